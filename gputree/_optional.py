@@ -1,0 +1,30 @@
+"""The only place that imports what may be absent, and only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+EXTRAS = {
+    "cupy": "cuda13",
+    "matplotlib": "plot",
+    "dask": "dask",
+    "pandas": "pandas",
+}
+
+
+def require(name: str, purpose: str) -> ModuleType:
+    """Import the optional module `name`, or say which extra brings it.
+
+    Raises
+    ------
+    ImportError
+        Naming `purpose` and the extra to install.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"{purpose} needs {name}, which is not installed. "
+            f'Install it with: pip install "gputree-learn[{EXTRAS[name]}]"'
+        ) from error

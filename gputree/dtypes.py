@@ -1,0 +1,30 @@
+"""Every dtype and sentinel of the package, each with its reason.
+
+Nothing else in the package spells a dtype of shared data: kernels, trees and
+model files take theirs from here, so that the CPU and the CUDA side agree.
+"""
+
+import numpy as np
+
+ROW = np.int32  # index of a row: 2**31 rows are more than fit a machine's codes
+CODE = np.uint8  # bin of a value: 256 bins keep a row of codes in a cache line
+COUNT = np.int64  # counts and fixed-point sums: integer sums have no order
+SCORE = np.float64  # scores: IEEE + - * / in a fixed order, equal on every device
+NODE = np.int32  # index of a node: a tree has fewer than 2 nodes a row
+
+# Leaves carry scikit-learn's sentinels, so that arrays of both compare equal.
+NO_CHILD = -1
+NO_FEATURE = -2
+NO_THRESHOLD = -2.0
+
+# Where a node sends a value that is missing: the ordinal of a child (>= 0), or
+MISSING_TO_ALL = -1  # down every branch, with fractional weights (C4.5)
+MISSING_STOPS = -2  # nowhere: the node itself answers (leaves; ID3's unseen values)
+
+# How a node splits.
+LEAF = 0
+THRESHOLD_SPLIT = 1  # x <= threshold goes to the first child, else to the second
+BRANCH_SPLIT = 2  # one child a category
+SUBSET_SPLIT = 3  # categories in a subset go to the first child, else the second
+
+NO_BRANCH = -1  # entry of a branch table: this category was not seen at the node

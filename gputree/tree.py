@@ -1,0 +1,310 @@
+"""A decision tree as a struct of arrays.
+
+Nodes are numbered breadth-first and the children of a node are contiguous:
+
+    node            0
+                  / | \\        first_child[0] = 1, n_children[0] = 3
+                 1  2  3
+                   / \\          first_child[2] = 4, n_children[2] = 2
+                  4   5
+
+Binary and multiway trees share the shape. Everything the host does with a
+tree (pruning, prediction, export, model files) works on these arrays alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    LEAF,
+    MISSING_STOPS,
+    MISSING_TO_ALL,
+    NO_BRANCH,
+    NO_CHILD,
+    NO_FEATURE,
+    NO_THRESHOLD,
+    NODE,
+    SUBSET_SPLIT,
+    THRESHOLD_SPLIT,
+)
+
+Task = Literal["classification", "regression"]
+
+
+def _no_branches() -> NDArray[np.int32]:
+    return np.empty(0, dtype=NODE)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A fitted tree of N nodes.
+
+    Attributes
+    ----------
+    task : "classification" or "regression"
+    criterion : str
+        Name of the impurity: "gini", "entropy" (bits) or "squared_error".
+    n_features : int
+        Number of columns the tree was grown on.
+    first_child, n_children : int32 arrays of shape (N,)
+        The children of node t are ``first_child[t] .. first_child[t] +
+        n_children[t] - 1``; a leaf has -1 and 0.
+    parent, depth : int32 arrays of shape (N,)
+        The root has parent -1 and depth 0.
+    split_kind : uint8 array of shape (N,)
+        LEAF, THRESHOLD_SPLIT, BRANCH_SPLIT or SUBSET_SPLIT of `gputree.dtypes`.
+    feature : int32 array of shape (N,)
+        Column tested; -2 at leaves.
+    threshold : float64 array of shape (N,)
+        ``x <= threshold`` goes to the first child; -2.0 where the split is not
+        numeric. Infinity sends every known value left and missing ones right.
+    missing_child : int32 array of shape (N,)
+        Ordinal of the child that takes missing values, MISSING_TO_ALL or
+        MISSING_STOPS.
+    branch_offset : int64 array of shape (N + 1,)
+        Categories of node t read ``branch_child[branch_offset[t] + category]``.
+    branch_child : int32 array
+        Ordinal of the child of a category, or NO_BRANCH.
+    weight : float64 array of shape (N,)
+        Sum of sample weights in the node.
+    n_rows : int64 array of shape (N,)
+        Number of training rows in the node.
+    statistics : float64 array of shape (N, K)
+        Class weights of the node (classification; K classes), or its mean
+        target (regression; K = 1).
+    impurity : float64 array of shape (N,)
+        Impurity of the node by `criterion`.
+    gain : float64 array of shape (N,)
+        Decrease of impurity by the node's split, per unit of the node's
+        weight; 0 at leaves.
+    """
+
+    task: Task
+    criterion: str
+    n_features: int
+    first_child: NDArray[np.int32]
+    n_children: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    split_kind: NDArray[np.uint8]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_child: NDArray[np.int32]
+    weight: NDArray[np.float64]
+    n_rows: NDArray[np.int64]
+    statistics: NDArray[np.float64]
+    impurity: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    branch_offset: NDArray[np.int64] = None  # type: ignore[assignment]
+    branch_child: NDArray[np.int32] = field(default_factory=_no_branches)
+
+    def __post_init__(self) -> None:
+        if self.branch_offset is None:
+            empty = np.zeros(self.n_nodes + 1, dtype=np.int64)
+            object.__setattr__(self, "branch_offset", empty)
+
+    # ------------------------------------------------------------- size
+    @property
+    def n_nodes(self) -> int:
+        return self.first_child.size
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        return self.n_children == 0
+
+    @property
+    def n_leaves(self) -> int:
+        return int(np.count_nonzero(self.is_leaf))
+
+    @property
+    def max_depth(self) -> int:
+        return int(self.depth.max(initial=0))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 1 for regression."""
+        return self.statistics.shape[1]
+
+    @property
+    def is_binary(self) -> bool:
+        return bool(np.isin(self.n_children, (0, 2)).all())
+
+    # ---------------------------------------------------------- walking
+    def levels(self) -> list[slice]:
+        """The nodes of each depth, root first, as slices of node indices."""
+        bounds = np.searchsorted(self.depth, np.arange(self.max_depth + 2))
+        return [slice(int(a), int(b)) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+    def children(self, node: int) -> range:
+        """Indices of the children of `node`; empty for a leaf."""
+        first = int(self.first_child[node])
+        return range(first, first + int(self.n_children[node]))
+
+    def branches(self, node: int) -> NDArray[np.int32]:
+        """Branch table of `node`: the ordinal of the child of each category."""
+        begin, end = self.branch_offset[node : node + 2]
+        return self.branch_child[begin:end]
+
+    # ---------------------------------------------------------- cutting
+    def collapse(self, nodes: NDArray[np.bool_]) -> Tree:
+        """The tree with every node marked in `nodes` made a leaf.
+
+        Parameters
+        ----------
+        nodes : bool array of shape (N,)
+
+        Returns
+        -------
+        Tree
+            A new tree, renumbered breadth-first; statistics are unchanged.
+        """
+        nodes = np.asarray(nodes, dtype=bool)
+        keep = np.ones(self.n_nodes, dtype=bool)
+        for level in self.levels()[1:]:
+            up = self.parent[level]
+            keep[level] = keep[up] & ~nodes[up]
+        return self._take(keep, nodes | self.is_leaf)
+
+    def _take(self, keep: NDArray[np.bool_], leaf: NDArray[np.bool_]) -> Tree:
+        """The kept nodes in their order; those marked `leaf` lose their split."""
+        kept = np.flatnonzero(keep)
+        new_index = np.full(self.n_nodes + 1, NO_CHILD, dtype=NODE)  # [-1] stays -1
+        new_index[kept] = np.arange(kept.size, dtype=NODE)
+        leaf = leaf[kept]
+
+        def cut(values: NDArray, at_leaf: float) -> NDArray:
+            return np.where(leaf, np.array(at_leaf, values.dtype), values[kept])
+
+        sizes = np.where(leaf, 0, np.diff(self.branch_offset)[kept])
+        offset = np.concatenate([[0], np.cumsum(sizes)])
+        tables = [self.branches(t) for t in kept[sizes > 0]]
+        return replace(
+            self,
+            first_child=np.where(leaf, NO_CHILD, new_index[self.first_child[kept]]).astype(NODE),
+            n_children=cut(self.n_children, 0),
+            parent=new_index[self.parent[kept]],
+            depth=self.depth[kept],
+            split_kind=cut(self.split_kind, LEAF),
+            feature=cut(self.feature, NO_FEATURE),
+            threshold=cut(self.threshold, NO_THRESHOLD),
+            missing_child=cut(self.missing_child, MISSING_STOPS),
+            weight=self.weight[kept],
+            n_rows=self.n_rows[kept],
+            statistics=self.statistics[kept],
+            impurity=self.impurity[kept],
+            gain=cut(self.gain, 0.0),
+            branch_offset=offset.astype(np.int64),
+            branch_child=np.concatenate(tables) if tables else _no_branches(),
+        )
+
+    # ------------------------------------------- scikit-learn's views
+    @property
+    def node_count(self) -> int:
+        return self.n_nodes
+
+    @property
+    def children_left(self) -> NDArray[np.int32]:
+        """First child of each node, -1 at leaves. Binary trees only."""
+        self._require_binary("children_left")
+        return self.first_child
+
+    @property
+    def children_right(self) -> NDArray[np.int32]:
+        """Second child of each node, -1 at leaves. Binary trees only."""
+        self._require_binary("children_right")
+        return np.where(self.is_leaf, NO_CHILD, self.first_child + 1).astype(NODE)
+
+    @property
+    def n_node_samples(self) -> NDArray[np.int64]:
+        return self.n_rows
+
+    @property
+    def weighted_n_node_samples(self) -> NDArray[np.float64]:
+        return self.weight
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """Class fractions (classification) or mean target, shape (N, 1, K)."""
+        if self.task == "regression":
+            return self.statistics[:, None, :]
+        return (self.statistics / self.weight[:, None])[:, None, :]
+
+    @property
+    def missing_go_to_left(self) -> NDArray[np.uint8]:
+        """1 where missing values go to the first child. Binary trees only."""
+        self._require_binary("missing_go_to_left")
+        return (self.missing_child == 0).astype(np.uint8)
+
+    def _require_binary(self, name: str) -> None:
+        if not self.is_binary:
+            raise AttributeError(
+                f"{name} is defined for binary trees only; this tree has nodes with up to "
+                f"{int(self.n_children.max())} children. Use first_child and n_children."
+            )
+
+    # -------------------------------------------------------- invariants
+    def check(self) -> None:
+        """Raise ValueError unless the arrays form one valid breadth-first tree."""
+        for problem, wrong in self._problems():
+            if wrong:
+                raise ValueError(f"Invalid tree: {problem}.")
+
+    def _problems(self) -> list[tuple[str, bool]]:
+        n = self.n_nodes
+        per_node = ("weight", "n_rows", "statistics", "impurity", "gain", "feature", "threshold",
+                    "missing_child", "split_kind", "n_children", "parent", "depth")  # fmt: skip
+        if n == 0 or any(len(getattr(self, name)) != n for name in per_node):
+            return [("arrays differ in length or are empty", True)]
+        if self.branch_offset.size != n + 1:
+            return [("branch_offset must have one entry more than there are nodes", True)]
+        inner = np.flatnonzero(~self.is_leaf)
+        leaf = self.is_leaf
+        expected = 1 + np.concatenate([[0], np.cumsum(self.n_children[inner])])
+        owner = np.repeat(inner, self.n_children[inner])
+        numeric = self.split_kind == THRESHOLD_SPLIT
+        table = np.diff(self.branch_offset)
+        by_table = np.isin(self.split_kind, (BRANCH_SPLIT, SUBSET_SPLIT))
+        if int(expected[-1]) != n or not np.array_equal(self.first_child[inner], expected[:-1]):
+            return [("children are not contiguous in breadth-first order", True)]
+        outcome = np.repeat(np.arange(n), table)
+        return [
+            ("a child does not name its parent", not np.array_equal(self.parent[1:], owner)),
+            ("the root has a parent", self.parent[0] != NO_CHILD),
+            ("depth is not the parent's plus one",
+             bool(self.depth[0] != 0 or (self.depth[1:] != self.depth[owner] + 1).any())),
+            ("a node has one child", bool((self.n_children == 1).any())),
+            ("a leaf has a split", bool((leaf != (self.split_kind == LEAF)).any())),
+            ("a leaf has a child", bool((self.first_child[leaf] != NO_CHILD).any())),
+            ("a leaf has a feature", bool((self.feature[leaf] != NO_FEATURE).any())),
+            ("a feature is out of range",
+             bool(((self.feature[inner] < 0) | (self.feature[inner] >= self.n_features)).any())),
+            ("a threshold is NaN", bool(np.isnan(self.threshold).any())),
+            ("a threshold split is not binary", bool((self.n_children[numeric] != 2).any())),
+            ("branch tables and category splits do not match",
+             bool(((table > 0) != by_table).any() or table.sum() != self.branch_child.size)),
+            ("a branch names no child",
+             bool(((self.branch_child < NO_BRANCH)
+                   | (self.branch_child >= self.n_children[outcome])).any())),
+            ("missing_child names no child",
+             bool(((self.missing_child < MISSING_STOPS) | ((self.missing_child >= 0)
+                   & (self.missing_child >= self.n_children))).any())),
+            ("a leaf sends missing values on", bool((self.missing_child[leaf] >= MISSING_TO_ALL).any())),
+            ("a statistic is not finite",
+             not all(np.isfinite(getattr(self, a)).all() for a in ("weight", "statistics", "impurity", "gain"))),
+        ]  # fmt: skip
+
+    def equals(self, other: Tree) -> bool:
+        """Whether both trees agree in every field, to the last bit."""
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return a == b
