@@ -1,0 +1,310 @@
+"""Tables from files: CSV and Parquet to NumPy, through pyarrow.
+
+Reading keeps the file's own column types (`Table.columns`); turning them into
+the matrix that a tree is grown on is a separate step (`to_matrix`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.tree import Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_PARQUET = (".parquet", ".pq")
+_COMPRESSION = (".gz", ".bz2", ".zst", ".lz4")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a file, with or without a target.
+
+    Attributes
+    ----------
+    columns : pyarrow.Table
+        The feature columns in their own types; missing cells are null.
+    target : ndarray of shape (n_rows,) or None
+        Booleans, integers and floats as they are, everything else as strings.
+    target_name : str or None
+    """
+
+    columns: pa.Table
+    target: NDArray | None
+    target_name: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the feature columns."""
+        return self.columns.column_names
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.columns.num_rows
+
+
+def read_table(
+    path: str | PathLike[str],
+    target: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+) -> Table:
+    """Read a CSV or Parquet file.
+
+    The file has a header and at least one row. Its name ends in .csv, .tsv
+    (either also compressed: .gz, .bz2, .zst, .lz4), .parquet or .pq. An empty
+    cell is a missing value; in numeric columns so are the usual spellings of
+    it (NA, NaN, null, ...).
+
+    Parameters
+    ----------
+    path : str or path-like
+    target : str or None
+        Name of the target column; None reads a table without one.
+    columns : sequence of str or None
+        Names of the feature columns, in the order wanted; None takes all
+        columns but the target.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        The file cannot be parsed, is empty, repeats a column name, lacks a
+        column asked for, or has missing or infinite values in the target.
+    """
+    path = Path(fspath(path))
+    table = _read(path)
+    _check_names(path, table.column_names)
+    if table.num_rows == 0:
+        raise ValueError(f"{path} has a header but no rows.")
+    wanted = [name for name in table.column_names if name != target]
+    if columns is not None:
+        wanted = list(columns)
+    _check_present(path, table.column_names, [*wanted, *([target] if target is not None else [])])
+    if target in wanted:
+        raise ValueError(f"The target column {target!r} cannot also be a feature column.")
+    if not wanted:
+        raise ValueError(f"{path} has no feature columns: its only column is {target!r}.")
+    values = None if target is None else _target(path, target, table[target])
+    return Table(table.select(wanted), values, target)
+
+
+def to_matrix(columns: pa.Table) -> NDArray[np.floating]:
+    """Turn numeric columns into one matrix.
+
+    Parameters
+    ----------
+    columns : pyarrow.Table
+        Integer, floating, decimal and boolean columns.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns), C-contiguous
+        float32 if every value of every column is a float32, else float64.
+        Missing values are NaN.
+
+    Raises
+    ------
+    ValueError
+        Naming the columns that are not numeric, or hold infinite values.
+    """
+    _check_numeric(columns)
+    vectors = [_as_floats(column) for column in columns.columns]
+    _check_finite(columns.column_names, vectors)
+    dtype = np.float32 if all(_fits_float32(vector) for vector in vectors) else np.float64
+    matrix = np.empty((columns.num_rows, len(vectors)), dtype=dtype)
+    for j, vector in enumerate(vectors):
+        matrix[:, j] = vector
+    return matrix
+
+
+def infer_task(target: NDArray) -> Task:
+    """Tell classification from regression by the target's values.
+
+    Strings and booleans are classes. Numbers with fractional parts are a
+    regression target. Whole numbers are classes if there are at most 20
+    different ones and each occurs twice or more on average; otherwise they are
+    a regression target.
+
+    Parameters
+    ----------
+    target : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    "classification" or "regression"
+    """
+    target = np.asarray(target)
+    if target.dtype.kind not in "iuf":
+        return "classification"
+    if target.dtype.kind == "f" and not np.array_equal(target, np.trunc(target)):
+        return "regression"
+    n_distinct = np.unique(target).size
+    few = n_distinct <= MAX_CLASSES_INFERRED and 2 * n_distinct <= target.size
+    return "classification" if few else "regression"
+
+
+# ------------------------------------------------------------------ reading
+def _read(path: Path) -> pa.Table:
+    import pyarrow as pa
+
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSION]
+    kind = suffixes[-1] if suffixes else ""
+    if kind not in _DELIMITERS and kind not in _PARQUET:
+        raise ValueError(
+            f"Cannot tell the format of {path}. Its name must end in .csv, .tsv (or either with "
+            f"{', '.join(_COMPRESSION)}), .parquet or .pq."
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty.")
+    try:
+        table = _read_parquet(path) if kind in _PARQUET else _read_csv(path, _DELIMITERS[kind])
+        _ = table.column_names  # decoded only now: a header may not be UTF-8
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error}.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"Cannot read {path}: {error}") from error
+    return table
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path)
+
+
+def _read_csv(path: Path, delimiter: str) -> pa.Table:
+    import pyarrow.csv as pc
+
+    table = pc.read_csv(path, parse_options=pc.ParseOptions(delimiter=delimiter))
+    for j, column in enumerate(table.columns):
+        table = table.set_column(j, table.field(j), _empty_to_null(column))
+    return table
+
+
+def _empty_to_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # In a column of text "NA" and "None" may well be categories; only "" is missing.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(column.type):
+        return column
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+
+
+# ------------------------------------------------------------------- checks
+def _check_names(path: Path, names: list[str]) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{path} has columns of the same name: {_listed(repeated)}.")
+
+
+def _check_present(path: Path, present: list[str], wanted: list[str]) -> None:
+    missing = [name for name in wanted if name not in set(present)]
+    if missing:
+        column = "column" if len(missing) == 1 else "columns"
+        raise ValueError(
+            f"{path} has no {column} {_listed(missing)}. Its columns are: {_listed(present)}."
+        )
+
+
+def _check_numeric(columns: pa.Table) -> None:
+    other = [f"{field.name!r} ({field.type})" for field in columns.schema if not _is_number(field)]
+    if other:
+        raise ValueError(
+            "Only numeric columns are supported; these are not: "
+            f"{_shortened(other)}. Leave them out, or code them as numbers."
+        )
+
+
+def _check_finite(names: list[str], vectors: list[NDArray]) -> None:
+    infinite = [
+        f"{name!r} ({count})"
+        for name, vector in zip(names, vectors, strict=True)
+        if (count := np.count_nonzero(np.isinf(vector)))
+    ]
+    if infinite:
+        raise ValueError(f"Columns hold infinite values (how many): {_shortened(infinite)}.")
+
+
+def _is_number(field: pa.Field) -> bool:
+    from pyarrow import types
+
+    # A column whose cells are all missing has the null type.
+    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    return any(test(field.type) for test in tests)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return _shortened([repr(name) for name in names])
+
+
+def _shortened(items: list[str], most: int = 30) -> str:
+    rest = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + rest
+
+
+# --------------------------------------------------------------- conversion
+def _as_floats(column: pa.ChunkedArray) -> NDArray[np.floating]:
+    """The column as float32 or float64, missing values as NaN."""
+    import pyarrow as pa
+
+    keep = pa.types.is_float32(column.type) or pa.types.is_float64(column.type)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    if not keep:
+        column = column.cast(pa.float64(), safe=False)
+    return column.to_numpy()
+
+
+def _fits_float32(vector: NDArray[np.floating]) -> bool:
+    if vector.dtype == np.float32:
+        return True
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = vector.astype(np.float32)
+    return np.array_equal(rounded, vector, equal_nan=True)
+
+
+def _target(path: Path, name: str, column: pa.ChunkedArray) -> NDArray:
+    import pyarrow as pa
+
+    if column.null_count:
+        raise ValueError(_missing_target(path, name, column.null_count))
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    types = pa.types
+    number = types.is_integer(column.type) or types.is_floating(column.type)
+    if not number and not types.is_boolean(column.type):
+        return column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(np.str_)
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        missing = int(np.count_nonzero(np.isnan(values)))
+        if missing:
+            raise ValueError(_missing_target(path, name, missing))
+        raise ValueError(f"The target column {name!r} of {path} holds infinite values.")
+    return values
+
+
+def _missing_target(path: Path, name: str, count: int) -> str:
+    rows = "row" if count == 1 else "rows"
+    return f"The target column {name!r} of {path} has {count} missing {rows}. Remove them first."

@@ -1,0 +1,201 @@
+"""The textbook tables shipped with the package."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.utils import Bunch
+
+_FOLDER = Path(__file__).with_name("data")
+
+
+def _load(
+    name: str, data: DTypeLike, description: str, return_X_y: bool, target: DTypeLike = np.str_
+) -> Any:
+    path = _FOLDER / f"{name}.csv"
+    with path.open(newline="", encoding="utf-8") as lines:
+        header, *rows = csv.reader(lines)
+    cells = np.array(rows, dtype=object)
+    cells[cells == ""] = "nan"
+    bunch = Bunch(
+        data=cells[:, :-1].astype(data),
+        target=cells[:, -1].astype(target),
+        feature_names=header[:-1],
+        target_name=header[-1],
+        DESCR=description,
+        filename=str(path),
+    )
+    return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def load_fish(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
+    """Load the fish table: is an animal a fish?
+
+    Five rows, two columns of 0 and 1. The class entropy is 0.971 bits, and the
+    first split is on ``no surfacing``.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        With `data` (int64, shape (5, 2)), `target` (str, shape (5,)),
+        `feature_names`, `target_name`, `DESCR` and `filename`.
+    """
+    description = (
+        "Fish: does the animal survive without surfacing, does it have flippers; is it a fish? "
+        "5 rows, 2 columns, classes no (3) and yes (2). A common first example of ID3."
+    )
+    return _load("fish", np.int64, description, return_X_y)
+
+
+def load_loan(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
+    """Load the loan table: is an application approved?
+
+    15 rows, four nominal columns. The class entropy is 0.971 bits; the
+    information gains are 0.083 (age), 0.324 (has job), 0.420 (owns house) and
+    0.363 (credit).
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        With `data` (object array of str, shape (15, 4)), `target` (str, shape
+        (15,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    """
+    description = (
+        "Loan applications: age, has job, owns house, credit; approved? 15 rows, 4 nominal "
+        "columns, classes no (6) and yes (9). Li Hang, Statistical Learning Methods, table 5.1."
+    )
+    return _load("loan", object, description, return_X_y)
+
+
+def load_watermelon(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
+    """Load the watermelon table 2.0: is a watermelon ripe?
+
+    17 rows, six nominal columns. The class entropy is 0.998 bits; the
+    information gain of ``texture`` is 0.381, that of ``colour`` 0.109.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        With `data` (object array of str, shape (17, 6)), `target` (str, shape
+        (17,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    """
+    description = (
+        "Watermelons: colour, stalk, sound, texture, navel, touch; ripe? 17 rows, 6 nominal "
+        "columns, classes no (9) and yes (8). Zhou Zhihua, Machine Learning, table 4.1."
+    )
+    return _load("watermelon", object, description, return_X_y)
+
+
+def load_golf(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
+    """Load the golf table, also known as play tennis: does the weather suit play?
+
+    14 rows, four nominal columns. The information gains are 0.247 (outlook),
+    0.152 (humidity), 0.048 (wind) and 0.029 (temperature) bits.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        With `data` (object array of str, shape (14, 4)), `target` (str, shape
+        (14,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    """
+    description = (
+        "Golf (play tennis): outlook, temperature, humidity, wind; play? 14 rows, 4 nominal "
+        "columns, classes no (5) and yes (9). Quinlan, Induction of Decision Trees, Machine "
+        "Learning 1 (1986), table 1."
+    )
+    return _load("golf", object, description, return_X_y)
+
+
+def load_contact_lenses(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
+    """Load the contact lenses table: which lenses suit a patient?
+
+    All 24 combinations of four nominal columns, three classes, no noise.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        With `data` (object array of str, shape (24, 4)), `target` (str, shape
+        (24,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    """
+    description = (
+        "Contact lenses: age, prescription, astigmatism, tear rate; lenses to fit. 24 rows, 4 "
+        "nominal columns, classes hard (4), none (15) and soft (5). Cendrowska, PRISM, "
+        "International Journal of Man-Machine Studies 27 (1987)."
+    )
+    return _load("contact_lenses", object, description, return_X_y)
+
+
+def load_iris(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
+    """Load Fisher's iris table: three species by four lengths in centimetres.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        With `data` (float64, shape (150, 4)), `target` (str, shape (150,)),
+        `feature_names`, `target_name`, `DESCR` and `filename`.
+    """
+    description = (
+        "Iris: sepal and petal, length and width in cm; species. 150 rows, 4 numeric columns, "
+        "classes setosa, versicolor and virginica (50 each). Fisher, The use of multiple "
+        "measurements in taxonomic problems, Annals of Eugenics 7 (1936); values as in the paper."
+    )
+    return _load("iris", np.float64, description, return_X_y)
+
+
+def load_auto_mpg(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
+    """Load the fuel consumption of 398 cars, in miles per gallon (regression).
+
+    Six values of ``horsepower`` are missing.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        With `data` (float64 with NaN, shape (398, 7)), `target` (float64,
+        shape (398,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    """
+    description = (
+        "Auto MPG: cylinders, displacement (cubic inches), horsepower, weight (pounds), "
+        "acceleration (seconds to 60 mph), model year, origin; miles per gallon. 398 rows, 7 "
+        "numeric columns, 6 missing values. Quinlan, Auto MPG, UCI Machine Learning Repository "
+        "(1993), doi:10.24432/C5859H, CC BY 4.0."
+    )
+    return _load("auto_mpg", np.float64, description, return_X_y, np.float64)
