@@ -1,0 +1,66 @@
+"""Pruning: every classic method, over one grown tree.
+
+Each method is a `Pruner`: a parameter object that takes a tree and returns a
+smaller one. It prunes a fitted estimator (`prune`) or a bare tree (`prune_tree`).
+"""
+
+from gputree.pruning.base import Pruner, RoutedRows, ValidationPruner
+from gputree.pruning.cost_complexity import (
+    CostComplexity,
+    CostComplexityPath,
+    cost_complexity_path,
+)
+from gputree.pruning.penalized_loss import PenalizedLoss
+from gputree.pruning.pessimistic import Pessimistic, add_errors
+from gputree.pruning.reduced_error import ReducedError
+from gputree.pruning.validation_pre_pruning import ValidationPrePruning
+
+PRUNERS: dict[str, type[Pruner]] = {
+    "cost_complexity": CostComplexity,
+    "penalized_loss": PenalizedLoss,
+    "pessimistic": Pessimistic,
+    "reduced_error": ReducedError,
+    "validation_pre_pruning": ValidationPrePruning,
+}
+
+
+def get_pruner(pruning: str | Pruner) -> Pruner:
+    """The pruner of a short name, with default parameters; a pruner is returned as it is.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    TypeError
+        If `pruning` is neither a name nor a pruner.
+    """
+    if isinstance(pruning, Pruner):
+        return pruning
+    if not isinstance(pruning, str):
+        raise TypeError(
+            "The 'pruning' parameter must be a Pruner instance or one of "
+            f"{sorted(PRUNERS)}. Got {pruning!r} instead."
+        )
+    if pruning not in PRUNERS:
+        raise ValueError(
+            f"The 'pruning' parameter must be a Pruner instance or one of {sorted(PRUNERS)}. "
+            f"Got {pruning!r} instead."
+        )
+    return PRUNERS[pruning]()
+
+
+__all__ = [
+    "PRUNERS",
+    "CostComplexity",
+    "CostComplexityPath",
+    "PenalizedLoss",
+    "Pessimistic",
+    "Pruner",
+    "ReducedError",
+    "RoutedRows",
+    "ValidationPrePruning",
+    "ValidationPruner",
+    "add_errors",
+    "cost_complexity_path",
+    "get_pruner",
+]

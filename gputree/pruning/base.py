@@ -1,0 +1,188 @@
+"""What all pruners share: a tree and, where a method needs rows, the rows in it."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    check_random_state,
+    column_or_1d,
+)
+
+from gputree.tree import Tree
+
+UNKNOWN_CLASS = -1  # code of a label that the tree has never seen: always an error
+
+
+@dataclass(frozen=True)
+class RoutedRows:
+    """Rows after their descent through a tree, one entry a row (or part of one).
+
+    Attributes
+    ----------
+    node : integer array of shape (n_entries,)
+        Node where the entry stops. A leaf, or an inner node whose test has no
+        branch for the entry's value.
+    target : array of shape (n_entries,)
+        Class codes, -1 for a label unknown to the tree (classification), or
+        target values (regression).
+    weight : float64 array of shape (n_entries,)
+        Sample weight, times the share of the row that comes this way.
+    """
+
+    node: NDArray[np.integer]
+    target: NDArray[Any]
+    weight: NDArray[np.float64]
+
+
+class Pruner(BaseEstimator):
+    """Base of the pruning methods; subclasses implement `prune_tree`."""
+
+    _parameter_constraints: dict[str, list[Any]] = {}  # noqa: RUF012
+
+    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+        """Prune one tree.
+
+        Parameters
+        ----------
+        tree : Tree
+            Left as it is.
+        data : RoutedRows, optional
+            Rows routed through `tree`, for the methods that need them.
+
+        Returns
+        -------
+        Tree
+            The pruned tree, renumbered breadth-first.
+        """
+        raise NotImplementedError
+
+    def prune(
+        self,
+        estimator: Any,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        """Prune a fitted estimator, without growing again.
+
+        Pruning starts from the tree as it was grown (`unpruned_tree_`), also
+        where `estimator` itself has been pruned before.
+
+        Parameters
+        ----------
+        estimator : fitted gputree estimator
+            Left as it is.
+        X : array-like of shape (n_rows, n_features), optional
+            Rows for the methods that prune by data not used for growing.
+        y : array-like of shape (n_rows,), optional
+            Their targets; required with `X`.
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        estimator
+            A fitted copy with the pruned `tree_` and the full `unpruned_tree_`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `estimator` is not fitted.
+        ValueError
+            If only one of `X` and `y` is given, or a method lacks its rows.
+        """
+        check_is_fitted(estimator, "tree_")
+        if (X is None) != (y is None):
+            raise ValueError(f"{type(self).__name__}.prune needs X and y together, or neither.")
+        pruned = copy.copy(estimator)
+        tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
+        pruned.tree_ = pruned.unpruned_tree_ = tree
+        data = None if y is None else _route(pruned, X, y, sample_weight)
+        pruned.tree_ = self.prune_tree(tree, data)
+        return pruned
+
+
+class ValidationPruner(Pruner):
+    """Base of the methods that prune by rows which the tree was not grown on.
+
+    Parameters
+    ----------
+    validation_fraction : float, default=0.3
+        Share of the rows an estimator holds out before it grows, where pruning
+        is part of its fit. Not used when validation rows are given.
+    random_state : int, RandomState instance or None, default=None
+        Choice of those rows.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, validation_fraction: float = 0.3, random_state: Any = None) -> None:
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def hold_out(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Split rows at random into those to grow on and those to prune by.
+
+        Parameters
+        ----------
+        n_rows : int
+
+        Returns
+        -------
+        growing, validation : int arrays
+            Row indices, ascending; neither is empty.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two rows.
+        """
+        self._validate_params()
+        if n_rows < 2:
+            raise ValueError(
+                f"{type(self).__name__} holds out rows for validation and needs at least 2 rows. "
+                f"Got {n_rows}."
+            )
+        n_held = min(max(round(self.validation_fraction * n_rows), 1), n_rows - 1)
+        order = check_random_state(self.random_state).permutation(n_rows)
+        return np.sort(order[n_held:]), np.sort(order[:n_held])
+
+    def _require_rows(self, data: RoutedRows | None) -> RoutedRows:
+        if data is None:
+            raise ValueError(
+                f"{type(self).__name__} prunes by rows that the tree was not grown on: "
+                "pass X and y of a validation set. Got none."
+            )
+        return data
+
+
+def _route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:
+    """The rows of `X` at the leaves of the estimator's tree."""
+    check_consistent_length(X, y)
+    return RoutedRows(
+        node=estimator.apply(X),
+        target=_encode_target(estimator, y),
+        weight=_check_sample_weight(sample_weight, X, ensure_non_negative=True),
+    )
+
+
+def _encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:
+    """Class codes of labels as the tree's statistics order them; targets as float64."""
+    if estimator.tree_.task == "regression":
+        return column_or_1d(y, dtype=np.float64, warn=True)
+    labels, classes = column_or_1d(y, warn=True), estimator.classes_
+    code = np.searchsorted(classes, labels).clip(max=classes.size - 1)
+    return np.where(classes[code] == labels, code, UNKNOWN_CLASS)

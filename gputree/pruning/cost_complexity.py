@@ -1,0 +1,221 @@
+"""Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3).
+
+R(T) is the sum over the leaves of weight share times impurity. Of all prunings
+of a tree, T(alpha) is the smallest that minimises R(T) + alpha * leaves(T).
+As alpha grows, whole subtrees collapse, one weakest link after the other.
+
+The textbook way recomputes g of all ancestors after each collapse, which costs
+the depth of the tree each time. Here each node learns once, bottom-up, at which
+alpha it collapses. Let G be the increase of R when a node's branches become one
+leaf and L the leaves lost. Descendants that collapse before the node change what
+it loses; those that would collapse after it never get to. So start from G and L
+of the node's own split and, as long as the strongest link below has a greater
+or equal alpha, take it in:
+
+    alpha(t) = G / L        G += G(strongest),  L += L(strongest)
+
+Links below wait in a heap that is melded upward; each enters and leaves once:
+O(n log n) for n nodes of any depth. Links left in the root's heap are the steps
+of the sequence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval
+
+from gputree.dtypes import NODE
+from gputree.pruning.base import Pruner, RoutedRows
+from gputree.pruning.bottom_up import sum_over_children
+from gputree.tree import Tree
+
+
+class CostComplexityPath(NamedTuple):
+    """Steps of the weakest-link sequence, from the full tree to the root.
+
+    Attributes
+    ----------
+    ccp_alphas : float64 array of shape (n_steps,)
+        Alpha at which each tree of the sequence begins to be the best one.
+    impurities : float64 array of shape (n_steps,)
+        R of each tree: impurity summed over its leaves by share of weight.
+    """
+
+    ccp_alphas: NDArray[np.float64]
+    impurities: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WeakestLinks:
+    """When each node of a tree collapses, and the sequence that follows.
+
+    Attributes
+    ----------
+    alpha : float64 array of shape (N,)
+        Alpha from which on the node is no longer split; infinity at leaves.
+    risk_increase : float64 array of shape (N,)
+        Increase of R at that step.
+    leaves_lost : int64 array of shape (N,)
+        Leaves fewer after that step.
+    order : integer array of shape (n_links,)
+        The nodes that collapse by themselves, not with an ancestor, by alpha.
+        Ties in depth-first order, which is scikit-learn's lowest node index.
+    """
+
+    alpha: NDArray[np.float64]
+    risk_increase: NDArray[np.float64]
+    leaves_lost: NDArray[np.int64]
+    order: NDArray[np.intp]
+
+
+class CostComplexity(Pruner):
+    """Cost-complexity pruning for a given alpha.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0
+        Price of one leaf, in units of impurity (share-weighted, so that the
+        root's impurity is the greatest useful value). Links with g <= alpha
+        are collapsed; 0 collapses the splits that gain nothing.
+
+    References
+    ----------
+    L. Breiman, J. Friedman, R. Olshen, C. Stone. Classification and Regression
+    Trees. Wadsworth, 1984. Section 3.3.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "alpha": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, alpha: float = 0.0) -> None:
+        self.alpha = alpha
+
+    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+        """T(alpha) of `tree`; `data` is not used."""
+        self._validate_params()
+        return tree.collapse(weakest_links(tree).alpha <= self.alpha)
+
+
+def cost_complexity_path(tree: Tree) -> CostComplexityPath:
+    """The effective alphas of a tree and R of the tree at each.
+
+    Parameters
+    ----------
+    tree : Tree
+        Binary or multiway, classification or regression.
+
+    Returns
+    -------
+    CostComplexityPath
+        One entry for the full tree (alpha 0) and one for each collapse, as in
+        scikit-learn's ``cost_complexity_pruning_path``.
+    """
+    links = weakest_links(tree)
+    full = _risk(tree)[tree.is_leaf].sum()
+    steps = np.concatenate([[full], links.risk_increase[links.order]])
+    return CostComplexityPath(
+        ccp_alphas=np.concatenate([[0.0], links.alpha[links.order]]),
+        impurities=np.cumsum(steps),
+    )
+
+
+def weakest_links(tree: Tree) -> WeakestLinks:
+    """The alpha at which each node collapses, in O(n log n)."""
+    risk = _risk(tree)
+    risk_increase = risk - sum_over_children(tree, risk)
+    leaves_lost = tree.n_children.astype(np.int64) - 1
+    alpha = np.full(tree.n_nodes, np.inf)
+    is_link = ~tree.is_leaf
+    _link_alphas(tree.parent, tree.n_children, risk_increase, leaves_lost, alpha, is_link)
+    links = np.flatnonzero(is_link)
+    depth_first = _depth_first_rank(tree.parent, tree.first_child)
+    order = links[np.lexsort((depth_first[links], alpha[links]))]
+    return WeakestLinks(alpha, risk_increase, leaves_lost, order)
+
+
+def _risk(tree: Tree) -> NDArray[np.float64]:
+    """R of each node as a leaf: impurity times its share of the weight."""
+    return tree.weight * tree.impurity / tree.weight[0]
+
+
+@njit(nogil=True, cache=True)
+def _meld(
+    a: int,
+    b: int,
+    key: NDArray[np.float64],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+) -> int:
+    """Top-down melding of two skew heaps with the greatest key at the root."""
+    root, tail = -1, -1
+    while a >= 0 and b >= 0:
+        if key[b] > key[a]:
+            a, b = b, a
+        if tail < 0:
+            root = a
+        else:
+            left[tail] = a
+        tail, following = a, right[a]
+        right[a] = left[a]
+        a = following
+    rest = a if a >= 0 else b
+    if tail < 0:
+        return rest
+    left[tail] = rest
+    return root
+
+
+@njit(nogil=True, cache=True)
+def _link_alphas(
+    parent: NDArray[np.int32],
+    n_children: NDArray[np.int32],
+    risk_increase: NDArray[np.float64],
+    leaves_lost: NDArray[np.int64],
+    alpha: NDArray[np.float64],
+    is_link: NDArray[np.bool_],
+) -> None:
+    """Fill `alpha`; take links that collapse with an ancestor out of `is_link`."""
+    n_nodes = parent.size
+    heap = np.full(n_nodes, -1, dtype=NODE)  # links below each node
+    left = np.full(n_nodes, -1, dtype=NODE)
+    right = np.full(n_nodes, -1, dtype=NODE)
+    for node in range(n_nodes - 1, -1, -1):  # children before parents
+        if n_children[node] == 0:
+            continue
+        below = heap[node]
+        while below >= 0 and alpha[below] >= risk_increase[node] / leaves_lost[node]:
+            risk_increase[node] += risk_increase[below]
+            leaves_lost[node] += leaves_lost[below]
+            is_link[below] = False
+            below = _meld(left[below], right[below], alpha, left, right)
+        alpha[node] = risk_increase[node] / leaves_lost[node]
+        below = _meld(below, node, alpha, left, right)
+        if node > 0:
+            above = parent[node]
+            heap[above] = _meld(heap[above], below, alpha, left, right)
+
+
+@njit(nogil=True, cache=True)
+def _depth_first_rank(
+    parent: NDArray[np.int32], first_child: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Rank of each node when a subtree is numbered before its next sibling."""
+    n_nodes = parent.size
+    size = np.ones(n_nodes, dtype=NODE)
+    for node in range(n_nodes - 1, 0, -1):
+        size[parent[node]] += size[node]
+    rank = np.zeros(n_nodes, dtype=NODE)
+    for node in range(1, n_nodes):
+        above = parent[node]
+        if node == first_child[above]:
+            rank[node] = rank[above] + 1
+        else:
+            rank[node] = rank[node - 1] + size[node - 1]
+    return rank

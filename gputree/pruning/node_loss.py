@@ -1,0 +1,96 @@
+"""What each node would lose on given rows if it were a leaf."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gputree.pruning.base import RoutedRows
+from gputree.tree import Tree
+
+
+class NodeLoss(NamedTuple):
+    """Weighted errors (classification) or squared errors (regression) on given rows.
+
+    Attributes
+    ----------
+    as_leaf : float64 array of shape (N,)
+        Loss of all rows that reach the node, if it answers them itself.
+    stopped : float64 array of shape (N,)
+        Loss of the rows whose descent ends in the node.
+    """
+
+    as_leaf: NDArray[np.float64]
+    stopped: NDArray[np.float64]
+
+
+def node_loss(tree: Tree, data: RoutedRows) -> NodeLoss:
+    """Loss of `data` at every node of `tree`, in one pass over rows and their paths."""
+    as_leaf, stopped = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    if tree.task == "regression":
+        _climb_squared_errors(
+            tree.parent,
+            tree.statistics[:, 0],
+            data.node,
+            data.target,
+            data.weight,
+            as_leaf,
+            stopped,
+        )
+    else:
+        _climb_errors(
+            tree.parent, majority_class(tree), data.node, data.target, data.weight, as_leaf, stopped
+        )
+    return NodeLoss(as_leaf, stopped)
+
+
+def majority_class(tree: Tree) -> NDArray[np.intp]:
+    """Class of each node: the heaviest, the lowest on ties; without rows, the parent's."""
+    label = tree.statistics.argmax(axis=1)
+    for level in tree.levels()[1:]:
+        empty = level.start + np.flatnonzero(tree.weight[level] == 0)
+        label[empty] = label[tree.parent[empty]]
+    return label
+
+
+@njit(nogil=True, cache=True)
+def _climb_errors(
+    parent: NDArray[np.int32],
+    label: NDArray[np.intp],
+    stop: NDArray[np.integer],
+    target: NDArray[np.integer],
+    weight: NDArray[np.float64],
+    as_leaf: NDArray[np.float64],
+    stopped: NDArray[np.float64],
+) -> None:
+    """Add each entry's weight to the nodes on its path that misclassify it."""
+    for entry in range(stop.size):
+        node = stop[entry]
+        if label[node] != target[entry]:
+            stopped[node] += weight[entry]
+        while node >= 0:
+            if label[node] != target[entry]:
+                as_leaf[node] += weight[entry]
+            node = parent[node]
+
+
+@njit(nogil=True, cache=True)
+def _climb_squared_errors(
+    parent: NDArray[np.int32],
+    mean: NDArray[np.float64],
+    stop: NDArray[np.integer],
+    target: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    as_leaf: NDArray[np.float64],
+    stopped: NDArray[np.float64],
+) -> None:
+    """Add each entry's squared error to the nodes on its path."""
+    for entry in range(stop.size):
+        node = stop[entry]
+        stopped[node] += weight[entry] * (target[entry] - mean[node]) ** 2
+        while node >= 0:
+            as_leaf[node] += weight[entry] * (target[entry] - mean[node]) ** 2
+            node = parent[node]

@@ -1,0 +1,59 @@
+"""Pruning by a penalised loss (Li Hang, Statistical Learning Methods, section 5.4)."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval
+
+from gputree.pruning.base import Pruner, RoutedRows
+from gputree.pruning.bottom_up import best_pruning
+from gputree.tree import Tree
+
+
+class PenalizedLoss(Pruner):
+    """The pruning of least C_alpha(T) = sum of N_t H_t + alpha * leaves(T).
+
+    N_t is the weight and H_t the entropy of leaf t in bits, whatever the
+    criterion the tree was grown by; for regression N_t H_t is the leaf's sum of
+    squared errors. Where a leaf costs no more than its subtree, the subtree is
+    pruned. The least of all prunings is found in one bottom-up pass.
+
+    A tree grown and pruned by entropy with scikit-learn's ``ccp_alpha = alpha /
+    N``, N the weight of all rows, is the same tree.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Price of one leaf, in bits times weight (classification) or in squared
+        units of the target times weight (regression).
+
+    References
+    ----------
+    Li Hang. Statistical Learning Methods, 2nd ed. Tsinghua University Press,
+    2019. Equation 5.11 and algorithm 5.4.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "alpha": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+        """The pruning of `tree` with the least penalised loss; `data` is not used."""
+        self._validate_params()
+        return tree.collapse(best_pruning(tree, training_loss(tree) + self.alpha))
+
+
+def training_loss(tree: Tree) -> NDArray[np.float64]:
+    """N_t H_t of each node in bits, or its sum of squared errors."""
+    if tree.task == "regression":
+        return tree.weight * tree.impurity
+    classes = tree.statistics
+    share = classes / np.maximum(classes.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    bits = np.log2(share, out=np.zeros_like(share), where=share > 0)
+    return -(classes * bits).sum(axis=1)

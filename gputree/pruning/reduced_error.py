@@ -1,0 +1,42 @@
+"""Reduced-error pruning (Quinlan 1987): bottom-up, by errors on validation rows."""
+
+from __future__ import annotations
+
+from gputree.pruning.base import RoutedRows, ValidationPruner
+from gputree.pruning.bottom_up import best_pruning
+from gputree.pruning.node_loss import node_loss
+from gputree.tree import Tree
+
+
+class ReducedError(ValidationPruner):
+    """The smallest pruning with the least loss on validation rows.
+
+    Bottom-up, a node becomes a leaf if that loses no more on the validation rows
+    than its pruned subtree does. The loss is the weight of misclassified rows, or
+    the sum of squared errors. Nodes that no validation row reaches become leaves.
+
+    Parameters
+    ----------
+    validation_fraction : float, default=0.3
+        Share of the rows an estimator holds out before it grows, where pruning
+        is part of its fit. Not used when validation rows are given.
+    random_state : int, RandomState instance or None, default=None
+        Choice of those rows.
+
+    References
+    ----------
+    J. R. Quinlan. Simplifying decision trees. International Journal of
+    Man-Machine Studies 27 (1987), 221-234.
+    """
+
+    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+        """The pruning of `tree` that loses least on `data`, the validation rows.
+
+        Raises
+        ------
+        ValueError
+            If `data` is None.
+        """
+        self._validate_params()
+        loss = node_loss(tree, self._require_rows(data))
+        return tree.collapse(best_pruning(tree, loss.as_leaf, loss.stopped))
