@@ -1,0 +1,234 @@
+"""The model file: one tree and what is needed to use it, without pickle.
+
+A model file is a zip archive. Format version 1 holds
+
+=====================  ==========================================================
+member                 content
+=====================  ==========================================================
+``model.json``         UTF-8 JSON object: the header
+``tree/<name>.npy``    one NumPy array file for each array of `gputree.tree.Tree`
+=====================  ==========================================================
+
+Keys of the header that this module writes and reads:
+
+- ``format``: ``"gputree-model"``
+- ``format_version``: integer; a reader refuses versions above its own
+- ``gputree_version``: the release that wrote the file, for people
+- ``tree``: object with ``task``, ``criterion`` and ``n_features``
+
+All other keys belong to the caller (`gputree.estimators.model_file` documents
+those of estimators). The same model gives the same bytes: members have a fixed
+order and no time stamp. Arrays are little-endian or big-endian as written;
+reading converts.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import NODE
+from gputree.tree import Task, Tree
+
+FORMAT = "gputree-model"
+FORMAT_VERSION = 1
+
+_HEADER = "model.json"
+_OWN_KEYS = ("format", "format_version", "gputree_version", "tree")
+_ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # name: dtype, dimensions
+    "first_child": (NODE, 1),
+    "n_children": (np.int32, 1),
+    "parent": (NODE, 1),
+    "depth": (np.int32, 1),
+    "split_kind": (np.uint8, 1),
+    "feature": (np.int32, 1),
+    "threshold": (np.float64, 1),
+    "missing_child": (np.int32, 1),
+    "weight": (np.float64, 1),
+    "n_rows": (np.int64, 1),
+    "statistics": (np.float64, 2),
+    "impurity": (np.float64, 1),
+    "gain": (np.float64, 1),
+    "branch_offset": (np.int64, 1),
+    "branch_child": (np.int32, 1),
+}
+
+
+def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree) -> None:
+    """Write a model file; an older file of that name is replaced, or kept on failure.
+
+    Parameters
+    ----------
+    path : str or path-like
+    header : dict
+        What JSON can hold, without the keys that this module writes.
+    tree : Tree
+
+    Raises
+    ------
+    ValueError
+        The header uses a reserved key or holds NaN or infinity.
+    TypeError
+        The header holds something JSON cannot.
+    """
+    reserved = [key for key in _OWN_KEYS if key in header]
+    if reserved:
+        raise ValueError(f"The header keys {reserved} are reserved.")
+    from gputree import __version__  # here, for the package imports this module
+
+    tree.check()
+    own = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "gputree_version": __version__,
+        "tree": {
+            "task": tree.task,
+            "criterion": tree.criterion,
+            "n_features": int(tree.n_features),
+        },
+    }
+    text = json.dumps({**own, **header}, indent=2, ensure_ascii=False, allow_nan=False)
+    members = {_HEADER: text.encode()}
+    members |= {_member(name): _npy(getattr(tree, name)) for name in _ARRAYS}
+    _replace(Path(os.fspath(path)), members)
+
+
+def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tree]:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    header : dict
+        The whole header.
+    tree : Tree
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        The file is no model file, is damaged, was written by a newer gputree,
+        or its arrays do not form a tree.
+    """
+    path = Path(os.fspath(path))
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {path}.")
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is not a gputree model file, or it is truncated.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = _read_header(path, archive)
+            tree = _read_tree(header["tree"], archive)
+    except _FutureModelError:
+        raise
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is not a valid gputree model file: {error}") from error
+    return header, tree
+
+
+class _FutureModelError(ValueError):
+    """The file is of a later format version than this module reads."""
+
+
+# What reading a damaged archive, JSON text or array can raise.
+_DAMAGE = (
+    ValueError,  # JSON and UTF-8 errors, bad array headers, Tree.check
+    KeyError,  # a member or a header key is not there
+    IndexError,
+    EOFError,
+    OSError,
+    OverflowError,
+    MemoryError,  # an array header that claims too many elements
+    NotImplementedError,  # a compression method that zipfile does not know
+    RuntimeError,  # an encrypted member
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+# ------------------------------------------------------------------ writing
+def _member(name: str) -> str:
+    return f"tree/{name}.npy"
+
+
+def _npy(array: NDArray) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _replace(path: Path, members: dict[str, bytes]) -> None:
+    """Write beside `path`, then rename: a reader sees the old file or the new one."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file, zipfile.ZipFile(file, "w") as archive:
+            for name, content in members.items():
+                info = zipfile.ZipInfo(name)  # dated 1980: equal models, equal bytes
+                info.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(info, content)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+# ------------------------------------------------------------------ reading
+def _read_header(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
+    if _HEADER not in archive.namelist():
+        raise ValueError(f"it holds no {_HEADER}.")
+    header = json.loads(archive.read(_HEADER))
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"{_HEADER} does not name the format {FORMAT!r}.")
+    found = header.get("format_version")
+    if type(found) is not int or found < 1:
+        raise ValueError(f"format_version must be an int >= 1, got {found!r}.")
+    if found > FORMAT_VERSION:
+        raise _FutureModelError(
+            f"{path} was written by a newer gputree ({header.get('gputree_version')}, format "
+            f"version {found}); this one reads format versions up to {FORMAT_VERSION}. "
+            "Upgrade with: pip install --upgrade gputree-learn"
+        )
+    _check_scalars(header.get("tree"))
+    return header
+
+
+def _check_scalars(scalars: Any) -> None:
+    keys = {"task", "criterion", "n_features"}
+    if not isinstance(scalars, dict) or set(scalars) != keys:
+        raise ValueError(f"the header's tree must have the keys {sorted(keys)}.")
+    if scalars["task"] not in get_args(Task):
+        raise ValueError(f"task must be one of {get_args(Task)}, got {scalars['task']!r}.")
+    if type(scalars["n_features"]) is not int or scalars["n_features"] < 1:
+        raise ValueError(f"n_features must be an int >= 1, got {scalars['n_features']!r}.")
+
+
+def _read_tree(scalars: dict[str, Any], archive: zipfile.ZipFile) -> Tree:
+    arrays: dict[str, Any] = {name: _read_array(archive, name) for name in _ARRAYS}
+    tree = Tree(**scalars, **arrays)
+    tree.check()
+    return tree
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray:
+    content = archive.read(_member(name))  # checks the CRC
+    array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    dtype, n_dimensions = _ARRAYS[name]
+    if array.ndim != n_dimensions or not np.can_cast(array.dtype, dtype, "equiv"):
+        raise ValueError(
+            f"array {name} must be {np.dtype(dtype)} with {n_dimensions} dimensions, "
+            f"got {array.dtype} with {array.ndim}."
+        )
+    return np.ascontiguousarray(array, dtype=dtype)

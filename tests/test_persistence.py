@@ -1,0 +1,255 @@
+"""The model file: what is written comes back, and damage is told, never guessed at."""
+
+import io
+import json
+import os
+import zipfile
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from gputree import persistence
+from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, NO_FEATURE, NO_THRESHOLD
+from gputree.persistence import FORMAT_VERSION, read_model, write_model
+from gputree.tree import Tree
+
+HEADER = {"algorithm": "DecisionTreeClassifier", "note": "größer ≤", "params": {"max_depth": None}}
+
+
+def small_tree() -> Tree:
+    """A stump on column 1 of 3 whose second child splits by a column of 4 categories."""
+    leaf = [NO_THRESHOLD] * 4
+    return Tree(
+        task="classification",
+        criterion="gini",
+        n_features=3,
+        first_child=np.array([1, -1, 3, -1, -1], np.int32),
+        n_children=np.array([2, 0, 2, 0, 0], np.int32),
+        parent=np.array([-1, 0, 0, 2, 2], np.int32),
+        depth=np.array([0, 1, 1, 2, 2], np.int32),
+        split_kind=np.array([1, 0, BRANCH_SPLIT, 0, 0], np.uint8),
+        feature=np.array([1, NO_FEATURE, 2, NO_FEATURE, NO_FEATURE], np.int32),
+        threshold=np.array([0.1 + 0.2, *leaf]),
+        missing_child=np.array([1, MISSING_STOPS, 0, MISSING_STOPS, MISSING_STOPS], np.int32),
+        weight=np.array([10.0, 4, 6, 3, 3]),
+        n_rows=np.array([10, 4, 6, 3, 3]),
+        statistics=np.array([[5.0, 5], [4, 0], [1, 5], [1, 2], [0, 3]]),
+        impurity=np.array([0.5, 0, 10 / 36, 4 / 9, 0]),
+        gain=np.array([1 / 3, 0, 1 / 18, 0, 0]),
+        branch_offset=np.array([0, 0, 0, 4, 4, 4]),
+        branch_child=np.array([0, 1, -1, 1], np.int32),
+    )
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "tree.gputree"
+    write_model(path, HEADER, small_tree())
+    return path
+
+
+def rewrite(path, change):
+    """Write the archive anew with its members passed through `change(dict)`."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def edit_header(path, **changes):
+    def change(members):
+        header = json.loads(members["model.json"]) | changes
+        members["model.json"] = json.dumps(header).encode()
+
+    rewrite(path, change)
+
+
+def edit_array(path, name, array):
+    rewrite(path, lambda members: members.update({f"tree/{name}.npy": persistence._npy(array)}))
+
+
+def test_round_trip(model):
+    header, tree = read_model(model)
+    assert tree.equals(small_tree())
+    assert HEADER.items() <= header.items()
+    assert header["format"] == "gputree-model"
+    assert header["format_version"] == FORMAT_VERSION
+    assert all(getattr(tree, name).flags.writeable for name in persistence._ARRAYS)
+
+
+def test_every_array_of_the_tree_is_in_the_file():
+    names = {field.name for field in fields(Tree)} - {"task", "criterion", "n_features"}
+    assert set(persistence._ARRAYS) == names
+    tree = small_tree()
+    for name, (dtype, n_dimensions) in persistence._ARRAYS.items():
+        assert getattr(tree, name).dtype == dtype
+        assert getattr(tree, name).ndim == n_dimensions
+
+
+def test_numpy_alone_can_read_the_file(model):
+    with zipfile.ZipFile(model) as archive, archive.open("tree/threshold.npy") as member:
+        np.testing.assert_array_equal(np.lib.format.read_array(member), small_tree().threshold)
+
+
+def test_equal_models_are_equal_bytes(model, tmp_path):
+    write_model(tmp_path / "again", HEADER, small_tree())
+    assert (tmp_path / "again").read_bytes() == model.read_bytes()
+
+
+def test_big_endian_arrays_are_converted(model):
+    edit_array(model, "threshold", small_tree().threshold.astype(">f8"))
+    assert read_model(model)[1].equals(small_tree())
+
+
+def test_truncated_at_any_length(model):
+    content = model.read_bytes()
+    for length in [0, 1, 4, 100, *range(200, len(content), 97), len(content) - 1]:
+        model.write_bytes(content[:length])
+        with pytest.raises(ValueError, match="model file"):
+            read_model(model)
+
+
+def test_a_flipped_byte_never_changes_the_tree(model):
+    content = model.read_bytes()
+    told = 0
+    for position in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[position] ^= 0xFF
+        model.write_bytes(damaged)
+        try:
+            header, tree = read_model(model)
+        except ValueError:
+            told += 1
+        else:  # a byte that means nothing, such as a member's date
+            assert tree.equals(small_tree())
+            assert HEADER.items() <= header.items()
+    assert told > len(content) / 7 / 2
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x03\x04" + b"\0" * 100])
+def test_not_a_model_file(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(ValueError, match="not a gputree model file"):
+        read_model(tmp_path / "file")
+
+
+def test_another_zip(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.arange(3))
+    with pytest.raises(ValueError, match=r"it holds no model\.json"):
+        read_model(tmp_path / "other.npz")
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no model file"):
+        read_model(tmp_path / "absent")
+
+
+def test_newer_format(model):
+    edit_header(model, format_version=FORMAT_VERSION + 1, gputree_version="99.0", tree="unknown")
+    with pytest.raises(ValueError, match=r"written by a newer gputree \(99\.0, format version 2\)"):
+        read_model(model)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "other"}, "does not name the format"),
+        ({"format_version": "1"}, "format_version must be"),
+        ({"format_version": True}, "format_version must be"),
+        ({"format_version": 0}, "format_version must be"),
+        ({"tree": {}}, "must have the keys"),
+        ({"tree": {"task": "x", "criterion": "gini", "n_features": 3}}, "task must be one of"),
+        ({"tree": {"task": "regression", "criterion": "g", "n_features": 0}}, "n_features must"),
+    ],
+)
+def test_bad_header(model, changes, message):
+    edit_header(model, **changes)
+    with pytest.raises(ValueError, match=message):
+        read_model(model)
+
+
+def test_header_that_is_not_json(model):
+    rewrite(model, lambda members: members.update({"model.json": b"{"}))
+    with pytest.raises(ValueError, match="not a valid gputree model file"):
+        read_model(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("first_child", np.array([1, -1, 2, -1, -1], np.int32), "contiguous"),
+        ("n_children", np.array([2, 0, -2, 0, 0], np.int32), "not a valid"),
+        ("threshold", np.zeros(5, np.float32), "threshold must be float64"),
+        ("threshold", np.zeros((5, 1)), "with 1 dimensions, got float64 with 2"),
+        ("threshold", np.full(5, np.nan), "threshold is NaN"),
+        ("feature", np.array([7, -2, 2, -2, -2], np.int32), "feature is out of range"),
+        ("weight", np.zeros(4), "differ in length"),
+        ("branch_offset", np.array([0, 0, 4, 2, 4, 4]), "not a valid"),
+        ("branch_child", np.array([0, 9, -1, 1], np.int32), "branch names no child"),
+    ],
+)
+def test_arrays_that_are_no_tree(model, name, array, message):
+    edit_array(model, name, array)
+    with pytest.raises(ValueError, match=message):
+        read_model(model)
+
+
+def test_missing_array(model):
+    rewrite(model, lambda members: members.pop("tree/gain.npy"))
+    with pytest.raises(ValueError, match=r"tree/gain\.npy"):
+        read_model(model)
+
+
+def test_objects_are_never_unpickled(model):
+    def change(members):
+        buffer = io.BytesIO()
+        np.save(buffer, np.array([{}, {}], dtype=object), allow_pickle=True)
+        members["tree/gain.npy"] = buffer.getvalue()
+
+    rewrite(model, change)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        read_model(model)
+
+
+def test_array_header_that_claims_too_much(model):
+    content = persistence._npy(np.zeros(5))
+    huge = content.replace(b"(5,), }" + b" " * 12, b"(5000000000000,), }")
+    assert len(huge) == len(content)
+    assert huge != content
+    rewrite(model, lambda members: members.update({"tree/gain.npy": huge}))
+    with pytest.raises(ValueError, match="not a valid gputree model file"):
+        read_model(model)
+
+
+def test_failed_write_keeps_the_old_file(model, monkeypatch):
+    before = model.read_bytes()
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_model(model, {}, small_tree())
+    assert model.read_bytes() == before
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_invalid_input_writes_nothing(tmp_path):
+    path = tmp_path / "model"
+    with pytest.raises(ValueError, match="reserved"):
+        write_model(path, {"tree": 1}, small_tree())
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_model(path, {"value": np.inf}, small_tree())
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        write_model(path, {"value": object()}, small_tree())
+    with pytest.raises(ValueError, match="Invalid tree"):
+        write_model(path, {}, replace(small_tree(), weight=np.full(5, np.nan)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_permissions_follow_the_umask(model):
+    (model.parent / "plain").write_text("")
+    assert model.stat().st_mode == (model.parent / "plain").stat().st_mode
