@@ -1,0 +1,171 @@
+"""Tables to measure on: generated ones, the same everywhere, and real ones where there are any."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+TEST_ROWS = 100_000
+Table = tuple[NDArray[np.float32], NDArray]
+
+
+# -------------------------------------------------------------- generated
+@lru_cache(maxsize=2)
+def binary_table(n: int, d: int = 28, seed: int = 0) -> Table:
+    """`n` rows of `d` normal float32 columns, all values distinct, and two balanced classes.
+
+    Six columns carry signal (a product, a wave, a kink, an interaction), the others none.
+    """
+    X, z = _signal(n, d, seed)
+    return X, (z > np.median(z)).astype(np.int32)
+
+
+@lru_cache(maxsize=2)
+def regression_table(n: int, d: int = 28, seed: int = 0) -> Table:
+    """As `binary_table`, with the underlying noisy signal as a float64 target."""
+    X, z = _signal(n, d, seed)
+    return X, z.astype(np.float64)
+
+
+@lru_cache(maxsize=2)
+def classes_table(n: int, d: int, k: int, seed: int = 0) -> Table:
+    """As `binary_table`, with `k` balanced classes: quantiles of the signal."""
+    X, z = _signal(n, d, seed)
+    cuts = np.quantile(z, np.arange(1, k) / k)
+    return X, np.searchsorted(cuts, z).astype(np.int32)
+
+
+def _signal(n: int, d: int, seed: int) -> Table:
+    if d < 6:
+        raise ValueError(f"The generated tables have at least 6 columns, got d={d}.")
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    z = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + 0.5 * np.abs(X[:, 3])
+    return X, z - 0.7 * X[:, 4] * (X[:, 5] > 0) + rng.normal(size=n) * 0.7
+
+
+# ------------------------------------------------- generated, of a real shape
+# The ten numeric columns of the forest cover table: least, greatest value, share of the
+# elevation in them. Their distinct counts run from 67 (slope) to about 7,000 (distances).
+_TERRAIN = {
+    "elevation": (1859, 3836, 1.0),
+    "aspect": (0, 360, 0.0),
+    "slope": (0, 66, -0.3),
+    "to_water": (0, 1397, 0.3),
+    "above_water": (-173, 527, 0.1),
+    "to_road": (0, 7117, 0.4),
+    "shade_9am": (0, 254, 0.1),
+    "shade_noon": (0, 254, 0.2),
+    "shade_3pm": (0, 254, 0.1),
+    "to_fire": (0, 7173, 0.2),
+}
+_COVER_SHARES = np.array([0.365, 0.488, 0.062, 0.005, 0.016, 0.030, 0.034])
+_COVER_HEIGHTS = np.array([0.55, 0.15, -1.2, -1.9, -0.3, -1.4, 1.7])  # of the classes
+_COVER_NOISE = 0.2  # keeps an unlimited tree at about 60,000 leaves of 580,000 rows
+_WILDERNESS, _SOILS = 4, 40
+
+
+@lru_cache(maxsize=1)
+def covertype_like(n: int = 580_000, seed: int = 0) -> Table:
+    """A table shaped like covertype: 10 integer columns, 44 one-hot ones, 7 uneven classes."""
+    rng = np.random.default_rng(seed)
+    height = rng.normal(size=n)
+    terrain = [_terrain(rng, height, *column) for column in _TERRAIN.values()]
+    wilderness = _band(height + 0.8 * rng.normal(size=n), _WILDERNESS)
+    soil = _band(height + 0.5 * rng.normal(size=n) + 0.3 * wilderness, _SOILS)
+    X = np.column_stack([*terrain, _one_hot(wilderness, _WILDERNESS), _one_hot(soil, _SOILS)])
+    return X.astype(np.float32), _cover(rng, height, terrain, soil)
+
+
+def _terrain(
+    rng: np.random.Generator, height: NDArray, low: int, high: int, share: float
+) -> NDArray:
+    mixed = share * height + np.sqrt(1 - share**2) * rng.normal(size=height.size)
+    return np.clip(np.rint(low + (high - low) * (mixed + 3.5) / 7), low, high)
+
+
+def _band(values: NDArray, count: int) -> NDArray:
+    """Uneven groups along `values`: common ones in the middle, rare ones at the ends."""
+    return np.searchsorted(np.linspace(-2.5, 2.5, count + 1)[1:-1], values / values.std())
+
+
+def _one_hot(groups: NDArray, count: int) -> NDArray:
+    return groups[:, None] == np.arange(count)
+
+
+def _cover(
+    rng: np.random.Generator, height: NDArray, terrain: list[NDArray], soil: NDArray
+) -> NDArray:
+    """The class whose preferred height, moved by distances and soil, is nearest."""
+    wet, road, fire = (_standard(terrain[i]) for i in (3, 5, 9))
+    place = height + 0.5 * np.sin(2 * road) * fire + 0.3 * wet + 0.2 * np.cos(soil)
+    place = place + _COVER_NOISE * rng.normal(size=height.size)
+    order = np.argsort(_COVER_HEIGHTS)
+    cuts = np.quantile(place, np.cumsum(_COVER_SHARES[order])[:-1])
+    return order[np.searchsorted(cuts, place)].astype(np.int32)
+
+
+def _standard(values: NDArray) -> NDArray:
+    return (values - values.mean()) / values.std()
+
+
+# ------------------------------------------------------------------- real
+@dataclass(frozen=True)
+class RealTable:
+    """A table read from disk: nominal columns as ordinal codes, missing cells as NaN."""
+
+    name: str
+    X: NDArray[np.float32]
+    y: NDArray
+    is_regression: bool
+
+
+class TableAbsent(Exception):
+    """There is no such table here; the message says where it was looked for."""
+
+
+@lru_cache(maxsize=1)
+def real_table(name: str) -> RealTable:
+    """Read ``name.csv[.gz]`` from the folder that the variable GPUTREE_DATA names.
+
+    The file has a header, the last column `target`, and empty cells where a value is missing.
+    A `manifest.json` there, or one folder up, lists the `nominal` and `numeric` columns of each
+    table, the `target_kind`, and the `nominal_values` in the order of their codes.
+    """
+    path, manifest = _locate(name)
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    target = columns.pop("target")
+    orders = manifest.get("nominal_values", {})
+    X = np.column_stack([_numbers(cells, orders.get(c)) for c, cells in columns.items()])
+    is_regression = manifest["target_kind"] == "regression"
+    y = np.array(target, dtype=np.float64) if is_regression else np.array(target)
+    return RealTable(name, X, y, is_regression)
+
+
+def _locate(name: str) -> tuple[Path, dict]:
+    if "GPUTREE_DATA" not in os.environ:
+        raise TableAbsent("GPUTREE_DATA names no folder of real tables")
+    folder = Path(os.environ["GPUTREE_DATA"])
+    paths = [p for p in (folder / f"{name}.csv", folder / f"{name}.csv.gz") if p.is_file()]
+    manifests = [p for d in (folder, folder.parent) if (p := d / "manifest.json").is_file()]
+    if not paths or not manifests:
+        raise TableAbsent(f"{folder} has no {name}.csv[.gz] with a manifest.json")
+    return paths[0], json.loads(manifests[0].read_text("utf-8"))[name]
+
+
+def _numbers(cells: tuple[str, ...], order: list[str] | None) -> NDArray[np.float32]:
+    if order is None:
+        return np.array([cell or "nan" for cell in cells], dtype=np.float32)
+    code = {value: float(i) for i, value in enumerate(order)} | {"": np.nan}
+    return np.array([code[cell] for cell in cells], dtype=np.float32)
