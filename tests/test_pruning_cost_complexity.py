@@ -1,0 +1,195 @@
+"""Cost-complexity pruning: against scikit-learn, the textbook and brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pruning_oracles import (
+    leaves_after,
+    prunings,
+    random_shape,
+    tree_of_shape,
+    trees,
+    weakest_link_sequence,
+)
+from sklearn import datasets
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn_trees import from_sklearn
+
+from gputree.pruning import CostComplexity, cost_complexity_path
+from gputree.pruning.cost_complexity import weakest_links
+
+SAME = 1e-12  # relative; below it, of the root's impurity
+
+
+def _grid(seed):
+    """A table of small integers: many ties, many equal rows, three classes."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 800))
+    X = rng.integers(0, int(rng.integers(2, 12)), (n, 3)).astype(float)
+    return X, rng.integers(0, 3, n)
+
+
+def _cloud(seed):
+    """Continuous columns, some missing values, a noisy target."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(int(rng.integers(30, 600)), 4))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=len(X))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, y
+
+
+def _tables():
+    for name in ("iris", "wine", "breast_cancer", "digits"):
+        yield name, *getattr(datasets, f"load_{name}")(return_X_y=True), True
+    yield "diabetes", *datasets.load_diabetes(return_X_y=True), False
+    for seed in range(4):
+        X, y = _grid(seed)
+        yield f"grid{seed}", X, y, True
+        yield f"grid{seed}-regression", X, y.astype(float), False
+        X, y = _cloud(seed)
+        yield f"cloud{seed}", X, np.digitize(y, [-1, 0, 2]), True
+        yield f"cloud{seed}-regression", X, y, False
+
+
+def _cases():
+    for i, (name, X, y, classification) in enumerate(_tables()):
+        weight = np.random.default_rng(i).random(len(y)) + 0.1 if i % 2 else None
+        if not classification:
+            yield pytest.param(DecisionTreeRegressor(random_state=i), X, y, weight, id=name)
+            continue
+        for criterion in ("gini", "entropy"):
+            model = DecisionTreeClassifier(criterion=criterion, random_state=i)
+            yield pytest.param(model, X, y, weight, id=f"{name}-{criterion}")
+
+
+def _distinct(alphas, impurities):
+    """Each distinct alpha, and R once all links of that alpha have collapsed.
+
+    Links that tie but for rounding may come in any order, or all at once.
+    """
+    alphas = np.maximum.accumulate(alphas)
+    last = np.append(np.diff(alphas) > 1e-10 * impurities[-1], True)
+    return alphas[last], impurities[last]
+
+
+@pytest.mark.parametrize(("model", "X", "y", "weight"), list(_cases()))
+def test_path_and_trees_equal_scikit_learns(model, X, y, weight):
+    tree = from_sklearn(model.fit(X, y, sample_weight=weight))
+    theirs = model.cost_complexity_pruning_path(X, y, sample_weight=weight)
+    alphas, impurities = _distinct(theirs.ccp_alphas, theirs.impurities)
+    ours = _distinct(*cost_complexity_path(tree))
+    rounding = SAME * tree.impurity[0]
+    np.testing.assert_allclose(ours[0], alphas, rtol=SAME, atol=rounding)
+    np.testing.assert_allclose(ours[1], impurities, rtol=SAME, atol=rounding)
+    between = (alphas[:-1] + alphas[1:]) / 2
+    for alpha in between[:: max(1, between.size // 8)]:
+        pruned = clone(model).set_params(ccp_alpha=alpha).fit(X, y, sample_weight=weight)
+        assert CostComplexity(alpha).prune_tree(tree).equals(from_sklearn(pruned))
+
+
+def test_path_has_scikit_learns_steps_where_no_two_links_tie():
+    X, y = _cloud(0)
+    weight = np.random.default_rng(0).random(len(y))
+    model = DecisionTreeRegressor(random_state=0, min_samples_leaf=2).fit(X, y, weight)
+    theirs = model.cost_complexity_pruning_path(X, y, weight)
+    ours = cost_complexity_path(from_sklearn(model))
+    np.testing.assert_allclose(ours.ccp_alphas, theirs.ccp_alphas, rtol=1e-11)
+    np.testing.assert_allclose(ours.impurities, theirs.impurities, rtol=1e-11)
+
+
+@st.composite
+def integer_risks(draw):
+    """A tree of integer risks, so that sums are exact and ties are real; zero gains too."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape = random_shape(rng, draw(st.integers(0, 12)), draw(st.integers(2, 4)))
+    ones = np.ones(shape.size)
+    tree = tree_of_shape(shape, np.ones((shape.size, 1)), ones, ones)
+    risk = rng.integers(0, 4, shape.size)
+    for node in reversed(np.flatnonzero(~tree.is_leaf)):
+        risk[node] = risk[list(tree.children(node))].sum() + rng.integers(0, 4)
+    return tree_of_shape(shape, np.ones((shape.size, 1)), risk, ones), risk.tolist()
+
+
+@given(integer_risks())
+@settings(deadline=None)  # the first call compiles
+def test_path_is_the_textbook_sequence(case):
+    tree, risk = case
+    alphas, impurities = zip(*weakest_link_sequence(tree, risk), strict=True)
+    ours = cost_complexity_path(tree)
+    assert ours.ccp_alphas.tolist() == [float(a) for a in alphas]
+    assert ours.impurities.tolist() == [float(r) for r in impurities]
+
+
+@given(integer_risks(), st.integers(0, 12))
+@settings(deadline=None)  # the first call compiles
+def test_tree_is_the_smallest_that_minimises_cost(case, quarters):
+    tree, risk = case
+    alpha = quarters / 4
+    kept = leaves_after(tree, CostComplexity(alpha).prune_tree(tree))
+    cost = {leaves: sum(risk[t] + alpha for t in leaves) for leaves in prunings(tree)}
+    least = min(cost.values())
+    assert cost[kept] == least
+    assert all(
+        kept == leaves or len(kept) < len(leaves) for leaves in cost if cost[leaves] == least
+    )
+
+
+@given(trees(max_inner=20), st.lists(st.floats(0, 1), min_size=2, max_size=2))
+@settings(deadline=None)  # the first call compiles
+def test_trees_are_nested_along_alpha_and_pruning_again_changes_nothing(tree, alphas):
+    smaller, larger = (CostComplexity(a).prune_tree(tree) for a in sorted(alphas, reverse=True))
+    smaller.check()
+    assert CostComplexity(max(alphas)).prune_tree(larger).equals(smaller)
+    assert CostComplexity(max(alphas)).prune_tree(smaller).equals(smaller)
+
+
+@given(trees(max_inner=20))
+@settings(max_examples=50, deadline=None)
+def test_every_alpha_of_the_path_gives_the_tree_of_its_step(tree):
+    path = cost_complexity_path(tree)
+    risk = tree.weight * tree.impurity / tree.weight[0]
+    for alpha in path.ccp_alphas[1:]:
+        last = np.flatnonzero(path.ccp_alphas == alpha)[-1]
+        leaves = leaves_after(tree, CostComplexity(max(alpha, 0.0)).prune_tree(tree))
+        assert sum(risk[t] for t in leaves) == pytest.approx(path.impurities[last], abs=1e-12)
+
+
+@pytest.mark.parametrize("rising", [True, False])
+def test_a_spine_of_ten_thousand_levels(rising):
+    depth = 10_000
+    gain = np.arange(1, depth + 1)  # of the splits along the spine, root first
+    gain = gain if rising else gain[::-1]
+    shape = np.append(np.tile([2, 0], depth), 0)  # a leaf before each further inner node
+    risk = np.zeros(shape.size)
+    risk[shape == 2] = np.cumsum(gain[::-1])[::-1]
+    tree = tree_of_shape(shape, np.ones((shape.size, 1)), risk, np.ones(shape.size))
+    links = weakest_links(tree)
+    if rising:  # the deepest split is the strongest: all fall with the root
+        assert links.order.tolist() == [0]
+        assert links.alpha[0] == gain.mean()
+    else:  # the deepest is the weakest: they fall one by one
+        assert links.alpha[links.order].tolist() == sorted(gain)
+
+
+def test_a_million_nodes():
+    n = 2**20 - 1
+    shape = np.where(np.arange(n) < n // 2, 2, 0)
+    depth = np.floor(np.log2(np.arange(n) + 1))
+    tree = tree_of_shape(shape, np.ones((n, 1)), 0.25**depth, np.ones(n))
+    alphas, impurities = cost_complexity_path(tree)
+    # A split at depth d gains 4**-d - 2 * 4**-(d + 1): levels fall from the deepest up.
+    assert alphas.size == n // 2 + 1
+    np.testing.assert_allclose(alphas[-1], 0.5)
+    np.testing.assert_allclose(impurities[-1], 1.0)
+    assert CostComplexity(0.25**10).prune_tree(tree).n_leaves == 2**10
+
+
+@pytest.mark.parametrize("alpha", [-0.1, "x", None])
+def test_alpha_must_be_a_price(alpha):
+    tree = from_sklearn(DecisionTreeClassifier().fit([[0], [1]], [0, 1]))
+    with pytest.raises(ValueError, match="'alpha' parameter of CostComplexity must be a float"):
+        CostComplexity(alpha).prune_tree(tree)
