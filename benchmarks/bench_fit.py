@@ -1,9 +1,8 @@
 """`fit` of one tree, end to end from a NumPy array; kernels are compiled beforehand."""
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-
 from benchmarks.common import BACKENDS, skip_without_device, synchronize
 from benchmarks.data import classes_table, regression_table
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 
 WARM_ROWS = 5_000  # enough to leave the path of small nodes
 

@@ -1,8 +1,7 @@
 """Prediction on the host, from a shallow and from an unlimited tree."""
 
-from gputree import DecisionTreeClassifier
-
 from benchmarks.data import classes_table
+from gputree import DecisionTreeClassifier
 
 TRAINING_ROWS = 10_000
 
