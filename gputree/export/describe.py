@@ -1,0 +1,204 @@
+"""One description of a tree's conditions and answers, shared by every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
+from gputree.tree import Tree
+
+_FIXED_POINT_BELOW = 1e16  # from here on a float64 is a multiple of 2
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What sends a row from a node to one of its children.
+
+    Attributes
+    ----------
+    feature : str
+    operator : str
+        "<=", ">", "=", "in" or "is" (present or missing).
+    operand : str
+        Threshold, category, ``{a, b}``, "present" or "missing".
+    or_missing : bool
+        The child takes missing values although it is not the heaviest one.
+    """
+
+    feature: str
+    operator: str
+    operand: str
+    or_missing: bool = False
+
+    def __str__(self) -> str:
+        suffix = " or missing" if self.or_missing else ""
+        return f"{self.feature} {self.operator} {self.operand}{suffix}"
+
+
+@dataclass(frozen=True)
+class Description:
+    """A tree with the words for its features, classes and numbers.
+
+    Attributes
+    ----------
+    tree : Tree
+    feature_names : sequence of str, one a feature
+    class_names : sequence of str, one a class; None for regression
+    decimals : int or None
+        Decimals of thresholds and means; None writes as many as tell the exact
+        value from all others.
+    """
+
+    tree: Tree
+    feature_names: Sequence[str]
+    class_names: Sequence[str] | None
+    decimals: int | None
+
+    def condition(self, node: int) -> Condition:
+        """The condition that leads from the parent of `node` (not the root) to it."""
+        tree, parent = self.tree, int(self.tree.parent[node])
+        if parent == NO_CHILD:
+            raise ValueError("The root has no condition.")
+        ordinal = node - int(tree.first_child[parent])
+        feature = self.feature_names[tree.feature[parent]]
+        if tree.split_kind[parent] != THRESHOLD_SPLIT:
+            operator, operand = self._categories(parent, ordinal)
+        elif np.isposinf(tree.threshold[parent]):
+            return Condition(feature, "is", ("present", "missing")[ordinal])
+        else:
+            operator = ("<=", ">")[ordinal]
+            operand = self.number(tree.threshold[parent])
+        return Condition(feature, operator, operand, self._takes_missing(parent, ordinal))
+
+    def answer(self, node: int) -> str:
+        """The class with the greatest weight (the first of equals), or the mean target."""
+        statistics = self.tree.statistics[node]
+        if self.class_names is None:
+            return self.number(statistics[0])
+        return self.class_names[int(statistics.argmax())]
+
+    def support(self, node: int) -> str:
+        """``weight`` or ``weight/errors`` (classification), ``weight, mse`` (regression)."""
+        tree = self.tree
+        weight = self.number(tree.weight[node])
+        if self.class_names is None:
+            return f"{weight}, mse {self.number(tree.impurity[node])}"
+        statistics = tree.statistics[node]
+        errors = np.delete(statistics, statistics.argmax()).sum()  # exactly 0 where pure
+        return f"{weight}/{self.number(errors)}" if errors > 0 else weight
+
+    def weights(self, node: int) -> str:
+        """The weight of every class, ``[a 3, b 1]``."""
+        names = self.class_names or ()
+        pairs = zip(names, self.tree.statistics[node], strict=True)
+        return f"[{', '.join(f'{name} {self.number(value)}' for name, value in pairs)}]"
+
+    def number(self, value: float) -> str:
+        """Format `value`; see `format_number`."""
+        return format_number(value, self.decimals)
+
+    def _categories(self, node: int, ordinal: int) -> tuple[str, str]:
+        # Codes stand for themselves: trees of numeric columns have no categories.
+        codes = np.flatnonzero(self.tree.branches(node) == ordinal)
+        if codes.size == 1:
+            return "=", str(codes[0])
+        return "in", f"{{{', '.join(map(str, codes))}}}"
+
+    def _takes_missing(self, node: int, ordinal: int) -> bool:
+        # Values that were never missing follow the heavier child: nothing worth saying.
+        if self.tree.missing_child[node] != ordinal:
+            return False
+        weights = self.tree.weight[self.tree.children(node)]
+        return bool(weights[ordinal] < weights.max())
+
+
+def describe(
+    estimator_or_tree: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    decimals: int | None = 4,
+) -> Description:
+    """Name the parts of a fitted estimator or a Tree.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    feature_names : sequence of str or None
+        None takes the estimator's `feature_names_in_`, else x0, x1, ...
+    class_names : sequence of str or None
+        None takes the estimator's `classes_`, else 0, 1, ...
+    decimals : int or None
+        See `Description`.
+
+    Returns
+    -------
+    Description
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree, or decimals is negative.
+    """
+    if decimals is not None and decimals < 0:
+        raise ValueError(f"decimals must be None or an int >= 0, got {decimals!r}.")
+    tree = _tree_of(estimator_or_tree)
+    features = _names("feature_names", feature_names, tree.n_features)
+    if features is None:
+        found = getattr(estimator_or_tree, "feature_names_in_", None)
+        features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
+    if tree.task == "regression":
+        return Description(tree, features, None, decimals)
+    classes = _names("class_names", class_names, tree.n_classes)
+    if classes is None:
+        classes = list(map(str, getattr(estimator_or_tree, "classes_", range(tree.n_classes))))
+    return Description(tree, features, classes, decimals)
+
+
+def format_number(value: float, decimals: int | None) -> str:
+    """Write a number without superfluous digits.
+
+    Parameters
+    ----------
+    value : float
+    decimals : int or None
+        Digits after the point, trailing zeros removed. A number that would
+        round to 0 keeps `decimals` significant digits instead. None writes the
+        fewest digits that read back as the same float64.
+
+    Returns
+    -------
+    str
+    """
+    value = float(value)
+    if decimals is None:
+        text = repr(value)
+        return text[:-2] if text.endswith(".0") else text
+    size = abs(value)
+    if 0 < size <= 0.5 * 10.0**-decimals or size >= _FIXED_POINT_BELOW:
+        return f"{value:.{max(decimals, 1)}g}"
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _tree_of(estimator_or_tree: Any) -> Tree:
+    if isinstance(estimator_or_tree, Tree):
+        return estimator_or_tree
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator_or_tree, "tree_")
+    return estimator_or_tree.tree_
+
+
+def _names(parameter: str, names: Sequence[str] | None, count: int) -> list[str] | None:
+    if names is None:
+        return None
+    if len(names) != count:
+        raise ValueError(f"{parameter} must contain {count} elements, got {len(names)}.")
+    return list(map(str, names))

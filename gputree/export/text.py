@@ -1,0 +1,120 @@
+"""A tree as indented text, one line a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.export.describe import Description, describe
+from gputree.tree import Tree
+
+_BAR = "|   "
+_MOST_BARS = 40  # deeper lines name their depth: else text grows with its square
+
+
+def export_text(
+    estimator_or_tree: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    max_depth: int | None = None,
+    decimals: int | None = 4,
+    show_weights: bool = False,
+) -> str:
+    """Write a fitted tree as text.
+
+    Every line is a condition, indented by its depth. A line that ends in a leaf
+    adds the leaf's answer and its support in parentheses: in classification the
+    weight of the training rows there and, after a slash, of those that belong
+    to other classes; in regression the weight and the mean squared error.
+
+    ``or missing`` marks the child that takes missing values where this is not
+    the heaviest child of its node.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    feature_names : sequence of str or None, default=None
+        None takes the names seen in `fit`, else x0, x1, ...
+    class_names : sequence of str or None, default=None
+        In the order of `classes_`; None takes `classes_` itself. Unused in
+        regression.
+    max_depth : int or None, default=None
+        Depth of the deepest nodes shown, the root's being 0; those below are
+        counted and left out.
+    decimals : int or None, default=4
+        Decimals of numbers; None writes them exactly.
+    show_weights : bool, default=False
+        Add the weight of every class to leaves (classification).
+
+    Returns
+    -------
+    str
+        Lines that end in a newline each.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree, or `max_depth` or
+        `decimals` is negative.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> iris = load_iris()
+    >>> tree = DecisionTreeClassifier(max_depth=2).fit(iris.data, iris.target)
+    >>> print(export_text(tree, feature_names=iris.feature_names), end="")
+    petal length <= 2.45: setosa (50)
+    petal length > 2.45
+    |   petal width <= 1.75: versicolor (54/5)
+    |   petal width > 1.75: virginica (46/1)
+    """
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth must be None or an int >= 0, got {max_depth!r}.")
+    description = describe(
+        estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
+    )
+    return "".join(f"{line}\n" for line in _lines(description, max_depth, show_weights))
+
+
+def _lines(description: Description, max_depth: int | None, show_weights: bool) -> Iterator[str]:
+    tree = description.tree
+    below = None if max_depth is None else _descendants(tree)
+    nodes = [0]  # a stack: trees may be deeper than Python recurses
+    while nodes:
+        node = nodes.pop()
+        cut = below is not None and max_depth is not None and tree.depth[node] >= max_depth
+        shown = range(0) if cut else tree.children(node)
+        nodes.extend(reversed(shown))
+        head = _indent(tree.depth[node] - 1) + str(description.condition(node)) if node else ""
+        if shown:
+            if node:
+                yield head
+            continue
+        line = f"{head}: " if node else ""
+        line += f"{description.answer(node)} ({description.support(node)})"
+        if show_weights and description.class_names is not None:
+            line += f" {description.weights(node)}"
+        if below is not None and below[node]:
+            line += f" ... {below[node]} more nodes"
+        yield line
+
+
+def _indent(depth: int) -> str:
+    if depth <= _MOST_BARS:
+        return _BAR * depth
+    return f"{_BAR * _MOST_BARS}[{depth}] "
+
+
+def _descendants(tree: Tree) -> NDArray[np.int64]:
+    """Number of nodes below each node."""
+    count = np.zeros(tree.n_nodes, dtype=np.int64)
+    for level in tree.levels()[:0:-1]:
+        np.add.at(count, tree.parent[level], count[level] + 1)
+    return count

@@ -1,0 +1,243 @@
+"""The tree as text: every leaf once, words and numbers as asked for."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn_trees import from_sklearn
+
+from gputree.datasets import load_auto_mpg, load_iris
+from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL
+from gputree.export import export_text
+from gputree.export.describe import describe, format_number
+from gputree.tree import Tree
+
+IRIS = load_iris()
+CARS = load_auto_mpg()
+
+
+def iris_tree(**parameters) -> Tree:
+    model = DecisionTreeClassifier(random_state=0, **parameters)
+    return from_sklearn(model.fit(IRIS.data[:, 3:], IRIS.target))
+
+
+def text_of(tree, **options) -> str:
+    names = {
+        "feature_names": ["petal width"],
+        "class_names": np.unique(IRIS.target),
+    }
+    return export_text(tree, **{**names, **options})
+
+
+def stump(threshold=2.5, weight=(10.0, 4, 6), missing_child=1, **changes) -> Tree:
+    """Two leaves on x0, of classes 0 and 1."""
+    tree = Tree(
+        task="classification",
+        criterion="gini",
+        n_features=1,
+        first_child=np.array([1, -1, -1], np.int32),
+        n_children=np.array([2, 0, 0], np.int32),
+        parent=np.array([-1, 0, 0], np.int32),
+        depth=np.array([0, 1, 1], np.int32),
+        split_kind=np.array([1, 0, 0], np.uint8),
+        feature=np.array([0, -2, -2], np.int32),
+        threshold=np.array([threshold, -2.0, -2.0]),
+        missing_child=np.array([missing_child, MISSING_STOPS, MISSING_STOPS], np.int32),
+        weight=np.array(weight),
+        n_rows=np.array([10, 4, 6]),
+        statistics=np.array([weight[1:], [weight[1], 0], [0, weight[2]]]),
+        impurity=np.array([0.48, 0, 0]),
+        gain=np.array([0.48, 0, 0]),
+    )
+    tree = replace(tree, **changes)
+    tree.check()
+    return tree
+
+
+def test_iris():
+    assert text_of(iris_tree(max_depth=2)) == (
+        "petal width <= 0.8: setosa (50)\n"
+        "petal width > 0.8\n"
+        "|   petal width <= 1.75: versicolor (54/5)\n"
+        "|   petal width > 1.75: virginica (46/1)\n"
+    )
+
+
+def test_a_single_leaf():
+    assert text_of(iris_tree(max_depth=1).collapse(np.ones(3, bool))) == "setosa (150/100)\n"
+
+
+def test_regression():
+    model = DecisionTreeRegressor(max_depth=1).fit(CARS.data[:, [3]], CARS.target)
+    low, high = (
+        CARS.target[side] for side in (CARS.data[:, 3] <= 2764.5, CARS.data[:, 3] > 2764.5)
+    )
+    lines = export_text(from_sklearn(model), feature_names=["weight"], decimals=2).splitlines()
+    expected = [
+        f"weight {operator} 2764.5: {part.mean():.2f} ({part.size}, mse {part.var():.2f})"
+        for operator, part in (("<=", low), (">", high))
+    ]
+    assert lines == expected
+
+
+def test_names_default_to_the_estimators():
+    class Fitted(BaseEstimator):
+        tree_ = stump()
+        classes_ = np.array(["no", "yes"])
+        feature_names_in_ = np.array(["age"], dtype=object)
+
+        def fit(self):
+            return self
+
+    assert export_text(Fitted()) == "age <= 2.5: no (4)\nage > 2.5: yes (6)\n"
+    assert export_text(Fitted.tree_) == "x0 <= 2.5: 0 (4)\nx0 > 2.5: 1 (6)\n"
+    assert export_text(Fitted(), feature_names=["a"], class_names=["n", "y"]).startswith(
+        "a <= 2.5: n"
+    )
+
+
+def test_every_leaf_and_condition_appears_once():
+    tree = iris_tree()
+    lines = text_of(tree).splitlines()
+    assert len(lines) == tree.n_nodes - 1
+    weights = [float(w) for line in lines for w in re.findall(r"\((\d+)", line)]
+    assert sum(weights) == 150
+    assert len(weights) == tree.n_leaves
+
+
+def test_max_depth_counts_what_it_leaves_out():
+    tree = iris_tree()
+    for depth in range(tree.max_depth + 1):
+        text = text_of(tree, max_depth=depth)
+        hidden = sum(map(int, re.findall(r"\.\.\. (\d+) more nodes", text)))
+        assert hidden == np.count_nonzero(tree.depth > depth)
+    assert text == text_of(tree)
+    assert text_of(tree, max_depth=0) == f"setosa (150/100) ... {tree.n_nodes - 1} more nodes\n"
+
+
+def test_weights_of_classes():
+    text = text_of(iris_tree(max_depth=1), show_weights=True)
+    assert text.splitlines()[1].endswith("(100/50) [setosa 0, versicolor 50, virginica 50]")
+
+
+@pytest.mark.parametrize(
+    ("missing_child", "weight", "marked"),
+    [
+        (1, (10.0, 4, 6), None),  # the heavier child
+        (0, (10.0, 4, 6), "x0 <= 2.5 or missing"),
+        (0, (10.0, 6, 4), None),
+        (1, (10.0, 6, 4), "x0 > 2.5 or missing"),
+        (0, (10.0, 5, 5), None),
+        (MISSING_TO_ALL, (10.0, 4, 6), None),
+        (MISSING_STOPS, (10.0, 4, 6), None),
+    ],
+)
+def test_missing_direction(missing_child, weight, marked):
+    text = export_text(stump(weight=weight, missing_child=missing_child))
+    assert [line.split(":")[0] for line in text.splitlines() if "missing" in line] == (
+        [marked] if marked else []
+    )
+
+
+def test_missing_against_present():
+    text = export_text(stump(threshold=np.inf))
+    assert text == "x0 is present: 0 (4)\nx0 is missing: 1 (6)\n"
+
+
+def test_multiway_and_category_sets():
+    tables = {"branch_offset": np.array([0, 4, 4, 4]), "branch_child": np.array([1, 0, -1, 1])}
+    tables["branch_child"] = tables["branch_child"].astype(np.int32)
+    kind = np.array([BRANCH_SPLIT, 0, 0], np.uint8)
+    text = export_text(stump(threshold=-2.0, split_kind=kind, **tables))
+    assert text == "x0 = 1: 0 (4)\nx0 in {0, 3}: 1 (6)\n"
+
+
+def test_a_deep_tree_is_no_recursion_and_no_square():
+    depth = 10_000
+    left = np.arange(1, 2 * depth, 2)  # a chain: node 0, leaf 1, node 2, leaf 3, ...
+    n = 2 * depth + 1
+    inner = np.arange(n) % 2 == 0
+    inner[-1] = False
+    first_child = np.full(n, -1, np.int32)
+    first_child[inner] = left
+    parent = np.concatenate([[-1], np.repeat(np.flatnonzero(inner), 2)]).astype(np.int32)
+    chain = Tree(
+        task="regression",
+        criterion="squared_error",
+        n_features=1,
+        first_child=first_child,
+        n_children=np.where(inner, 2, 0).astype(np.int32),
+        parent=parent,
+        depth=((np.arange(n) + 1) // 2).astype(np.int32),
+        split_kind=inner.astype(np.uint8),
+        feature=np.where(inner, 0, -2).astype(np.int32),
+        threshold=np.where(inner, np.arange(n), -2.0),
+        missing_child=np.where(inner, 1, MISSING_STOPS).astype(np.int32),
+        weight=np.ones(n),
+        n_rows=np.ones(n, np.int64),
+        statistics=np.zeros((n, 1)),
+        impurity=np.zeros(n),
+        gain=np.zeros(n),
+    )
+    chain.check()
+    lines = export_text(chain).splitlines()
+    assert len(lines) == n - 1
+    assert max(map(len, lines)) < 250
+    assert "[9999] x0 > " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"),
+    [
+        (2.0, 4, "2"),
+        (2.45, 4, "2.45"),
+        (-0.5, 0, "-0.5"),
+        (1 / 3, 4, "0.3333"),
+        (1 / 3, None, "0.3333333333333333"),
+        (100.0, None, "100"),
+        (0.1 + 0.2, None, "0.30000000000000004"),
+        (1.25e-7, 4, "1.25e-07"),
+        (-3e-9, 2, "-3e-09"),
+        (6e-5, 4, "0.0001"),
+        (0.0, 4, "0"),
+        (1234567.0, 0, "1234567"),
+        (1000.0, 0, "1000"),
+        (1.5e300, 4, "1.5e+300"),
+        (np.float32(0.5), None, "0.5"),
+    ],
+)
+def test_numbers(value, decimals, text):
+    assert format_number(value, decimals) == text
+
+
+def test_exact_numbers_read_back():
+    values = np.random.default_rng(0).normal(size=200) * 10.0 ** np.arange(-100, 100)
+    assert [float(format_number(value, None)) for value in values] == values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"feature_names": ["a", "b"]}, "feature_names must contain 1 elements, got 2"),
+        ({"class_names": ["a"]}, "class_names must contain 2 elements, got 1"),
+        ({"max_depth": -1}, "max_depth must be None or an int >= 0, got -1"),
+        ({"decimals": -1}, "decimals must be None or an int >= 0, got -1"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        export_text(stump(), **options)
+
+
+def test_unfitted():
+    with pytest.raises(NotFittedError):
+        export_text(DecisionTreeClassifier())
+
+
+def test_the_root_has_no_condition():
+    with pytest.raises(ValueError, match="root has no condition"):
+        describe(stump()).condition(0)
