@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gputree.dtypes import NODE
 from gputree.pruning.base import RoutedRows
 from gputree.tree import Tree
 
@@ -28,23 +29,26 @@ class NodeLoss(NamedTuple):
 
 
 def node_loss(tree: Tree, data: RoutedRows) -> NodeLoss:
-    """Loss of `data` at every node of `tree`, in one pass over rows and their paths."""
-    as_leaf, stopped = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    """Loss of `data` at every node of `tree`, in one pass over rows and their paths.
+
+    Raises
+    ------
+    ValueError
+        If an entry stops at a node that the tree does not have.
+    """
+    stop = np.asarray(data.node, dtype=NODE)
+    if stop.size and not 0 <= stop.min() <= stop.max() < tree.n_nodes:
+        raise ValueError(f"Rows must stop at nodes 0 to {tree.n_nodes - 1} of the tree.")
+    weight = np.asarray(data.weight, dtype=np.float64)
+    loss = NodeLoss(np.zeros(tree.n_nodes), np.zeros(tree.n_nodes))
     if tree.task == "regression":
-        _climb_squared_errors(
-            tree.parent,
-            tree.statistics[:, 0],
-            data.node,
-            data.target,
-            data.weight,
-            as_leaf,
-            stopped,
-        )
+        values = np.asarray(data.target, dtype=np.float64)
+        mean = np.ascontiguousarray(tree.statistics[:, 0])
+        _climb_squared_errors(tree.parent, mean, stop, values, weight, *loss)
     else:
-        _climb_errors(
-            tree.parent, majority_class(tree), data.node, data.target, data.weight, as_leaf, stopped
-        )
-    return NodeLoss(as_leaf, stopped)
+        codes = np.asarray(data.target, dtype=np.intp)
+        _climb_errors(tree.parent, majority_class(tree), stop, codes, weight, *loss)
+    return loss
 
 
 def majority_class(tree: Tree) -> NDArray[np.intp]:
@@ -60,8 +64,8 @@ def majority_class(tree: Tree) -> NDArray[np.intp]:
 def _climb_errors(
     parent: NDArray[np.int32],
     label: NDArray[np.intp],
-    stop: NDArray[np.integer],
-    target: NDArray[np.integer],
+    stop: NDArray[np.int32],
+    target: NDArray[np.intp],
     weight: NDArray[np.float64],
     as_leaf: NDArray[np.float64],
     stopped: NDArray[np.float64],
@@ -81,7 +85,7 @@ def _climb_errors(
 def _climb_squared_errors(
     parent: NDArray[np.int32],
     mean: NDArray[np.float64],
-    stop: NDArray[np.integer],
+    stop: NDArray[np.int32],
     target: NDArray[np.float64],
     weight: NDArray[np.float64],
     as_leaf: NDArray[np.float64],

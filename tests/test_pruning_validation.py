@@ -1,0 +1,204 @@
+"""Reduced-error pruning and validation pre-pruning, against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pruning_oracles import (
+    leaves_after,
+    prunings,
+    rows_loss,
+    tree_of_shape,
+    trees_with_rows,
+)
+
+from gputree.pruning import ReducedError, RoutedRows, ValidationPrePruning
+from gputree.pruning.node_loss import majority_class, node_loss
+
+BOTH = pytest.mark.parametrize("pruner", [ReducedError(), ValidationPrePruning()])
+
+
+def _rows(node, target, weight=None):
+    weight = np.ones(len(node)) if weight is None else weight
+    return RoutedRows(np.array(node), np.array(target), np.asarray(weight, dtype=float))
+
+
+def _stump(counts):
+    weight = np.sum(counts, axis=1)
+    return tree_of_shape([2, 0, 0], counts, np.ones(3), weight)
+
+
+@given(trees_with_rows())
+@settings(deadline=None)
+def test_reduced_error_tree_loses_least_of_all_prunings(case):
+    tree, rows = case
+    kept = leaves_after(tree, ReducedError().prune_tree(tree, rows))
+    loss = {leaves: rows_loss(tree, rows, leaves) for leaves in prunings(tree)}
+    least = min(loss.values())
+    assert loss[kept] == pytest.approx(least, abs=1e-9)
+    assert all(loss[leaves] > least - 1e-9 for leaves in loss if len(leaves) < len(kept))
+
+
+def _grow_while_improving(tree, rows, node=0):
+    """Leaves of the tree grown node by node, each split checked on the rows in it."""
+    children = frozenset(tree.children(node))
+    if not children:
+        return frozenset([node])
+    here = [t for t in range(tree.n_nodes) if _is_below(tree, t, node)]
+    inside = np.isin(rows.node, here)
+    mine = RoutedRows(rows.node[inside], rows.target[inside], rows.weight[inside])
+    if rows_loss(tree, mine, children) >= rows_loss(tree, mine, frozenset([node])):
+        return frozenset([node])
+    return frozenset().union(*(_grow_while_improving(tree, rows, child) for child in children))
+
+
+def _is_below(tree, node, above):
+    while node > above:
+        node = tree.parent[node]
+    return node == above
+
+
+@given(trees_with_rows(classes=(2, 3)))
+@settings(deadline=None)
+def test_pre_pruning_equals_growing_with_the_check(case):
+    tree, rows = case
+    kept = leaves_after(tree, ValidationPrePruning().prune_tree(tree, rows))
+    assert kept == _grow_while_improving(tree, rows)
+
+
+@given(trees_with_rows(classes=(2, 3)))
+@settings(deadline=None)
+def test_pre_pruning_loses_no_more_than_any_smaller_prefix(case):
+    tree, rows = case
+    pruned = leaves_after(tree, ValidationPrePruning().prune_tree(tree, rows))
+    assert rows_loss(tree, rows, pruned) <= rows_loss(tree, rows, frozenset([0]))
+
+
+@BOTH
+@given(case=trees_with_rows(classes=(2, 3)))
+@settings(deadline=None)
+def test_pruning_again_changes_nothing(pruner, case):
+    tree, rows = case
+    once = pruner.prune_tree(tree, rows)
+    once.check()
+    kept = sorted(leaves_after(tree, once))
+    again = {node: i for i, node in enumerate(_breadth_first(tree, kept))}
+    moved = [again[_last_kept(tree, int(node), again)] for node in rows.node]
+    twice = pruner.prune_tree(once, _rows(moved, rows.target, rows.weight))
+    assert twice.equals(once)
+
+
+def _breadth_first(tree, leaves):
+    nodes = [0]
+    for node in nodes:
+        if node not in leaves:
+            nodes += tree.children(node)
+    return nodes
+
+
+def _last_kept(tree, node, kept):
+    while node not in kept:
+        node = int(tree.parent[node])
+    return node
+
+
+@given(trees_with_rows())
+@settings(deadline=None)
+def test_node_loss_counts_each_row_on_its_path(case):
+    tree, rows = case
+    loss = node_loss(tree, rows)
+    for node in range(tree.n_nodes):
+        here = np.array([_is_below(tree, t, node) for t in rows.node], dtype=bool)
+        for got, inside in ((loss.as_leaf, here), (loss.stopped, rows.node == node)):
+            mine = RoutedRows(rows.node[inside], rows.target[inside], rows.weight[inside])
+            expected = rows_loss(tree, mine, frozenset([node]))
+            assert got[node] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("targets", "n_leaves"),
+    [([0, 1], 2), ([0, 0], 1), ([1, 1], 2), ([1, 0], 1), ([], 1)],
+    ids=["better", "worse", "better by one side", "much worse", "no rows"],
+)
+@BOTH
+def test_stump_stays_only_if_it_is_better(pruner, targets, n_leaves):
+    tree = _stump([[3, 2], [3, 0], [0, 2]])
+    rows = _rows(np.array([1, 2][: len(targets)], dtype=int), targets)
+    assert pruner.prune_tree(tree, rows).n_leaves == n_leaves
+
+
+@BOTH
+def test_equal_loss_prunes(pruner):
+    tree = _stump([[4, 3], [3, 1], [1, 2]])
+    rows = _rows([2, 2], [0, 1])  # one error either way
+    assert pruner.prune_tree(tree, rows).n_leaves == 1
+
+
+@BOTH
+def test_weights_decide(pruner):
+    tree = _stump([[4, 3], [3, 1], [1, 2]])
+    rows = _rows([2, 2], [0, 1], [1.0, 1.5])
+    assert pruner.prune_tree(tree, rows).n_leaves == 2
+
+
+def test_pre_pruning_looks_one_split_ahead_where_reduced_error_sees_the_whole():
+    # A split that pays only with those below it, as in exclusive or.
+    counts = [[4, 4], [2, 2], [2, 2], [2, 0], [0, 2], [0, 2], [2, 0]]
+    tree = tree_of_shape([2, 2, 2, 0, 0, 0, 0], counts, np.ones(7), np.sum(counts, axis=1))
+    rows = _rows([3, 4, 5, 6], [0, 1, 1, 0])
+    assert ReducedError().prune_tree(tree, rows).n_leaves == 4
+    assert ValidationPrePruning().prune_tree(tree, rows).n_leaves == 1
+
+
+def test_an_empty_node_answers_with_its_parents_class():
+    tree = _stump([[1, 3], [1, 3], [0, 0]])
+    assert majority_class(tree).tolist() == [1, 1, 1]
+
+
+def test_ties_of_classes_go_to_the_lowest():
+    tree = _stump([[0, 2, 2], [0, 2, 0], [0, 0, 2]])
+    assert majority_class(tree).tolist() == [1, 1, 2]
+
+
+@BOTH
+def test_rows_are_required(pruner):
+    with pytest.raises(ValueError, match=f"{type(pruner).__name__} prunes by rows .* Got none"):
+        pruner.prune_tree(_stump([[1, 1], [1, 0], [0, 1]]))
+
+
+@given(st.integers(2, 200), st.floats(0.01, 0.99), st.integers(0, 5))
+def test_held_out_rows_are_a_random_part(n_rows, fraction, seed):
+    pruner = ReducedError(validation_fraction=fraction, random_state=seed)
+    growing, validation = pruner.hold_out(n_rows)
+    assert sorted([*growing, *validation]) == list(range(n_rows))
+    assert abs(validation.size - fraction * n_rows) <= 1
+    assert growing.size > 0
+    assert validation.size > 0
+    assert np.array_equal(pruner.hold_out(n_rows)[0], growing)
+
+
+def test_one_row_cannot_be_held_out():
+    with pytest.raises(ValueError, match=r"at least 2 rows\. Got 1"):
+        ReducedError().hold_out(1)
+
+
+@pytest.mark.parametrize("fraction", [0, 1, 1.5, "half"])
+def test_fraction_must_be_a_fraction(fraction):
+    with pytest.raises(ValueError, match="'validation_fraction' parameter of ReducedError"):
+        ReducedError(fraction).hold_out(10)
+
+
+def test_deep_trees_are_pruned_without_recursion():
+    depth = 10_000
+    shape = np.append(np.tile([2, 0], depth), 0)
+    counts = np.ones((shape.size, 2))
+    tree = tree_of_shape(shape, counts, np.ones(shape.size), counts.sum(axis=1))
+    rows = _rows([shape.size - 1], [0])
+    assert ReducedError().prune_tree(tree, rows).n_leaves == 1
+
+
+def test_rows_at_unknown_nodes_are_refused():
+    with pytest.raises(ValueError, match="must stop at nodes 0 to 2 of the tree"):
+        ReducedError().prune_tree(_stump([[1, 1], [1, 0], [0, 1]]), _rows([3], [0]))
