@@ -1,0 +1,168 @@
+"""Pruners as parameter objects, and on fitted estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn_trees import breadth_first, from_sklearn
+
+from gputree.pruning import (
+    PRUNERS,
+    CostComplexity,
+    PenalizedLoss,
+    Pessimistic,
+    Pruner,
+    ReducedError,
+    ValidationPrePruning,
+    get_pruner,
+)
+
+
+class _Tree(BaseEstimator):
+    """The least an estimator offers: a tree, its classes, and where rows end."""
+
+    def __init__(self, pruning=None):
+        self.pruning = pruning
+
+    def fit(self, X, y):
+        self.grown_ = self._grower().fit(X, y)
+        self.tree_ = self.unpruned_tree_ = from_sklearn(self.grown_)
+        if self.pruning is not None:
+            self.tree_ = self.pruning.prune_tree(self.tree_)
+        return self
+
+    def apply(self, X):
+        """Nodes of `tree_` where rows stop; it must be a pruning of the grown tree."""
+        leaf = np.argsort(breadth_first(self.grown_.tree_))[self.grown_.apply(X)]
+        if self.tree_ is not self.unpruned_tree_:
+            raise AssertionError("rows must be routed through the unpruned tree")
+        return leaf
+
+
+class _Classifier(ClassifierMixin, _Tree):
+    def _grower(self):
+        return DecisionTreeClassifier(random_state=0)
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.classes_ = self.grown_.classes_
+        return self
+
+    def score(self, X, y):
+        return -self.tree_.n_leaves
+
+
+class _Regressor(RegressorMixin, _Tree):
+    def _grower(self):
+        return DecisionTreeRegressor(random_state=0)
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = load_breast_cancer(return_X_y=True)
+    return X, np.array(["malignant", "benign"])[y]
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    return _Classifier().fit(table[0][::2], table[1][::2])
+
+
+def test_pruning_leaves_the_estimator_as_it_is(fitted):
+    before = fitted.tree_
+    pruned = CostComplexity(0.02).prune(fitted)
+    assert fitted.tree_ is before
+    assert pruned.tree_.n_leaves < before.n_leaves
+    assert pruned.unpruned_tree_ is before
+    assert pruned.get_params() == fitted.get_params()
+
+
+def test_pruning_starts_from_the_tree_as_grown(fitted):
+    stump = CostComplexity(0.2).prune(fitted)
+    again = CostComplexity(0.02).prune(stump)
+    assert again.tree_.equals(CostComplexity(0.02).prune(fitted).tree_)
+    assert again.tree_.n_leaves > stump.tree_.n_leaves
+
+
+@pytest.mark.parametrize("pruner", [ReducedError(), ValidationPrePruning()])
+def test_validation_rows_improve_on_them(pruner, fitted, table):
+    X, y = table[0][1::2], table[1][1::2]
+    stump = CostComplexity(0.2).prune(fitted)
+    pruned = pruner.prune(stump, X, y)  # routed through the unpruned tree all the same
+    assert 1 < pruned.tree_.n_leaves < fitted.tree_.n_leaves
+
+
+def test_an_unseen_label_is_an_error_everywhere(fitted, table):
+    X = table[0][1::2]
+    assert ReducedError().prune(fitted, X, np.full(len(X), "unseen")).tree_.n_leaves == 1
+
+
+def test_sample_weight_counts_like_rows(fitted, table):
+    X, y = table[0][1::2], table[1][1::2]
+    weight = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = ReducedError().prune(fitted, np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    weighted = ReducedError().prune(fitted, X, y, sample_weight=weight)
+    assert weighted.tree_.equals(repeated.tree_)
+
+
+def test_regression_by_validation_rows():
+    X, y = load_diabetes(return_X_y=True)
+    fitted = _Regressor().fit(X[::2], y[::2])
+    pruned = ReducedError().prune(fitted, X[1::2], y[1::2])
+    assert 1 < pruned.tree_.n_leaves < fitted.tree_.n_leaves / 2
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        CostComplexity().prune(_Classifier())
+
+
+def test_rows_and_targets_come_together(fitted, table):
+    with pytest.raises(ValueError, match=r"ReducedError\.prune needs X and y together"):
+        ReducedError().prune(fitted, table[0])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ReducedError().prune(fitted, table[0], table[1][1:])
+    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
+        ReducedError().prune(fitted, *table, sample_weight=-np.ones(len(table[1])))
+    with pytest.raises(ValueError, match="pass X and y of a validation set"):
+        ReducedError().prune(fitted)
+
+
+def test_parameters_are_reachable_in_a_grid_search(table):
+    search = GridSearchCV(
+        _Classifier(CostComplexity()), {"pruning__alpha": [0.0, 0.05, 0.5]}, cv=2
+    ).fit(*table)
+    assert search.best_params_ == {"pruning__alpha": 0.5}  # scored by fewest leaves
+    assert search.best_estimator_.tree_.n_leaves == 1
+
+
+@pytest.mark.parametrize("name", PRUNERS)
+def test_a_short_name_is_its_pruner(name):
+    pruner = get_pruner(name)
+    assert type(pruner) is PRUNERS[name]
+    assert clone(pruner).get_params() == pruner.get_params()
+    assert get_pruner(pruner) is pruner
+
+
+def test_unknown_pruners():
+    with pytest.raises(ValueError, match=r"'pruning' parameter must be .* Got 'pessimist' instead"):
+        get_pruner("pessimist")
+    with pytest.raises(TypeError, match=r"'pruning' parameter must be .* Got 3 instead"):
+        get_pruner(3)
+    with pytest.raises(NotImplementedError):
+        Pruner().prune_tree(None)
+
+
+@given(st.floats(0, 1), st.floats(0.01, 0.5))
+def test_a_single_leaf_stays(alpha, confidence):
+    X = np.zeros((4, 1))
+    tree = from_sklearn(DecisionTreeClassifier().fit(X, [0, 1, 0, 1]))
+    for pruner in (CostComplexity(alpha), PenalizedLoss(alpha), Pessimistic(confidence)):
+        assert pruner.prune_tree(tree).equals(tree)
