@@ -1,0 +1,319 @@
+"""The `gputree` command: train, predict, show, info."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+USAGE_ERROR = 2
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+# What a user's files, options and machine can cause; anything else is a bug and
+# keeps its traceback.
+_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str or None
+        Arguments without the program's name; None takes `sys.argv`.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 2 after an error, 130 after an interrupt.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            arguments.run(arguments)
+            sys.stdout.flush()
+    except BrokenPipeError:  # `gputree show ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # flushed at exit
+    except KeyboardInterrupt:
+        _say("error: interrupted")
+        return INTERRUPTED
+    except _EXPECTED as error:
+        _say(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
+        return USAGE_ERROR
+    return 0
+
+
+def _say(message: str) -> None:
+    """One line on standard error."""
+    print(f"gputree: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    _say(f"warning: {message}")
+
+
+# ---------------------------------------------------------------- arguments
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        _say(f"error: {message} (see {self.prog} --help)")
+        self.exit(USAGE_ERROR)
+
+
+def _parser() -> argparse.ArgumentParser:
+    from gputree import __version__
+
+    parser = _Parser(prog="gputree", description="Decision trees from tables.")
+    parser.add_argument("--version", action="version", version=f"gputree {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_train(commands.add_parser("train", help="grow a tree from a table"))
+    _add_predict(commands.add_parser("predict", help="apply a model to a table"))
+    _add_show(commands.add_parser("show", help="print a model as text"))
+    info = commands.add_parser("info", help="print versions, devices and threads")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_train)
+    add = parser.add_argument
+    add("data", metavar="DATA", help="CSV (.csv, .tsv, also .gz) or Parquet file")
+    add("--target", required=True, metavar="COL", help="the column to predict")
+    add("--columns", metavar="A,B,...", help="feature columns; default: all but the target")
+    add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
+    add("--algorithm", choices=["cart"], default="cart")
+    add(
+        "--task",
+        choices=["auto", "classification", "regression"],
+        default="auto",
+        help="auto: strings, booleans and up to 20 different whole numbers are classes",
+    )
+    add("--quiet", action="store_true", help="no progress bar, no summary")
+    options = parser.add_argument_group("options of the tree (default: the estimator's)")
+    for name, (kind, text) in _TREE_OPTIONS.items():
+        flag, metavar = f"--{name.replace('_', '-')}", "NAME" if kind is str else "N"
+        options.add_argument(flag, type=kind, default=None, metavar=metavar, help=text)
+
+
+# Named as the estimators' parameters, which check the values.
+_TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "device": (str, "auto, cpu or cuda"),
+    "criterion": (str, "gini or entropy; squared_error"),
+    "splitter": (str, "exact or binned"),
+    "max_depth": (int, "greatest depth of a leaf"),
+    "min_samples_leaf": (int, "fewest rows in a leaf"),
+    "ccp_alpha": (float, "cost-complexity pruning: price of a leaf"),
+    "random_state": (int, "seed"),
+    "n_jobs": (int, "threads; -1 takes all"),
+}
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_predict)
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("data", metavar="DATA", help="columns are matched by name")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help=".csv or .parquet; default: CSV to standard output"
+    )
+    parser.add_argument("--proba", action="store_true", help="add a probability for each class")
+
+
+def _add_show(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_show)
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("--max-depth", type=int, default=None, metavar="N")
+
+
+# -------------------------------------------------------------------- train
+def _train(arguments: argparse.Namespace) -> None:
+    from gputree.datasets import read_table, to_matrix
+    from gputree.estimators.model_file import save_model
+
+    output = Path(arguments.output)
+    if not output.parent.is_dir():  # told before the work, not after it
+        raise FileNotFoundError(f"There is no directory {output.parent} to write {output.name} to.")
+    columns = arguments.columns.split(",") if arguments.columns else None
+    table = read_table(arguments.data, arguments.target, columns=columns)
+    X, y = to_matrix(table.columns), table.target
+    assert y is not None  # a target was asked for
+    estimator = _estimator(arguments, y)
+    start = time.perf_counter()
+    estimator.fit(X, y)
+    seconds = time.perf_counter() - start
+    score = estimator.score(X, y)
+    estimator.feature_names_in_ = np.array(table.names, dtype=object)
+    save_model(estimator, output)
+    if not arguments.quiet:
+        print(_summary(estimator, X.shape, seconds, score, output))
+
+
+def _estimator(arguments: argparse.Namespace, y: NDArray) -> Any:
+    from gputree.datasets import infer_task
+    from gputree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
+
+    task = infer_task(y) if arguments.task == "auto" else arguments.task
+    if task == "regression" and y.dtype.kind not in "iuf":
+        raise ValueError(
+            f"Regression needs numbers in the target column {arguments.target!r}; it holds "
+            f"{'booleans' if y.dtype.kind == 'b' else 'text'}, such as {str(y[0])!r}."
+        )
+    given = {name: getattr(arguments, name) for name in _TREE_OPTIONS}
+    params = {name: value for name, value in given.items() if value is not None}
+    estimator = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+    return estimator(**params, verbose=0 if arguments.quiet else 1)
+
+
+def _summary(
+    estimator: Any, shape: tuple[int, ...], seconds: float, score: float, output: Path
+) -> str:
+    tree = estimator.tree_
+    task = tree.task
+    if task == "classification":
+        task += f", {tree.n_classes} classes"
+    measure = "accuracy" if tree.task == "classification" else "R2"
+    lines = {
+        "table": f"{shape[0]:,} rows, {shape[1]:,} columns",
+        "task": task,
+        "tree": f"{tree.n_nodes:,} nodes, {tree.n_leaves:,} leaves, depth {tree.max_depth}",
+        "training": f"{seconds:.3g} s, {measure} {score:.4f} on the training rows",
+        "model": str(output),
+    }
+    return _aligned(lines)
+
+
+def _aligned(lines: dict[str, str]) -> str:
+    width = max(map(len, lines)) + 2
+    return "\n".join(f"{key:{width}}{value}" for key, value in lines.items())
+
+
+# ------------------------------------------------------------------ predict
+def _predict(arguments: argparse.Namespace) -> None:
+    from gputree.datasets import read_table, to_matrix
+    from gputree.estimators.model_file import load_model
+
+    output = None if arguments.output is None else Path(arguments.output)
+    if output is not None and output.suffix.lower() not in (".csv", ".parquet"):
+        raise ValueError(f"The name of the output must end in .csv or .parquet, got {output}.")
+    estimator: Any = load_model(arguments.model)
+    if arguments.proba and not hasattr(estimator, "classes_"):
+        raise ValueError("--proba needs a classification model; this is a regression model.")
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        raise ValueError(f"{arguments.model} holds no column names to match {arguments.data} with.")
+    X = to_matrix(read_table(arguments.data, columns=list(names)).columns)
+    del estimator.feature_names_in_  # matched above: the matrix needs no names
+    predictions = {"prediction": estimator.predict(X)}
+    if arguments.proba:
+        shares = estimator.predict_proba(X).T
+        pairs = zip(estimator.classes_, shares, strict=True)
+        predictions |= {f"probability_{label}": share for label, share in pairs}
+    _write(predictions, output)
+
+
+def _write(columns: dict[str, NDArray], output: Path | None) -> None:
+    if output is None:
+        _write_csv(columns, sys.stdout)
+        return
+    # Written beside the output, then renamed: no half-written file under its name.
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        if output.suffix.lower() == ".parquet":
+            _write_parquet(columns, temporary)
+        else:
+            with open(temporary, "w", newline="", encoding="utf-8") as file:
+                _write_csv(columns, file)
+        os.replace(temporary, output)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_csv(columns: dict[str, NDArray], file: Any) -> None:
+    import csv
+
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+
+
+def _write_parquet(columns: dict[str, NDArray], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table: pa.Table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    pq.write_table(table, path)
+
+
+# ----------------------------------------------------------- show and info
+def _show(arguments: argparse.Namespace) -> None:
+    from gputree.estimators.model_file import load_model
+    from gputree.export import export_text
+
+    estimator: Any = load_model(arguments.model)
+    tree = estimator.tree_
+    text = export_text(estimator, max_depth=arguments.max_depth)
+    print(
+        f"{type(estimator).__name__} ({tree.criterion}): {tree.n_features:,} columns, "
+        f"{tree.n_nodes:,} nodes, {tree.n_leaves:,} leaves, depth {tree.max_depth}\n"
+    )
+    sys.stdout.write(text)
+
+
+def _info(arguments: argparse.Namespace) -> None:
+    import platform
+    from importlib.metadata import version
+
+    import numba
+
+    from gputree import __version__
+
+    config: Any = numba.config
+    print(
+        _aligned(
+            {
+                "gputree": __version__,
+                "python": platform.python_version(),
+                "numpy": np.__version__,
+                "numba": numba.__version__,
+                "scikit-learn": version("scikit-learn"),
+                "pyarrow": version("pyarrow"),
+                **_cuda(),
+                "threads": str(config.NUMBA_NUM_THREADS),
+                "cache": config.CACHE_DIR or "__pycache__ beside each module",
+            }
+        )
+    )
+
+
+def _cuda() -> dict[str, str]:
+    """The CuPy release and the devices it sees."""
+    from gputree._optional import require
+
+    try:
+        cupy = require("cupy", "gputree info")
+    except ImportError:
+        return {"cupy": "not installed", "CUDA devices": "none"}
+    runtime = cupy.cuda.runtime
+    try:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        return {"cupy": cupy.__version__, "CUDA devices": f"none ({error})"}
+    names = [runtime.getDeviceProperties(j)["name"].decode() for j in range(count)]
+    return {"cupy": cupy.__version__, "CUDA devices": ", ".join(names) or "none"}

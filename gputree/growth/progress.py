@@ -1,0 +1,74 @@
+"""A progress bar for a tree that takes a while to grow."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+
+class Progress:
+    """Show how many rows have arrived in leaves, level by level.
+
+    Nothing is shown, and tqdm is not imported, unless `enabled` and standard
+    error is a terminal.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows the tree is grown on.
+    enabled : bool
+
+    Examples
+    --------
+    >>> with Progress(1000, enabled=False) as progress:
+    ...     progress.level(depth=0, open_nodes=1, open_rows=1000, nodes=1)
+    """
+
+    def __init__(self, n_rows: int, enabled: bool) -> None:
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._n_rows = n_rows
+        self._bar = _new_bar(n_rows) if enabled and terminal else None
+
+    def level(self, depth: int, open_nodes: int, open_rows: int, nodes: int) -> None:
+        """Tell that a level is about to be split.
+
+        Parameters
+        ----------
+        depth : int
+            Depth of the level; the root's is 0.
+        open_nodes, open_rows : int
+            Nodes of the level that may still be split, and the rows in them.
+        nodes : int
+            Nodes of the tree so far.
+        """
+        if self._bar is None:
+            return
+        news = f"level {depth}, {nodes:,} nodes, {open_nodes:,} open"
+        self._bar.set_postfix_str(news, refresh=False)
+        self._bar.update(self._n_rows - open_rows - self._bar.n)
+
+    def close(self) -> None:
+        """Take the bar off the screen. Closing twice does no harm."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _new_bar(n_rows: int) -> Any:
+    from tqdm import tqdm
+
+    # miniters=0: a level that makes no leaf is news too. leave=False: the result is
+    # what should stay on the screen.
+    return tqdm(total=n_rows, unit=" rows", unit_scale=True, miniters=0, leave=False)
