@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from gputree.persistence import replaced_file, require_directory
 
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -148,8 +149,7 @@ def _train(arguments: argparse.Namespace) -> None:
     from gputree.estimators.model_file import save_model
 
     output = Path(arguments.output)
-    if not output.parent.is_dir():  # told before the work, not after it
-        raise FileNotFoundError(f"There is no directory {output.parent} to write {output.name} to.")
+    require_directory(output)  # told before the work, not after it
     columns = arguments.columns.split(",") if arguments.columns else None
     table = read_table(arguments.data, arguments.target, columns=columns)
     X, y = to_matrix(table.columns), table.target
@@ -232,33 +232,25 @@ def _write(columns: dict[str, NDArray], output: Path | None) -> None:
     if output is None:
         _write_csv(columns, sys.stdout)
         return
-    # Written beside the output, then renamed: no half-written file under its name.
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
+    with replaced_file(output) as file:
         if output.suffix.lower() == ".parquet":
-            _write_parquet(columns, temporary)
+            _write_parquet(columns, file)
         else:
-            with open(temporary, "w", newline="", encoding="utf-8") as file:
-                _write_csv(columns, file)
-        os.replace(temporary, output)
-    finally:
-        temporary.unlink(missing_ok=True)
+            with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+                _write_csv(columns, text)
 
 
-def _write_csv(columns: dict[str, NDArray], file: Any) -> None:
-    import csv
-
+def _write_csv(columns: dict[str, NDArray], file: TextIO) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
-def _write_parquet(columns: dict[str, NDArray], path: Path) -> None:
+def _write_parquet(columns: dict[str, NDArray], file: BinaryIO) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table: pa.Table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    pq.write_table(table, path)
+    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), file)
 
 
 # ----------------------------------------------------------- show and info

@@ -30,8 +30,10 @@ import os
 import secrets
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, BinaryIO, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +101,11 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree
     text = json.dumps({**own, **header}, indent=2, ensure_ascii=False, allow_nan=False)
     members = {_HEADER: text.encode()}
     members |= {_member(name): _npy(getattr(tree, name)) for name in _ARRAYS}
-    _replace(Path(os.fspath(path)), members)
+    with replaced_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            info = zipfile.ZipInfo(name)  # dated 1980: equal models, equal bytes
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, content)
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tree]:
@@ -139,6 +145,37 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tree]:
     return header, tree
 
 
+@contextmanager
+def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes the name `path` only once it is complete.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Yields
+    ------
+    binary file
+        A new file beside `path`. It replaces `path` when the block ends, and is
+        removed when the block raises: readers see the old file or the new one.
+    """
+    path = Path(os.fspath(path))
+    require_directory(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def require_directory(path: Path) -> None:
+    """Raise FileNotFoundError unless the directory that `path` is to be written to exists."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no directory {path.parent} to write {path.name} to.")
+
+
 class _FutureModelError(ValueError):
     """The file is of a later format version than this module reads."""
 
@@ -168,21 +205,6 @@ def _npy(array: NDArray) -> bytes:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
     return buffer.getvalue()
-
-
-def _replace(path: Path, members: dict[str, bytes]) -> None:
-    """Write beside `path`, then rename: a reader sees the old file or the new one."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as file, zipfile.ZipFile(file, "w") as archive:
-            for name, content in members.items():
-                info = zipfile.ZipInfo(name)  # dated 1980: equal models, equal bytes
-                info.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(info, content)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 # ------------------------------------------------------------------ reading
