@@ -17,8 +17,8 @@ Keys of the header that this module writes and reads:
 - ``tree``: object with ``task``, ``criterion`` and ``n_features``
 
 All other keys belong to the caller (`gputree.estimators.model_file` documents
-those of estimators). The same model gives the same bytes: members have a fixed
-order and no time stamp. Arrays are little-endian or big-endian as written;
+those of estimators). The same model gives the same bytes (under one zlib): members
+have a fixed order and no time stamp. Arrays are little-endian or big-endian as written;
 reading converts.
 """
 

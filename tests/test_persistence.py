@@ -5,6 +5,7 @@ import json
 import os
 import zipfile
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, NO_FEATURE, NO_THRESHOLD
 from gputree.persistence import FORMAT_VERSION, read_model, write_model
 from gputree.tree import Tree
 
+MODEL_FILES = Path(__file__).with_name("model_files")  # one of each format version
 HEADER = {"algorithm": "DecisionTreeClassifier", "note": "größer ≤", "params": {"max_depth": None}}
 
 
@@ -78,6 +80,14 @@ def test_round_trip(model):
     assert header["format"] == "gputree-model"
     assert header["format_version"] == FORMAT_VERSION
     assert all(getattr(tree, name).flags.writeable for name in persistence._ARRAYS)
+
+
+def test_files_of_older_releases_are_read():
+    for version in range(1, FORMAT_VERSION + 1):
+        header, tree = read_model(MODEL_FILES / f"version_{version}.gputree")
+        assert header["format_version"] == version
+        assert header["algorithm"] == "DecisionTreeClassifier"
+        assert tree.equals(small_tree())
 
 
 def test_every_array_of_the_tree_is_in_the_file():
