@@ -98,7 +98,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("data", metavar="DATA", help="CSV (.csv, .tsv, also .gz) or Parquet file")
     add("--target", required=True, metavar="COL", help="the column to predict")
-    add("--columns", metavar="A,B,...", help="feature columns; default: all but the target")
+    features = parser.add_mutually_exclusive_group()
+    features.add_argument(
+        "--columns", metavar="A,B,...", type=_names, help="feature columns; default: all"
+    )
+    features.add_argument(
+        "--ignore", metavar="A,B,...", type=_names, default=[], help="columns to leave out"
+    )
     add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
     add("--algorithm", choices=["cart"], default="cart")
     add(
@@ -127,6 +133,10 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
+def _names(text: str) -> list[str]:
+    return text.split(",")
+
+
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_predict)
     parser.add_argument("model", metavar="MODEL")
@@ -150,8 +160,9 @@ def _train(arguments: argparse.Namespace) -> None:
 
     output = Path(arguments.output)
     require_directory(output)  # told before the work, not after it
-    columns = arguments.columns.split(",") if arguments.columns else None
-    table = read_table(arguments.data, arguments.target, columns=columns)
+    table = read_table(
+        arguments.data, arguments.target, columns=arguments.columns, ignore=arguments.ignore
+    )
     X, y = to_matrix(table.columns), table.target
     assert y is not None  # a target was asked for
     estimator = _estimator(arguments, y)

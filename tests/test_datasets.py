@@ -202,6 +202,7 @@ def test_columns_are_taken_by_name(write):
     path = write("text,b,a,y\nq,1,2,0\nq,3,4,1\n")
     table = read_table(path, "y", columns=["a", "b"])
     np.testing.assert_array_equal(to_matrix(table.columns), [[2, 1], [4, 3]])
+    assert read_table(path, "y", ignore=["text"]).names == ["b", "a"]
     assert read_table(path).names == ["text", "b", "a", "y"]
     assert read_table(path).target is None
 
@@ -231,6 +232,10 @@ def test_types_of_the_target(write, cells, expected):
         ("a,a,y\n1,2,3\n", {}, "columns of the same name: 'a'"),
         ("a,b\n1,2\n", {}, r"has no column 'y'\. Its columns are: 'a', 'b'"),
         ("a,y\n1,2\n", {"columns": ["b", "c"]}, "has no columns 'b', 'c'"),
+        ("a,y\n1,2\n", {"ignore": ["b"]}, "has no column 'b'"),
+        ("a,y\n1,2\n", {"ignore": ["a"]}, "no feature columns"),
+        ("a,y\n1,2\n", {"columns": []}, "no feature columns"),
+        ("a,y\n1,2\n", {"columns": ["a", "a"]}, "'a' is asked for twice"),
         ("a,y\n1,2\n", {"columns": ["a", "y"]}, "cannot also be a feature"),
         ("y\n1\n", {}, "no feature columns"),
         ("a,y\n1,2,3\n", {}, "Expected 2 columns, got 3"),

@@ -61,6 +61,7 @@ def read_table(
     target: str | None = None,
     *,
     columns: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
 ) -> Table:
     """Read a CSV or Parquet file.
 
@@ -77,6 +78,8 @@ def read_table(
     columns : sequence of str or None
         Names of the feature columns, in the order wanted; None takes all
         columns but the target.
+    ignore : sequence of str
+        Names of columns to leave out.
 
     Returns
     -------
@@ -92,17 +95,11 @@ def read_table(
     """
     path = Path(fspath(path))
     table = _read(path)
-    _check_names(path, table.column_names)
+    if repeated := _repeated(table.column_names):
+        raise ValueError(f"{path} has columns of the same name: {_listed(repeated)}.")
     if table.num_rows == 0:
         raise ValueError(f"{path} has a header but no rows.")
-    wanted = [name for name in table.column_names if name != target]
-    if columns is not None:
-        wanted = list(columns)
-    _check_present(path, table.column_names, [*wanted, *([target] if target is not None else [])])
-    if target in wanted:
-        raise ValueError(f"The target column {target!r} cannot also be a feature column.")
-    if not wanted:
-        raise ValueError(f"{path} has no feature columns: its only column is {target!r}.")
+    wanted = _wanted(path, table.column_names, target, columns, ignore)
     values = None if target is None else _target(path, target, table[target])
     return Table(table.select(wanted), values, target)
 
@@ -213,10 +210,28 @@ def _empty_to_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 # ------------------------------------------------------------------- checks
-def _check_names(path: Path, names: list[str]) -> None:
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise ValueError(f"{path} has columns of the same name: {_listed(repeated)}.")
+def _repeated(names: Sequence[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _wanted(
+    path: Path,
+    present: list[str],
+    target: str | None,
+    columns: Sequence[str] | None,
+    ignore: Sequence[str],
+) -> list[str]:
+    """Names of the feature columns."""
+    wanted = [name for name in present if name != target] if columns is None else list(columns)
+    _check_present(path, present, [*wanted, *ignore, *([] if target is None else [target])])
+    if target in wanted:
+        raise ValueError(f"The target column {target!r} cannot also be a feature column.")
+    if repeated := _repeated(wanted):
+        raise ValueError(f"{_listed(repeated)} is asked for twice in columns.")
+    wanted = [name for name in wanted if name not in ignore]
+    if not wanted:
+        raise ValueError(f"{path} has no feature columns beside the target and those left out.")
+    return wanted
 
 
 def _check_present(path: Path, present: list[str], wanted: list[str]) -> None:
