@@ -85,12 +85,12 @@ def export_text(
 
 def _lines(description: Description, max_depth: int | None, show_weights: bool) -> Iterator[str]:
     tree = description.tree
-    below = None if max_depth is None else _descendants(tree)
+    limit = tree.max_depth if max_depth is None else max_depth
+    below = _descendants(tree)
     nodes = [0]  # a stack: trees may be deeper than Python recurses
     while nodes:
         node = nodes.pop()
-        cut = below is not None and max_depth is not None and tree.depth[node] >= max_depth
-        shown = range(0) if cut else tree.children(node)
+        shown = tree.children(node) if tree.depth[node] < limit else range(0)
         nodes.extend(reversed(shown))
         head = _indent(tree.depth[node] - 1) + str(description.condition(node)) if node else ""
         if shown:
@@ -101,7 +101,7 @@ def _lines(description: Description, max_depth: int | None, show_weights: bool) 
         line += f"{description.answer(node)} ({description.support(node)})"
         if show_weights and description.class_names is not None:
             line += f" {description.weights(node)}"
-        if below is not None and below[node]:
+        if below[node]:
             line += f" ... {below[node]} more nodes"
         yield line
 
