@@ -10,6 +10,7 @@ from gputree.pruning.cost_complexity import (
     CostComplexityPath,
     cost_complexity_path,
 )
+from gputree.pruning.cost_complexity_cv import CostComplexityCV
 from gputree.pruning.penalized_loss import PenalizedLoss
 from gputree.pruning.pessimistic import Pessimistic, add_errors
 from gputree.pruning.reduced_error import ReducedError
@@ -17,6 +18,7 @@ from gputree.pruning.validation_pre_pruning import ValidationPrePruning
 
 PRUNERS: dict[str, type[Pruner]] = {
     "cost_complexity": CostComplexity,
+    "cost_complexity_cv": CostComplexityCV,
     "penalized_loss": PenalizedLoss,
     "pessimistic": Pessimistic,
     "reduced_error": ReducedError,
@@ -52,6 +54,7 @@ def get_pruner(pruning: str | Pruner) -> Pruner:
 __all__ = [
     "PRUNERS",
     "CostComplexity",
+    "CostComplexityCV",
     "CostComplexityPath",
     "PenalizedLoss",
     "Pessimistic",

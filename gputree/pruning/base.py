@@ -107,7 +107,7 @@ class Pruner(BaseEstimator):
         pruned = copy.copy(estimator)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
         pruned.tree_ = pruned.unpruned_tree_ = tree
-        data = None if y is None else _route(pruned, X, y, sample_weight)
+        data = None if y is None else route(pruned, X, y, sample_weight)
         pruned.tree_ = self.prune_tree(tree, data)
         return pruned
 
@@ -169,7 +169,7 @@ class ValidationPruner(Pruner):
         return data
 
 
-def _route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:
+def route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:
     """The rows of `X` at the leaves of the estimator's tree."""
     check_consistent_length(X, y)
     return RoutedRows(

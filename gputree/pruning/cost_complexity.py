@@ -1,6 +1,6 @@
 """Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3).
 
-R(T) is the sum over the leaves of weight share times impurity. Of all prunings
+R(T) is the sum over the leaves of weight share times impurity (or error rate). Of all prunings
 of a tree, T(alpha) is the smallest that minimises R(T) + alpha * leaves(T).
 As alpha grows, whole subtrees collapse, one weakest link after the other.
 
@@ -23,17 +23,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from gputree.dtypes import NODE
 from gputree.pruning.base import Pruner, RoutedRows
 from gputree.pruning.bottom_up import sum_over_children
+from gputree.pruning.node_loss import majority_class
 from gputree.tree import Tree
+
+Risk = Literal["impurity", "error"]
 
 
 class CostComplexityPath(NamedTuple):
@@ -44,7 +47,7 @@ class CostComplexityPath(NamedTuple):
     ccp_alphas : float64 array of shape (n_steps,)
         Alpha at which each tree of the sequence begins to be the best one.
     impurities : float64 array of shape (n_steps,)
-        R of each tree: impurity summed over its leaves by share of weight.
+        R of each tree: risk summed over its leaves by share of weight.
     """
 
     ccp_alphas: NDArray[np.float64]
@@ -80,9 +83,13 @@ class CostComplexity(Pruner):
     Parameters
     ----------
     alpha : float, default=0.0
-        Price of one leaf, in units of impurity (share-weighted, so that the
-        root's impurity is the greatest useful value). Links with g <= alpha
-        are collapsed; 0 collapses the splits that gain nothing.
+        Price of one leaf, in units of risk (share-weighted, so that the root's
+        risk is the greatest useful value). Links with g <= alpha are collapsed;
+        0 collapses the splits that gain nothing.
+    risk : {"impurity", "error"}, default="impurity"
+        What R adds up: the impurity the tree was grown by, as in scikit-learn,
+        or the share of misclassified weight, as in Breiman et al. and rpart.
+        The same for regression: the mean squared error.
 
     References
     ----------
@@ -92,24 +99,28 @@ class CostComplexity(Pruner):
 
     _parameter_constraints = {  # noqa: RUF012
         "alpha": [Interval(Real, 0, None, closed="left")],
+        "risk": [StrOptions({"impurity", "error"})],
     }
 
-    def __init__(self, alpha: float = 0.0) -> None:
+    def __init__(self, alpha: float = 0.0, risk: Risk = "impurity") -> None:
         self.alpha = alpha
+        self.risk = risk
 
     def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
         """T(alpha) of `tree`; `data` is not used."""
         self._validate_params()
-        return tree.collapse(weakest_links(tree).alpha <= self.alpha)
+        return tree.collapse(weakest_links(tree, self.risk).alpha <= self.alpha)
 
 
-def cost_complexity_path(tree: Tree) -> CostComplexityPath:
+def cost_complexity_path(tree: Tree, risk: Risk = "impurity") -> CostComplexityPath:
     """The effective alphas of a tree and R of the tree at each.
 
     Parameters
     ----------
     tree : Tree
         Binary or multiway, classification or regression.
+    risk : {"impurity", "error"}, default="impurity"
+        As in `CostComplexity`.
 
     Returns
     -------
@@ -117,8 +128,8 @@ def cost_complexity_path(tree: Tree) -> CostComplexityPath:
         One entry for the full tree (alpha 0) and one for each collapse, as in
         scikit-learn's ``cost_complexity_pruning_path``.
     """
-    links = weakest_links(tree)
-    full = _risk(tree)[tree.is_leaf].sum()
+    links = weakest_links(tree, risk)
+    full = node_risk(tree, risk)[tree.is_leaf].sum()
     steps = np.concatenate([[full], links.risk_increase[links.order]])
     return CostComplexityPath(
         ccp_alphas=np.concatenate([[0.0], links.alpha[links.order]]),
@@ -126,10 +137,10 @@ def cost_complexity_path(tree: Tree) -> CostComplexityPath:
     )
 
 
-def weakest_links(tree: Tree) -> WeakestLinks:
+def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
     """The alpha at which each node collapses, in O(n log n)."""
-    risk = _risk(tree)
-    risk_increase = risk - sum_over_children(tree, risk)
+    as_leaf = node_risk(tree, risk)
+    risk_increase = as_leaf - sum_over_children(tree, as_leaf)
     leaves_lost = tree.n_children.astype(np.int64) - 1
     alpha = np.full(tree.n_nodes, np.inf)
     is_link = ~tree.is_leaf
@@ -140,9 +151,12 @@ def weakest_links(tree: Tree) -> WeakestLinks:
     return WeakestLinks(alpha, risk_increase, leaves_lost, order)
 
 
-def _risk(tree: Tree) -> NDArray[np.float64]:
-    """R of each node as a leaf: impurity times its share of the weight."""
-    return tree.weight * tree.impurity / tree.weight[0]
+def node_risk(tree: Tree, risk: Risk) -> NDArray[np.float64]:
+    """R of each node as a leaf: its impurity or error rate times its share of the weight."""
+    if risk == "impurity" or tree.task == "regression":
+        return tree.weight * tree.impurity / tree.weight[0]
+    correct = tree.statistics[np.arange(tree.n_nodes), majority_class(tree)]
+    return (tree.weight - correct) / tree.weight[0]
 
 
 @njit(nogil=True, cache=True)

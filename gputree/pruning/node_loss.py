@@ -28,8 +28,16 @@ class NodeLoss(NamedTuple):
     stopped: NDArray[np.float64]
 
 
-def node_loss(tree: Tree, data: RoutedRows) -> NodeLoss:
+def node_loss(tree: Tree, data: RoutedRows, power: int = 1) -> NodeLoss:
     """Loss of `data` at every node of `tree`, in one pass over rows and their paths.
+
+    Parameters
+    ----------
+    tree : Tree
+    data : RoutedRows
+    power : int, default=1
+        Each entry's loss is raised to it; 2 gives the sums that a standard
+        error needs.
 
     Raises
     ------
@@ -44,10 +52,10 @@ def node_loss(tree: Tree, data: RoutedRows) -> NodeLoss:
     if tree.task == "regression":
         values = np.asarray(data.target, dtype=np.float64)
         mean = np.ascontiguousarray(tree.statistics[:, 0])
-        _climb_squared_errors(tree.parent, mean, stop, values, weight, *loss)
+        _climb_squared_errors(tree.parent, mean, stop, values, weight, power, *loss)
     else:
         codes = np.asarray(data.target, dtype=np.intp)
-        _climb_errors(tree.parent, majority_class(tree), stop, codes, weight, *loss)
+        _climb_errors(tree.parent, majority_class(tree), stop, codes, weight, power, *loss)
     return loss
 
 
@@ -67,17 +75,19 @@ def _climb_errors(
     stop: NDArray[np.int32],
     target: NDArray[np.intp],
     weight: NDArray[np.float64],
+    power: int,
     as_leaf: NDArray[np.float64],
     stopped: NDArray[np.float64],
 ) -> None:
     """Add each entry's weight to the nodes on its path that misclassify it."""
     for entry in range(stop.size):
         node = stop[entry]
+        loss = weight[entry] ** power
         if label[node] != target[entry]:
-            stopped[node] += weight[entry]
+            stopped[node] += loss
         while node >= 0:
             if label[node] != target[entry]:
-                as_leaf[node] += weight[entry]
+                as_leaf[node] += loss
             node = parent[node]
 
 
@@ -88,13 +98,14 @@ def _climb_squared_errors(
     stop: NDArray[np.int32],
     target: NDArray[np.float64],
     weight: NDArray[np.float64],
+    power: int,
     as_leaf: NDArray[np.float64],
     stopped: NDArray[np.float64],
 ) -> None:
     """Add each entry's squared error to the nodes on its path."""
     for entry in range(stop.size):
         node = stop[entry]
-        stopped[node] += weight[entry] * (target[entry] - mean[node]) ** 2
+        stopped[node] += (weight[entry] * (target[entry] - mean[node]) ** 2) ** power
         while node >= 0:
-            as_leaf[node] += weight[entry] * (target[entry] - mean[node]) ** 2
+            as_leaf[node] += (weight[entry] * (target[entry] - mean[node]) ** 2) ** power
             node = parent[node]

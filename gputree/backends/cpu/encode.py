@@ -1,0 +1,211 @@
+"""Coding of numeric columns into bins: one byte a value.
+
+Bin b of a column holds the values x with ``edge[b - 1] < x <= edge[b]``. The bin is
+found by a uniform grid over the edges (cell -> edges before it, exact, since the cell of
+a value never falls as the value grows) and a few halving steps among the edges that
+share a cell: 1.4 ns a value against 6 ns of a whole binary search (1,000,000 x 28).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.jit import inner, kernel
+
+MAX_BINS = 256
+GRID_CELLS = 2048
+BLOCK_ROWS = 256
+
+# Rows whose values place the bin edges. Bins need not be even: an uneven edge costs a
+# little refining, never exactness. 65,536 rows put 256 of them into a bin on average.
+SAMPLE_ROWS = 65_536
+
+
+class Bins(NamedTuple):
+    """Bin edges of d columns, padded with infinity, and the grid over them."""
+
+    edge: NDArray  # (d, 512) greatest value of each bin but the last
+    count: NDArray  # (d,) int64: bins of values, without the one for missing values
+    lossless: NDArray  # (d,) bool: one distinct value a bin
+    least: NDArray  # (d, 256) least value of each bin, among those the bins were fitted to
+    greatest: NDArray  # (d, 256) greatest such value
+    low: NDArray  # (d,) half the first edge
+    scale: NDArray  # (d,) grid cells per half unit
+    cell: NDArray  # (d, GRID_CELLS) uint8: edges in earlier cells
+    steps: NDArray  # (d,) int64: halving steps within a cell
+
+
+@kernel
+def inspect_columns(values, begin, end, missing, infinite):
+    """Mark the columns that hold NaN, and those that hold an infinity."""
+    d = values.shape[1]
+    for i in range(begin, end):
+        total = values[i, 0] - values[i, 0]
+        for f in range(1, d):
+            total += values[i, f] - values[i, f]
+        if total == 0.0:  # x - x is NaN for NaN and infinity: this row has neither
+            continue
+        for f in range(d):
+            x = values[i, f]
+            if x != x:
+                missing[f] = True
+            elif x - x != 0.0:
+                infinite[f] = True
+
+
+@inner
+def grid_cell(x, low, scale, half, top):
+    """Grid cell of x: never falls as x grows. Halves keep the difference finite.
+
+    `half` and `top` are 0.5 and the last cell in the values' own dtype.
+    """
+    return np.int64(min(max((x * half - low) * scale, half - half), top))
+
+
+@kernel
+def fill_grid(edge, low, scale, half, top, cell):
+    """Fill the grid of one column with m edges; returns the halving steps it needs."""
+    counts = np.zeros(GRID_CELLS, np.int64)
+    for j in range(edge.size):
+        counts[grid_cell(edge[j], low, scale, half, top)] += 1
+    before = most = 0
+    for c in range(GRID_CELLS):
+        cell[c] = before
+        before += counts[c]
+        most = max(most, counts[c])
+    steps = 0
+    while (1 << steps) - 1 < most:
+        steps += 1
+    return steps
+
+
+@inner
+def encode_column(values, bins, f, begin, end, half, top, codes):
+    """Code rows ``begin .. end`` of column f.
+
+    Returns whether a column taken for lossless holds a value that is not its bin's.
+    """
+    edge = bins.edge[f]
+    cell = bins.cell[f]
+    low = bins.low[f]
+    scale = bins.scale[f]
+    first_step = (1 << bins.steps[f]) >> 1
+    lossless = bins.lossless[f]
+    other = False
+    for i in range(begin, end):
+        x = values[i, f]
+        if x != x:
+            codes[i, f] = bins.count[f]
+            continue
+        b = np.int64(cell[grid_cell(x, low, scale, half, top)])
+        step = first_step
+        while step > 0:
+            b += step * np.int64(edge[b + step - 1] < x)
+            step >>= 1
+        codes[i, f] = b
+        if lossless:
+            other |= bins.least[f, b] != x
+    return other
+
+
+@kernel
+def encode_rows(values, bins, columns, begin, end, half, top, codes, inexact):
+    """Code rows ``begin .. end`` of `columns`, in blocks of rows that stay in cache.
+
+    ``inexact[f]`` is set where a column taken for lossless turns out not to be.
+    """
+    for block in range(begin, end, BLOCK_ROWS):
+        stop = min(block + BLOCK_ROWS, end)
+        for c in range(columns.size):
+            f = columns[c]
+            if encode_column(values, bins, f, block, stop, half, top, codes):
+                inexact[f] = True
+
+
+def empty_bins(d: int, dtype: np.dtype) -> Bins:
+    """Bins of d columns, not yet fitted."""
+    return Bins(
+        edge=np.full((d, 2 * MAX_BINS), np.inf, dtype),  # halving may look past the last
+        count=np.ones(d, np.int64),
+        lossless=np.zeros(d, np.bool_),
+        least=np.zeros((d, MAX_BINS), dtype),
+        greatest=np.zeros((d, MAX_BINS), dtype),
+        low=np.zeros(d, dtype),
+        scale=np.zeros(d, dtype),
+        cell=np.zeros((d, GRID_CELLS), np.uint8),
+        steps=np.zeros(d, np.int64),
+    )
+
+
+def fit_columns(bins: Bins, values: NDArray, columns: range, max_bins: NDArray[np.int64]) -> None:
+    """Set the bins of `columns` from the rows of `values`, at most ``max_bins[f]`` each."""
+    ordered = np.sort(values[:, columns.start : columns.stop].T, axis=1)  # NaN comes last
+    for f, column in zip(columns, ordered, strict=True):
+        fit_column(bins, f, column[: np.searchsorted(column, np.nan)], int(max_bins[f]))
+
+
+def fit_column(bins: Bins, f: int, ordered: NDArray, max_bins: int) -> None:
+    """Set the bins of column f from its known values in ascending order."""
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])[: ordered.size]]
+    if distinct.size <= max_bins:
+        edge = distinct[:-1]
+        bins.lossless[f] = True
+    else:
+        edge = quantile_edges(ordered, max_bins)
+        bins.lossless[f] = False
+    bins.edge[f] = np.inf
+    bins.edge[f, : edge.size] = edge
+    bins.count[f] = edge.size + 1
+    if distinct.size:
+        last = np.append(np.searchsorted(distinct, edge, side="right"), distinct.size) - 1
+        bins.greatest[f, : last.size] = distinct[last]
+        bins.least[f, : last.size] = distinct[np.append(0, last[:-1] + 1)]
+    fit_grid(bins, f, edge)
+
+
+def quantile_edges(ordered: NDArray, max_bins: int) -> NDArray:
+    """Edges at quantiles of `ordered`; a value that fills a bin alone gets one of its own."""
+    places = np.arange(1, max_bins) * (ordered.size - 1) // max_bins
+    picked = ordered[places]
+    heavy = np.unique(picked[1:][picked[1:] == picked[:-1]])
+    edge = np.unique(picked)
+    isolated = np.union1d(edge, np.nextafter(heavy, heavy.dtype.type(-np.inf)))
+    isolated = isolated[isolated < ordered[-1]]
+    return isolated if isolated.size < max_bins else edge[edge < ordered[-1]]
+
+
+def fit_grid(bins: Bins, f: int, edge: NDArray) -> None:
+    """Set the grid over the edges of column f; a width beyond the dtype falls back to one cell."""
+    one = edge.dtype.type(1)
+    half, top = one / 2, one * (GRID_CELLS - 1)
+    if edge.size == 0:
+        bins.steps[f] = 0
+        return
+    width = edge[-1] * half - edge[0] * half
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = top / width if width > 0 else one * 0
+    bins.low[f] = edge[0] * half
+    bins.scale[f] = scale if np.isfinite(scale) else 0
+    bins.steps[f] = fill_grid(edge, bins.low[f], bins.scale[f], half, top, bins.cell[f])
+
+
+def single_bins(
+    bins: Bins, missing: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Offsets of the ragged histogram, and which of its bins hold one distinct value."""
+    counts = bins.count + missing
+    offset = np.concatenate([[0], np.cumsum(counts)])
+    single = np.zeros(offset[-1], np.bool_)
+    for f in range(bins.count.size):
+        n = int(bins.count[f])
+        alone = single[offset[f] : offset[f + 1]]
+        alone[n:] = True
+        if bins.lossless[f]:
+            alone[:] = True
+        else:
+            edge = bins.edge[f, : n - 1]
+            alone[1 : n - 1] = edge[:-1] == np.nextafter(edge[1:], edge.dtype.type(-np.inf))
+    return offset, single

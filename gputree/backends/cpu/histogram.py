@@ -1,0 +1,45 @@
+"""Additive histograms of row statistics by (column, bin)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, pick, prefetch
+from gputree.criteria import add_row
+
+
+@kernel
+def histogram(criterion, table, rows, entries, begin, end, channels, out):
+    """Add entries ``begin .. end`` to `out`, flat cells of `channels` statistics each.
+
+    Weighted tables count rows in the last channel.
+    """
+    codes = table.codes
+    offset = table.offset
+    columns = codes.shape[1]
+    last = entries.size - 1
+    for i in range(begin, end):
+        ahead = entries[min(i + PREFETCH_ROWS, last)]
+        prefetch(codes, ahead)
+        prefetch(rows.target, ahead)
+        row = entries[i]
+        target = rows.target[row]
+        weight = pick(rows.weight, row, 1)
+        square = pick(rows.square, row, 0)
+        coded = codes[row]
+        for f in range(columns):
+            at = np.uintp((offset[f] + coded[f]) * channels)
+            add_row(criterion, out, at, target, weight, square)
+            if rows.weight is not None:
+                out[at + np.uintp(channels - 1)] += 1
+
+
+@kernel
+def subtract_nodes(whole, whole_slots, out, part_slots, slots, first, last):
+    """Histograms of the larger siblings ``first .. last``: parent minus smaller sibling."""
+    for j in range(first, last):
+        parent = whole[whole_slots[j]]
+        part = out[part_slots[j]]
+        sibling = out[slots[j]]
+        for i in range(parent.size):
+            sibling[i] = parent[i] - part[i]

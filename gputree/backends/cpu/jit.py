@@ -1,0 +1,59 @@
+"""How CPU kernels are compiled, and the one instruction numba does not offer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+# nogil: kernels run on a thread pool. cache: compiled once a machine. numpy's error
+# model: a division by zero gives inf or NaN instead of a branch in every inner loop.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+kernel = njit(**OPTIONS, cache=True)  # called from Python
+inner = njit(**OPTIONS)  # called from kernels, and cached inside them
+
+# Rows whose codes are asked for while an earlier row is worked on. Measured on 1/16 of
+# 1,000,000 rows x 28 codes, histogram: 4.5 ns an update without, 0.9 ns with.
+PREFETCH_ROWS = 16
+
+
+def _prefetch(typing_context: Any, array: Any, row: Any) -> Any:
+    """Ask for the cache line at the start of ``array[row]``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        stride = cgutils.unpack_tuple(builder, view.strides)[0]
+        byte_pointer = ir.IntType(8).as_pointer()
+        int32 = ir.IntType(32)
+        line = builder.gep(
+            builder.bitcast(view.data, byte_pointer), [builder.mul(arguments[1], stride)]
+        )
+        function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte_pointer], function_type)
+        builder.call(function, [line, int32(0), int32(3), int32(1)])  # read, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def _no_prefetch(array: Any, row: Any) -> None:
+    """Stands in where numba's compiler is switched off."""
+
+
+prefetch = _no_prefetch if config.DISABLE_JIT else intrinsic(_prefetch)
+
+
+def pick(values: Any, row: Any, default: int) -> Any:
+    """``values[row]``, or `default` where the table has no such values (None)."""
+    return default if values is None else values[row]
+
+
+@overload(pick, strict=False)
+def _pick(values: Any, row: Any, default: Any) -> Any:
+    if isinstance(values, types.NoneType):
+        return lambda values, row, default: default
+    return lambda values, row, default: values[row]

@@ -1,0 +1,81 @@
+"""A pool of threads for kernels that release the interpreter lock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Spans a thread takes on average: more balance better, fewer cost less to hand out.
+SPANS_PER_THREAD = 8
+
+
+@cache
+def _executor(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="gputree")
+
+
+def run(n_threads: int, task: Callable[..., Any], arguments: Sequence[tuple]) -> list[Any]:
+    """Results of ``task(*a)`` for each a in `arguments`, in order.
+
+    Tasks are taken one by one, so put the largest first. One thread, or one task,
+    runs in the caller.
+    """
+    if n_threads == 1 or len(arguments) <= 1:
+        return [task(*a) for a in arguments]
+    results: list[Any] = [None] * len(arguments)
+    pending = iter(range(len(arguments)))
+    lock = threading.Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                i = next(pending, None)
+            if i is None:
+                return
+            results[i] = task(*arguments[i])
+
+    pool = _executor(n_threads - 1)
+    others = [pool.submit(work) for _ in range(min(n_threads, len(arguments)) - 1)]
+    try:
+        work()
+    finally:
+        for other in others:
+            other.result()
+    return results
+
+
+def spans(sizes: NDArray[np.int64], n_threads: int, smallest: int) -> list[tuple[int, int]]:
+    """Cut ``0 .. len(sizes)`` into contiguous spans of similar total size.
+
+    A span holds at least `smallest` of the total, so that little work is not handed out.
+    """
+    total = int(sizes.sum())
+    parts = min(n_threads * SPANS_PER_THREAD, max(total // smallest, 1)) if n_threads > 1 else 1
+    if parts == 1:
+        return [(0, sizes.size)]
+    ends = np.cumsum(sizes)
+    cuts = np.searchsorted(ends, np.arange(1, parts) * (total / parts)) + 1
+    bounds = np.unique(np.concatenate([[0], np.minimum(cuts, sizes.size), [sizes.size]]))
+    return [(int(a), int(b)) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def chunks(
+    begins: NDArray[np.int64], ends: NDArray[np.int64], rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Cut each range ``begins[j] .. ends[j]`` into chunks of at most `rows`.
+
+    Returns
+    -------
+    owner, begin, end : int64 arrays of shape (chunks,)
+    """
+    counts = np.maximum(-(-(ends - begins) // rows), 1)
+    owner = np.repeat(np.arange(begins.size), counts)
+    first = np.cumsum(counts) - counts
+    begin = begins[owner] + (np.arange(owner.size) - first[owner]) * rows
+    return owner, begin, np.minimum(begin + rows, ends[owner])

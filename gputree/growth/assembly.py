@@ -1,0 +1,122 @@
+"""From nodes in the order they were made to a `Tree`, numbered breadth-first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s, Splits, Subtrees
+from gputree.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
+
+
+class Nodes(NamedTuple):
+    """Nodes of a grown binary tree; ``first_child`` is -1 at leaves, else the first of a pair.
+
+    Missing values go as learned; where training saw none, to the child with more rows.
+    """
+
+    first_child: Int64s
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    gain: NDArray[np.float64]
+    begin: Int64s
+    end: Int64s
+
+
+class NodeTable:
+    """Nodes of the levels grown one by one; the root is node 0."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._levels: list[Nodes] = []
+        self.n_nodes = 0
+        self._add(np.array([0]), np.array([n_rows]))
+
+    def _add(self, begin: Int64s, end: Int64s) -> Int64s:
+        m = begin.size
+        self._levels.append(
+            Nodes(
+                first_child=np.full(m, NO_CHILD),
+                feature=np.full(m, -1, np.int32),
+                threshold=np.zeros(m),
+                missing_left=np.zeros(m, np.bool_),
+                gain=np.zeros(m),
+                begin=begin,
+                end=end,
+            )
+        )
+        self.n_nodes += m
+        return np.arange(self.n_nodes - m, self.n_nodes)
+
+    def add_children(
+        self, nodes: Int64s, splits: Splits, threshold: NDArray, middle: Int64s
+    ) -> Int64s:
+        """Record the splits of `nodes`, all of the last level; returns the children's numbers."""
+        level = self._levels[-1]
+        own = nodes - (self.n_nodes - level.begin.size)
+        level.feature[own] = splits.feature
+        level.threshold[own] = threshold
+        larger_left = middle - level.begin[own] > level.end[own] - middle
+        level.missing_left[own] = np.where(
+            splits.seen_missing, splits.missing_left, larger_left
+        )
+        level.gain[own] = splits.gain
+        begin = np.stack([level.begin[own], middle], axis=1).ravel()
+        end = np.stack([middle, level.end[own]], axis=1).ravel()
+        level.first_child[own] = self.n_nodes + 2 * np.arange(nodes.size)
+        return self._add(begin, end)
+
+    def join(self, roots: Int64s, subtrees: Subtrees | None) -> Nodes:
+        """All nodes, with each of `roots` replaced by its finished subtree."""
+        top = Nodes(*(np.concatenate(field) for field in zip(*self._levels, strict=True)))
+        if subtrees is None:
+            return top
+        shift = self.n_nodes
+        child = subtrees.first_child
+        below = Nodes(np.where(child < 0, NO_CHILD, child + shift), *subtrees[2:])
+        for field, values in zip(top, below, strict=True):
+            field[roots] = values[subtrees.root]
+        return Nodes(*(np.concatenate(pair) for pair in zip(top, below, strict=True)))
+
+
+def breadth_first(nodes: Nodes) -> tuple[Int64s, NDArray[np.int32], NDArray[np.int32]]:
+    """Nodes reachable from the root, breadth-first, with their parents' places and depths."""
+    order = [np.array([0])]
+    parent = [np.array([NO_CHILD])]
+    seen = 0
+    while order[-1].size:
+        level = order[-1]
+        inner = np.flatnonzero(nodes.first_child[level] >= 0)
+        first = nodes.first_child[level[inner]]
+        order.append(np.stack([first, first + 1], axis=1).ravel())
+        parent.append(np.repeat(inner + seen, 2))
+        seen += level.size
+    depth = np.repeat(np.arange(len(order)), [level.size for level in order])
+    return np.concatenate(order), np.concatenate(parent).astype(NODE), depth.astype(NODE)
+
+
+def renumber(nodes: Nodes) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]:
+    """`nodes` breadth-first, with parents and depths; sentinels as a `Tree` has them."""
+    order, parent, depth = breadth_first(nodes)
+    place = np.full(nodes.first_child.size + 1, NO_CHILD)
+    place[order] = np.arange(order.size)
+    taken = Nodes(*(field[order] for field in nodes))
+    leaf = taken.first_child < 0
+    taken = taken._replace(
+        first_child=place[taken.first_child],
+        feature=np.where(leaf, NO_FEATURE, taken.feature).astype(np.int32),
+        threshold=np.where(leaf, NO_THRESHOLD, taken.threshold),
+    )
+    return taken, parent, depth
+
+
+def sum_up(leaf_values: NDArray, first_child: Int64s, depth: NDArray[np.int32]) -> NDArray:
+    """Fill the inner nodes of a breadth-first array with the sums over their two children."""
+    bounds = np.searchsorted(depth, np.arange(int(depth[-1]) + 2))
+    for begin, end in zip(bounds[-2::-1], bounds[:0:-1], strict=True):
+        inner = begin + np.flatnonzero(first_child[begin:end] >= 0)
+        child = first_child[inner]
+        leaf_values[inner] = leaf_values[child] + leaf_values[child + 1]
+    return leaf_values

@@ -1,0 +1,106 @@
+"""Weights and targets in fixed point: sums of integers have no order.
+
+A unit is a power of two, so that scaling back is exact. Errors: a weight that is not a
+whole number of units is off by half a unit of ``2**-50`` of the total weight; a target by
+half a unit of about ``2**-60`` of (total weight x range), and at least ``2**-52`` of the range.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+WEIGHT_BITS = 50  # total weight, in units: exact in float64, with room for sums
+EXACT_WEIGHT_BITS = 31  # weights this short multiply targets without a second rounding
+SUM_BITS = 60  # sums over all rows, in units: int64 with room for centring
+TARGET_BITS = 52  # one target: exact in float64
+REST_BITS = 30  # what a square loses is kept in a second integer
+
+
+class Weights(NamedTuple):
+    """Fixed-point weights: ``weight x unit x scale``; None where all are equal."""
+
+    weight: NDArray[np.int64] | None
+    unit: float  # a power of two
+    scale: float  # 1, or the weight that all rows share
+    total: int  # sum of all weights, in units
+
+
+class Targets(NamedTuple):
+    """Fixed-point targets: per row weight x (y - centre), and its square."""
+
+    target: NDArray[np.int64]
+    square: NDArray[np.int64]
+    square_rest: NDArray[np.int64]
+    centre: float
+    unit: float  # of y
+    sum_unit: float  # of `target`
+    square_unit: float  # of `square`
+    resolution: float  # in sum units per row: targets this close are equal
+
+
+def power_of_two(x: float) -> float:
+    """The least power of two that is at least x > 0."""
+    mantissa, exponent = np.frexp(x)
+    return float(np.ldexp(1.0, int(exponent) - (1 if mantissa == 0.5 else 0)))
+
+
+def fix_weights(sample_weight: NDArray[np.float64] | None, n: int) -> Weights:
+    """Weights in units: exactly, where a unit divides them all, else rounded.
+
+    Parameters
+    ----------
+    sample_weight : float64 array of shape (n,), positive, or None
+    """
+    if sample_weight is None:
+        return Weights(None, 1.0, 1.0, n)
+    first = float(sample_weight[0])
+    if (sample_weight == first).all():
+        return Weights(None, 1.0, first, n)
+    greatest = float(sample_weight.max())
+    bound = power_of_two(greatest) * power_of_two(n)  # at least the total, order-free
+    finest = bound * 2.0**-WEIGHT_BITS
+    weight = np.maximum(np.rint(sample_weight / finest), 1.0).astype(np.int64)
+    common = int(np.bitwise_or.reduce(weight))
+    shift = (common & -common).bit_length() - 1  # low bits that every weight has zero
+    weight >>= shift
+    return Weights(weight, finest * 2.0**shift, 1.0, int(weight.sum()))
+
+
+def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
+    """Targets in units, from the middle of their range, which no order of rows changes."""
+    low, high = float(y.min()), float(y.max())
+    centre = 0.5 * low + 0.5 * high
+    deviation = y - centre
+    reach = power_of_two(max(high - centre, centre - low, np.finfo(np.float64).tiny))
+    total = power_of_two(weights.total)
+    exact = weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS
+    if exact:
+        unit = max(reach * 2.0**-TARGET_BITS, reach * total * 2.0**-SUM_BITS)
+        target = np.rint(deviation / unit).astype(np.int64)
+        if weights.weight is not None:
+            target *= weights.weight
+        sum_unit = unit * weights.unit
+    else:
+        sum_unit = reach * total * weights.unit * 2.0**-SUM_BITS
+        unit = sum_unit / weights.unit
+        target = np.rint(weights.weight * (deviation / unit)).astype(np.int64)
+    square, rest, square_unit = _fix_squares(deviation, reach, total, weights)
+    resolution = 0.25 if weights.weight is None else 1.0 if exact else 2.0 + reach / unit
+    return Targets(target, square, rest, centre, unit, sum_unit, square_unit, resolution)
+
+
+def _fix_squares(
+    deviation: NDArray[np.float64], reach: float, total: float, weights: Weights
+) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+    """Weight x squared deviation, as whole units and a rest in 2**-30 of one."""
+    unit = max(reach * reach * total * weights.unit * 2.0**-SUM_BITS, np.finfo(np.float64).tiny)
+    square = deviation * deviation
+    if weights.weight is not None:
+        square *= weights.weight * weights.unit
+    square /= unit
+    whole = np.floor(square)
+    rest = np.rint((square - whole) * 2.0**REST_BITS)
+    return whole.astype(np.int64), rest.astype(np.int64), unit

@@ -1,0 +1,130 @@
+"""The open nodes of a level, and the histograms that their children are subtracted from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Open nodes; two siblings that are both open stand next to each other.
+
+    Attributes
+    ----------
+    node : numbers in the node table
+    begin, end : entries of each node
+    sibling_begin, sibling_end : entries of its sibling, open or not
+    key : hash of the path from the root
+    parent_slot : the parent's histogram, -1 where it is not kept
+    path_gain : least weighted gain of the splits above
+    """
+
+    node: Int64s
+    begin: Int64s
+    end: Int64s
+    sibling_begin: Int64s
+    sibling_end: Int64s
+    key: NDArray[np.uint64]
+    parent_slot: Int64s
+    path_gain: NDArray[np.float64]
+
+    @classmethod
+    def root(cls, n_rows: int, key: int) -> Frontier:
+        """The root alone."""
+        return cls(
+            node=np.array([0]),
+            begin=np.array([0]),
+            end=np.array([n_rows]),
+            sibling_begin=np.array([0]),
+            sibling_end=np.array([0]),
+            key=np.array([key], np.uint64),
+            parent_slot=np.array([-1]),
+            path_gain=np.array([np.inf]),
+        )
+
+    @property
+    def size(self) -> int:
+        return self.node.size
+
+    @property
+    def rows(self) -> int:
+        """Entries in all open nodes."""
+        return int((self.end - self.begin).sum())
+
+    def take(self, nodes: NDArray[Any]) -> Frontier:
+        """Some of the nodes, by mask or place."""
+        return Frontier(*(getattr(self, f.name)[nodes] for f in fields(self)))
+
+    def slice(self, first: int, last: int) -> Frontier:
+        """Nodes ``first .. last``."""
+        return Frontier(*(getattr(self, f.name)[first:last] for f in fields(self)))
+
+    def sibling(self) -> Int64s:
+        """Place of each node's sibling in the frontier, -1 where it is not open."""
+        # Children are numbered in pairs after the root: a first child has an odd number.
+        place = np.full(self.size, -1)
+        first = np.flatnonzero((self.node[:-1] % 2 == 1) & (self.node[1:] == self.node[:-1] + 1))
+        place[first] = first + 1
+        place[first + 1] = first
+        return place
+
+    def is_larger(self) -> NDArray[np.bool_]:
+        """Nodes larger than their sibling; of two equals, the second child."""
+        size = self.end - self.begin
+        other = self.sibling_end - self.sibling_begin
+        return (size > other) | ((size == other) & (self.node % 2 == 0))
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """Histograms on the device, and the slot of each node of a level."""
+
+    cells: Any
+    slot: Int64s
+
+    @classmethod
+    def none(cls) -> Histograms:
+        """No histograms kept."""
+        return cls(None, np.empty(0, np.int64))
+
+
+def children_of(
+    opened: Frontier,
+    numbers: Int64s,
+    middle: Int64s,
+    slot: Int64s,
+    weighted_gain: NDArray[np.float64],
+) -> Frontier:
+    """The children of the opened nodes, in pairs."""
+    begin = np.stack([opened.begin, middle], axis=1)
+    end = np.stack([middle, opened.end], axis=1)
+    return Frontier(
+        node=numbers,
+        begin=begin.ravel(),
+        end=end.ravel(),
+        sibling_begin=begin[:, ::-1].ravel(),
+        sibling_end=end[:, ::-1].ravel(),
+        key=child_keys(opened.key),
+        parent_slot=np.repeat(slot, 2),
+        path_gain=np.repeat(np.minimum(opened.path_gain, weighted_gain), 2),
+    )
+
+
+def child_keys(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Keys of both children of each node: hashes of the path from the root."""
+    ordinal = np.array([1, 2], np.uint64)
+    return mix(key[:, None] ^ mix(ordinal)).ravel()
+
+
+def mix(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64 (Steele, Lea and Flood 2014): a well-mixed 64-bit hash."""
+    z = key + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

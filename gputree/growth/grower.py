@@ -1,0 +1,168 @@
+"""The level loop: one grower for every backend.
+
+    while nodes are open:
+        small nodes     are set aside and finished whole, all at the end
+        large nodes     histogram -> score -> refine -> partition -> their children
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Backend, Int64s, Limits, Splits, Subtrees
+from gputree.growth.assembly import Nodes, NodeTable
+from gputree.growth.frontier import Frontier, Histograms, children_of
+from gputree.growth.progress import Progress
+from gputree.growth.selection import BestFirst
+from gputree.growth.stopping import FEWEST_ROWS, can_split, finish_rows
+
+
+class Plan(NamedTuple):
+    """How a tree is grown; none of it but `max_leaf_nodes` and `exact` changes the tree.
+
+    Attributes
+    ----------
+    max_bins : int
+    exact : bool
+        Whether small tables may skip coding.
+    max_leaf_nodes : int or None
+    histogram_bytes : int
+        Budget of the histograms of one level.
+    finish_rows : int or None
+        Size up to which nodes are finished; None to choose by cost.
+    key : int
+        Seed of the columns drawn at each node.
+    """
+
+    max_bins: int
+    exact: bool
+    max_leaf_nodes: int | None
+    histogram_bytes: int
+    finish_rows: int | None
+    key: int
+
+
+def grow(
+    backend: Backend, shape: tuple[int, int], limits: Limits, plan: Plan, progress: Progress
+) -> Nodes:
+    """Grow a tree over all rows of the backend's table.
+
+    Parameters
+    ----------
+    backend : Backend
+    shape : (rows, columns)
+    limits : Limits
+    plan : Plan
+    progress : Progress
+    """
+    n_rows, columns = shape
+    small = n_rows if plan.exact and n_rows <= FEWEST_ROWS else _small_rows(backend, columns, plan)
+    table = NodeTable(n_rows)
+    best_first = BestFirst(plan.max_leaf_nodes)
+    frontier = Frontier.root(n_rows, plan.key)
+    parents = Histograms.none()
+    aside: list[Frontier] = []
+    depth = 0
+    while frontier.size:
+        progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
+        frontier = frontier.take(can_split(frontier.begin, frontier.end, depth, limits))
+        is_small = frontier.end - frontier.begin <= small
+        aside.append(frontier.take(is_small))
+        frontier, parents = _grow_level(
+            backend, frontier.take(~is_small), parents, table, best_first, plan
+        )
+        depth += 1
+    progress.level(depth, 0, sum(f.rows for f in aside), table.n_nodes)
+    return table.join(*_finish(backend, aside))
+
+
+def _small_rows(backend: Backend, columns: int, plan: Plan) -> int:
+    """Code the table; nodes of up to the rows returned are finished."""
+    backend.encode(plan.max_bins)
+    if backend.histogram_bytes > plan.histogram_bytes:
+        return np.iinfo(np.int64).max  # one histogram alone breaks the budget: sort instead
+    if plan.finish_rows is not None:
+        return plan.finish_rows
+    return finish_rows(columns, backend.histogram_cells, backend.channels)
+
+
+def _grow_level(
+    backend: Backend,
+    frontier: Frontier,
+    parents: Histograms,
+    table: NodeTable,
+    best_first: BestFirst,
+    plan: Plan,
+) -> tuple[Frontier, Histograms]:
+    """Split the nodes of one level in batches under the memory budget."""
+    room = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
+    histograms = Histograms.none()
+    parts: list[Splits] = []
+    for first in range(0, frontier.size, room):
+        batch = frontier.slice(first, first + room)
+        histograms = _build(backend, batch, parents)
+        scores = backend.score(histograms.cells, histograms.slot)
+        parts.append(
+            backend.refine(
+                batch.begin, batch.end, histograms.cells, histograms.slot, scores, batch.key
+            )
+        )
+    if not parts:
+        return frontier, Histograms.none()
+    if len(parts) > 1:
+        histograms = Histograms.none()  # children build their own: the level did not fit
+    splits = Splits(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+    chosen = np.flatnonzero(best_first.worth(frontier, splits))
+    return _open_children(backend, frontier, chosen, splits.take(chosen), histograms, table)
+
+
+def _open_children(
+    backend: Backend,
+    frontier: Frontier,
+    chosen: NDArray[Any],
+    splits: Splits,
+    histograms: Histograms,
+    table: NodeTable,
+) -> tuple[Frontier, Histograms]:
+    """Partition the chosen nodes and return their children as the next frontier."""
+    opened = frontier.take(chosen)
+    if opened.size == 0:
+        return opened, Histograms.none()
+    middle, threshold = backend.partition(opened.begin, opened.end, splits)
+    numbers = table.add_children(opened.node, splits, threshold, middle)
+    slot = histograms.slot[chosen] if histograms.slot.size else np.full(chosen.size, -1)
+    return children_of(opened, numbers, middle, slot, splits.gain * splits.weight), histograms
+
+
+def _build(backend: Backend, batch: Frontier, parents: Histograms) -> Histograms:
+    """Histograms of a batch: of two siblings the smaller is counted, the larger subtracted.
+
+    A smaller sibling that is not open is counted all the same, in a slot of its own.
+    """
+    derived = np.flatnonzero(batch.is_larger() & (batch.parent_slot >= 0))
+    smaller = batch.sibling()[derived]
+    absent = derived[smaller < 0]
+    smaller[smaller < 0] = batch.size + np.arange(absent.size)
+    slot = np.arange(batch.size + absent.size)
+    begin = np.concatenate([batch.begin, batch.sibling_begin[absent]])
+    end = np.concatenate([batch.end, batch.sibling_end[absent]])
+    counted = np.delete(slot, derived)
+    cells = backend.new_histograms(slot.size)
+    backend.histogram(begin[counted], end[counted], cells, counted)
+    if derived.size:
+        backend.subtract(parents.cells, batch.parent_slot[derived], cells, smaller, derived)
+    return Histograms(cells, slot[: batch.size])
+
+
+def _finish(backend: Backend, aside: list[Frontier]) -> tuple[Int64s, Subtrees | None]:
+    """Grow the subtrees of all nodes set aside; their depths are their levels'."""
+    depth = np.repeat(np.arange(len(aside)), [f.size for f in aside])
+    if depth.size == 0:
+        return depth, None
+    begin = np.concatenate([f.begin for f in aside])
+    end = np.concatenate([f.end for f in aside])
+    key = np.concatenate([f.key for f in aside])
+    return np.concatenate([f.node for f in aside]), backend.finish(begin, end, depth, key)

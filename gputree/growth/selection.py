@@ -1,0 +1,67 @@
+"""Best-first growth out of level-wise growth.
+
+Best-first growth opens the node of greatest weighted gain until the tree has
+`max_leaf_nodes` leaves. A node's split does not depend on the order of opening, so the
+same tree is a cut of the fully grown one. A node is opened after every node whose path
+from the root (itself included) has a greater least gain; once M - 1 splits with a
+greater least gain are known, it never is. This bounds what the level loop has to open.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Splits
+
+if TYPE_CHECKING:
+    from gputree.growth.frontier import Frontier
+
+
+class BestFirst:
+    """Keeps the least path gain that may still be among the splits of the final tree.
+
+    Parameters
+    ----------
+    max_leaf_nodes : int or None
+        None opens everything.
+    """
+
+    def __init__(self, max_leaf_nodes: int | None) -> None:
+        self._most = None if max_leaf_nodes is None else max_leaf_nodes - 1
+        self._greatest: NDArray[np.float64] = np.empty(0)
+
+    def worth(self, frontier: Frontier, splits: Splits) -> NDArray[np.bool_]:
+        """Nodes that have a split and may be opened."""
+        found = splits.feature >= 0
+        if self._most is None:
+            return found
+        gain = np.minimum(frontier.path_gain, splits.gain * splits.weight)
+        known = np.sort(np.concatenate([self._greatest, gain[found]]))
+        self._greatest = known[max(known.size - self._most, 0) :]
+        if self._greatest.size < self._most:
+            return found
+        return found & (gain >= self._greatest[0])
+
+
+def best_first_leaves(
+    first_child: NDArray[np.int64], weighted_gain: NDArray[np.float64], max_leaf_nodes: int
+) -> NDArray[np.bool_]:
+    """Nodes of a breadth-first binary tree that best-first growth leaves unopened.
+
+    Equal gains open the lower node number first: shallower, then further left.
+    """
+    closed = np.ones(first_child.size, np.bool_)
+    heap = [(-weighted_gain[0], 0)] if first_child[0] >= 0 else []
+    for _ in range(max_leaf_nodes - 1):
+        if not heap:
+            break
+        _, node = heapq.heappop(heap)
+        closed[node] = False
+        for child in (first_child[node], first_child[node] + 1):
+            if first_child[child] >= 0:
+                heapq.heappush(heap, (-weighted_gain[child], int(child)))
+    return closed

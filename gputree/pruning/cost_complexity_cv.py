@@ -1,0 +1,264 @@
+"""The alpha of cost-complexity pruning by cross-validation (Breiman et al. 1984, 3.4)."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+)
+
+from gputree.pruning.base import Pruner, RoutedRows, route
+from gputree.pruning.cost_complexity import (
+    CostComplexity,
+    Risk,
+    cost_complexity_path,
+    node_risk,
+    weakest_links,
+)
+from gputree.pruning.node_loss import node_loss
+from gputree.tree import Tree
+
+Rule = Literal["min", "1se"]
+
+# Alphas closer than this (relative) are one step of the sequence: the sums behind
+# them have been seen to differ by 1e-12.
+ROUNDING = 1e-10
+
+CP_TABLE = np.dtype(
+    [
+        ("alpha", np.float64),
+        ("cp", np.float64),
+        ("n_leaves", np.int64),
+        ("relative_error", np.float64),
+        ("xerror", np.float64),
+        ("xstd", np.float64),
+    ]
+)
+
+
+class CostComplexityCV(Pruner):
+    """Cost-complexity pruning with alpha chosen by cross-validation.
+
+    One tree is grown a fold and pruned along the alphas of the full tree. Between
+    two alphas the tree does not change; their geometric mean stands for all of
+    them. The held-out rows' loss at each gives the error of each tree of the
+    sequence, and its standard error.
+
+    Parameters
+    ----------
+    cv : int or cross-validation splitter, default=10
+        A number of folds means that many random ones.
+    rule : {"min", "1se"}, default="min"
+        Take the tree with the least cross-validated error, or the smallest one
+        within a standard error of it. Ties go to the smaller tree.
+    risk : {"impurity", "error"}, default="impurity"
+        As in `CostComplexity`. The cross-validated error is that of predictions
+        either way.
+    random_state : int, RandomState instance or None, default=None
+        Choice of the folds where `cv` is a number.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen alpha.
+    cp_table_ : structured array of shape (n_trees,)
+        The nested sequence from the root alone to the full tree, one row a tree:
+        `alpha` from which on it is the best, `cp` (alpha as a share of the root's
+        risk), `n_leaves`, `relative_error` (its R), `xerror` (cross-validated
+        loss) and `xstd` (standard error of that), the last three relative to the
+        root's. As rpart's table, whose `nsplit` is `n_leaves` - 1 in binary trees.
+
+    References
+    ----------
+    L. Breiman, J. Friedman, R. Olshen, C. Stone. Classification and Regression
+    Trees. Wadsworth, 1984. Section 3.4.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split", "get_n_splits"])],
+        "rule": [StrOptions({"min", "1se"})],
+        "risk": [StrOptions({"impurity", "error"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        cv: Any = 10,
+        rule: Rule = "min",
+        risk: Risk = "impurity",
+        random_state: Any = None,
+    ) -> None:
+        self.cv = cv
+        self.rule = rule
+        self.risk = risk
+        self.random_state = random_state
+
+    def prune(
+        self,
+        estimator: Any,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        """Choose alpha on the training rows and prune the fitted estimator by it.
+
+        Parameters
+        ----------
+        estimator : fitted gputree estimator
+            Left as it is; clones of it, without pruning, grow on the folds.
+        X : array-like of shape (n_rows, n_features)
+            The rows that `estimator` was fitted on.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        estimator
+            A fitted copy with the pruned `tree_` and the full `unpruned_tree_`.
+
+        Raises
+        ------
+        ValueError
+            If `X` or `y` is missing, or there are fewer rows than folds.
+        """
+        self._validate_params()
+        check_is_fitted(estimator, "tree_")
+        if X is None or y is None:
+            raise ValueError("CostComplexityCV grows trees on folds: pass the training X and y.")
+        check_consistent_length(X, y)
+        tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
+        sequence = _nested_sequence(tree, self.risk)
+        errors = self._cross_validate(estimator, X, np.asarray(y), sample_weight, sequence.alphas)
+        self.cp_table_ = _cp_table(tree, self.risk, sequence, errors)
+        self.alpha_ = float(self.cp_table_["alpha"][_choose(self.cp_table_, self.rule)])
+        return super().prune(estimator)
+
+    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+        """`tree` pruned with the alpha that `prune` has chosen; `data` is not used."""
+        if not hasattr(self, "alpha_"):
+            raise NotFittedError(
+                "CostComplexityCV has chosen no alpha yet: call prune with an estimator first."
+            )
+        return CostComplexity(self.alpha_, self.risk).prune_tree(tree)
+
+    def _cross_validate(
+        self,
+        estimator: Any,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        alphas: NDArray[np.float64],
+    ) -> _HeldOutLoss:
+        """Loss of the rows at each step of the sequence, each row by a tree grown without it."""
+        between = np.append(np.sqrt(alphas[:-1] * alphas[1:]), np.inf)
+        grower = _without_pruning(estimator)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        total = _HeldOutLoss(np.zeros(alphas.size), np.zeros(alphas.size), len(y))
+        for train, test in self._folds().split(X, y):
+            on_train, on_test = (None, None) if weight is None else (weight[train], weight[test])
+            fold = clone(grower).fit(_safe_indexing(X, train), y[train], sample_weight=on_train)
+            rows = route(fold, _safe_indexing(X, test), y[test], on_test)
+            alpha = weakest_links(fold.tree_, self.risk).alpha
+            total.loss[:] += _loss_along(fold.tree_, alpha, rows, between, power=1)
+            total.squares[:] += _loss_along(fold.tree_, alpha, rows, between, power=2)
+        return total
+
+    def _folds(self) -> Any:
+        if isinstance(self.cv, Integral):
+            return KFold(int(self.cv), shuffle=True, random_state=self.random_state)
+        return check_cv(self.cv)
+
+
+class _Sequence(NamedTuple):
+    """The nested trees, from the full one to the root: where each begins, its size and R."""
+
+    alphas: NDArray[np.float64]
+    n_leaves: NDArray[np.int64]
+    risk: NDArray[np.float64]
+
+
+class _HeldOutLoss(NamedTuple):
+    """Sums over held-out rows at each step: of losses, of squared losses; and the rows."""
+
+    loss: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    n_rows: int
+
+
+def _nested_sequence(tree: Tree, risk: Risk) -> _Sequence:
+    """Steps of the path, those that tie taken together."""
+    links = weakest_links(tree, risk)
+    path = cost_complexity_path(tree, risk)
+    lost = np.concatenate([[0], np.cumsum(links.leaves_lost[links.order])])
+    alphas = np.maximum(path.ccp_alphas, 0.0)  # gains of nothing may round below 0
+    last = np.append(alphas[1:] > alphas[:-1] * (1 + ROUNDING), True)
+    return _Sequence(alphas[last], (tree.n_leaves - lost)[last], path.impurities[last])
+
+
+def _loss_along(
+    tree: Tree,
+    alpha: NDArray[np.float64],
+    rows: RoutedRows,
+    at: NDArray[np.float64],
+    power: int,
+) -> NDArray[np.float64]:
+    """Loss of `rows` by the tree pruned at each alpha of `at`, ascending.
+
+    A node is a leaf from its own alpha on until an ancestor collapses; before
+    that it answers only for the rows that stop there.
+    """
+    loss = node_loss(tree, rows, power)
+    begins = np.where(tree.is_leaf, -np.inf, alpha)
+    ends = np.full(tree.n_nodes, np.inf)
+    for level in tree.levels()[1:]:
+        up = tree.parent[level]
+        ends[level] = np.minimum(ends[up], begins[up])
+    begins = np.minimum(begins, ends)
+    changes = np.zeros(at.size + 1)
+    for when, by in ((begins, loss.as_leaf - loss.stopped), (ends, -loss.as_leaf)):
+        np.add.at(changes, np.searchsorted(at, when), np.where(when < np.inf, by, 0.0))
+    return float(loss.stopped.sum()) + np.cumsum(changes)[:-1]
+
+
+def _cp_table(tree: Tree, risk: Risk, sequence: _Sequence, errors: _HeldOutLoss) -> NDArray[Any]:
+    """One row a tree of the sequence, the smallest first."""
+    root = sequence.risk[-1] or 1.0
+    root_loss = node_risk(tree, "error")[0] * tree.weight[0] or 1.0
+    spread = np.maximum(errors.squares - errors.loss**2 / errors.n_rows, 0.0)
+    table = np.empty(sequence.alphas.size, dtype=CP_TABLE)
+    table["alpha"] = sequence.alphas
+    table["cp"] = sequence.alphas / root
+    table["n_leaves"] = sequence.n_leaves
+    table["relative_error"] = sequence.risk / root
+    table["xerror"] = errors.loss / root_loss
+    table["xstd"] = np.sqrt(spread) / root_loss
+    return table[::-1].copy()
+
+
+def _choose(table: NDArray[Any], rule: Rule) -> int:
+    """Row of the tree to take; rows run from the smallest tree up."""
+    best = int(np.argmin(table["xerror"]))
+    if rule == "min":
+        return best
+    limit = table["xerror"][best] + table["xstd"][best]
+    return int(np.flatnonzero(table["xerror"] <= limit)[0])
+
+
+def _without_pruning(estimator: Any) -> Any:
+    """A clone that grows its tree in full."""
+    off = {"pruning": None, "ccp_alpha": 0.0}
+    params = estimator.get_params(deep=False)
+    return clone(estimator).set_params(**{k: v for k, v in off.items() if k in params})
