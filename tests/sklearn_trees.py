@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from gputree.dtypes import (
     LEAF,
@@ -67,3 +69,36 @@ def from_sklearn(estimator) -> Tree:
     )
     tree.check()
     return tree
+
+
+class _Grown(BaseEstimator):
+    """The least a pruner asks of an estimator: a tree, and where rows end in it."""
+
+    def __init__(self, pruning=None, min_samples_leaf=1):
+        self.pruning = pruning
+        self.min_samples_leaf = min_samples_leaf
+
+    def fit(self, X, y, sample_weight=None):
+        grower = self._grower(random_state=0, min_samples_leaf=self.min_samples_leaf)
+        self.grown_ = grower.fit(X, y, sample_weight)
+        self.tree_ = self.unpruned_tree_ = from_sklearn(self.grown_)
+        if self.pruning is not None:
+            self.tree_ = self.pruning.prune_tree(self.tree_)
+        return self
+
+    def apply(self, X):
+        """Leaves of the unpruned tree; pruners route rows through no other."""
+        assert self.tree_ is self.unpruned_tree_
+        return np.argsort(breadth_first(self.grown_.tree_))[self.grown_.apply(X)]
+
+
+class Classifier(ClassifierMixin, _Grown):
+    _grower = DecisionTreeClassifier
+
+    @property
+    def classes_(self):
+        return self.grown_.classes_
+
+
+class Regressor(RegressorMixin, _Grown):
+    _grower = DecisionTreeRegressor

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn_trees import breadth_first, from_sklearn
+from sklearn.tree import DecisionTreeClassifier
+from sklearn_trees import Classifier, Regressor, from_sklearn
 
 from gputree.pruning import (
     PRUNERS,
@@ -25,45 +25,6 @@ from gputree.pruning import (
 )
 
 
-class _Tree(BaseEstimator):
-    """The least an estimator offers: a tree, its classes, and where rows end."""
-
-    def __init__(self, pruning=None):
-        self.pruning = pruning
-
-    def fit(self, X, y):
-        self.grown_ = self._grower().fit(X, y)
-        self.tree_ = self.unpruned_tree_ = from_sklearn(self.grown_)
-        if self.pruning is not None:
-            self.tree_ = self.pruning.prune_tree(self.tree_)
-        return self
-
-    def apply(self, X):
-        """Nodes of `tree_` where rows stop; it must be a pruning of the grown tree."""
-        leaf = np.argsort(breadth_first(self.grown_.tree_))[self.grown_.apply(X)]
-        if self.tree_ is not self.unpruned_tree_:
-            raise AssertionError("rows must be routed through the unpruned tree")
-        return leaf
-
-
-class _Classifier(ClassifierMixin, _Tree):
-    def _grower(self):
-        return DecisionTreeClassifier(random_state=0)
-
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.classes_ = self.grown_.classes_
-        return self
-
-    def score(self, X, y):
-        return -self.tree_.n_leaves
-
-
-class _Regressor(RegressorMixin, _Tree):
-    def _grower(self):
-        return DecisionTreeRegressor(random_state=0)
-
-
 @pytest.fixture(scope="module")
 def table():
     X, y = load_breast_cancer(return_X_y=True)
@@ -72,7 +33,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def fitted(table):
-    return _Classifier().fit(table[0][::2], table[1][::2])
+    return Classifier().fit(table[0][::2], table[1][::2])
 
 
 def test_pruning_leaves_the_estimator_as_it_is(fitted):
@@ -114,14 +75,14 @@ def test_sample_weight_counts_like_rows(fitted, table):
 
 def test_regression_by_validation_rows():
     X, y = load_diabetes(return_X_y=True)
-    fitted = _Regressor().fit(X[::2], y[::2])
+    fitted = Regressor().fit(X[::2], y[::2])
     pruned = ReducedError().prune(fitted, X[1::2], y[1::2])
     assert 1 < pruned.tree_.n_leaves < fitted.tree_.n_leaves / 2
 
 
 def test_not_fitted():
     with pytest.raises(NotFittedError):
-        CostComplexity().prune(_Classifier())
+        CostComplexity().prune(Classifier())
 
 
 def test_rows_and_targets_come_together(fitted, table):
@@ -137,9 +98,12 @@ def test_rows_and_targets_come_together(fitted, table):
 
 def test_parameters_are_reachable_in_a_grid_search(table):
     search = GridSearchCV(
-        _Classifier(CostComplexity()), {"pruning__alpha": [0.0, 0.05, 0.5]}, cv=2
+        Classifier(CostComplexity()),
+        {"pruning__alpha": [0.0, 0.05, 0.5]},
+        scoring=lambda model, X, y: -model.tree_.n_leaves,
+        cv=2,
     ).fit(*table)
-    assert search.best_params_ == {"pruning__alpha": 0.5}  # scored by fewest leaves
+    assert search.best_params_ == {"pruning__alpha": 0.5}
     assert search.best_estimator_.tree_.n_leaves == 1
 
 
