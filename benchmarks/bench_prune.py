@@ -17,6 +17,7 @@ from gputree.pruning import (
     Pessimistic,
     ReducedError,
     RoutedRows,
+    TrainingRows,
     ValidationPrePruning,
     cost_complexity_path,
 )
@@ -25,6 +26,7 @@ METHODS = {
     "cost complexity": CostComplexity(1e-4),
     "penalized loss": PenalizedLoss(5.0),
     "pessimistic": Pessimistic(),
+    "pessimistic, no raising": Pessimistic(subtree_raising=False),
     "reduced error": ReducedError(),
     "validation pre-pruning": ValidationPrePruning(),
 }
@@ -87,8 +89,11 @@ class Prune:
         label = (y > np.median(y)).astype(np.int32)
         model = DecisionTreeClassifier(device="cpu").fit(x, label)
         self.tree, self.pruner = model.tree_, METHODS[method]
-        unseen, target = np.roll(x, 1) + 1e-9, np.roll(label, 1)
-        self.rows = RoutedRows(model.apply(unseen), target, np.ones(rows))
+        weight = np.ones(rows)
+        if method == "pessimistic":
+            self.rows = TrainingRows(x, label, weight)
+        else:  # as good as unseen: each row's neighbour in the table
+            self.rows = RoutedRows(model.apply(x), np.roll(label, 1), weight)
         self.pruner.prune_tree(self.tree, self.rows)
 
     def time_prune(self, rows, method):

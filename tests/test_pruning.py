@@ -80,6 +80,15 @@ def test_regression_by_validation_rows():
     assert 1 < pruned.tree_.n_leaves < fitted.tree_.n_leaves / 2
 
 
+def test_pessimistic_takes_the_training_rows(fitted, table):
+    X, y = table[0][::2], table[1][::2]
+    raised = Pessimistic(0.05).prune(fitted, X, y)
+    replaced = Pessimistic(0.05, subtree_raising=False).prune(fitted)
+    assert 1 < raised.tree_.n_leaves <= replaced.tree_.n_leaves < fitted.tree_.n_leaves
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        Pessimistic().prune(fitted, X, y[1:])
+
+
 def test_not_fitted():
     with pytest.raises(NotFittedError):
         CostComplexity().prune(Classifier())
@@ -128,5 +137,5 @@ def test_unknown_pruners():
 def test_a_single_leaf_stays(alpha, confidence):
     X = np.zeros((4, 1))
     tree = from_sklearn(DecisionTreeClassifier().fit(X, [0, 1, 0, 1]))
-    for pruner in (CostComplexity(alpha), PenalizedLoss(alpha), Pessimistic(confidence)):
+    for pruner in (CostComplexity(alpha), PenalizedLoss(alpha), Pessimistic(confidence, False)):
         assert pruner.prune_tree(tree).equals(tree)

@@ -74,7 +74,7 @@ def _rule(tree, pruner, node=0):
 )
 @settings(deadline=None)
 def test_pruned_tree_follows_the_rule(tree, confidence, quantile):
-    pruner = Pessimistic(confidence, quantile=quantile)
+    pruner = Pessimistic(confidence, subtree_raising=False, quantile=quantile)
     pruned = pruner.prune_tree(tree)
     pruned.check()
     assert leaves_after(tree, pruned) == _rule(tree, pruner)[1]
@@ -90,8 +90,16 @@ def test_quinlans_example():
     leaves = add_errors([6, 9, 1], 0, 0.25, "release8")
     assert leaves.sum() == pytest.approx(3.273, abs=1e-3)
     assert 1 + add_errors(16, 1, 0.25, "release8") == pytest.approx(2.507, abs=1e-3)
-    assert Pessimistic(quantile="release8").prune_tree(tree).n_leaves == 1
-    assert Pessimistic(0.6).prune_tree(tree).n_leaves == 3
+    assert Pessimistic(subtree_raising=False, quantile="release8").prune_tree(tree).n_leaves == 1
+    assert Pessimistic(0.6, subtree_raising=False).prune_tree(tree).n_leaves == 3
+
+
+def test_raising_needs_the_training_rows():
+    tree = tree_of_shape([0], [[1, 1]], [0.5], [2])
+    with pytest.raises(
+        ValueError, match="pass X and y as used for growing, or set subtree_raising"
+    ):
+        Pessimistic().prune_tree(tree)
 
 
 def test_regression_trees_are_refused():
@@ -105,6 +113,7 @@ def test_regression_trees_are_refused():
     [
         ({"confidence": 0}, "'confidence' parameter of Pessimistic must be a float in the range"),
         ({"confidence": 1.5}, "'confidence' parameter of Pessimistic must be a float in the range"),
+        ({"subtree_raising": 2}, "'subtree_raising' parameter of Pessimistic must be an instance"),
         ({"quantile": "weka"}, "'quantile' parameter of Pessimistic must be a str among"),
     ],
 )

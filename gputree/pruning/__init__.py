@@ -4,7 +4,7 @@ Each method is a `Pruner`: a parameter object that takes a tree and returns a
 smaller one. It prunes a fitted estimator (`prune`) or a bare tree (`prune_tree`).
 """
 
-from gputree.pruning.base import Pruner, RoutedRows, ValidationPruner
+from gputree.pruning.base import Pruner, RoutedRows, TrainingRows, ValidationPruner
 from gputree.pruning.cost_complexity import (
     CostComplexity,
     CostComplexityPath,
@@ -61,6 +61,7 @@ __all__ = [
     "Pruner",
     "ReducedError",
     "RoutedRows",
+    "TrainingRows",
     "ValidationPrePruning",
     "ValidationPruner",
     "add_errors",

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import (
     _check_sample_weight,
+    check_array,
     check_consistent_length,
     check_is_fitted,
     check_random_state,
@@ -45,20 +46,43 @@ class RoutedRows:
     weight: NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows a tree was grown on, as its tests see them.
+
+    Attributes
+    ----------
+    X : float64 array of shape (n_rows, n_features)
+        Numeric values, or the codes of categories; NaN where missing.
+    target : int array of shape (n_rows,)
+        Class codes.
+    weight : float64 array of shape (n_rows,)
+        Sample weights.
+    """
+
+    X: NDArray[np.float64]
+    target: NDArray[np.integer]
+    weight: NDArray[np.float64]
+
+
+Rows = RoutedRows | TrainingRows
+
+
 class Pruner(BaseEstimator):
     """Base of the pruning methods; subclasses implement `prune_tree`."""
 
     _parameter_constraints: dict[str, list[Any]] = {}  # noqa: RUF012
 
-    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+    def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """Prune one tree.
 
         Parameters
         ----------
         tree : Tree
             Left as it is.
-        data : RoutedRows, optional
-            Rows routed through `tree`, for the methods that need them.
+        data : RoutedRows or TrainingRows, optional
+            For the methods that need rows: those to prune by, at the nodes of
+            `tree` where they stop, or those that `tree` was grown on.
 
         Returns
         -------
@@ -84,7 +108,7 @@ class Pruner(BaseEstimator):
         estimator : fitted gputree estimator
             Left as it is.
         X : array-like of shape (n_rows, n_features), optional
-            Rows for the methods that prune by data not used for growing.
+            Rows to prune by, or the training rows where a method asks for them.
         y : array-like of shape (n_rows,), optional
             Their targets; required with `X`.
         sample_weight : array-like of shape (n_rows,), optional
@@ -107,9 +131,13 @@ class Pruner(BaseEstimator):
         pruned = copy.copy(estimator)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
         pruned.tree_ = pruned.unpruned_tree_ = tree
-        data = None if y is None else route(pruned, X, y, sample_weight)
+        data = None if y is None else self._rows(pruned, X, y, sample_weight)
         pruned.tree_ = self.prune_tree(tree, data)
         return pruned
+
+    def _rows(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+        """The rows in the form that `prune_tree` takes."""
+        return route(estimator, X, y, sample_weight)
 
 
 class ValidationPruner(Pruner):
@@ -160,13 +188,29 @@ class ValidationPruner(Pruner):
         order = check_random_state(self.random_state).permutation(n_rows)
         return np.sort(order[n_held:]), np.sort(order[:n_held])
 
-    def _require_rows(self, data: RoutedRows | None) -> RoutedRows:
-        if data is None:
+    def _require_rows(self, data: Rows | None) -> RoutedRows:
+        if not isinstance(data, RoutedRows):
             raise ValueError(
                 f"{type(self).__name__} prunes by rows that the tree was not grown on: "
-                "pass X and y of a validation set. Got none."
+                f"pass X and y of a validation set. Got {_kind(data)}."
             )
         return data
+
+
+def _kind(data: Rows | None) -> str:
+    return "none" if data is None else type(data).__name__
+
+
+def training_rows(
+    estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> TrainingRows:
+    """The rows that a classification tree was grown on."""
+    check_consistent_length(X, y)
+    return TrainingRows(
+        X=check_array(X, dtype=np.float64, ensure_all_finite="allow-nan"),
+        target=_encode_target(estimator, y),
+        weight=_check_sample_weight(sample_weight, X, ensure_non_negative=True),
+    )
 
 
 def route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from gputree.dtypes import NODE
-from gputree.pruning.base import Pruner, RoutedRows
+from gputree.pruning.base import Pruner, Rows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.node_loss import majority_class
 from gputree.tree import Tree
@@ -106,7 +106,7 @@ class CostComplexity(Pruner):
         self.alpha = alpha
         self.risk = risk
 
-    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+    def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """T(alpha) of `tree`; `data` is not used."""
         self._validate_params()
         return tree.collapse(weakest_links(tree, self.risk).alpha <= self.alpha)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from gputree.pruning.base import Pruner, RoutedRows, route
+from gputree.pruning.base import Pruner, RoutedRows, Rows, route
 from gputree.pruning.cost_complexity import (
     CostComplexity,
     Risk,
@@ -144,7 +144,7 @@ class CostComplexityCV(Pruner):
         self.alpha_ = float(self.cp_table_["alpha"][_choose(self.cp_table_, self.rule)])
         return super().prune(estimator)
 
-    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+    def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """`tree` pruned with the alpha that `prune` has chosen; `data` is not used."""
         if not hasattr(self, "alpha_"):
             raise NotFittedError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from gputree.pruning.base import Pruner, RoutedRows
+from gputree.pruning.base import Pruner, Rows
 from gputree.pruning.bottom_up import best_pruning
 from gputree.tree import Tree
 
@@ -43,7 +43,7 @@ class PenalizedLoss(Pruner):
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+    def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """The pruning of `tree` with the least penalised loss; `data` is not used."""
         self._validate_params()
         return tree.collapse(best_pruning(tree, training_loss(tree) + self.alpha))

@@ -1,18 +1,18 @@
-"""Pessimistic (error-based) pruning (Quinlan 1993, chapter 4): no rows held out."""
+"""Pessimistic (error-based) pruning (Quinlan 1993, chapter 4): no rows are held out."""
 
 from __future__ import annotations
 
 from numbers import Real
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from gputree.pruning.base import Pruner, RoutedRows
+from gputree.pruning.base import Pruner, Rows, TrainingRows, training_rows
 from gputree.pruning.bottom_up import best_pruning
-from gputree.pruning.node_loss import majority_class
+from gputree.pruning.subtree_raising import prune_and_raise
 from gputree.tree import Tree
 
 Quantile = Literal["exact", "release8"]
@@ -26,17 +26,22 @@ RELEASE8_DEVIATE = (4.0, 3.09, 2.58, 2.33, 1.65, 1.28, 0.84, 0.25, 0.0)
 
 
 class Pessimistic(Pruner):
-    """Subtree replacement by an upper confidence limit of the training errors.
+    """Pruning by an upper confidence limit of the training errors, as C4.5 does it.
 
-    Each node's errors on its own training rows are raised to the upper limit of
-    a binomial confidence interval. Bottom-up, a node becomes a leaf if its limit
-    is at most that of its pruned subtree plus 0.1 errors. Classification only.
+    Each leaf's errors on its own training rows are raised to the upper limit of
+    a binomial confidence interval. Bottom-up, a node becomes a leaf, or gives way
+    to its largest branch, if that costs at most 0.1 errors more than its pruned
+    subtree, by these limits. Classification only.
 
     Parameters
     ----------
     confidence : float in (0, 1), default=0.25
         The smaller, the more is pruned. With ``quantile="exact"`` values above
         0.5 add nothing to the observed errors.
+    subtree_raising : bool, default=True
+        Whether a node may give way to its largest branch. The node's training
+        rows then go down that branch, so that pruning needs them; False only
+        replaces subtrees by leaves, and needs no rows.
     quantile : {"exact", "release8"}, default="exact"
         How a confidence becomes a normal deviate: the exact quantile, or linear
         interpolation in C4.5 Release 8's table, whose formula for leaves with
@@ -50,20 +55,38 @@ class Pessimistic(Pruner):
 
     _parameter_constraints = {  # noqa: RUF012
         "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "subtree_raising": ["boolean"],
         "quantile": [StrOptions({"exact", "release8"})],
     }
 
-    def __init__(self, confidence: float = 0.25, quantile: Quantile = "exact") -> None:
+    def __init__(
+        self,
+        confidence: float = 0.25,
+        subtree_raising: bool = True,
+        quantile: Quantile = "exact",
+    ) -> None:
         self.confidence = confidence
+        self.subtree_raising = subtree_raising
         self.quantile = quantile
 
-    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
-        """`tree` with subtrees replaced by leaves; `data` is not used.
+    def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
+        """Prune one tree.
+
+        Parameters
+        ----------
+        tree : Tree
+            Classification tree.
+        data : TrainingRows, optional
+            The rows `tree` was grown on; needed for subtree raising.
+
+        Returns
+        -------
+        Tree
 
         Raises
         ------
         ValueError
-            If `tree` is a regression tree.
+            If `tree` is a regression tree, or rows are needed and not given.
         """
         self._validate_params()
         if tree.task != "classification":
@@ -71,14 +94,24 @@ class Pessimistic(Pruner):
                 "Pessimistic prunes by misclassified rows and needs a classification tree. "
                 f"Got a {tree.task} tree."
             )
-        limit = self._error_limit(tree)
-        return tree.collapse(best_pruning(tree, limit, slack=SLACK))
+        if not self.subtree_raising:
+            limit = self._error_limit(tree.statistics)
+            return tree.collapse(best_pruning(tree, limit, slack=SLACK))
+        if not isinstance(data, TrainingRows):
+            raise ValueError(
+                "Pessimistic with subtree_raising=True sends training rows down the raised "
+                "branches: pass X and y as used for growing, or set subtree_raising=False."
+            )
+        return prune_and_raise(tree, data, self._error_limit, SLACK)
 
-    def _error_limit(self, tree: Tree) -> NDArray[np.float64]:
-        """Upper limit of each node's errors as a leaf."""
-        correct = tree.statistics[np.arange(tree.n_nodes), majority_class(tree)]
-        errors = np.maximum(tree.weight - correct, 0.0)
-        return errors + add_errors(tree.weight, errors, self.confidence, self.quantile)
+    def _rows(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+        return training_rows(estimator, X, y, sample_weight)
+
+    def _error_limit(self, class_weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Upper limit of the errors of leaves."""
+        n = class_weights.sum(axis=1)
+        errors = n - class_weights.max(axis=1)
+        return errors + add_errors(n, errors, self.confidence, self.quantile)
 
 
 def add_errors(

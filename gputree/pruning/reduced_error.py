@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputree.pruning.base import RoutedRows, ValidationPruner
+from gputree.pruning.base import Rows, ValidationPruner
 from gputree.pruning.bottom_up import best_pruning
 from gputree.pruning.node_loss import node_loss
 from gputree.tree import Tree
@@ -29,7 +29,7 @@ class ReducedError(ValidationPruner):
     Man-Machine Studies 27 (1987), 221-234.
     """
 
-    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+    def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """The pruning of `tree` that loses least on `data`, the validation rows.
 
         Raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputree.pruning.base import RoutedRows, ValidationPruner
+from gputree.pruning.base import Rows, ValidationPruner
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.node_loss import node_loss
 from gputree.tree import Tree
@@ -33,7 +33,7 @@ class ValidationPrePruning(ValidationPruner):
     Zhou Zhihua. Machine Learning. Springer, 2021. Section 4.3.1.
     """
 
-    def prune_tree(self, tree: Tree, data: RoutedRows | None = None) -> Tree:
+    def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """`tree` without the splits that do not improve on `data`, the validation rows.
 
         Raises
