@@ -81,7 +81,7 @@ class AgainstScikitLearn:
 class Prune:
     """One pruning of an unlimited tree."""
 
-    params = ([100_000], list(METHODS))
+    params = ([20_000], list(METHODS))
     param_names = ("rows", "method")
 
     def setup(self, rows, method):

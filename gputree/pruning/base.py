@@ -206,11 +206,17 @@ def training_rows(
 ) -> TrainingRows:
     """The rows that a classification tree was grown on."""
     check_consistent_length(X, y)
-    return TrainingRows(
-        X=check_array(X, dtype=np.float64, ensure_all_finite="allow-nan"),
-        target=_encode_target(estimator, y),
-        weight=_check_sample_weight(sample_weight, X, ensure_non_negative=True),
-    )
+    X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+    target = _encode_target(estimator, y)
+    if X.shape[1] != estimator.tree_.n_features:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.tree_.n_features} features as input."
+        )
+    if (target == UNKNOWN_CLASS).any():
+        unknown = sorted(set(np.asarray(y)[target == UNKNOWN_CLASS].tolist()))
+        raise ValueError(f"y contains labels that the tree was not grown on: {unknown}.")
+    return TrainingRows(X, target, _check_sample_weight(sample_weight, X))
 
 
 def route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:

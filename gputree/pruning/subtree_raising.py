@@ -40,6 +40,10 @@ from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.penalized_loss import training_loss
 from gputree.tree import Tree
 
+# Branches whose weights agree to this many digits tie, and the last is the largest:
+# sums of shares of rows carry rounding errors.
+TIE_DIGITS = 6
+
 # Upper limit of the errors of leaves, from their class weights of shape (n, K).
 ErrorLimit = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -76,7 +80,17 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     Returns
     -------
     Tree
+
+    Raises
+    ------
+    ValueError
+        If the rows weigh more or less than those the tree was grown on.
     """
+    if not np.isclose(data.weight.sum(), tree.weight[0]):
+        raise ValueError(
+            "Subtree raising needs the rows that the tree was grown on, with their weights. "
+            f"The tree has a weight of {tree.weight[0]:g}; got rows of {data.weight.sum():g}."
+        )
     walk = _Walk(tree, data, limit, slack)
     walk.run()
     return walk.rebuild()
@@ -120,7 +134,7 @@ class _Walk:
         """Settle the future of `node`; whether its largest branch was raised."""
         children = self._children(node)
         subtree = self.estimate[children].sum()
-        largest = max(children, key=lambda child: (self.weight[child], child))
+        largest = max(children, key=lambda child: (self.weight[child].round(TIE_DIGITS), child))
         branch = self._estimate_branch(node, largest, entries)
         if self.as_leaf[node] <= min(subtree, branch) + self.slack:
             self.n_children[node] = 0
@@ -136,16 +150,16 @@ class _Walk:
         """Errors if all entries of `node` went down `branch`."""
         if self.n_children[branch] == 0:
             return float(self.as_leaf[node])
-        leaves = [self._class_weights(part) for _, part in self._descend(branch, entries)]
-        return float(self.limit(np.array(leaves)).sum())
+        leaves = [self._class_weights(part) for part in self._descend(branch, entries)]
+        return float(self.limit(np.reshape(leaves, (-1, self.tree.n_classes))).sum())
 
-    def _descend(self, node: int, entries: _Entries) -> Iterator[tuple[int, _Entries]]:
-        """The leaves below `node` and what of `entries` ends there."""
+    def _descend(self, node: int, entries: _Entries) -> Iterator[_Entries]:
+        """What of `entries` ends in each leaf below `node` that gets any."""
         stack = [(node, entries)]
         while stack:
             node, entries = stack.pop()
             if self.n_children[node] == 0:
-                yield node, entries
+                yield entries
             elif entries.row.size:
                 stack += zip(self._children(node), self._distribute(node, entries), strict=True)
 

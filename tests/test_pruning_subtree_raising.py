@@ -1,0 +1,243 @@
+"""Subtree raising, against the rule written down over nested nodes and single rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pruning_oracles import tree_of_shape
+
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    MISSING_STOPS,
+    MISSING_TO_ALL,
+    NO_FEATURE,
+    NO_THRESHOLD,
+    THRESHOLD_SPLIT,
+)
+from gputree.pruning import Pessimistic, TrainingRows, add_errors
+from gputree.tree import Tree
+
+N_CATEGORIES = 3
+
+
+class Node:
+    """A node with its class weights and children; `split` is (feature, threshold or None)."""
+
+    def __init__(self, counts, split=None, missing=MISSING_STOPS, children=()):
+        self.counts, self.split, self.missing = np.asarray(counts, float), split, missing
+        self.children = list(children)
+
+    def to_tree(self) -> Tree:
+        nodes = [self]
+        for node in nodes:
+            nodes += node.children
+        counts = np.array([node.counts for node in nodes])
+        weight = counts.sum(axis=1)
+        shares = counts / np.where(weight > 0, weight, 1)[:, None]
+        gini = np.where(weight > 0, 1 - (shares**2).sum(axis=1), 0.0)
+        tree = tree_of_shape([len(node.children) for node in nodes], counts, gini, weight)
+        inner = ~tree.is_leaf
+        by_threshold = np.array([bool(n.split) and n.split[1] is not None for n in nodes])
+        branches = inner & ~by_threshold
+        kind = np.where(branches, BRANCH_SPLIT, np.where(inner, THRESHOLD_SPLIT, 0))
+        threshold = [
+            n.split[1] if t else NO_THRESHOLD for n, t in zip(nodes, by_threshold, strict=True)
+        ]
+        sizes = np.where(branches, N_CATEGORIES, 0)
+        below = np.zeros(tree.n_nodes)
+        np.add.at(below, tree.parent[1:], (weight * gini)[1:])
+        gain = gini - below / np.where(weight > 0, weight, 1)
+        return replace(
+            tree,
+            n_features=2,
+            split_kind=kind.astype(np.uint8),
+            feature=np.array([n.split[0] if n.split else NO_FEATURE for n in nodes], np.int32),
+            threshold=np.array(threshold, float),
+            missing_child=np.array([n.missing for n in nodes], np.int32),
+            gain=np.where(inner, gain, 0.0),
+            branch_offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            branch_child=np.tile(np.arange(N_CATEGORIES, dtype=np.int32), int(branches.sum())),
+        )
+
+
+def send(node, X, entries):
+    """The entries [(row, weight)] that each child gets."""
+    parts = [[] for _ in node.children]
+    feature, threshold = node.split
+    unknown = []
+    for row, weight in entries:
+        x = X[row, feature]
+        if not np.isnan(x):
+            parts[int(x) if threshold is None else int(x > threshold)].append((row, weight))
+        elif node.missing == MISSING_TO_ALL:
+            unknown.append((row, weight))
+        else:
+            parts[node.missing].append((row, weight))
+    known = [sum(w for _, w in part) for part in parts]
+    for part, weight in zip(parts, known, strict=True):
+        share = weight / sum(known) if sum(known) else 1 / len(parts)
+        part += [(row, w * share) for row, w in unknown if share]
+    return parts
+
+
+def count(y, entries):
+    counts = np.zeros(2)
+    for row, weight in entries:
+        counts[y[row]] += weight
+    return counts
+
+
+def limit(counts):
+    errors = counts.sum() - counts.max()
+    return errors + float(add_errors(counts.sum(), errors))
+
+
+def fill(node, X, y, entries):
+    node.counts = count(y, entries)
+    if node.children:
+        for child, part in zip(node.children, send(node, X, entries), strict=True):
+            fill(child, X, y, part)
+
+
+def estimate(node, X, y, entries):
+    if not node.children:
+        return limit(count(y, entries))
+    parts = send(node, X, entries)
+    return sum(estimate(c, X, y, part) for c, part in zip(node.children, parts, strict=True))
+
+
+def standing(node):
+    return sum(map(standing, node.children)) if node.children else limit(node.counts)
+
+
+def prune(node, X, y, entries):
+    """C4.5's rule; returns how many branches were raised."""
+    if not node.children:
+        return 0
+    parts = send(node, X, entries)
+    raised = sum(prune(c, X, y, part) for c, part in zip(node.children, parts, strict=True))
+    largest = max(
+        range(len(node.children)), key=lambda i: (round(node.children[i].counts.sum(), 6), i)
+    )
+    subtree, leaf = standing(node), limit(node.counts)
+    branch = estimate(node.children[largest], X, y, entries)
+    if leaf <= subtree + 0.1 and leaf <= branch + 0.1:
+        node.split, node.missing, node.children = None, MISSING_STOPS, []
+    elif branch <= subtree + 0.1:
+        kept = node.children[largest]
+        node.split, node.missing, node.children = kept.split, kept.missing, kept.children
+        fill(node, X, y, entries)
+        return raised + 1 + prune(node, X, y, entries)
+    return raised
+
+
+def grow(rng, X, y, entries, depth, missing) -> Node:
+    """A tree of random splits: column 0 is numeric, column 1 has three categories."""
+    node = Node(count(y, entries))
+    if depth == 0 or len(entries) < 3:
+        return node
+    node.split = (1, None) if rng.random() < 0.4 else (0, float(rng.integers(0, 6)))
+    node.missing = int(rng.integers(0, 2)) if missing == "learned" else missing
+    node.children = [Node([0, 0])] * (N_CATEGORIES if node.split[1] is None else 2)
+    parts = send(node, X, entries)
+    node.children = [grow(rng, X, y, part, depth - 1, missing) for part in parts]
+    return node
+
+
+@st.composite
+def grown(draw):
+    """A random tree over random rows, some values missing; and the rows."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(3, 40))
+    X = np.column_stack([rng.integers(0, 7, n), rng.integers(0, N_CATEGORIES, n)]).astype(float)
+    y = ((X[:, 0] > 3) ^ (rng.random(n) < 0.25)).astype(int)
+    missing = draw(st.sampled_from([MISSING_TO_ALL, "learned"]))
+    X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
+    weight = rng.integers(1, 3, n).astype(float)
+    entries = list(enumerate(weight))
+    return grow(rng, X, y, entries, 4, missing), TrainingRows(X, y, weight)
+
+
+def assert_same(tree: Tree, expected: Tree):
+    """Equal but for the rounding of sums of shares."""
+    tree.check()
+    exact = ("first_child", "split_kind", "feature", "threshold", "missing_child", "branch_child")
+    for name in exact:
+        np.testing.assert_array_equal(getattr(tree, name), getattr(expected, name), name)
+    for name in ("weight", "statistics", "impurity", "gain"):
+        ours, theirs = getattr(tree, name), getattr(expected, name)
+        np.testing.assert_allclose(ours, theirs, atol=1e-9, err_msg=name)
+
+
+@given(grown())
+@settings(deadline=None, max_examples=200)
+def test_tree_follows_the_rule(case):
+    root, rows = case
+    tree = root.to_tree()
+    prune(root, rows.X, rows.target, list(enumerate(rows.weight)))
+    assert_same(Pessimistic().prune_tree(tree, rows), root.to_tree())
+
+
+@given(grown())
+@settings(deadline=None)
+def test_pruning_again_changes_nothing(case):
+    root, rows = case
+    once = Pessimistic().prune_tree(root.to_tree(), rows)
+    assert_same(Pessimistic().prune_tree(once, rows), once)
+
+
+def test_the_random_trees_do_raise_branches():
+    rng = np.random.default_rng(0)
+    raised = 0
+    for _ in range(30):
+        X = np.column_stack([rng.integers(0, 7, 40), rng.integers(0, 3, 40)]).astype(float)
+        y = (X[:, 0] > 3).astype(int)
+        entries = [(i, 1.0) for i in range(40)]
+        raised += prune(grow(rng, X, y, entries, 4, MISSING_TO_ALL), X, y, entries)
+    assert raised > 10
+
+
+def _raising_case():
+    """A root whose small branch mixes the classes that the large branch tells apart."""
+    X = np.array([[6, 0], [6, 1], *[[1, 0]] * 10, *[[1, 1]] * 10], dtype=float)
+    y = np.array([0, 1, *[0] * 10, *[1] * 10])
+    by_category = Node([10, 10], (1, None), MISSING_TO_ALL, map(Node, ([10, 0], [0, 10], [0, 0])))
+    root = Node([11, 11], (0, 5.0), MISSING_TO_ALL, [by_category, Node([1, 1])])
+    return root.to_tree(), TrainingRows(X, y, np.ones(22))
+
+
+def test_the_larger_branch_takes_its_parents_place():
+    tree, rows = _raising_case()
+    raised = Pessimistic().prune_tree(tree, rows)
+    assert raised.feature.tolist() == [1, NO_FEATURE, NO_FEATURE, NO_FEATURE]
+    assert raised.statistics.tolist() == [[11, 11], [11, 0], [0, 11], [0, 0]]
+    assert raised.n_rows.tolist() == [22, 11, 11, 0]
+    assert raised.gain[0] == pytest.approx(0.5)
+    assert Pessimistic(subtree_raising=False).prune_tree(tree).equals(tree)
+
+
+def test_a_tree_without_raising_keeps_every_bit():
+    tree, rows = _raising_case()
+    grown_smaller = Pessimistic().prune_tree(tree, rows)
+    assert Pessimistic().prune_tree(grown_smaller, rows).equals(grown_smaller)
+
+
+def test_a_value_without_a_branch_is_missing():
+    tree, rows = _raising_case()
+    X = rows.X.copy()
+    X[0, 1] = 7  # no such category: to all branches in shares, 10 to 11
+    raised = Pessimistic().prune_tree(tree, replace(rows, X=X))
+    np.testing.assert_allclose(raised.statistics[1:3], [[10 + 10 / 21, 0], [11 / 21, 11]])
+
+
+def test_an_inner_node_without_rows_becomes_a_leaf():
+    empty = Node([0, 0], (0, 1.0), MISSING_TO_ALL, [Node([0, 0]), Node([0, 0])])
+    empty = Node([0, 0], (0, 2.0), MISSING_TO_ALL, [Node([0, 0]), empty])
+    root = Node([3, 2], (0, 5.0), MISSING_TO_ALL, [Node([3, 2]), empty])
+    X = np.zeros((5, 2))
+    rows = TrainingRows(X, np.array([0, 0, 0, 1, 1]), np.ones(5))
+    assert Pessimistic().prune_tree(root.to_tree(), rows).n_leaves == 1
