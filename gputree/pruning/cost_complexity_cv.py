@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
@@ -177,6 +176,9 @@ class CostComplexityCV(Pruner):
         return total
 
     def _folds(self) -> Any:
+        # Here, for it takes as long to import as the rest of this package.
+        from sklearn.model_selection import KFold, check_cv
+
         if isinstance(self.cv, Integral):
             return KFold(int(self.cv), shuffle=True, random_state=self.random_state)
         return check_cv(self.cv)
