@@ -127,8 +127,8 @@ def score(criterion, state, left, total):
     """Score of the cut at this state."""
 
 
-def bound(criterion, left, cell, total):
-    """At least the score of every cut inside a bin of statistics `cell` that follows `left`."""
+def bound(criterion, left, cells, at, total):
+    """At least the score of every cut inside the bin at ``cells[at]`` that follows `left`."""
 
 
 def margin(criterion, value, total):
@@ -139,8 +139,8 @@ def gain(criterion, value, total):
     """Decrease of impurity per unit of weight by a cut of score `value`."""
 
 
-def left_weight(criterion, left):
-    """Weight, in units, of the statistics `left`."""
+def left_weight(criterion, statistics, at):
+    """Weight, in units, of the statistics at ``statistics[at]``."""
 
 
 def add_row(criterion, statistics, at, target, weight, square):
@@ -242,7 +242,7 @@ def _gini_gain(criterion, value, total):
 
 
 @_formula(bound, Gini, WideGini)
-def _gini_bound(criterion, left, cell, total):
+def _gini_bound(criterion, left, cells, at, total):
     """Separable bound of ``Q(a)/A + Q(r)/R``, a the left side, r = t - a, Q = sum of squares.
 
     For any l, ``Q/A = l + (Q - l A)/A``, and the last term is at most
@@ -254,7 +254,7 @@ def _gini_bound(criterion, left, cell, total):
     q_left = q_right = 0.0
     greatest = 0.0
     for k in range(criterion.n_classes):
-        width = np.float64(cell[k])
+        width = np.float64(cells[at + k])
         start = np.float64(left[k])
         whole = np.float64(total[k])
         middle = start + 0.5 * width
@@ -276,7 +276,7 @@ def _gini_bound(criterion, left, cell, total):
     both = most_left = most_right = 0.0
     for k in range(criterion.n_classes):
         start = np.float64(left[k])
-        end = start + np.float64(cell[k])
+        end = start + np.float64(cells[at + k])
         whole = np.float64(total[k])
         left_start = start * (start - ratio_left)
         left_end = end * (end - ratio_left)
@@ -309,15 +309,10 @@ def _relative_margin(criterion, value, total):
 @_formula(margin, Entropy)
 def _entropy_margin(criterion, value, total):
     """Scores near 0 are differences of terms that grow with the weight."""
-    return BOUND_MARGIN * (np.float64(_class_total(criterion, total)) * criterion.unit - value)
-
-
-@register_jitable
-def _class_total(criterion, total):
     weight = np.int64(0)
     for k in range(criterion.n_classes):
         weight += np.int64(total[k])
-    return weight
+    return BOUND_MARGIN * (np.float64(weight) * criterion.unit - value)
 
 
 @_formula(score, Entropy)
@@ -343,11 +338,11 @@ def _entropy_gain(criterion, value, total):
 
 
 @_formula(bound, Entropy)
-def _entropy_bound(criterion, left, cell, total):
+def _entropy_bound(criterion, left, cells, at, total):
     """Separable bound: ``-A log2 A`` is concave, so its tangent in the middle lies above it."""
     middle = whole = 0.0
     for k in range(criterion.n_classes):
-        middle += np.float64(left[k]) + 0.5 * np.float64(cell[k])
+        middle += np.float64(left[k]) + 0.5 * np.float64(cells[at + k])
         whole += np.float64(total[k])
     middle *= criterion.unit
     whole *= criterion.unit
@@ -358,18 +353,21 @@ def _entropy_bound(criterion, left, cell, total):
         t = np.float64(total[k]) * criterion.unit
         a = np.float64(left[k]) * criterion.unit
         start = xlog2x(a) + xlog2x(t - a) - slope_left * a - slope_right * (t - a)
-        if cell[k] == 0:
+        if cells[at + k] == 0:
             value += start
         else:
-            a = np.float64(left[k] + cell[k]) * criterion.unit
+            a = np.float64(left[k] + cells[at + k]) * criterion.unit
             end = xlog2x(a) + xlog2x(t - a) - slope_left * a - slope_right * (t - a)
             value += max(start, end)
     return value
 
 
 @_formula(left_weight, Gini, WideGini, Entropy)
-def _class_weight(criterion, left):
-    return _class_total(criterion, left)
+def _class_weight(criterion, statistics, at):
+    weight = np.int64(0)
+    for k in range(criterion.n_classes):
+        weight += np.int64(statistics[at + k])
+    return weight
 
 
 @_formula(add_row, Gini, WideGini, Entropy)
@@ -416,7 +414,7 @@ def _squared_gain(criterion, value, total):
 
 
 @_formula(bound, SquaredError)
-def _squared_bound(criterion, left, cell, total):
+def _squared_bound(criterion, left, cells, at, total):
     """Bound from the bin's weight b, sum and within-bin sum of squares V.
 
     A part of weight c deviates from c times the bin's mean by at most
@@ -428,12 +426,14 @@ def _squared_bound(criterion, left, cell, total):
     rest = np.float64(np.int64(total[1]) - centre * weight) / np.float64(weight)
     n = np.float64(weight)
     a0 = np.float64(left[0])
-    b = np.float64(cell[0])
+    b = np.float64(cells[at])
     d0 = np.float64(np.int64(left[1]) - centre * left[0]) - a0 * rest
-    s = np.float64(np.int64(cell[1]) - centre * cell[0]) - b * rest
+    s = np.float64(np.int64(cells[at + 1]) - centre * cells[at]) - b * rest
     mean = s / b
-    own = np.float64(cell[1])
-    spread = (np.float64(cell[2]) + b) * criterion.square_unit * (1.0 + 1e-12) - own * (own / b)
+    own = np.float64(cells[at + 1])
+    spread = (np.float64(cells[at + 2]) + b) * criterion.square_unit * (1.0 + 1e-12) - own * (
+        own / b
+    )
     spread = max(spread + 1e-12 * own * (own / b), 0.0)
     half = 0.5 * np.sqrt(spread * b)
     free_left = a0 == 0.0
@@ -464,8 +464,8 @@ def _squared_bound(criterion, left, cell, total):
 
 
 @_formula(left_weight, SquaredError)
-def _sum_weight(criterion, left):
-    return np.int64(left[0])
+def _sum_weight(criterion, statistics, at):
+    return np.int64(statistics[at])
 
 
 @_formula(add_row, SquaredError)

@@ -59,9 +59,7 @@ class NodeTable:
         level.feature[own] = splits.feature
         level.threshold[own] = threshold
         larger_left = middle - level.begin[own] > level.end[own] - middle
-        level.missing_left[own] = np.where(
-            splits.seen_missing, splits.missing_left, larger_left
-        )
+        level.missing_left[own] = np.where(splits.seen_missing, splits.missing_left, larger_left)
         level.gain[own] = splits.gain
         begin = np.stack([level.begin[own], middle], axis=1).ravel()
         end = np.stack([middle, level.end[own]], axis=1).ravel()

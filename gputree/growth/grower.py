@@ -1,8 +1,8 @@
 """The level loop: one grower for every backend.
 
-    while nodes are open:
-        small nodes     are set aside and finished whole, all at the end
-        large nodes     histogram -> score -> refine -> partition -> their children
+while nodes are open:
+    small nodes     are set aside and finished whole, all at the end
+    large nodes     histogram -> score -> refine -> partition -> their children
 """
 
 from __future__ import annotations

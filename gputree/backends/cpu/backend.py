@@ -12,7 +12,7 @@ from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import finish as finishing
 from gputree.backends.cpu import histogram as histograms_
 from gputree.backends.cpu.layout import Rows, Table
-from gputree.backends.cpu.partition import choose_sides, copy_back, node_statistics, scatter
+from gputree.backends.cpu.partition import node_statistics, partition_chunks, place_chunks
 from gputree.backends.cpu.pool import chunks, run, spans
 from gputree.backends.cpu.refine import refine_nodes
 from gputree.backends.cpu.score import score_nodes
@@ -82,10 +82,10 @@ class CpuBackend:
         if self.task.exact and n > coding.SAMPLE_ROWS:
             sample = values[np.linspace(0, n - 1, coding.SAMPLE_ROWS).astype(np.int64)]
         self._fit(bins, sample, np.arange(d), most)
-        again = self._encode(bins, np.arange(d), codes)
+        again = self._encode(bins, codes)
         if again.size:  # the sample missed values of columns that looked lossless
             self._fit(bins, values, again, most)
-            self._encode(bins, again, codes)
+            self._encode(bins, codes)
         offset, single = coding.single_bins(bins, table.missing)
         self.table = table._replace(
             codes=codes,
@@ -105,17 +105,24 @@ class CpuBackend:
             [(bins, sample, range(f, f + 1), most) for f in columns],
         )
 
-    def _encode(self, bins: coding.Bins, columns: Int64s, codes: NDArray) -> Int64s:
-        """Code `columns`; returns those taken for lossless that are not."""
+    def _encode(self, bins: coding.Bins, codes: NDArray) -> Int64s:
+        """Code the table; returns the columns taken for lossless that are not."""
         values = self.table.values
-        inexact = np.zeros(values.shape[1], np.bool_)
+        n, d = values.shape
+        inexact = np.zeros(d, np.bool_)
         one = values.dtype.type(1)
         half, top = one / 2, one * (coding.GRID_CELLS - 1)
-        parts = spans(np.full(values.shape[0], columns.size), self.n_threads, CHUNK_ROWS)
+        crowded = np.flatnonzero(bins.steps > 1)
+        missing = np.flatnonzero(self.table.missing)
+        checked = np.flatnonzero(bins.lossless)
+        parts = spans(np.full(n, d), self.n_threads, CHUNK_ROWS)
         run(
             self.n_threads,
             coding.encode_rows,
-            [(values, bins, columns, a, b, half, top, codes, inexact) for a, b in parts],
+            [
+                (values, bins, crowded, missing, checked, a, b, half, top, codes, inexact)
+                for a, b in parts
+            ],
         )
         return np.flatnonzero(inexact)
 
@@ -237,29 +244,24 @@ class CpuBackend:
         lefts = np.zeros(node.size, np.int64)
         low = np.empty(node.size)
         high = np.empty(node.size)
-        sides = np.empty(self.entries.size, np.bool_)
+        out = np.empty_like(self.entries)
         run(
             self.n_threads,
-            choose_sides,
+            partition_chunks,
             [
-                (self.table, self.entries, splits, node, first, last, a, b, sides, lefts, low, high)
+                (self.table, self.entries, splits, node, first, last, a, b, lefts, low, high, out)
                 for a, b in parts
             ],
         )
         starts = np.flatnonzero(np.diff(node, prepend=-1))
-        left_total = np.add.reduceat(lefts, starts)
-        middle = begin + left_total
+        middle = begin + np.add.reduceat(lefts, starts)
         before = np.cumsum(lefts) - lefts
         to_left = begin[node] + before - before[starts][node]
         to_right = middle[node] + (first - begin[node]) - (to_left - begin[node])
-        out = np.empty_like(self.entries)
         run(
             self.n_threads,
-            scatter,
-            [(self.entries, sides, first, last, to_left, to_right, a, b, out) for a, b in parts],
-        )
-        run(
-            self.n_threads, copy_back, [(self.entries, first, last, a, b, out) for a, b in parts]
+            place_chunks,
+            [(out, first, last, lefts, to_left, to_right, a, b, self.entries) for a, b in parts],
         )
         low = np.maximum.reduceat(low, starts)
         high = np.minimum.reduceat(high, starts)

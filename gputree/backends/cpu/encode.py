@@ -17,7 +17,6 @@ from gputree.backends.cpu.jit import inner, kernel
 
 MAX_BINS = 256
 GRID_CELLS = 2048
-BLOCK_ROWS = 256
 
 # Rows whose values place the bin edges. Bins need not be even: an uneven edge costs a
 # little refining, never exactness. 65,536 rows put 256 of them into a bin on average.
@@ -58,11 +57,13 @@ def inspect_columns(values, begin, end, missing, infinite):
 
 @inner
 def grid_cell(x, low, scale, half, top):
-    """Grid cell of x: never falls as x grows. Halves keep the difference finite.
+    """Grid cell of x: never falls as x grows; 0 for NaN. Halves keep the difference finite.
 
     `half` and `top` are 0.5 and the last cell in the values' own dtype.
     """
-    return np.int64(min(max((x * half - low) * scale, half - half), top))
+    place = (x * half - low) * scale
+    place = place if place > 0 else half - half
+    return np.uint32(np.int32(place if place < top else top))
 
 
 @kernel
@@ -82,46 +83,40 @@ def fill_grid(edge, low, scale, half, top, cell):
     return steps
 
 
-@inner
-def encode_column(values, bins, f, begin, end, half, top, codes):
-    """Code rows ``begin .. end`` of column f.
-
-    Returns whether a column taken for lossless holds a value that is not its bin's.
-    """
-    edge = bins.edge[f]
-    cell = bins.cell[f]
-    low = bins.low[f]
-    scale = bins.scale[f]
-    first_step = (1 << bins.steps[f]) >> 1
-    lossless = bins.lossless[f]
-    other = False
-    for i in range(begin, end):
-        x = values[i, f]
-        if x != x:
-            codes[i, f] = bins.count[f]
-            continue
-        b = np.int64(cell[grid_cell(x, low, scale, half, top)])
-        step = first_step
-        while step > 0:
-            b += step * np.int64(edge[b + step - 1] < x)
-            step >>= 1
-        codes[i, f] = b
-        if lossless:
-            other |= bins.least[f, b] != x
-    return other
-
-
 @kernel
-def encode_rows(values, bins, columns, begin, end, half, top, codes, inexact):
-    """Code rows ``begin .. end`` of `columns`, in blocks of rows that stay in cache.
+def encode_rows(values, bins, crowded, missing, checked, begin, end, half, top, codes, inexact):
+    """Code rows ``begin .. end``.
 
-    ``inexact[f]`` is set where a column taken for lossless turns out not to be.
+    One comparison settles a value in most columns; those of `crowded` need more, those
+    of `missing` hold missing values. ``inexact[f]`` is set where one of `checked`, taken
+    for lossless, holds a value that is not its bin's.
     """
-    for block in range(begin, end, BLOCK_ROWS):
-        stop = min(block + BLOCK_ROWS, end)
-        for c in range(columns.size):
-            f = columns[c]
-            if encode_column(values, bins, f, block, stop, half, top, codes):
+    edge = bins.edge
+    cell = bins.cell
+    low = bins.low
+    scale = bins.scale
+    least = bins.least
+    one = np.uint32(1)
+    for i in range(begin, end):
+        for f in range(values.shape[1]):
+            x = values[i, f]
+            b = np.uint32(cell[f, grid_cell(x, low[f], scale[f], half, top)])
+            b += np.uint32(edge[f, b] < x)
+            codes[i, f] = b
+        for f in crowded:
+            x = values[i, f]
+            b = np.uint32(cell[f, grid_cell(x, low[f], scale[f], half, top)])
+            step = (one << np.uint32(bins.steps[f])) >> one
+            while step > 0:
+                b += step * np.uint32(edge[f, np.uint32(b + step - one)] < x)
+                step >>= one
+            codes[i, f] = b
+        for f in missing:
+            if np.isnan(values[i, f]):
+                codes[i, f] = bins.count[f]
+        for f in checked:
+            x = values[i, f]
+            if x == x and least[f, codes[i, f]] != x:
                 inexact[f] = True
 
 

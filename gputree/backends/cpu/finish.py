@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Limits, Subtrees, Task
 from gputree.backends.cpu.draw import child_key, draw_columns
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.jit import inner, kernel, pick
 from gputree.backends.cpu.layout import Table
-from gputree.backends.cpu.refine import midpoint, precedes
+from gputree.backends.cpu.refine import midpoint, new_cut, no_cut, precedes
 from gputree.backends.cpu.sort import sort_pairs
 from gputree.criteria import add_row, begin, gain, is_pure, move, restrict, score
 
@@ -93,144 +93,129 @@ def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
 
 
 @inner
-def index_bits(order):
-    """Bits of a key that hold the local index."""
-    return 16 if order.itemsize == 4 else 32
+def missing_rank(bits):
+    """Rank of missing values in keys that hold the index in so many bits: above all others."""
+    return 0xFFFF if bits == 16 else 0x7FFFFFFF
 
 
 @inner
-def index_mask(order):
-    return 0xFFFF if order.itemsize == 4 else 0xFFFFFFFF
-
-
-@inner
-def missing_rank(order):
-    """Rank of missing values: above that of any value."""
-    return 0xFFFF if order.itemsize == 4 else 0x7FFFFFFF
-
-
-@inner
-def sort_values(table, rows, m, f, block, stack):
-    """Fill ``block.order[f]`` and ``block.distinct[f]`` from the values of the block's m rows."""
-    order = block.order[f]
-    values = block.values
-    items = block.items
-    known = 0
+def sort_values(source, rows, m, f, bits, order, distinct, values, items, stack):
+    """Fill ``order[f]`` and ``distinct[f]`` from the values of the block's m rows."""
+    known = np.int64(0)
     absent = m
-    bits = index_bits(block.order)
     for i in range(m):
-        value = table.values[rows[i], f]
+        value = source[rows[i], f]
         if value == value:
             values[known] = value
             items[known] = i
             known += 1
         else:
             absent -= 1
-            order[absent] = (missing_rank(block.order) << bits) | i
-    sort_pairs(values, items, 0, known, stack)
+            order[f, absent] = (missing_rank(bits) << bits) | i
+    sort_pairs(values, items, np.int64(0), known, stack)
     rank = -1
     for i in range(known):
         if i == 0 or values[i] != values[i - 1]:
             rank += 1
-            block.distinct[f, rank] = values[i]
-        order[i] = (rank << bits) | items[i]
+            distinct[f, rank] = values[i]
+        order[f, i] = (rank << bits) | items[i]
 
 
 @inner
-def sort_codes(table, rows, m, f, block, places):
-    """Fill ``block.order[f]`` by counting codes: the code is the rank."""
-    order = block.order[f]
-    bits = index_bits(block.order)
-    bins = table.offset[f + 1] - table.offset[f]
-    missing = bins - 1 if table.missing[f] else bins
-    places[: bins + 1] = 0
+def sort_codes(codes, rows, m, f, bins, missing_bin, bits, order, places):
+    """Fill ``order[f]`` by counting codes: the code is the rank."""
+    for b in range(bins + 1):
+        places[b] = 0
     for i in range(m):
-        places[np.int64(table.codes[rows[i], f]) + 1] += 1
+        places[np.int64(codes[rows[i], f]) + 1] += 1
     for b in range(bins):
         places[b + 1] += places[b]
     for i in range(m):
-        code = np.int64(table.codes[rows[i], f])
-        rank = code if code < missing else missing_rank(block.order)
-        order[places[code]] = (rank << bits) | i
+        code = np.int64(codes[rows[i], f])
+        rank = code if code != missing_bin else missing_rank(bits)
+        order[f, places[code]] = (rank << bits) | i
         places[code] += 1
 
 
 @inner
-def load_block(criterion, table, rows, entries, first, last, block):
-    """Copy rows ``first .. last`` into the block and sort its columns.
-
-    Classes are renumbered to those present, in their order. Returns their number.
-    """
-    m = last - first
-    for i in range(m):
-        row = entries[first + i]
-        prefetch(table.values, entries[min(first + i + PREFETCH_ROWS, last - 1)])
-        block.rows[i] = row
-        block.local[i] = i
-        block.target[i] = rows.target[row]
-        if rows.weight is not None:
-            block.weight[i] = pick(rows.weight, row, 1)
-    stack = np.empty((64, 2), np.int64)
-    places = np.empty(258, np.int64)
-    for f in range(table.values.shape[1]):
-        if table.by_code[f]:
-            sort_codes(table, block.rows, m, f, block, places)
-        else:
-            sort_values(table, block.rows, m, f, block, stack)
+def sort_columns(table, m, bits, block, stack, places):
+    """Sort every column of the block's m rows."""
+    offset = table.offset
+    for f in range(table.missing.size):
         block.columns[f] = f
-    return number_classes(rows, m, block)
+        if table.by_code[f]:
+            bins = offset[f + 1] - offset[f]
+            missing_bin = bins - 1 if table.missing[f] else -1
+            sort_codes(table.codes, block.rows, m, f, bins, missing_bin, bits, block.order, places)
+        else:
+            sort_values(
+                table.values, block.rows, m, f, bits, block.order, block.distinct, block.values,
+                block.items, stack,
+            )  # fmt: skip
 
 
 @inner
-def number_classes(rows, m, block):
-    """Renumber the classes present in the block 0, 1, ... in their order."""
-    if rows.square is not None:
-        return 1
-    low = high = block.target[0]
+def load_rows(targets, weights, entries, first, m, rows, local, target, weight):
+    """Copy the rows of entries ``first .. first + m`` and their statistics into the block."""
+    weighted = weights is not None
     for i in range(m):
-        k = block.target[i]
-        block.class_of[k] = 0
+        row = entries[first + i]
+        rows[i] = row
+        local[i] = i
+        target[i] = targets[row]
+        if weighted:
+            weight[i] = pick(weights, row, 1)
+
+
+@inner
+def number_classes(m, target, class_of):
+    """Renumber the classes present in the block 0, 1, ... in their order; returns how many."""
+    low = high = target[0]
+    for i in range(m):
+        k = target[i]
+        class_of[k] = 0
         low = min(low, k)
         high = max(high, k)
     present = 0
     for k in range(low, high + 1):
-        if block.class_of[k] >= 0:
-            block.class_of[k] = present
+        if class_of[k] >= 0:
+            class_of[k] = present
             present += 1
     for i in range(m):
-        block.target[i] = block.class_of[block.target[i]]
-    block.class_of[low : high + 1] = -1
+        target[i] = class_of[target[i]]
+    for k in range(low, high + 1):
+        class_of[k] = -1
     return present
 
 
 @inner
-def scan_side(criterion, weighted, block, f, s, known, t, missing_left, limits, total, left, whole):
+def scan_side(
+    criterion, order, f, bits, target, weight, weighted, s, known, t, missing_left, limits, total,
+    left, whole,
+):  # fmt: skip
     """Best cut of column f in places ``s .. t``, missing values (``known .. t``) on one side.
 
     Returns (score, place of the last known entry on the left).
     """
-    order = block.order[f]
-    bits = index_bits(block.order)
-    mask = index_mask(block.order)
+    mask = (1 << bits) - 1
     least = limits.min_samples_leaf
     best = -np.inf
-    place = -1
-    left[:] = 0
+    place = np.int64(-1)
+    for k in range(left.size):
+        left[k] = 0
     state = begin(criterion, left, total)
     if missing_left:
         for i in range(known, t):
-            x = np.int64(order[i]) & mask
-            w = block.weight[x] if weighted else 1
-            state = move(criterion, state, left, total, block.target[x], w)
+            x = np.int64(order[f, i]) & mask
+            state = move(criterion, state, left, total, target[x], weight[x] if weighted else 1)
     moved = t - known if missing_left else 0
     last = known if (known < t and not missing_left) else known - 1
-    following = np.int64(order[s])
+    following = np.int64(order[f, s])
     for i in range(s, last):
         key = following
-        following = np.int64(order[i + 1])
+        following = np.int64(order[f, i + 1])
         x = key & mask
-        w = block.weight[x] if weighted else 1
-        state = move(criterion, state, left, total, block.target[x], w)
+        state = move(criterion, state, left, total, target[x], weight[x] if weighted else 1)
         if key >> bits == following >> bits:
             continue
         n = i + 1 - s + moved
@@ -246,173 +231,167 @@ def scan_side(criterion, weighted, block, f, s, known, t, missing_left, limits, 
 
 
 @inner
-def known_end(order, s, t):
-    """End of the known values among the sorted keys ``s .. t``."""
-    bits = index_bits(order)
-    absent = missing_rank(order)
-    while t > s and np.int64(order[t - 1]) >> bits == absent:
+def known_end(order, f, bits, s, t):
+    """End of the known values among the sorted keys ``s .. t`` of column f."""
+    absent = missing_rank(bits)
+    while t > s and np.int64(order[f, t - 1]) >> bits == absent:
         t -= 1
     return t
 
 
 @inner
-def scan_column(criterion, weighted, block, f, s, t, limits, total, left, whole, cut):
+def scan_column(
+    criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole, cut
+):
     """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
-    known = known_end(block.order[f], s, t)
+    known = known_end(order, f, bits, s, t)
     for side in range(2 if known < t else 1):
         value, place = scan_side(
-            criterion, weighted, block, f, s, known, t, side == 1, limits, total, left, whole
-        )
-        found = (value, f, side == 1, place, False, 0.0)
-        if place >= 0 and precedes(found, cut):
-            cut = found
+            criterion, order, f, bits, target, weight, weighted, s, known, t, side == 1, limits,
+            total, left, whole,
+        )  # fmt: skip
+        if place >= 0:
+            found = new_cut(value, f, side == 1, place, True, 0.0)
+            if precedes(found, cut):
+                cut = found
     return cut
 
 
 @inner
-def is_constant(block, f, s, t):
+def is_constant(order, f, bits, s, t):
     """Whether column f has one value in the node, or is missing throughout."""
-    order = block.order[f]
-    bits = index_bits(block.order)
-    return np.int64(order[s]) >> bits == np.int64(order[t - 1]) >> bits
+    return np.int64(order[f, s]) >> bits == np.int64(order[f, t - 1]) >> bits
 
 
 @inner
-def best_cut(criterion, weighted, block, active, s, t, limits, total, left, whole, key):
-    """Best cut of places ``s .. t``, and how many columns stay active."""
-    cut = (-np.inf, 0, False, -1, False, 0.0)
-    d = block.columns.size
-    drawing = limits.max_features < d
+def drop_constants(order, bits, columns, active, s, t):
+    """Move the columns that are constant in the node behind the active; returns these's number."""
     c = 0
     while c < active:
-        f = block.columns[c]
-        if is_constant(block, f, s, t):
+        f = columns[c]
+        if is_constant(order, f, bits, s, t):
             active -= 1
-            block.columns[c] = block.columns[active]
-            block.columns[active] = f
-            continue
-        c += 1
-        if not drawing:
-            cut = scan_column(
-                criterion, weighted, block, f, s, t, limits, total, left, whole, cut
-            )
-    if drawing:
-        draw_columns(key, block.drawn)
-        for c in range(d):
-            if c >= limits.max_features and cut[0] > -np.inf:
-                break
-            f = block.drawn[c]
-            for a in range(active):
-                if block.columns[a] == f:
-                    cut = scan_column(
-                        criterion, weighted, block, f, s, t, limits, total, left, whole, cut
-                    )
-                    break
-    return cut, active
+            columns[c] = columns[active]
+            columns[active] = f
+        else:
+            c += 1
+    return active
 
 
 @inner
-def partition_list(order, spill, left_side, mask, s, t):
-    """Stable partition of one sorted list: rows that go left first."""
+def is_active(columns, active, f):
+    """Whether f is among the first `active` columns."""
+    for a in range(active):
+        if columns[a] == f:
+            return True
+    return False
+
+
+@inner
+def best_cut(
+    criterion, order, bits, target, weight, weighted, columns, active, drawn, s, t, limits, total,
+    left, whole, key,
+):  # fmt: skip
+    """Best cut of places ``s .. t`` over the active columns, or over those drawn among all."""
+    cut = no_cut()
+    drawing = limits.max_features < columns.size
+    visits = columns.size if drawing else active
+    if drawing:
+        draw_columns(key, drawn)
+    for c in range(visits):
+        f = columns[c]
+        if drawing:
+            if c >= limits.max_features and cut[0] > -np.inf:
+                break
+            f = drawn[c]
+            if not is_active(columns, active, f):
+                continue
+        cut = scan_column(
+            criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole,
+            cut,
+        )  # fmt: skip
+    return cut
+
+
+@inner
+def partition_column(order, f, bits, spill, left_side, s, t):
+    """Stable partition of one sorted column: rows that go left first."""
+    mask = (1 << bits) - 1
     to_left = s
     to_spill = 0
     for i in range(s, t):
-        key = order[i]
+        key = order[f, i]
         is_left = np.int64(left_side[np.int64(key) & mask])
-        order[to_left] = key
+        order[f, to_left] = key
         spill[to_spill] = key
         to_left += is_left
         to_spill += 1 - is_left
     for i in range(to_spill):
-        order[to_left + i] = spill[i]
+        order[f, to_left + i] = spill[i]
 
 
 @inner
-def partition_rows(block, s, t):
+def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
     """Stable partition of the rows themselves. Returns the first place of the right child."""
     to_left = s
     to_spill = 0
     for i in range(s, t):
-        x = block.local[i]
-        row = block.rows[i]
-        is_left = np.int64(block.left_side[x])
-        block.local[to_left] = x
-        block.rows[to_left] = row
-        block.local_spill[to_spill] = x
-        block.rows_spill[to_spill] = row
+        x = local[i]
+        row = rows[i]
+        is_left = np.int64(left_side[x])
+        local[to_left] = x
+        rows[to_left] = row
+        local_spill[to_spill] = x
+        rows_spill[to_spill] = row
         to_left += is_left
         to_spill += 1 - is_left
     for i in range(to_spill):
-        block.local[to_left + i] = block.local_spill[i]
-        block.rows[to_left + i] = block.rows_spill[i]
+        local[to_left + i] = local_spill[i]
+        rows[to_left + i] = rows_spill[i]
     return to_left
 
 
 @inner
-def mark_sides(block, f, s, t, cut):
-    """Mark each row of places ``s .. t`` with its side of the cut."""
-    mask = index_mask(block.order)
-    order = block.order[f]
-    known = known_end(order, s, t)
+def mark_sides(order, f, bits, s, known, t, place, missing_left, left_side):
+    """Mark each row of places ``s .. t`` with its side of the cut after `place`."""
+    mask = (1 << bits) - 1
     for i in range(s, t):
-        to_left = i <= cut[3] if i < known else cut[2]
-        block.left_side[np.int64(order[i]) & mask] = to_left
+        to_left = i <= place if i < known else missing_left
+        left_side[np.int64(order[f, i]) & mask] = to_left
 
 
 @inner
-def cut_threshold(table, block, f, place):
+def cut_threshold(table, order, distinct, f, bits, place):
     """Threshold after `place` in the sorted list of column f; infinity before missing values."""
-    order = block.order[f]
-    bits = index_bits(block.order)
-    low = np.int64(order[place]) >> bits
-    high = np.int64(order[place + 1]) >> bits
-    if high == missing_rank(block.order):
+    low = np.int64(order[f, place]) >> bits
+    high = np.int64(order[f, place + 1]) >> bits
+    if high == missing_rank(bits):
         return np.inf
     if table.by_code[f]:
         return midpoint(table.low[f, low], table.high[f, high])
-    return midpoint(block.distinct[f, low], block.distinct[f, high])
+    return midpoint(distinct[f, low], distinct[f, high])
 
 
 @inner
-def place_total(criterion, weighted, block, s, t, total):
+def place_total(criterion, local, target, weight, weighted, s, t, total):
     """Statistics of places ``s .. t``."""
-    total[:] = 0
+    for k in range(total.size):
+        total[k] = 0
     for i in range(s, t):
-        x = block.local[i]
-        add_row(criterion, total, 0, block.target[x], block.weight[x] if weighted else 1, 0)
+        x = local[i]
+        add_row(criterion, total, 0, target[x], weight[x] if weighted else 1, 0)
 
 
 @inner
-def block_equal(weighted, block, s, t, total, resolution):
+def places_equal(local, target, weight, weighted, s, t, total, resolution):
     """Whether every target of places ``s .. t`` equals their mean, within `resolution`."""
     mean = np.float64(total[1]) / np.float64(total[0])
     for i in range(s, t):
-        x = block.local[i]
-        weight = np.float64(block.weight[x]) if weighted else 1.0
-        if abs(np.float64(block.target[x]) - weight * mean) > resolution:
+        x = local[i]
+        expected = np.float64(weight[x]) * mean if weighted else mean
+        if abs(np.float64(target[x]) - expected) > resolution:
             return False
     return True
-
-
-@inner
-def split_place(criterion, weighted, regression, block, active, s, t, limits, total, left, key):
-    """Choose the split of places ``s .. t``: (cut, gain, active columns); score -inf for none."""
-    none = (-np.inf, 0, False, -1, False, 0.0)
-    place_total(criterion, weighted, block, s, t, total)
-    if is_pure(criterion, total):
-        return none, 0.0, active
-    if regression and block_equal(weighted, block, s, t, total, limits.resolution):
-        return none, 0.0, active
-    whole = begin(criterion, total, total)[0]
-    cut, active = best_cut(
-        criterion, weighted, block, active, s, t, limits, total, left, whole, key
-    )
-    if cut[0] == -np.inf:
-        return none, 0.0, active
-    decrease = gain(criterion, cut[0], total)
-    if decrease * whole < limits.min_decrease:
-        return none, 0.0, active
-    return cut, decrease, active
 
 
 @inner
@@ -428,12 +407,54 @@ def add_node(out, at, s, t):
 
 
 @inner
-def grow(criterion, table, weighted, regression, block, first, m, depth, key, limits, out, at):
+def find_split(
+    criterion, regression, weighted, block, bits, active, s, t, limits, total, left, key
+):
+    """The cut of places ``s .. t`` and its gain; score -inf if the node stays a leaf."""
+    place_total(criterion, block.local, block.target, block.weight, weighted, s, t, total)
+    if is_pure(criterion, total):
+        return no_cut(), 0.0
+    if regression and places_equal(
+        block.local, block.target, block.weight, weighted, s, t, total, limits.resolution
+    ):
+        return no_cut(), 0.0
+    whole = begin(criterion, total, total)[0]
+    cut = best_cut(
+        criterion, block.order, bits, block.target, block.weight, weighted, block.columns, active,
+        block.drawn, s, t, limits, total, left, whole, key,
+    )  # fmt: skip
+    if cut[0] == -np.inf:
+        return cut, 0.0
+    decrease = gain(criterion, cut[0], total)
+    if decrease * whole < limits.min_decrease:
+        return no_cut(), 0.0
+    return cut, decrease
+
+
+@inner
+def split_block(block, bits, active, f, s, t, known, place, missing_left, further):
+    """Partition places ``s .. t`` at a cut; the columns too where a child may split `further`."""
+    mark_sides(block.order, f, bits, s, known, t, place, missing_left, block.left_side)
+    middle = partition_rows(
+        block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
+    )
+    if max(middle - s, t - middle) >= further:
+        for c in range(active):
+            column = block.columns[c]
+            if column != f or missing_left:
+                partition_column(block.order, column, bits, block.spill, block.left_side, s, t)
+    return middle
+
+
+@inner
+def grow(
+    criterion, table, weighted, regression, block, bits, first, m, depth, key, limits, out, at
+):
     """Grow the subtree of a loaded block whose root is node `at`; returns the next free node."""
     channels = 3 if regression else criterion.n_classes
     total = np.empty(channels, np.int64)
     left = np.empty(channels, np.int64)
-    mask = index_mask(block.order)
+    least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
     stack = np.empty((m + 1, 3), np.int64)  # node, depth, active columns
     keys = np.empty(m + 1, np.uint64)
     stack[0, 0] = at
@@ -446,34 +467,27 @@ def grow(criterion, table, weighted, regression, block, first, m, depth, key, li
         size -= 1
         node = stack[size, 0]
         level = stack[size, 1]
-        active = stack[size, 2]
         node_key = keys[size]
         s = out.begin[node] - first
         t = out.end[node] - first
-        if level >= limits.max_depth or t - s < limits.min_samples_split:
+        if level >= limits.max_depth or t - s < least:
             continue
-        if t - s < 2 * limits.min_samples_leaf:
-            continue
-        cut, decrease, active = split_place(
-            criterion, weighted, regression, block, active, s, t, limits, total, left, node_key
-        )
+        active = drop_constants(block.order, bits, block.columns, stack[size, 2], s, t)
+        cut, decrease = find_split(
+            criterion, regression, weighted, block, bits, active, s, t, limits, total, left,
+            node_key,
+        )  # fmt: skip
         if cut[0] == -np.inf:
             continue
         f = cut[1]
+        known = known_end(block.order, f, bits, s, t)
         out.first_child[node] = free
         out.feature[node] = f
-        out.threshold[node] = cut_threshold(table, block, f, cut[3])
+        out.threshold[node] = cut_threshold(table, block.order, block.distinct, f, bits, cut[3])
         out.gain[node] = decrease
-        seen_missing = known_end(block.order[f], s, t) < t
-        mark_sides(block, f, s, t, cut)
-        middle = partition_rows(block, s, t)
-        out.missing_left[node] = cut[2] if seen_missing else middle - s > t - middle
-        least = max(limits.min_samples_split, 2 * limits.min_samples_leaf)
-        if level + 1 < limits.max_depth and max(middle - s, t - middle) >= least:
-            for c in range(active):
-                if block.columns[c] != f or cut[2]:
-                    order = block.order[block.columns[c]]
-                    partition_list(order, block.spill, block.left_side, mask, s, t)
+        further = least if level + 1 < limits.max_depth else m + 1
+        middle = split_block(block, bits, active, f, s, t, known, cut[3], cut[2], further)
+        out.missing_left[node] = cut[2] if known < t else middle - s > t - middle
         add_node(out, free, first + s, first + middle)
         add_node(out, free + 1, first + middle, first + t)
         for side in range(2):
@@ -487,20 +501,29 @@ def grow(criterion, table, weighted, regression, block, first, m, depth, key, li
 
 
 @kernel
-def finish_nodes(
-    criterion, table, rows, entries, begins, ends, depths, keys, limits, block, out
-):  # fmt: skip
+def finish_nodes(criterion, table, rows, entries, begins, ends, depths, keys, limits, block, out):
     """Grow the subtrees of all nodes given; entries end in leaf order. Returns the nodes made."""
-    free = 0
+    free = np.int64(0)
+    bits = 8 * block.order.itemsize // 2
+    stack = np.empty((64, 2), np.int64)
+    places = np.empty(258, np.int64)
     for j in range(begins.size):
         s = begins[j]
         m = ends[j] - s
-        present = load_block(criterion, table, rows, entries, s, ends[j], block)
+        load_rows(
+            rows.target, rows.weight, entries, s, m, block.rows, block.local, block.target,
+            block.weight,
+        )  # fmt: skip
+        sort_columns(table, m, bits, block, stack, places)
+        classes = 0
+        if rows.square is None:
+            classes = number_classes(m, block.target, block.class_of)
         out.root[j] = free
         add_node(out, free, s, ends[j])
         free = grow(
-            restrict(criterion, present), table, rows.weight is not None, rows.square is not None,
-            block, s, m, depths[j], keys[j], limits, out, free,
+            restrict(criterion, classes), table, rows.weight is not None, rows.square is not None,
+            block, bits, s, m, depths[j], keys[j], limits, out, free + 0,
         )  # fmt: skip
-        entries[s : ends[j]] = block.rows[:m]
+        for i in range(m):
+            entries[s + i] = block.rows[i]
     return free

@@ -16,21 +16,24 @@ def histogram(criterion, table, rows, entries, begin, end, channels, out):
     """
     codes = table.codes
     offset = table.offset
+    targets = rows.target
+    weights = rows.weight
+    squares = rows.square
+    weighted = weights is not None
     columns = codes.shape[1]
-    last = entries.size - 1
+    final = entries.size - 1
     for i in range(begin, end):
-        ahead = entries[min(i + PREFETCH_ROWS, last)]
-        prefetch(codes, ahead)
-        prefetch(rows.target, ahead)
+        ahead = entries[min(i + PREFETCH_ROWS, final)]
+        prefetch(codes, ahead, 0)
+        prefetch(targets, ahead, 0)
         row = entries[i]
-        target = rows.target[row]
-        weight = pick(rows.weight, row, 1)
-        square = pick(rows.square, row, 0)
-        coded = codes[row]
+        target = targets[row]
+        weight = pick(weights, row, 1)
+        square = pick(squares, row, 0)
         for f in range(columns):
-            at = np.uintp((offset[f] + coded[f]) * channels)
+            at = np.uintp((offset[f] + codes[row, f]) * channels)
             add_row(criterion, out, at, target, weight, square)
-            if rows.weight is not None:
+            if weighted:
                 out[at + np.uintp(channels - 1)] += 1
 
 

@@ -1,11 +1,12 @@
 """Stable partition of entries: the rows of a node become those of its children.
 
-    before   | a b c d e f g |      begin .. end of one node, rows in stable order
-    sides    | 0 1 1 0 0 1 0 |      1: goes to the first child
-    after    | b c f | a d e g |    first child, second child
+    entries   | a b c d e f g h | i j k |     a node in two chunks; capitals go left
+              | A B c D e F G h | I j K |
+    chunks    | A B D F G c e h | I K j |     each chunk alone, into a second array
+    entries   | A B D F G I K   | c e h j |   the parts to their places in the node
 
-Nodes are cut into chunks so that threads share the large ones; a chunk writes where
-the chunks before it end, so the result does not depend on the chunks.
+Threads share the chunks; a part is placed behind those of the chunks before it, so the
+result does not depend on how the nodes are cut.
 """
 
 from __future__ import annotations
@@ -17,86 +18,89 @@ from gputree.criteria import add_row
 
 
 @inner
-def goes_left(table, f, row, cut_bin, inside, threshold, missing_left):
-    """Whether the row goes to the first child of the split."""
-    b = np.int64(table.codes[row, f])
-    if b < cut_bin:
-        return True
-    if b == cut_bin:
-        return not inside or np.float64(table.values[row, f]) <= threshold
-    if table.missing[f] and b == table.offset[f + 1] - table.offset[f] - 1:
-        return missing_left
-    return False
+def partition_chunk(
+    codes, values, entries, begin, end, f, cut_bin, inside, threshold, missing_bin, missing_left,
+    neighbours, next_bin, out, spill,
+):  # fmt: skip
+    """Write a chunk to `out`, those that go left first; the two neighbours of the cut too.
+
+    Returns (entries to the left, greatest value before a cut between bins, least after).
+    """
+    final = entries.size - 1
+    left = right = 0
+    low = -np.inf
+    high = np.inf
+    for i in range(begin, end):
+        prefetch(codes, entries[min(i + PREFETCH_ROWS, final)], f)
+        row = entries[i]
+        b = np.int64(codes[row, f])
+        to_left = np.int64(b < cut_bin)
+        if b == cut_bin:
+            to_left = np.int64(not inside or np.float64(values[row, f]) <= threshold)
+            if neighbours:
+                low = max(low, np.float64(values[row, f]))
+        elif b == missing_bin:
+            to_left = np.int64(missing_left)
+        elif neighbours and b == next_bin:
+            high = min(high, np.float64(values[row, f]))
+        out[begin + left] = row
+        spill[right] = row
+        left += to_left
+        right += 1 - to_left
+    for i in range(right):
+        out[begin + left + i] = spill[i]
+    return left, low, high
 
 
 @kernel
-def choose_sides(table, entries, splits, nodes, begins, ends, first, last, sides, lefts, lows, highs):
-    """Mark the side of each entry of chunks ``first .. last``.
+def partition_chunks(
+    table, entries, splits, nodes, begins, ends, first, last, lefts, lows, highs, out
+):
+    """Partition chunks ``first .. last`` into `out`, each in its own range.
 
-    A chunk c is ``begins[c] .. ends[c]`` of the split ``nodes[c]``. Per chunk it returns
-    the entries that go left, and the node's neighbours of a cut between bins: the
-    greatest value of the bin before it and the least of the next bin with rows.
+    Chunk c is ``begins[c] .. ends[c]`` of the node with split ``nodes[c]``.
     """
-    final = entries.size - 1
+    longest = 0
+    for c in range(first, last):
+        longest = max(longest, ends[c] - begins[c])
+    spill = np.empty(longest, entries.dtype)
     for c in range(first, last):
         j = nodes[c]
         f = splits.feature[j]
-        cut_bin = splits.cut_bin[j]
-        inside = splits.inside[j]
-        neighbours = not inside and not table.by_code[f]
-        next_bin = splits.next_bin[j]
-        left = 0
-        low = -np.inf
-        high = np.inf
-        for i in range(begins[c], ends[c]):
-            prefetch(table.codes, entries[min(i + PREFETCH_ROWS, final)])
-            row = entries[i]
-            to_left = goes_left(
-                table, f, row, cut_bin, inside, splits.threshold[j], splits.missing_left[j]
-            )
-            sides[i] = to_left
-            left += to_left
-            if neighbours:
-                b = np.int64(table.codes[row, f])
-                if b == cut_bin:
-                    low = max(low, np.float64(table.values[row, f]))
-                elif b == next_bin:
-                    high = min(high, np.float64(table.values[row, f]))
-        lefts[c] = left
-        lows[c] = low
-        highs[c] = high
+        missing_bin = table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
+        neighbours = not splits.inside[j] and not table.by_code[f]
+        lefts[c], lows[c], highs[c] = partition_chunk(
+            table.codes, table.values, entries, begins[c], ends[c], f, splits.cut_bin[j],
+            splits.inside[j], splits.threshold[j], missing_bin, splits.missing_left[j],
+            neighbours, splits.next_bin[j], out, spill,
+        )  # fmt: skip
 
 
 @kernel
-def scatter(entries, sides, begins, ends, to_left, to_right, first, last, out):
-    """Write the entries of each chunk to its places left and right of the cut."""
+def place_chunks(parts, begins, ends, lefts, to_left, to_right, first, last, entries):
+    """Copy both parts of each chunk to their places in `entries`."""
     for c in range(first, last):
-        left = to_left[c]
-        right = to_right[c]
-        for i in range(begins[c], ends[c]):
-            if sides[i]:
-                out[left] = entries[i]
-                left += 1
-            else:
-                out[right] = entries[i]
-                right += 1
-
-
-@kernel
-def copy_back(entries, begins, ends, first, last, out):
-    """``entries = out`` on every chunk."""
-    for c in range(first, last):
-        entries[begins[c] : ends[c]] = out[begins[c] : ends[c]]
+        left = lefts[c]
+        for i in range(left):
+            entries[to_left[c] + i] = parts[begins[c] + i]
+        for i in range(ends[c] - begins[c] - left):
+            entries[to_right[c] + i] = parts[begins[c] + left + i]
 
 
 @kernel
 def node_statistics(criterion, rows, entries, begins, ends, first, last, out):
     """Sum the row statistics of each node ``begins[j] .. ends[j]`` into ``out[j]``."""
+    targets = rows.target
+    weights = rows.weight
+    squares = rows.square
+    rests = rows.square_rest
+    regression = squares is not None
+    width = out.shape[1]
+    flat = out.reshape(-1)
     for j in range(first, last):
         for i in range(begins[j], ends[j]):
             row = entries[i]
-            weight = pick(rows.weight, row, 1)
-            square = pick(rows.square, row, 0)
-            add_row(criterion, out[j], 0, rows.target[row], weight, square)
-            if rows.square_rest is not None:
-                out[j, 3] += pick(rows.square_rest, row, 0)
+            weight = pick(weights, row, 1)
+            add_row(criterion, flat, j * width, targets[row], weight, pick(squares, row, 0))
+            if regression:
+                flat[j * width + 3] += pick(rests, row, 0)

@@ -40,35 +40,46 @@ def precedes(a, b):
 
 
 @inner
-def no_cut():
-    """The cut that every other precedes."""
-    return -np.inf, 0, False, 0, False, 0.0
+def new_cut(value, f, missing_left, place, at_end, threshold):
+    """A cut as `precedes` compares them; the types are fixed, so kernels compile once."""
+    return (
+        np.float64(value),
+        np.int64(f),
+        np.bool_(missing_left),
+        np.int64(place),
+        np.bool_(at_end),
+        np.float64(threshold),
+    )
 
 
 @inner
-def scan_bin(criterion, rows, limits, weighted, values, items, first, last, left, total):
+def no_cut():
+    """The cut that every other precedes."""
+    return new_cut(-np.inf, 0, False, 0, False, 0.0)
+
+
+@inner
+def scan_bin(
+    criterion, target, weight, limits, before, whole, values, items, first, last, left, total
+):
     """Best cut between the sorted pairs ``first .. last``: (score, threshold).
 
-    `left` holds the statistics before the bin and is used up.
+    `left` holds the statistics before the bin, `before` its rows of `whole`; it is used up.
     """
     best = -np.inf
     threshold = 0.0
-    before = row_count(criterion, left, weighted)
-    whole = row_count(criterion, total, weighted)
     least = limits.min_samples_leaf
-    weight = begin(criterion, total, total)[0]
+    all_weight = begin(criterion, total, total)[0]
     state = begin(criterion, left, total)
     for i in range(first, last - 1):
         row = items[i]
-        state = move(
-            criterion, state, left, total, rows.target[row], pick(rows.weight, row, 1)
-        )
+        state = move(criterion, state, left, total, target[row], pick(weight, row, 1))
         if values[i] == values[i + 1]:
             continue
         n = before + i + 1 - first
         if n < least or whole - n < least:
             continue
-        if state[0] < limits.min_weight_leaf or weight - state[0] < limits.min_weight_leaf:
+        if state[0] < limits.min_weight_leaf or all_weight - state[0] < limits.min_weight_leaf:
             continue
         value = score(criterion, state, left, total)
         if value > best:
@@ -85,6 +96,16 @@ def midpoint(low, high):
 
 
 @inner
+def column_bins(table, f, channels):
+    """Of column f: its first bin, how many bins of values, and the place of the missing one."""
+    first = table.offset[f]
+    last = table.offset[f + 1]
+    if table.missing[f]:
+        return first, last - first - 1, (last - 1) * channels
+    return first, last - first, -1
+
+
+@inner
 def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, position, used):
     """Reserve places from `used` on for the rows of each bin of column f that may hold the best cut.
 
@@ -92,73 +113,86 @@ def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, p
     Returns the places used in all.
     """
     channels = total.size
-    first = table.offset[f]
-    has_missing = table.missing[f]
-    value_bins = table.offset[f + 1] - first - np.int64(has_missing)
-    position[first : first + value_bins + np.int64(has_missing)] = -1
+    single = table.single
+    first, value_bins, missing_at = column_bins(table, f, channels)
+    for b in range(first, table.offset[f + 1]):
+        position[b] = -1
     for side in range(2):
-        if not start_side(cells, first, value_bins, channels, has_missing, side == 1, left):
+        if not start_side(cells, missing_at, side == 1, left):
             continue
-        for b in range(value_bins):
-            at = (first + b) * channels
+        for b in range(first, first + value_bins):
+            at = b * channels
+            n = row_count(criterion, cells, at, channels, weighted)
             if (
-                position[first + b] < 0
-                and not table.single[first + b]
-                and cut_inside(criterion, limits, weighted, left, cells, at, channels, total)
-                and bound(criterion, left, cells[at : at + channels], total) >= bar
+                position[b] < 0
+                and not single[b]
+                and cut_inside(criterion, limits, weighted, left, n, total)
+                and bound(criterion, left, cells, at, total) >= bar
             ):
-                position[first + b] = used
-                used += row_count(criterion, cells[at : at + channels], weighted)
-            add_cell(left, cells, at, 1)
+                position[b] = used
+                used += n
+            add_cell(left, cells, at)
     return used
 
 
 @inner
-def gather(table, entries, first, last, columns, n_columns, position, values, items):
-    """Copy the values of the alive bins of ``columns[:n_columns]`` to their places."""
+def gather_rows(table, entries, first, last, columns, n_columns, position, items):
+    """Put the rows of the alive bins of ``columns[:n_columns]`` to their places."""
+    codes = table.codes
+    offset = table.offset
     final = entries.size - 1
     for i in range(first, last):
-        prefetch(table.codes, entries[min(i + PREFETCH_ROWS, final)])
+        prefetch(codes, entries[min(i + PREFETCH_ROWS, final)], 0)
         row = entries[i]
         for c in range(n_columns):
             f = columns[c]
-            at = table.offset[f] + table.codes[row, f]
+            at = offset[f] + codes[row, f]
             place = position[at]
             if place >= 0:
-                values[place] = table.values[row, f]
                 items[place] = row
                 position[at] = place + 1
 
 
 @inner
+def gather_values(source, f, begin, end, items, values):
+    """Values of column f of the rows at places ``begin .. end``."""
+    for i in range(begin, end):
+        prefetch(source, items[min(i + PREFETCH_ROWS, end - 1)], f)
+        values[i] = source[items[i], f]
+
+
+@inner
 def scan_column(
-    criterion, table, rows, limits, weighted, cells, f, total, position, values, items, cut, left
-):
+    criterion, table, target, weight, limits, weighted, cells, f, total, position, values, items,
+    cut, left,
+):  # fmt: skip
     """The better of `cut` and the best cut inside the alive, gathered bins of column f."""
     channels = total.size
-    first = table.offset[f]
-    has_missing = table.missing[f]
-    value_bins = table.offset[f + 1] - first - np.int64(has_missing)
+    first, value_bins, missing_at = column_bins(table, f, channels)
     stack = np.empty((64, 2), np.int64)
     scanned = np.empty_like(left)
+    whole = row_count(criterion, total, 0, channels, weighted)
     for side in range(2):
-        if not start_side(cells, first, value_bins, channels, has_missing, side == 1, left):
+        if not start_side(cells, missing_at, side == 1, left):
             continue
         for b in range(value_bins):
             at = (first + b) * channels
             end = position[first + b]
             if end >= 0:
-                start = end - row_count(criterion, cells[at : at + channels], weighted)
+                start = end - row_count(criterion, cells, at, channels, weighted)
                 if side == 0:
                     sort_pairs(values, items, start, end, stack)
-                scanned[:] = left
+                for c in range(channels):
+                    scanned[c] = left[c]
+                before = row_count(criterion, left, 0, channels, weighted)
                 value, threshold = scan_bin(
-                    criterion, rows, limits, weighted, values, items, start, end, scanned, total
-                )
-                found = (value, f, side == 1, b, False, threshold)
+                    criterion, target, weight, limits, before, whole, values, items, start, end,
+                    scanned, total,
+                )  # fmt: skip
+                found = new_cut(value, f, side == 1, b, False, threshold)
                 if value > -np.inf and precedes(found, cut):
                     cut = found
-            add_cell(left, cells, at, 1)
+            add_cell(left, cells, at)
     return cut
 
 
@@ -184,32 +218,37 @@ def refine_columns(
     """
     left = np.empty_like(total)
     group = np.empty(n_pending, np.int64)
+    reach = np.empty(n_pending + 1, np.int64)  # places of a column: reach[g] .. reach[g + 1]
     room = 1
     while True:
         bar = cut[0] - margin(criterion, cut[0], total) if cut[0] > -np.inf else -np.inf
-        used = n_group = 0
+        used = np.int64(0)
+        n_group = 0
         while used < room:
             at = next_column(bounds, pending, n_pending, bar)
             if at < 0:
                 break
-            group[n_group] = pending[at]
-            n_group += 1
+            f = pending[at]
             n_pending -= 1
             pending[at] = pending[n_pending]
+            group[n_group] = f
+            reach[n_group] = used
             used = mark_alive(
-                criterion, table, limits, weighted, cells, group[n_group - 1], total, bar, left,
-                position, used,
-            )  # fmt: skip
+                criterion, table, limits, weighted, cells, f, total, bar, left, position, used
+            )
+            n_group += used > reach[n_group]
         if n_group == 0:
             return cut
         values = np.empty(used, table.values.dtype)
         items = np.empty(used, entries.dtype)
-        gather(table, entries, first, last, group, n_group, position, values, items)
+        gather_rows(table, entries, first, last, group, n_group, position, items)
+        reach[n_group] = used
         report[0] += used
         for g in range(n_group):
+            gather_values(table.values, group[g], reach[g], reach[g + 1], items, values)
             cut = scan_column(
-                criterion, table, rows, limits, weighted, cells, group[g], total, position,
-                values, items, cut, left,
+                criterion, table, rows.target, rows.weight, limits, weighted, cells, group[g],
+                total, position, values, items, cut, left,
             )  # fmt: skip
         room = GATHER_SHARE * (last - first)
 
@@ -236,11 +275,13 @@ def choose_cut(
         upto = max(limits.max_features, done + 1)
         for i in range(done, upto):
             f = order[i]
-            found = (best[f], f, sides[f], bins[f], True, 0.0)
+            found = new_cut(best[f], f, sides[f], bins[f], True, 0.0)
             if best[f] > -np.inf and precedes(found, cut):
                 cut = found
         if exact:
-            pending = order[done:upto].copy()
+            pending = np.empty(upto - done, np.int64)
+            for i in range(done, upto):
+                pending[i - done] = order[i]
             cut = refine_columns(
                 criterion, table, rows, entries, first, last, limits, weighted, cells, total,
                 bounds, pending, pending.size, cut, position, report,
@@ -252,11 +293,9 @@ def choose_cut(
 @inner
 def next_filled(criterion, table, weighted, cells, f, b, channels):
     """The next value bin after b of column f that has rows, or -1."""
-    first = table.offset[f]
-    value_bins = table.offset[f + 1] - first - np.int64(table.missing[f])
+    first, value_bins, _ = column_bins(table, f, channels)
     for after in range(b + 1, value_bins):
-        at = (first + after) * channels
-        if row_count(criterion, cells[at : at + channels], weighted) > 0:
+        if row_count(criterion, cells, (first + after) * channels, channels, weighted) > 0:
             return after
     return -1
 
@@ -264,20 +303,18 @@ def next_filled(criterion, table, weighted, cells, f, b, channels):
 @inner
 def has_missing(criterion, table, weighted, cells, f, channels):
     """Whether the node has missing values in column f."""
-    if not table.missing[f]:
-        return False
-    at = (table.offset[f + 1] - 1) * channels
-    return row_count(criterion, cells[at : at + channels], weighted) > 0
+    missing_at = column_bins(table, f, channels)[2]
+    return missing_at >= 0 and row_count(criterion, cells, missing_at, channels, weighted) > 0
 
 
 @inner
-def all_equal(rows, entries, first, last, total, resolution):
+def all_equal(target, weight, entries, first, last, total, resolution):
     """Whether every target of the node equals its mean, within `resolution` units."""
     mean = np.float64(total[1]) / np.float64(total[0])
     for i in range(first, last):
         row = entries[i]
-        weight = np.float64(pick(rows.weight, row, 1))
-        if abs(np.float64(rows.target[row]) - weight * mean) > resolution:
+        expected = np.float64(pick(weight, row, 1)) * mean
+        if abs(np.float64(target[row]) - expected) > resolution:
             return False
     return True
 
@@ -302,7 +339,9 @@ def refine_nodes(
         if cut[0] == -np.inf:
             continue
         if cut[0] == 0.0 and rows.square is not None:  # no gain: perhaps no variance
-            if all_equal(rows, entries, begins[j], ends[j], total, limits.resolution):
+            if all_equal(
+                rows.target, rows.weight, entries, begins[j], ends[j], total, limits.resolution
+            ):
                 continue
         decrease = gain(criterion, cut[0], total)
         weight = begin(criterion, total, total)[0]

@@ -9,69 +9,76 @@ from gputree.criteria import begin, bound, left_weight, score
 
 
 @inner
-def add_cell(left, cells, at, sign):
-    """Add the statistics of one bin to `left`, or take them away."""
+def add_cell(left, cells, at):
+    """Add the statistics of the bin at ``cells[at]`` to `left`."""
     for c in range(left.size):
-        left[c] += sign * np.int64(cells[at + c])
+        left[c] += np.int64(cells[at + c])
 
 
 @inner
-def row_count(criterion, statistics, weighted):
-    """Number of rows behind `statistics`."""
-    return statistics[-1] if weighted else left_weight(criterion, statistics)
+def row_count(criterion, statistics, at, channels, weighted):
+    """Number of rows behind the statistics at ``statistics[at]``."""
+    if weighted:
+        return np.int64(statistics[at + channels - 1])
+    return left_weight(criterion, statistics, at)
 
 
 @inner
 def admissible(criterion, limits, weighted, left, total):
     """Whether both sides of the cut are as large as `limits` asks."""
-    n = row_count(criterion, left, weighted)
+    n = row_count(criterion, left, 0, left.size, weighted)
     least = max(limits.min_samples_leaf, 1)
-    if n < least or row_count(criterion, total, weighted) - n < least:
+    if n < least or row_count(criterion, total, 0, left.size, weighted) - n < least:
         return False
     if limits.min_weight_leaf == 0:
         return True
-    weight = left_weight(criterion, left)
+    weight = left_weight(criterion, left, 0)
     return (
         weight >= limits.min_weight_leaf
-        and left_weight(criterion, total) - weight >= limits.min_weight_leaf
+        and left_weight(criterion, total, 0) - weight >= limits.min_weight_leaf
     )
 
 
 @inner
-def cut_inside(criterion, limits, weighted, left, cells, at, channels, total):
-    """Whether an admissible cut can lie inside the bin at `at` that follows `left`."""
-    cell = cells[at : at + channels]
-    n = np.int64(row_count(criterion, cell, weighted))
+def cut_inside(criterion, limits, weighted, left, n, total):
+    """Whether an admissible cut can lie inside a bin of n rows that follows `left`."""
     if n < 2:
         return False
-    before = row_count(criterion, left, weighted)
-    after = row_count(criterion, total, weighted) - before - n
     least = limits.min_samples_leaf
+    if least <= 1:
+        return True
+    before = row_count(criterion, left, 0, left.size, weighted)
+    after = row_count(criterion, total, 0, left.size, weighted) - before - n
     return before + n - 1 >= least and after + n - 1 >= least
 
 
 @inner
-def start_side(cells, first, value_bins, channels, has_missing, missing_left, left):
+def start_side(cells, missing_at, missing_left, left):
     """Statistics left of the first bin: the missing values if they go left.
 
-    Returns whether this direction is to be tried: missing values go right first, and
-    left only where the node has some.
+    `missing_at` is the place of their bin, -1 if the column has none. Returns whether
+    the direction is to be tried: right always, left where the node has missing values.
     """
-    left[:] = 0
+    for c in range(left.size):
+        left[c] = 0
     if not missing_left:
         return True
-    if not has_missing:
+    if missing_at < 0:
         return False
-    add_cell(left, cells, (first + value_bins) * channels, 1)
-    for c in range(channels):
+    add_cell(left, cells, missing_at)
+    for c in range(left.size):
         if left[c] != 0:
             return True
     return False
 
 
 @inner
-def score_column(criterion, table, limits, weighted, cells, f, total, left):
-    """Best boundary of column f, and the greatest bound of its bins.
+def score_column(
+    criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
+):
+    """Best boundary of one column, and the greatest bound of its bins.
+
+    Its bins of values are ``first .. first + value_bins`` of `single` and of the cells.
 
     Returns
     -------
@@ -79,24 +86,20 @@ def score_column(criterion, table, limits, weighted, cells, f, total, left):
         Score -inf where no boundary is admissible; bound -inf where no bin can be cut.
     """
     channels = total.size
-    first = table.offset[f]
-    has_missing = table.missing[f]
-    value_bins = table.offset[f + 1] - first - np.int64(has_missing)
     best = most = -np.inf
     best_bin = -1
     best_side = False
     for side in range(2):
-        if not start_side(cells, first, value_bins, channels, has_missing, side == 1, left):
+        if not start_side(cells, missing_at, side == 1, left):
             continue
         for b in range(value_bins):
             at = (first + b) * channels
-            if row_count(criterion, cells[at : at + channels], weighted) == 0:
+            n = row_count(criterion, cells, at, channels, weighted)
+            if n == 0:
                 continue
-            if not table.single[first + b] and cut_inside(
-                criterion, limits, weighted, left, cells, at, channels, total
-            ):
-                most = max(most, bound(criterion, left, cells[at : at + channels], total))
-            add_cell(left, cells, at, 1)
+            if not single[first + b] and cut_inside(criterion, limits, weighted, left, n, total):
+                most = max(most, bound(criterion, left, cells, at, total))
+            add_cell(left, cells, at)
             if admissible(criterion, limits, weighted, left, total):
                 value = score(criterion, begin(criterion, left, total), left, total)
                 if value > best:
@@ -106,27 +109,34 @@ def score_column(criterion, table, limits, weighted, cells, f, total, left):
     return best, best_bin, best_side, most
 
 
-@inner
-def node_total(cells, table, total):
-    """Statistics of a whole node: the sum over the bins of its first column."""
-    total[:] = 0
-    for b in range(table.offset[0], table.offset[1]):
-        add_cell(total, cells, b * total.size, 1)
-
-
 @kernel
 def score_nodes(
-    criterion, table, limits, weighted, cells, slots, first, last, totals, best, bins, sides, bounds
-):
+    criterion, table, limits, weighted, histograms, slots, first, last, totals, best, bins, sides,
+    bounds,
+):  # fmt: skip
     """Score every column of nodes ``first .. last``: see `score_column`.
 
-    The histogram of node j is ``cells[slots[j]]``; the outputs are (m, d), `totals` (m, channels).
+    The histogram of node j is ``histograms[slots[j]]``; `totals` becomes (m, channels), the
+    other outputs are (m, d).
     """
-    left = np.zeros(totals.shape[1], np.int64)
+    offset = table.offset
+    missing = table.missing
+    single = table.single
+    channels = totals.shape[1]
+    left = np.zeros(channels, np.int64)
+    total = np.zeros(channels, np.int64)
     for j in range(first, last):
-        own = cells[slots[j]]
-        node_total(own, table, totals[j])
-        for f in range(table.codes.shape[1]):
+        cells = histograms[slots[j]]
+        for c in range(channels):
+            total[c] = 0
+        for b in range(offset[0], offset[1]):  # the bins of any column add up to the node
+            add_cell(total, cells, b * channels)
+        for c in range(channels):
+            totals[j, c] = total[c]
+        for f in range(missing.size):
+            value_bins = offset[f + 1] - offset[f] - np.int64(missing[f])
+            missing_at = (offset[f + 1] - 1) * channels if missing[f] else -1
             best[j, f], bins[j, f], sides[j, f], bounds[j, f] = score_column(
-                criterion, table, limits, weighted, own, f, totals[j], left
-            )
+                criterion, single, limits, weighted, cells, offset[f], value_bins, missing_at,
+                total, left,
+            )  # fmt: skip
