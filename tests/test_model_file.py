@@ -1,0 +1,164 @@
+"""Estimators come back from model files as they were."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from gputree.datasets import load_auto_mpg, load_iris
+from gputree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.estimators.model_file import _decode, _encode, load_model, save_model
+from gputree.persistence import read_model, write_model
+
+X, SPECIES = load_iris(return_X_y=True)
+CODES = np.unique(SPECIES, return_inverse=True)[1]
+
+
+@pytest.fixture
+def round_trip(tmp_path):
+    def save_and_load(estimator):
+        save_model(estimator, tmp_path / "model")
+        return load_model(tmp_path / "model")
+
+    return save_and_load
+
+
+LABELS = {
+    "str": SPECIES,
+    "object": SPECIES.astype(object),
+    "int64": CODES * 10**12 - 5,
+    "int8": CODES.astype(np.int8),
+    "float64": CODES / 1.0,
+    "float32": CODES.astype(np.float32),
+    "bool": CODES > 0,
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_classifier(round_trip, labels):
+    before = DecisionTreeClassifier(max_depth=2, class_weight="balanced").fit(X, labels)
+    after = round_trip(before)
+    assert type(after) is DecisionTreeClassifier
+    assert after.tree_.equals(before.tree_)
+    assert after.get_params() == before.get_params()
+    assert after.classes_.dtype == before.classes_.dtype
+    for method in ("predict", "predict_proba", "apply"):
+        expected = getattr(before, method)(X)
+        found = getattr(after, method)(X)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_regressor(round_trip):
+    X, y = load_auto_mpg(return_X_y=True)
+    before = DecisionTreeRegressor(min_samples_leaf=3).fit(X, y)
+    after = round_trip(before)
+    assert type(after) is DecisionTreeRegressor
+    assert not hasattr(after, "classes_")
+    np.testing.assert_array_equal(after.predict(X), before.predict(X))
+
+
+def test_every_fitted_attribute_comes_back(round_trip):
+    before = DecisionTreeClassifier(max_depth=2).fit(X, SPECIES)
+    before.feature_names_in_ = np.array(["a", "b", "c", "größe"], dtype=object)
+    after = round_trip(before)
+    assert set(vars(after)) == set(vars(before))
+    assert after.feature_names_in_.dtype == object
+    np.testing.assert_array_equal(after.feature_names_in_, before.feature_names_in_)
+    assert after.n_classes_ == 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        3,
+        0.1,
+        float("inf"),
+        "text",
+        (1, 2.0),
+        [1, ["a", None]],
+        {0: 1.0, 1: 2.5},
+        {"a": 1.0, "b": {"float": "inf"}},
+        {1.5: (0, 1), True: None},
+    ],
+)
+def test_values(value):
+    written = json.loads(json.dumps(_encode(value, "value"), allow_nan=False))
+    back = _decode(written)
+    assert back == value
+    assert repr(back) == repr(value)
+
+
+@pytest.mark.parametrize("array", [np.array([1, 2], np.int16), np.array([[0.5, np.inf]])])
+def test_arrays(array):
+    back = _decode(_encode(array, "array"))
+    assert back.dtype == array.dtype
+    np.testing.assert_array_equal(back, array)
+
+
+def test_class_weight_keeps_its_keys(round_trip):
+    weights = {np.int64(0): 1, 1: np.float64(2.5), 2: 1}
+    after = round_trip(DecisionTreeClassifier(class_weight=weights).fit(X, CODES))
+    assert after.class_weight == weights
+    assert all(type(key) is int for key in after.class_weight)
+
+
+def test_a_generator_is_not_stored(round_trip):
+    before = DecisionTreeClassifier(random_state=np.random.RandomState(0)).fit(X, CODES)
+    with pytest.warns(UserWarning, match="state of random_state is not stored") as record:
+        after = round_trip(before)
+    assert record[0].filename == __file__
+    assert after.random_state is None
+    np.testing.assert_array_equal(after.predict(X), before.predict(X))
+
+
+def test_what_cannot_be_saved(tmp_path):
+    path = tmp_path / "model"
+
+    class Other(BaseEstimator):
+        pass
+
+    class DecisionTreeClassifierChild(DecisionTreeClassifier):
+        pass
+
+    with pytest.raises(NotFittedError):
+        save_model(DecisionTreeClassifier(), path)
+    with pytest.raises(TypeError, match=r"takes one of \['DecisionTreeClassifier'.* got Other"):
+        save_model(Other(), path)
+    with pytest.raises(TypeError, match="got DecisionTreeClassifierChild"):
+        save_model(DecisionTreeClassifierChild().fit(X, CODES), path)
+    fitted = DecisionTreeClassifier().fit(X, CODES)
+    fitted.random_state = object()
+    with pytest.raises(TypeError, match="cannot hold random_state of type object"):
+        save_model(fitted, path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"algorithm": "os.system"}, "algorithm must be one of"),
+        ({"algorithm": "DecisionTreeRegressor"}, "cannot have a tree of task 'classification'"),
+        ({"algorithm": None}, "algorithm must be one of"),
+        ({"params": {"unheard_of": 1}}, "unheard_of"),
+        ({"params": []}, "not hold a valid estimator"),
+        ({"params": {"max_depth": {"object": 1}}}, "unknown keys"),
+        ({"classes": None}, "not hold a valid estimator"),
+        ({"classes": {"array": [1, 2], "dtype": "<i8"}}, "classes must contain 3 elements, got 2"),
+        ({"classes": {"array": [1, 2, 3], "dtype": "V8"}}, "unknown dtype"),
+        ({"feature_names": ["a"]}, "feature_names must contain 4 elements, got 1"),
+    ],
+)
+def test_headers_that_are_no_estimator(tmp_path, changes, message):
+    path = tmp_path / "model"
+    save_model(DecisionTreeClassifier().fit(X, SPECIES), path)
+    header, tree = read_model(path)
+    own = ("format", "format_version", "gputree_version", "tree")
+    kept = {key: value for key, value in header.items() if key not in own}
+    write_model(path, kept | changes, tree)
+    with pytest.raises(ValueError, match=message):
+        load_model(path)
