@@ -135,6 +135,9 @@ class Backend(Protocol):
     name: str
     channels: int  # of a histogram cell
 
+    def __init__(self, values: Any, missing: NDArray[np.bool_], task: Task, n_threads: int) -> None:
+        """Take a table (n, d), float32 or float64 with NaN where missing, and its task."""
+
     def encode(self, max_bins: int) -> None:
         """Code every column into at most `max_bins` bins, missing values included."""
 
@@ -186,3 +189,6 @@ class Backend(Protocol):
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         """Row statistics, shape (m, statistics), of m nodes."""
+
+    def report(self) -> dict[str, int]:
+        """Work done: ``scanned_rows``, ``refined_rows``, in (row, column) pairs."""

@@ -70,6 +70,10 @@ class CpuBackend:
             high=np.empty((0, 0)),
         )
 
+    def report(self) -> dict[str, int]:
+        """Pairs (row, column) at nodes split by histogram, and how many were refined."""
+        return {"refined_rows": self.refined_pairs, "scanned_rows": self.scanned_pairs}
+
     # ----------------------------------------------------------- coding
     def encode(self, max_bins: int) -> None:
         table = self.table

@@ -448,10 +448,10 @@ def split_block(block, bits, active, f, s, t, known, place, missing_left, furthe
 
 @inner
 def grow(
-    criterion, table, weighted, regression, block, bits, first, m, depth, key, limits, out, at
-):
+    criterion, table, channels, weighted, regression, block, bits, first, m, depth, key, limits, out,
+    at,
+):  # fmt: skip
     """Grow the subtree of a loaded block whose root is node `at`; returns the next free node."""
-    channels = 3 if regression else criterion.n_classes
     total = np.empty(channels, np.int64)
     left = np.empty(channels, np.int64)
     least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
@@ -515,13 +515,14 @@ def finish_nodes(criterion, table, rows, entries, begins, ends, depths, keys, li
             block.weight,
         )  # fmt: skip
         sort_columns(table, m, bits, block, stack, places)
-        classes = 0
+        channels = 3
         if rows.square is None:
-            classes = number_classes(m, block.target, block.class_of)
+            channels = number_classes(m, block.target, block.class_of)
         out.root[j] = free
         add_node(out, free, s, ends[j])
         free = grow(
-            restrict(criterion, classes), table, rows.weight is not None, rows.square is not None,
+            restrict(criterion, channels), table, channels, rows.weight is not None,
+            rows.square is not None,
             block, bits, s, m, depths[j], keys[j], limits, out, free + 0,
         )  # fmt: skip
         for i in range(m):

@@ -1,0 +1,363 @@
+"""CART: Breiman, Friedman, Olshen and Stone, Classification and Regression Trees (1984)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.utils import Bunch, compute_sample_weight
+from sklearn.utils._param_validation import StrOptions
+
+from gputree.estimators.base import BaseDecisionTree
+from gputree.pruning import Pruner, cost_complexity_path
+from gputree.validation import check_labels, check_targets
+
+_PARAMETERS = """max_depth : int, default=None
+        Greatest depth of the tree; None for no limit.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that may be split; a float is a share of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows on either side of a cut; a float is a share of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the total weight on either side of a cut.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        Columns to look at in each node, drawn at random; None for all. More are
+        looked at until one has an admissible cut.
+    max_leaf_nodes : int, default=None
+        Leaves of the tree, opened best first: the greatest weighted decrease of
+        impurity next. None for no limit.
+    min_impurity_decrease : float, default=0.0
+        Least decrease of impurity by a split, times the node's share of the weight.
+    ccp_alpha : non-negative float, default=0.0
+        Cost-complexity pruning: the weakest links up to this alpha are cut.
+    pruning : Pruner, str or None, default=None
+        A method of `gputree.pruning`, or its short name.
+    random_state : int, RandomState instance or None, default=None
+        Draws columns for `max_features`. Nothing else is random.
+    device : "auto", "cpu" or "cuda", default="auto"
+        Where the tree is grown. The tree is the same everywhere.
+    splitter : "exact" or "binned", default="exact"
+        Every cut between two values, or only those between the `max_bins` bins.
+    max_bins : int, default=256
+        Bins of a column; a column with no more distinct values is coded losslessly.
+    n_jobs : int, default=None
+        Threads; None for all. The tree does not depend on it.
+    verbose : int, default=0
+        Show a progress bar where standard error is a terminal."""
+
+_ATTRIBUTES = """tree_ : Tree
+        The tree, after pruning, as arrays.
+    unpruned_tree_ : Tree
+        The tree as it was grown.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Their names, where X has string names.
+    n_outputs_ : int
+        1.
+    growth_report_ : dict
+        ``scanned_rows``, (row, column) pairs at nodes split by histogram, and
+        ``refined_rows``, those among them whose values had to be sorted."""
+
+
+def _document(cls: type) -> type:
+    """Fill the shared parts of a class docstring."""
+    assert cls.__doc__ is not None
+    cls.__doc__ = cls.__doc__.replace("{parameters}", _PARAMETERS).replace(
+        "{attributes}", _ATTRIBUTES
+    )
+    return cls
+
+
+class _Cart(BaseDecisionTree):
+    """Parameters and the pruning path of both CART estimators."""
+
+    def cost_complexity_pruning_path(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Bunch:
+        """Effective alphas of cost-complexity pruning, and the impurity of the leaves left.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        path : Bunch
+            ``ccp_alphas`` and ``impurities``, float64 arrays.
+        """
+        grown = type(self)(**{**self.get_params(deep=False), "ccp_alpha": 0.0, "pruning": None})
+        path = cost_complexity_path(grown.fit(X, y, sample_weight).tree_)
+        return Bunch(ccp_alphas=path.ccp_alphas, impurities=path.impurities)
+
+
+@_document
+class DecisionTreeClassifier(ClassifierMixin, _Cart):
+    """A CART decision tree for classification.
+
+    Numeric columns are cut in two, exactly where the impurity falls most; missing
+    values (NaN) go to the side that the training rows favour. The same data give
+    the same tree, bit for bit, for any number of threads and any order of rows.
+
+    Parameters
+    ----------
+    criterion : "gini", "entropy" or "log_loss", default="gini"
+        Impurity; "entropy" and "log_loss" are the same, in bits.
+    {parameters}
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied into the sample weights.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes_,)
+        Class labels, ascending.
+    n_classes_ : int
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(max_depth=2).fit(X, y)
+    >>> tree.get_n_leaves(), round(tree.score(X, y), 3)
+    (3, 0.96)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseDecisionTree._parameter_constraints,
+        "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | str | None = None,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
+        ccp_alpha: float = 0.0,
+        pruning: Pruner | str | None = None,
+        random_state: Any = None,
+        device: str = "auto",
+        splitter: str = "exact",
+        max_bins: int = 256,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.class_weight = class_weight
+        self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
+        self.random_state = random_state
+        self.device = device
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Numeric columns; NaN where missing. float32 and float64 keep their precision.
+        y : array-like of shape (n_rows,)
+            Class labels: integers, strings or booleans.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Non-negative weights; rows of weight zero take no part.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        self.classes_, codes = check_labels(self, y, n_rows)
+        self.n_classes_ = self.classes_.size
+        return codes
+
+    def _combine_weights(
+        self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
+    ) -> NDArray[np.float64] | None:
+        """Sample weights times class weights."""
+        if self.class_weight is None:
+            return weight
+        by_class = compute_sample_weight(self.class_weight, self.classes_[codes])
+        return by_class if weight is None else weight * by_class
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of the greatest class of each row's leaf; of equals, the first.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+        """
+        leaves = self._leaves(X)
+        return self.classes_[self.tree_.statistics.argmax(axis=1)][leaves]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Share of each class in each row's leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        leaves = self._leaves(X)
+        tree = self.tree_
+        return (tree.statistics / tree.statistics.sum(axis=1, keepdims=True))[leaves]
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Natural logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        log_probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+@_document
+class DecisionTreeRegressor(RegressorMixin, _Cart):
+    """A CART decision tree for regression.
+
+    Numeric columns are cut in two, exactly where the squared error falls most;
+    missing values (NaN) go to the side that the training rows favour. The same data
+    give the same tree, bit for bit, for any number of threads and any order of rows.
+
+    Targets are held in fixed point, off by at most 2**-52 of their range or, on many
+    rows, 2**-60 of rows x range.
+
+    Parameters
+    ----------
+    criterion : "squared_error", default="squared_error"
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gputree import DecisionTreeRegressor
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> DecisionTreeRegressor().fit(X, [1, 1, 1, 5, 5, 5]).predict([[0.5], [4.5]])
+    array([1., 5.])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseDecisionTree._parameter_constraints,
+        "criterion": [StrOptions({"squared_error"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: Literal["squared_error"] = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | str | None = None,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        pruning: Pruner | str | None = None,
+        random_state: Any = None,
+        device: str = "auto",
+        splitter: str = "exact",
+        max_bins: int = 256,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
+        self.random_state = random_state
+        self.device = device
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Numeric columns; NaN where missing. float32 and float64 keep their precision.
+        y : array-like of shape (n_rows,)
+            Targets, finite.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Non-negative weights; rows of weight zero take no part.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        return check_targets(self, y, n_rows)
+
+    def _combine_weights(
+        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
+    ) -> NDArray[np.float64] | None:
+        return weight
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Mean target of each row's leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        targets : float64 array of shape (n_rows,)
+        """
+        leaves = self._leaves(X)
+        return self.tree_.statistics[:, 0][leaves]

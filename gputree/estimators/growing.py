@@ -1,0 +1,224 @@
+"""From validated arrays to a `Tree`: fixed point, backend, growth, numbering."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends import get_backend
+from gputree.backends.base import Limits, Task
+from gputree.backends.cpu.encode import inspect_columns
+from gputree.backends.cpu.pool import run, spans
+from gputree.criteria import INTEGER_GINI_LIMIT, Criterion, Entropy, Gini, SquaredError, WideGini
+from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
+from gputree.growth.assembly import Nodes, renumber, sum_up
+from gputree.growth.fixed_point import REST_BITS, Targets, Weights, fix_targets, fix_weights
+from gputree.growth.grower import Plan, grow
+from gputree.growth.progress import Progress
+from gputree.growth.selection import best_first_leaves
+from gputree.tree import Tree
+
+# Depths are 32-bit; no tree of fewer rows than that is deeper.
+UNLIMITED_DEPTH = np.iinfo(np.int32).max
+
+# Histograms of one level, at least; beyond it the table's own size sets the budget.
+LEAST_HISTOGRAM_BYTES = 1 << 25
+
+# Class weights of all nodes, at most.
+MOST_STATISTICS_BYTES = 1 << 34
+
+
+class Options(NamedTuple):
+    """What a user's parameters amount to for one table."""
+
+    criterion: str
+    n_classes: int  # 0 for regression
+    max_depth: int | None
+    min_samples_split: int
+    min_samples_leaf: int
+    min_weight_fraction_leaf: float
+    min_impurity_decrease: float
+    max_features: int
+    max_leaf_nodes: int | None
+    exact: bool
+    max_bins: int
+    device: str
+    n_threads: int
+    key: int
+    verbose: bool
+
+
+class Grown(NamedTuple):
+    """A tree, and how much work its exact cuts took."""
+
+    tree: Tree
+    report: dict[str, int]
+
+
+def missing_columns(values: NDArray, n_threads: int) -> NDArray[np.bool_]:
+    """Which columns have missing values.
+
+    Raises
+    ------
+    ValueError
+        If there is an infinite value.
+    """
+    n, d = values.shape
+    missing = np.zeros(d, np.bool_)
+    infinite = np.zeros(d, np.bool_)
+    parts = spans(np.full(n, d), n_threads, 1 << 20)
+    run(n_threads, inspect_columns, [(values, a, b, missing, infinite) for a, b in parts])
+    if infinite.any():
+        raise ValueError(
+            "Input X contains infinity or a value too large for "
+            f"{values.dtype!r}, in column {int(np.flatnonzero(infinite)[0])}."
+        )
+    return missing
+
+
+def grow_tree(
+    values: NDArray, target: NDArray, sample_weight: NDArray[np.float64] | None, options: Options
+) -> Grown:
+    """Grow a CART tree.
+
+    Parameters
+    ----------
+    values : float32 or float64 array of shape (n, d), C-contiguous, NaN where missing
+    target : class codes, or float64 targets, of shape (n,)
+    sample_weight : float64 array of shape (n,), positive, or None
+    options : Options
+    """
+    n, d = values.shape
+    missing = missing_columns(values, options.n_threads)
+    weights = fix_weights(sample_weight, n)
+    targets = None if options.n_classes else fix_targets(target, weights)
+    task = _task(target, weights, targets, options)
+    backend = get_backend(options.device)(values, missing, task, options.n_threads)
+    plan = Plan(
+        max_bins=options.max_bins,
+        exact=options.exact,
+        max_leaf_nodes=options.max_leaf_nodes,
+        histogram_bytes=max(LEAST_HISTOGRAM_BYTES, values.nbytes // 2),
+        finish_rows=None,
+        key=options.key,
+    )
+    with Progress(n, enabled=options.verbose) as progress:
+        nodes = grow(backend, (n, d), task.limits, plan, progress)
+    _check_statistics(nodes, options)
+    tree = _to_tree(nodes, backend, weights, targets, options, d)
+    return Grown(tree, backend.report())
+
+
+def _task(target: NDArray, weights: Weights, targets: Targets | None, options: Options) -> Task:
+    limits = Limits(
+        max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
+        min_samples_split=options.min_samples_split,
+        min_samples_leaf=options.min_samples_leaf,
+        min_weight_leaf=int(np.ceil(options.min_weight_fraction_leaf * weights.total)),
+        # scikit-learn's slack: a decrease that misses by rounding counts
+        min_decrease=(options.min_impurity_decrease - np.finfo(np.float64).eps) * weights.total,
+        max_features=options.max_features,
+        resolution=0.0 if targets is None else targets.resolution,
+    )
+    if targets is None:
+        criterion: Criterion
+        if options.criterion == "gini":
+            kind = Gini if weights.total <= INTEGER_GINI_LIMIT else WideGini
+            criterion = kind(options.n_classes, weights.unit)
+        else:
+            criterion = Entropy(options.n_classes, weights.unit)
+        return Task(criterion, limits, target, weights.weight, None, None, options.exact)
+    square_unit = targets.square_unit * weights.unit / targets.sum_unit**2
+    return Task(
+        SquaredError(targets.unit, square_unit), limits, targets.target, weights.weight,
+        targets.square, targets.square_rest, options.exact,
+    )  # fmt: skip
+
+
+def _check_statistics(nodes: Nodes, options: Options) -> None:
+    """Refuse a tree whose class weights alone would exhaust the memory."""
+    needed = nodes.first_child.size * max(options.n_classes, 1) * 8
+    if needed > MOST_STATISTICS_BYTES:
+        raise ValueError(
+            f"The class weights of {nodes.first_child.size:,} nodes x {options.n_classes:,} "
+            f"classes need {needed / 2**30:.0f} GiB. Limit the tree with max_depth, "
+            "max_leaf_nodes or min_samples_leaf, or use a regressor if y is a quantity."
+        )
+
+
+def _to_tree(
+    nodes: Nodes,
+    backend: Any,
+    weights: Weights,
+    targets: Targets | None,
+    options: Options,
+    n_features: int,
+) -> Tree:
+    """Number the nodes breadth-first and give them their statistics."""
+    nodes, parent, depth = renumber(nodes)
+    leaf = nodes.first_child < 0
+    rows = np.where(leaf, nodes.end - nodes.begin, 0)
+    sums = np.zeros((leaf.size, options.n_classes or 4), np.int64)
+    sums[leaf] = backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])
+    sum_up(sums, nodes.first_child, depth)
+    sum_up(rows, nodes.first_child, depth)
+    if targets is None:
+        statistics, weight, impurity = _class_statistics(sums, weights, options.criterion)
+    else:
+        statistics, weight, impurity = _target_statistics(sums, weights, targets)
+    tree = Tree(
+        task="regression" if targets else "classification",
+        criterion=options.criterion,
+        n_features=n_features,
+        first_child=nodes.first_child.astype(NODE),
+        n_children=np.where(leaf, 0, 2).astype(NODE),
+        parent=parent,
+        depth=depth,
+        split_kind=np.where(leaf, LEAF, THRESHOLD_SPLIT).astype(np.uint8),
+        feature=nodes.feature,
+        threshold=nodes.threshold,
+        missing_child=np.where(leaf, MISSING_STOPS, np.where(nodes.missing_left, 0, 1)).astype(
+            NODE
+        ),
+        weight=weight,
+        n_rows=rows,
+        statistics=statistics,
+        impurity=impurity,
+        gain=nodes.gain,
+    )
+    if options.max_leaf_nodes is None:
+        return tree
+    closed = best_first_leaves(nodes.first_child, nodes.gain * weight, options.max_leaf_nodes)
+    return tree.collapse(closed)
+
+
+def _class_statistics(
+    sums: NDArray[np.int64], weights: Weights, criterion: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Class weights, weight and impurity of every node."""
+    statistics = sums * (weights.unit * weights.scale)
+    whole = sums.sum(axis=1)
+    share = sums / whole[:, None]
+    if criterion == "gini":
+        impurity = 1.0 - (share * share).sum(axis=1)
+    else:
+        safe = np.where(share > 0, share, 1.0)
+        impurity = -(safe * np.log2(safe)).sum(axis=1)
+    return statistics, whole * (weights.unit * weights.scale), np.maximum(impurity, 0.0)
+
+
+def _target_statistics(
+    sums: NDArray[np.int64], weights: Weights, targets: Targets
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Mean, weight and variance of every node."""
+    weight, total, square, rest = sums.T
+    whole = weight * weights.unit
+    deviation = total * targets.sum_unit / whole
+    mean_square = (square + rest * 2.0**-REST_BITS) * targets.square_unit / whole
+    variance = mean_square - deviation * deviation
+    # what cancels below the rounding of the difference is no variance
+    variance[variance <= 8 * np.finfo(np.float64).eps * mean_square] = 0.0
+    mean = targets.centre + deviation
+    return mean[:, None], whole * weights.scale, variance

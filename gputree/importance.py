@@ -1,0 +1,28 @@
+"""Importance of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.tree import Tree
+
+
+def impurity_importances(tree: Tree, normalize: bool = True) -> NDArray[np.float64]:
+    """Total decrease of impurity by the splits on each column (Breiman et al. 1984, 5.3.4).
+
+    Parameters
+    ----------
+    tree : Tree
+    normalize : bool, default=True
+        Divide by the sum, so that importances add up to 1 where there are splits.
+
+    Returns
+    -------
+    importances : float64 array of shape (n_features,)
+    """
+    inner = ~tree.is_leaf
+    decrease = tree.gain[inner] * tree.weight[inner] / tree.weight[0]
+    total = np.bincount(tree.feature[inner], weights=decrease, minlength=tree.n_features)
+    whole = total.sum()
+    return total / whole if normalize and whole > 0 else total
