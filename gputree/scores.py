@@ -1,0 +1,450 @@
+"""What a column says about the target: impurities, and score functions over all columns.
+
+A score is the decrease of impurity by splitting all rows on one column. The score
+functions have scikit-learn's signature, (X, y) -> one score a column, so that
+``SelectKBest(information_gain)`` works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.utils import column_or_1d
+from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+)
+
+Numeric = Literal["distinct", "threshold"]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+ScoreFunction = TypeVar("ScoreFunction", bound=Callable[..., Floats])
+
+_SECTIONS = """Parameters
+    ----------
+    X : array-like or data frame of shape (n_rows, n_features)
+        Numbers or strings. A missing value (NaN, None) is a category of its own.
+    y : array-like of shape (n_rows,)
+        {target}.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Non-negative weights.
+    numeric : "distinct" or "threshold", default="distinct"
+        How numeric columns are split. "distinct" makes a branch of every distinct value,
+        as ID3 does and as categories in integer codes need it; a column of distinct
+        numbers then gets the greatest score there is. "threshold" takes the cut
+        ``x <= t`` of the greatest score, with missing values in a third branch. Columns of
+        strings or objects are always split by distinct value.
+
+    Returns
+    -------
+    scores : float64 array of shape (n_features,)
+
+    Raises
+    ------
+    ValueError
+        {wrong}, infinite values, wrong shapes, or invalid weights.
+    TypeError
+        Sparse input."""
+
+
+def _score_function(target: str, wrong: str) -> Callable[[ScoreFunction], ScoreFunction]:
+    """Check the options of a score function and fill the shared part of its docstring."""
+    sections = _SECTIONS.replace("{target}", target).replace("{wrong}", wrong)
+    options = {"numeric": [StrOptions({"distinct", "threshold"})]}
+
+    def decorate(function: ScoreFunction) -> ScoreFunction:
+        assert function.__doc__ is not None
+        function.__doc__ = function.__doc__.replace("{sections}", sections)
+        return validate_params(options, prefer_skip_nested_validation=True)(function)
+
+    return decorate
+
+
+_of_labels = _score_function("Labels", "Missing or continuous labels")
+_of_targets = _score_function("Targets, finite numbers", "Missing or infinite targets")
+
+
+# ------------------------------------------------------------------ impurities
+def entropy(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Entropy of labels, ``-sum p_k log2 p_k``, in bits (Shannon 1948).
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels: integers, strings or booleans.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Non-negative weights.
+
+    Returns
+    -------
+    entropy : float
+        Between 0, one label only, and log2 of the number of labels.
+
+    Raises
+    ------
+    ValueError
+        Missing or continuous labels, no rows, or invalid weights.
+
+    Examples
+    --------
+    >>> entropy(["yes", "yes", "no", "no"])
+    1.0
+    """
+    return _impurity_of(*_check_labels(y, sample_weight), _Entropy)
+
+
+def gini(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Gini impurity of labels, ``1 - sum p_k**2`` (Breiman et al. 1984, section 4.3).
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels: integers, strings or booleans.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Non-negative weights.
+
+    Returns
+    -------
+    gini : float
+        Between 0, one label only, and ``1 - 1 / number of labels``.
+
+    Raises
+    ------
+    ValueError
+        Missing or continuous labels, no rows, or invalid weights.
+
+    Examples
+    --------
+    >>> gini(["yes", "yes", "no", "no"])
+    0.5
+    """
+    return _impurity_of(*_check_labels(y, sample_weight), _Gini)
+
+
+# ------------------------------------------------------------- score functions
+@_of_labels
+def information_gain(
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    numeric: Numeric = "distinct",
+) -> Floats:
+    """Decrease of entropy by splitting on each column, in bits (Quinlan 1986, section 4).
+
+    {sections}
+
+    Examples
+    --------
+    >>> from gputree.datasets import load_loan
+    >>> information_gain(*load_loan(return_X_y=True)).round(3)
+    array([0.083, 0.324, 0.42 , 0.363])
+    """
+    impurity, weight = _class_impurity(y, sample_weight, _Entropy)
+    return _scores(X, impurity, weight, numeric, _decrease)
+
+
+@_of_labels
+def gain_ratio(
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    numeric: Numeric = "distinct",
+) -> Floats:
+    """Information gain over the entropy of the branches' weights (Quinlan 1993, section 2.2).
+
+    A column of one value tells nothing: its ratio is 0. A threshold is the one of the
+    greatest gain, as in C4.5, not of the greatest ratio.
+
+    {sections}
+
+    Examples
+    --------
+    >>> from gputree.datasets import load_golf
+    >>> float(gain_ratio(*load_golf(return_X_y=True))[0].round(3))
+    0.156
+    """
+    impurity, weight = _class_impurity(y, sample_weight, _Entropy)
+    return _scores(X, impurity, weight, numeric, _ratio)
+
+
+@_of_labels
+def gini_gain(
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    numeric: Numeric = "distinct",
+) -> Floats:
+    """Decrease of Gini impurity by splitting on each column (Breiman et al. 1984, section 4.3).
+
+    {sections}
+
+    Examples
+    --------
+    >>> gini_gain([["a"], ["a"], ["b"], ["b"]], [0, 0, 1, 1])
+    array([0.5])
+    """
+    impurity, weight = _class_impurity(y, sample_weight, _Gini)
+    return _scores(X, impurity, weight, numeric, _decrease)
+
+
+@_of_targets
+def variance_reduction(
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    numeric: Numeric = "distinct",
+) -> Floats:
+    """Decrease of variance by splitting on each column (Breiman et al. 1984, section 8.4).
+
+    Scores are in squared units of y.
+
+    {sections}
+
+    Examples
+    --------
+    >>> variance_reduction([["a"], ["a"], ["b"]], [1.0, 1.0, 4.0])
+    array([2.])
+    """
+    target = _check_targets(y)
+    weight = _check_weights(sample_weight, target)
+    centred = target - np.average(target, weights=weight)
+    return _scores(X, _Variance(centred), weight, numeric, _decrease)
+
+
+# ------------------------------------------------------------------- the target
+class _Impurity(Protocol):
+    """Impurity times weight, of branches or of all prefixes of an order of the rows."""
+
+    def of_branches(self, branch: Codes, weight: Floats) -> Floats: ...
+
+    def of_prefixes(self, rows: Codes, weight: Floats) -> Floats: ...
+
+
+class _Entropy(NamedTuple):
+    """``W log W - sum w_k log w_k``."""
+
+    label: Codes
+
+    def of_branches(self, branch: Codes, weight: Floats) -> Floats:
+        total, cells = _cell_sums(branch, self.label, weight, _xlog2x)
+        return _xlog2x(total) - cells
+
+    def of_prefixes(self, rows: Codes, weight: Floats) -> Floats:
+        total, cells = _running_cells(self.label[rows], weight[rows], _xlog2x)
+        return _xlog2x(total) - cells
+
+
+class _Gini(NamedTuple):
+    """``W - sum w_k**2 / W``."""
+
+    label: Codes
+
+    def of_branches(self, branch: Codes, weight: Floats) -> Floats:
+        total, cells = _cell_sums(branch, self.label, weight, np.square)
+        return total - _share(cells, total)
+
+    def of_prefixes(self, rows: Codes, weight: Floats) -> Floats:
+        total, cells = _running_cells(self.label[rows], weight[rows], np.square)
+        return total - _share(cells, total)
+
+
+class _Variance(NamedTuple):
+    """``sum w y**2 - (sum w y)**2 / W``, of targets around their mean."""
+
+    target: Floats
+
+    def of_branches(self, branch: Codes, weight: Floats) -> Floats:
+        first = _sum(branch, weight * self.target)
+        second = _sum(branch, weight * self.target**2)
+        return second - _share(first**2, _sum(branch, weight))
+
+    def of_prefixes(self, rows: Codes, weight: Floats) -> Floats:
+        w, y = weight[rows], self.target[rows]
+        first, second = np.cumsum(w * y), np.cumsum(w * y**2)
+        return second - _share(first**2, np.cumsum(w))
+
+
+def _cell_sums(
+    branch: Codes, label: Codes, weight: Floats, cell: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """Weight of each branch, and the sum of ``cell(weight)`` over its labels.
+
+    Only the pairs that occur take memory: both codes may have as many values as rows.
+    """
+    n_labels = int(label.max()) + 1
+    pairs, place = np.unique(branch * n_labels + label, return_inverse=True)
+    return _sum(branch, weight), _sum(pairs // n_labels, cell(_sum(place, weight)))
+
+
+def _running_cells(
+    label: Codes, weight: Floats, cell: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """Weight of each prefix, and the sum of ``cell(weight)`` over its labels.
+
+    Each row moves the weight of its own label only, so the cost is free of their number.
+    """
+    by_label = np.argsort(label, kind="stable")
+    after = np.cumsum(weight[by_label])
+    starts = np.flatnonzero(np.diff(label[by_label], prepend=-1))
+    after -= np.repeat(
+        np.append(0.0, after[starts[1:] - 1]), np.diff(np.append(starts, label.size))
+    )
+    before = after - weight[by_label]
+    before[starts] = 0.0
+    step = np.empty(label.size)
+    step[by_label] = cell(after) - cell(before)
+    return np.cumsum(weight), np.cumsum(step)
+
+
+def _sum(group: Codes, values: Floats) -> Floats:
+    """Sum of the values of each group."""
+    return np.bincount(group, values).astype(np.float64, copy=False)
+
+
+def _xlog2x(x: Floats) -> Floats:
+    """``x log2 x``, and 0 at 0."""
+    return x * np.log2(np.where(x > 0, x, 1.0))
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    """``part / whole``, and 0 where the whole is 0."""
+    return part / np.where(whole > 0, whole, 1.0)
+
+
+# ------------------------------------------------------------------ the columns
+def _scores(
+    X: Any,
+    impurity: _Impurity,
+    weight: Floats,
+    numeric: Numeric,
+    score: Callable[[_Impurity, Codes, Floats], float],
+) -> Floats:
+    """`score` of the branches of every column."""
+    scores = []
+    for column in _columns(X):
+        check_consistent_length(column, weight)
+        if numeric == "threshold" and column.dtype.kind in "biuf":
+            branch = _cut(column.astype(np.float64), impurity, weight)
+        else:
+            branch = _distinct(column)
+        scores.append(score(impurity, branch, weight))
+    return np.array(scores)
+
+
+def _decrease(impurity: _Impurity, branch: Codes, weight: Floats) -> float:
+    """Decrease of impurity per unit of weight; rounding does not make it negative."""
+    whole = impurity.of_branches(np.zeros_like(branch), weight)[0]
+    parts = impurity.of_branches(branch, weight).sum()
+    return max(float((whole - parts) / weight.sum()), 0.0)
+
+
+def _ratio(impurity: _Impurity, branch: Codes, weight: Floats) -> float:
+    """Decrease of entropy over that of a target that names the branches."""
+    split_information = _decrease(_Entropy(branch), branch, weight)
+    gain = _decrease(impurity, branch, weight)
+    return gain / split_information if split_information > 0.0 else 0.0
+
+
+def _cut(column: Floats, impurity: _Impurity, weight: Floats) -> Codes:
+    """Branches of the best cut: 0 up to it, 1 above, 2 where the value is missing."""
+    branch = np.where(np.isnan(column), 2, 0)
+    known = np.flatnonzero(branch == 0)
+    rows = known[np.argsort(column[known], kind="stable")]
+    ordered = column[rows]
+    cuts = np.flatnonzero(ordered[1:] > ordered[:-1])
+    if cuts.size:
+        left = impurity.of_prefixes(rows, weight)[cuts]
+        right = impurity.of_prefixes(rows[::-1], weight)[::-1][cuts + 1]
+        branch[rows[cuts[np.argmin(left + right)] + 1 :]] = 1
+    return branch
+
+
+def _distinct(column: NDArray[Any]) -> Codes:
+    """Code of each row's value; all missing values share one."""
+    if column.dtype.kind != "O":
+        return np.unique(column, return_inverse=True)[1]
+    codes: dict[Any, int] = {}
+    values = (None if is_missing(v) else v for v in column)
+    return np.array([codes.setdefault(v, len(codes)) for v in values])
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN in any of its types, and pandas.NA, which refuses to be compared."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+def _columns(X: Any) -> Iterator[NDArray[Any]]:
+    """The columns of an array or a data frame, each in its own dtype."""
+    if issparse(X):
+        raise TypeError("Sparse data was passed, but dense data is required. Use X.toarray().")
+    if isinstance(X, (np.ndarray, list, tuple)):
+        X = check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+        columns = iter(X.T)
+    else:
+        columns = _frame_columns(X)
+    for column in columns:
+        if column.dtype.kind == "f":
+            assert_all_finite(column, allow_nan=True, input_name="X")
+        yield column
+
+
+def _frame_columns(X: Any) -> Iterator[NDArray[Any]]:
+    """Columns of a data frame: numbers as they are, anything else as objects."""
+    import narwhals as nw
+
+    for column in nw.from_native(X, eager_only=True).iter_columns():
+        yield np.asarray(column.to_numpy(), None if column.dtype.is_numeric() else object)
+
+
+# ------------------------------------------------------------------- validation
+def _class_impurity(
+    y: ArrayLike, sample_weight: ArrayLike | None, kind: type[_Entropy] | type[_Gini]
+) -> tuple[_Impurity, Floats]:
+    label, weight = _check_labels(y, sample_weight)
+    return kind(label), weight
+
+
+def _impurity_of(label: Codes, weight: Floats, kind: type[_Entropy] | type[_Gini]) -> float:
+    """Impurity of all rows; rounding does not make it negative."""
+    whole = kind(label).of_branches(np.zeros_like(label), weight)[0]
+    return max(float(whole / weight.sum()), 0.0)
+
+
+def _check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:
+    """Code of each row's label, and its weight."""
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "O" and any(map(is_missing, labels)):
+        raise ValueError("Input y contains missing values.")
+    weight = _check_weights(sample_weight, labels)
+    check_classification_targets(labels)
+    return np.unique(labels, return_inverse=True)[1], weight
+
+
+def _check_targets(y: ArrayLike) -> Floats:
+    return check_array(
+        column_or_1d(y, warn=True), dtype=np.float64, ensure_2d=False, input_name="y"
+    )
+
+
+def _check_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> Floats:
+    if y.size == 0:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("Sample weights must not all be zero.")
+    return weight
