@@ -8,24 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+from sklearn.utils.validation import _check_sample_weight, assert_all_finite, validate_data
+
+from gputree.scores import is_missing
 
 FLOAT32_INTEGER = 1 << 24  # integers up to this are exact in float32
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
 
+# Squares of targets times total weights, and these in fixed point, stay within float64.
+MOST_TARGET = 1e90
+LEAST_TARGET_RANGE = 1e-90
+MOST_WEIGHT = 1e100
+LEAST_WEIGHT = 1e-100
+
 
 def check_table(estimator: Any, X: Any, *, reset: bool) -> NDArray:
     """The table as a C-contiguous float32 or float64 matrix, NaN where missing.
 
     float32 is chosen only where it holds every value exactly: float64 columns and wide
-    integers keep their precision.
+    integers keep their precision. Integers beyond 2**53 are rounded to float64.
 
     Raises
     ------
     ValueError
-        Wrong shape, no rows, no columns, other columns than at fit, strings, complex
+        Wrong shape, no rows, no columns, other columns than at fit, strings, dates, complex
         numbers.
     TypeError
         Sparse input.
@@ -38,17 +46,27 @@ def _to_float(estimator: Any, X: NDArray) -> NDArray:
     """`X` as float32 where that is exact, else as float64."""
     kind, size = X.dtype.kind, X.dtype.itemsize
     if kind == "f":
-        native = X.dtype.newbyteorder("=")
-        return X.astype(np.float32 if size <= 4 else np.float64, copy=X.dtype != native or size < 4)
+        with np.errstate(over="ignore"):  # of long doubles; infinity is refused later
+            return X.astype(np.float32 if size <= 4 else np.float64, copy=False)
     if kind in "iub":
         exact = kind == "b" or size <= 2 or _greatest(X) <= FLOAT32_INTEGER
         return X.astype(np.float32 if exact else np.float64)
+    return _numbers(
+        X, f"{type(estimator).__name__} takes numeric columns; got a table of {X.dtype}"
+    )
+
+
+def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
+    """Objects as float64, None as NaN; text and dates, whose unit would be lost, are refused."""
+    types = set(map(type, values.flat)) if values.dtype.kind == "O" else set()
+    if values.dtype.kind in "USMm" or any(issubclass(t, (str, bytes)) for t in types):
+        raise ValueError(f"{complaint}. Convert text and dates to numbers first.")
     try:
-        return X.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{type(estimator).__name__} takes numeric columns; got a table of {X.dtype}: {error}"
-        ) from error
+        return values.astype(np.float64)
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"{complaint}: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"{complaint}: {error}") from error
 
 
 def _greatest(X: NDArray) -> int:
@@ -68,6 +86,8 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
         low, high = int(y.min()), int(y.max())
         if high - low < max(COUNTED_LABELS, n_rows):
             return _count_labels(y, low, high)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return classes, codes.astype(_code_dtype(classes.size))
@@ -75,11 +95,12 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
 
 def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.integer]]:
     """Labels and codes of integers in a narrow range, without sorting them."""
-    shifted = (y - y.dtype.type(low)).astype(np.int64, copy=False)
+    wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot hold 127 - -128
+    shifted = (y.astype(wide, copy=False) - wide(low)).astype(np.int64, copy=False)
     present = np.flatnonzero(np.bincount(shifted, minlength=high - low + 1))
     code = np.empty(high - low + 1, _code_dtype(present.size))
     code[present] = np.arange(present.size)
-    return (present + low).astype(y.dtype), code[shifted]
+    return (present.astype(wide) + wide(low)).astype(y.dtype), code[shifted]
 
 
 def _code_dtype(n_classes: int) -> type[np.integer]:
@@ -95,22 +116,19 @@ def check_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
         Labels that are not numbers, missing or infinite targets, another length than X.
     """
     y = _check_target(estimator, y, n_rows)
-    if y.dtype.kind not in "fiub":
-        try:
-            y = y.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{type(estimator).__name__} takes numeric targets, got y of {y.dtype}: {error}. "
-                "For labels use a classifier."
-            ) from error
-    y = y.astype(np.float64, copy=False)
-    if not np.isfinite(y).all():
-        what = "NaN" if np.isnan(y).any() else "infinity"
-        raise ValueError(f"Input y contains {what}.")
-    if np.ptp(y) > np.finfo(np.float64).max / 4 or np.abs(y).max() > 1e150:
+    if y.dtype.kind in "fiub":
+        y = y.astype(np.float64, copy=False)
+    else:
+        name = type(estimator).__name__
+        y = _numbers(
+            y, f"{name} takes numeric targets (for labels use a classifier); got y of {y.dtype}"
+        )
+    assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
+    low, high = float(y.min()), float(y.max())
+    if max(-low, high) > MOST_TARGET or 0.0 < high - low < LEAST_TARGET_RANGE:
         raise ValueError(
-            "Input y is too wide for squared errors in float64: its values must lie within "
-            f"+-1e150, got {y.min():g} to {y.max():g}."
+            f"Input y must lie within +-{MOST_TARGET:g} and be constant or span at least "
+            f"{LEAST_TARGET_RANGE:g}, for squared errors in float64; got {low:g} to {high:g}."
         )
     return y
 
@@ -121,17 +139,18 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target "
             "y is None."
         )
-    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+    shape = np.asarray(y).shape
+    if len(shape) == 2 and shape[1] > 1:
         raise ValueError(
             f"{type(estimator).__name__} takes one target column, got an array of shape "
-            f"{np.shape(y)}. Fit one estimator a column."
+            f"{shape}. Fit one estimator a column."
         )
     y = column_or_1d(y, warn=True)
     if y.size != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: [{n_rows}, {y.size}]"
         )
-    if y.dtype.kind == "O" and any(v is None or v != v for v in y):
+    if y.dtype.kind == "O" and any(map(is_missing, y)):
         raise ValueError("Input y contains missing values.")
     return y
 
@@ -146,8 +165,20 @@ def check_weights(sample_weight: Any, X: NDArray) -> NDArray[np.float64] | None:
     """
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    check_consistent_length(X, weight)
-    if not weight.any():
-        raise ValueError("Sample weights must not all be zero.")
-    return weight
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def check_weight_range(weight: NDArray[np.float64] | None) -> None:
+    """Refuse weights, sample times class weights, whose sums or units leave float64.
+
+    Raises
+    ------
+    ValueError
+        The greatest weight is too large or too small.
+    """
+    greatest = 1.0 if weight is None else float(weight.max())
+    if not LEAST_WEIGHT <= greatest <= MOST_WEIGHT:
+        raise ValueError(
+            "The greatest sample weight (times class weight) must lie between "
+            f"{LEAST_WEIGHT:g} and {MOST_WEIGHT:g}; got {greatest:g}."
+        )

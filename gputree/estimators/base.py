@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree.backends import DEVICES
-from gputree.estimators.growing import Options, grow_tree, missing_columns
+from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, missing_columns
 from gputree.importance import impurity_importances
-from gputree.pruning import CostComplexity, Pruner, get_pruner
+from gputree.pruning import PRUNERS, CostComplexity, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.tree import Tree
-from gputree.validation import check_table, check_weights
+from gputree.validation import check_table, check_weight_range, check_weights
 
 
 class BaseDecisionTree(BaseEstimator):
@@ -35,23 +35,23 @@ class BaseDecisionTree(BaseEstimator):
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
         ],
         "min_samples_leaf": [
             Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="neither"),
+            Interval(RealNotInt, 0.0, 1.0, closed="neither"),
         ],
         "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
         "max_features": [
             Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
             StrOptions({"sqrt", "log2"}),
             None,
         ],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
         "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
-        "pruning": [str, Pruner, None],
+        "pruning": [StrOptions(set(PRUNERS)), Pruner, None],
         "random_state": ["random_state"],
         "device": [StrOptions(set(DEVICES))],
         "splitter": [StrOptions({"exact", "binned"})],
@@ -62,9 +62,15 @@ class BaseDecisionTree(BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
+        if self.ccp_alpha > 0.0 and self.pruning is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes 'ccp_alpha' or 'pruning', not both; got "
+                f"ccp_alpha={self.ccp_alpha!r} and pruning={self.pruning!r}."
+            )
         values = check_table(self, X, reset=True)
         target = self._check_target(y, values.shape[0])
         weight = self._combine_weights(check_weights(sample_weight, values), target)
+        check_weight_range(weight)
         self.n_outputs_ = 1
         pruner = None if self.pruning is None else clone(get_pruner(self.pruning))
         if isinstance(pruner, ValidationPruner):
@@ -84,6 +90,8 @@ class BaseDecisionTree(BaseEstimator):
         """Grow and keep the tree; rows of weight zero take no part."""
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
+            if rows.size == 0:  # of those that a pruner leaves
+                raise ValueError("Sample weights must contain at least one non-zero number.")
             values, target, weight = values[rows], target[rows], weight[rows]
         grown = grow_tree(values, target, weight, self._options(*values.shape))
         self.tree_ = self.unpruned_tree_ = grown.tree
@@ -94,7 +102,7 @@ class BaseDecisionTree(BaseEstimator):
         return Options(
             criterion={"log_loss": "entropy"}.get(self.criterion, self.criterion),
             n_classes=getattr(self, "n_classes_", 0),
-            max_depth=self.max_depth,
+            max_depth=None if self.max_depth is None else min(int(self.max_depth), UNLIMITED_DEPTH),
             min_samples_split=max(_count(self.min_samples_split, n), 2),
             min_samples_leaf=_count(self.min_samples_leaf, n),
             min_weight_fraction_leaf=self.min_weight_fraction_leaf,
@@ -102,7 +110,7 @@ class BaseDecisionTree(BaseEstimator):
             max_features=_column_count(self.max_features, d),
             max_leaf_nodes=self.max_leaf_nodes,
             exact=self.splitter == "exact",
-            max_bins=self.max_bins,
+            max_bins=int(self.max_bins),
             device=self.device,
             n_threads=n_threads(self.n_jobs),
             key=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),

@@ -33,7 +33,7 @@ _PARAMETERS = """max_depth : int, default=None
     ccp_alpha : non-negative float, default=0.0
         Cost-complexity pruning: the weakest links up to this alpha are cut.
     pruning : Pruner, str or None, default=None
-        A method of `gputree.pruning`, or its short name.
+        A method of `gputree.pruning`, or its short name; not together with `ccp_alpha`.
     random_state : int, RandomState instance or None, default=None
         Draws columns for `max_features`. Nothing else is random.
     device : "auto", "cpu" or "cuda", default="auto"
@@ -204,6 +204,11 @@ class DecisionTreeClassifier(ClassifierMixin, _Cart):
         if self.class_weight is None:
             return weight
         by_class = compute_sample_weight(self.class_weight, self.classes_[codes])
+        if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
+            raise ValueError(
+                f"The 'class_weight' parameter of {type(self).__name__} must give finite, "
+                f"non-negative weights. Got {self.class_weight!r} instead."
+            )
         return by_class if weight is None else weight * by_class
 
     def predict(self, X: Any) -> NDArray[Any]:

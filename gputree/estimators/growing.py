@@ -130,7 +130,8 @@ def _task(target: NDArray, weights: Weights, targets: Targets | None, options: O
         else:
             criterion = Entropy(options.n_classes, weights.unit)
         return Task(criterion, limits, target, weights.weight, None, None, options.exact)
-    square_unit = targets.square_unit * weights.unit / targets.sum_unit**2
+    # in two steps: the square of a constant target's unit is 0
+    square_unit = (targets.square_unit / targets.sum_unit) * (weights.unit / targets.sum_unit)
     return Task(
         SquaredError(targets.unit, square_unit), limits, targets.target, weights.weight,
         targets.square, targets.square_rest, options.exact,
