@@ -1,0 +1,69 @@
+"""CUDA kernels on a machine without a GPU: compiled by g++, run thread by thread on the CPU.
+
+What it cannot show: blocks that really run at the same time, memory order, speed, and
+CuPy's own sorts and scans. Those need a device.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .compiler import unavailable
+from .library import Kernel, LaunchError, Library, Schedule
+from .stand_in import make_module, ndarray, transfers
+
+__all__ = [
+    "Kernel",
+    "LaunchError",
+    "Library",
+    "Schedule",
+    "emulated_cuda",
+    "ndarray",
+    "transfers",
+    "unavailable",
+]
+
+ORDERS = {"ascending": 0, "descending": 1, "random": 2}
+
+
+@contextmanager
+def emulated_cuda(
+    order: str = "ascending",
+    check: bool = False,
+    seed: int = 0,
+    replace: dict[str, str] | None = None,
+) -> Iterator[Any]:
+    """Run ``device="cuda"`` on the emulator; yields the stand-in for the module cupy.
+
+    Parameters
+    ----------
+    order : "ascending", "descending" or "random"
+        In which blocks, warps and lanes run.
+    check : bool
+        Report races, accesses out of bounds and undefined operations (slow).
+    seed : int
+        Of the random order.
+    replace : dict of str to str, optional
+        Text of the kernels to change: seeded bugs that tests must catch.
+    """
+    from gputree.backends.cuda import kernels
+
+    missing = object()
+    before = Kernel.schedule
+    module = make_module(check, replace)
+    previous = sys.modules.get("cupy", missing)
+    sys.modules["cupy"] = module
+    Kernel.schedule = Schedule(ORDERS[order], seed)
+    kernels.load.cache_clear()
+    try:
+        yield module
+    finally:
+        kernels.load.cache_clear()
+        Kernel.schedule = before
+        if previous is missing:
+            del sys.modules["cupy"]
+        else:
+            sys.modules["cupy"] = previous

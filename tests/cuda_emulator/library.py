@@ -1,0 +1,174 @@
+"""Launching compiled kernels with the strictness of the driver, and more."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .compiler import build, run
+
+# Stops endless loops: processor seconds of one launch.
+LAUNCH_SECONDS = 120
+
+SHARED_BYTES = 48 * 1024
+
+DTYPES = {letter: np.dtype(letter) for letter in "?BbHhIiQqfd"}
+
+
+class LaunchError(RuntimeError):
+    """A launch that a device would refuse, or that went wrong."""
+
+
+class Schedule(NamedTuple):
+    """Order of blocks, warps and lanes: 0 ascending, 1 descending, 2 random."""
+
+    order: int = 0
+    seed: int = 0
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = (
+        ("begin", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("granule", ctypes.c_uint32),
+        ("read_only", ctypes.c_int),
+    )
+
+
+class Library:
+    """The kernels of one source, compiled."""
+
+    _running = threading.Lock()  # the runtime keeps its state in globals
+
+    def __init__(self, source: str, macros: tuple[str, ...], check: bool) -> None:
+        built = build(source, macros, check)
+        self.path, self.limits, self.check = built.path, built.kernels, check
+        self.code = ctypes.CDLL(str(built.path))
+        self.code.emulator_message.restype = ctypes.c_char_p
+        self.code.emulator_launch.argtypes = [
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int,
+            ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_int,
+        ]  # fmt: skip
+        self._find_shared(set(built.shared))
+
+    def _find_shared(self, names: set[str]) -> None:
+        """Tell the runtime where the kernels' shared memory lies."""
+        addresses, sizes, anchor = [], [], 0
+        for line in run(["nm", "-S", "--defined-only", str(self.path)]).splitlines():
+            fields = line.split()
+            if fields[-1] == "emulator_anchor":
+                anchor = int(fields[0], 16)
+            if len(fields) == 4 and fields[3] in names:
+                addresses.append(int(fields[0], 16))
+                sizes.append(int(fields[1], 16))
+        here = ctypes.cast(self.code.emulator_anchor, ctypes.c_void_p).value
+        self.base = (here or 0) - anchor
+        array = ctypes.c_size_t * len(sizes)
+        self.code.emulator_set_shared(
+            array(*(self.base + a for a in addresses)), array(*sizes), len(sizes)
+        )
+
+    def signature(self, name: str) -> list[str]:
+        """Two letters a parameter: see `cuda.h`."""
+        describe = getattr(self.code, f"emulator_signature_{name}")
+        describe.restype = ctypes.c_char_p
+        text = describe().decode()
+        return [text[i : i + 2] for i in range(0, len(text), 2)]
+
+    def launch(
+        self, name: str, sizes: Any, shared: int, pointers: Any, buffers: list[_Buffer],
+        schedule: Schedule,
+    ) -> str | None:  # fmt: skip
+        """Run a kernel; returns what went wrong, with file and line where they are known."""
+        table = (_Buffer * max(len(buffers), 1))(*buffers)
+        with self._running:
+            failed = self.code.emulator_launch(
+                getattr(self.code, f"emulator_call_{name}"), sizes, shared, pointers,
+                schedule.order, schedule.seed, int(self.check), table, len(buffers),
+                LAUNCH_SECONDS,
+            )  # fmt: skip
+            message = self.code.emulator_message().decode()
+        return self._locate(message) if failed else None
+
+    def _locate(self, message: str) -> str:
+        place = re.search(r"pc (0x[0-9a-f]+)", message)
+        if place and self.check:
+            offset = int(place[1], 16) - self.base - 1
+            message += " at " + run(["addr2line", "-e", str(self.path), hex(offset)]).strip()
+        return message
+
+
+class Kernel:
+    """One kernel, called like a `cupy.RawKernel`."""
+
+    schedule = Schedule()
+
+    def __init__(self, library: Library, name: str) -> None:
+        if name not in library.limits:
+            raise AttributeError(f"the source has no kernel {name!r}")
+        self.library, self.name = library, name
+        self.signature = library.signature(name)
+        self.max_threads_per_block = library.limits[name]
+        self.max_dynamic_shared_size_bytes = SHARED_BYTES
+        self.launches = 0
+
+    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+        self._check_sizes(grid, block, shared_mem)
+        if len(args) != len(self.signature):
+            raise TypeError(f"{self.name}: {len(args)} arguments, not {len(self.signature)}")
+        values, buffers = [], []
+        for place, (argument, kind) in enumerate(zip(args, self.signature, strict=True)):
+            if kind[0] == "v":
+                values.append(self._value(place, argument, DTYPES[kind[1]]))
+            else:
+                values.append(self._pointer(place, argument, kind, buffers))
+        pointers = (ctypes.c_void_p * len(args))(*(value.ctypes.data for value in values))
+        sizes = (ctypes.c_uint * 6)(*_three(grid), *_three(block))
+        self.launches += 1
+        schedule = self.schedule._replace(seed=self.schedule.seed + self.launches)
+        wrong = self.library.launch(self.name, sizes, shared_mem, pointers, buffers, schedule)
+        if wrong:
+            raise LaunchError(f"{self.name}: {wrong}")
+
+    def _check_sizes(self, grid: Any, block: Any, shared_mem: int) -> None:
+        threads = int(np.prod(_three(block)))
+        if threads > self.max_threads_per_block or threads < 1:
+            raise LaunchError(f"{self.name}: {threads} threads a block")
+        x, y, z = _three(grid)
+        if not (0 < x < 2**31 and 0 < y < 65536 and 0 < z < 65536):
+            raise LaunchError(f"{self.name}: a grid of {(x, y, z)}")
+        if shared_mem > self.max_dynamic_shared_size_bytes:
+            raise LaunchError(f"{self.name}: {shared_mem} bytes of dynamic shared memory")
+
+    def _pointer(self, place: int, argument: Any, kind: str, buffers: list[_Buffer]) -> Any:
+        if isinstance(argument, np.uint64) and argument == 0:  # a null pointer
+            return np.zeros(1, np.uint64)
+        values = getattr(argument, "host", None)
+        if values is None:
+            raise TypeError(f"{self.name} argument {place}: {type(argument)} is no device array")
+        if values.dtype != DTYPES[kind[1]]:
+            raise TypeError(f"{self.name} argument {place}: {values.dtype}, not {DTYPES[kind[1]]}")
+        if not values.flags.c_contiguous:
+            raise TypeError(f"{self.name} argument {place}: not C-contiguous")
+        address = values.ctypes.data
+        buffers.append(_Buffer(address, values.nbytes, values.itemsize, int(kind[0] == "c")))
+        return np.array([address], np.uint64)
+
+    def _value(self, place: int, argument: Any, dtype: np.dtype) -> Any:
+        """A parameter passed by value. CuPy passes Python's int and float as 64 bits."""
+        same = isinstance(argument, np.generic) and argument.dtype == dtype
+        plain = (type(argument) is int and dtype == np.int64) or (
+            type(argument) is float and dtype == np.float64
+        )
+        if not (same or plain):
+            raise TypeError(f"{self.name} argument {place}: {argument!r}, not a {dtype}")
+        return np.array([argument], dtype)
+
+
+def _three(sizes: Any) -> tuple[int, int, int]:
+    x, y, z = (*sizes, 1, 1)[:3]
+    return int(x), int(y), int(z)

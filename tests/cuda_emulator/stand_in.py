@@ -1,0 +1,219 @@
+"""A NumPy-backed stand-in for the part of CuPy that the backend uses.
+
+It is stricter than CuPy: what is not listed here is an AttributeError, host and device
+arrays never mix, fresh memory is poisoned, and calls are held against the signatures of
+the real CuPy where that is installed (it needs no device for that).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import operator
+import types
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .library import Kernel, Library
+
+__all__ = ["make_module", "ndarray", "transfers"]
+
+# Copies between host and device: "to device", "to host".
+transfers: Counter[str] = Counter()
+
+SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
+FUNCTIONS = (
+    "arange argsort ascontiguousarray concatenate cumsum diff flatnonzero full lexsort maximum "
+    "minimum nonzero ones repeat searchsorted take where zeros"
+).split()
+METHODS = "all any argsort astype copy cumsum max min ravel repeat reshape sum take view".split()
+BINARY = "add sub mul floordiv mod lshift rshift and or xor lt le gt ge eq ne".split()
+
+
+class ndarray:  # noqa: N801, CuPy's name
+    """A device array. `host` is what the emulator sees."""
+
+    __array_priority__ = 1000
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, host: np.ndarray) -> None:
+        self.host = host
+
+    shape = property(lambda self: self.host.shape)
+    dtype = property(lambda self: self.host.dtype)
+    ndim = property(lambda self: self.host.ndim)
+    size = property(lambda self: self.host.size)
+    nbytes = property(lambda self: self.host.nbytes)
+    itemsize = property(lambda self: self.host.itemsize)
+    flags = property(lambda self: self.host.flags)
+
+    def __array__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Use .get().")
+
+    def get(self) -> np.ndarray:
+        transfers["to host"] += 1
+        return self.host.copy()
+
+    def item(self) -> Any:
+        transfers["to host"] += 1
+        return self.host.item()
+
+    __int__ = __index__ = lambda self: int(self.item())
+    __float__ = lambda self: float(self.item())
+    __bool__ = lambda self: bool(self.item())
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    def __getitem__(self, key: Any) -> Any:
+        return _wrap(self.host[_unwrap(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.host[_unwrap(key)] = _unwrap(value)
+
+    def fill(self, value: Any) -> None:
+        self.host.fill(value)
+
+
+def _unwrap(value: Any) -> Any:
+    if isinstance(value, ndarray):
+        return value.host
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise TypeError(f"Unsupported type {type(value)}")
+    if isinstance(value, tuple | list):
+        return type(value)(map(_unwrap, value))
+    return value
+
+
+def _wrap(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_wrap, value))
+    return ndarray(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _method(name: str) -> Any:
+    def call(self: ndarray, *args: Any, **kwargs: Any) -> Any:
+        function = getattr(self.host, name)
+        return _wrap(function(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+
+    return call
+
+
+def _binary(name: str, reflected: bool) -> Any:
+    function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
+
+    def call(self: ndarray, other: Any) -> Any:
+        pair = (_unwrap(other), self.host) if reflected else (self.host, _unwrap(other))
+        return _wrap(function(*pair))
+
+    return call
+
+
+for _name in METHODS:
+    setattr(ndarray, _name, _method(_name))
+for _name in BINARY:
+    setattr(ndarray, f"__{_name}__", _binary(_name, False))
+    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(ndarray, f"__r{_name}__", _binary(_name, True))
+for _name in ("neg", "invert"):
+    setattr(ndarray, f"__{_name}__", lambda self, f=getattr(operator, _name): _wrap(f(self.host)))
+
+
+def _function(name: str, real: types.ModuleType | None) -> Any:
+    """NumPy's function on device arrays, with CuPy's parameters."""
+    function = getattr(np, name)
+    signature = None
+    if inspect.isfunction(getattr(real, name, None)):
+        signature = inspect.signature(getattr(real, name))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if signature is not None:
+            signature.bind(*args, **kwargs)
+        if name == "argsort":
+            kwargs["kind"] = "stable"  # CuPy's sort is
+        return _wrap(function(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+
+    return call
+
+
+def empty(shape: Any, dtype: Any = float) -> ndarray:
+    """Memory as a device gives it: with anything in it."""
+    host = np.empty(shape, dtype)
+    host.reshape(-1).view(np.uint8)[...] = 0xFF if host.dtype.kind == "f" else 0xCD
+    return ndarray(host)
+
+
+def asarray(a: Any, dtype: Any = None) -> ndarray:
+    if isinstance(a, ndarray):
+        return a if dtype is None or a.dtype == dtype else ndarray(a.host.astype(dtype))
+    transfers["to device"] += 1
+    return ndarray(np.array(a, dtype=dtype, order="C"))
+
+
+def asnumpy(a: Any) -> np.ndarray:
+    return a.get() if isinstance(a, ndarray) else np.asarray(a)
+
+
+class _Stream:
+    def synchronize(self) -> None:
+        """Nothing runs ahead here."""
+
+
+class _Device:
+    id = 0
+    mem_info = (8 << 30, 8 << 30)
+
+    def synchronize(self) -> None:
+        """Nothing runs ahead here."""
+
+
+def _raw_module(check: bool, replace: dict[str, str]) -> type:
+    class RawModule:
+        """Source behind `cupy.RawModule`'s interface; some text `replace`d, for mutation runs."""
+
+        _libraries: dict[Any, Library] = {}
+
+        def __init__(self, *, code: str, options: tuple[str, ...] = ()) -> None:
+            for old, new in replace.items():
+                code = code.replace(old, new, 1)
+            macros = tuple(option for option in options if option.startswith("-D"))
+            key = (code, macros)
+            if key not in self._libraries:
+                self._libraries[key] = Library(code, macros, check)
+            self._library = self._libraries[key]
+
+        def get_function(self, name: str) -> Kernel:
+            return Kernel(self._library, name)
+
+    return RawModule
+
+
+@cache
+def _real_cupy() -> types.ModuleType | None:
+    try:
+        return importlib.import_module("cupy")
+    except ImportError:
+        return None
+
+
+def make_module(check: bool, replace: dict[str, str] | None = None) -> types.ModuleType:
+    """A fresh stand-in for the module `cupy`."""
+    real = _real_cupy()
+    module = types.ModuleType("cupy")
+    for name in SCALARS:
+        setattr(module, name, getattr(np, name))
+    for name in FUNCTIONS:
+        setattr(module, name, _function(name, real))
+    module.float32, module.float64, module.dtype = np.float32, np.float64, np.dtype
+    module.ndarray, module.empty = ndarray, empty
+    module.asarray, module.asnumpy = asarray, asnumpy
+    module.RawModule = _raw_module(check, replace or {})
+    runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=RuntimeError)
+    module.cuda = types.SimpleNamespace(
+        runtime=runtime, Device=_Device, get_current_stream=_Stream, is_available=lambda: True
+    )
+    return module
