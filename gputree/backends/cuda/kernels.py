@@ -1,0 +1,109 @@
+"""Loading of CUDA sources and launching of their kernels.
+
+Sources are the ``.cu`` files beside this module, each behind the headers it names here;
+they include nothing, since NVRTC brings no headers. CuPy compiles them at the first
+launch on a device, and keeps them on disk.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gputree._optional import require
+from gputree.criteria import Criterion, Entropy, Gini, SquaredError, WideGini
+
+THREADS = 256
+
+# Multiply-add must not be fused: scores have the same bits as on the CPU.
+OPTIONS = ("-std=c++17", "--fmad=false")
+
+_CUT = ("criteria.cuh", "limits.cuh", "views.cuh", "warp.cuh", "cut.cuh")
+HEADERS = {
+    "encode": ("types.cuh", "values.cuh"),
+    "histogram": ("types.cuh",),
+    "score": ("types.cuh", *_CUT),
+    "refine": ("types.cuh", "values.cuh", *_CUT),
+    "choose": ("types.cuh", *_CUT, "draw.cuh"),
+    "partition": ("types.cuh", "values.cuh", "warp.cuh"),
+    "statistics": ("types.cuh",),
+    "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh"),
+}
+
+_MACROS = {Gini: "GINI", WideGini: "WIDE_GINI", Entropy: "ENTROPY", SquaredError: "SQUARED_ERROR"}
+
+
+class Variant(NamedTuple):
+    """What kernels are compiled for."""
+
+    criterion: type
+    weighted: bool
+    value_bits: int
+
+    @property
+    def macros(self) -> tuple[str, ...]:
+        """Options of the compiler."""
+        return (
+            f"-D{_MACROS[self.criterion]}",
+            f"-DWEIGHTED={int(self.weighted)}",
+            f"-DVALUE_BITS={self.value_bits}",
+        )
+
+
+def cupy() -> Any:
+    """The module CuPy, or an error that names the extra to install."""
+    return require("cupy", "device='cuda'")
+
+
+def source(name: str) -> str:
+    """Source of a module of kernels, its headers first."""
+    folder = files(__package__)
+    parts = (*HEADERS[name], f"{name}.cu")
+    return "\n".join(f'#line 1 "{part}"\n{(folder / part).read_text("utf-8")}' for part in parts)
+
+
+@cache
+def load(name: str, variant: Variant) -> Any:
+    """The kernels of ``<name>.cu`` for a variant; compiled when one is first launched."""
+    return cupy().RawModule(code=source(name), options=(*OPTIONS, *variant.macros))
+
+
+class Kernels:
+    """The kernels of one variant, launched by name: ``kernels("score", "score_columns", ...)``."""
+
+    def __init__(self, criterion: Criterion, weighted: bool, value_bits: int) -> None:
+        self.variant = Variant(type(criterion), weighted, value_bits)
+
+    def __call__(
+        self,
+        module: str,
+        kernel: str,
+        grid: tuple[int, ...],
+        *arguments: Any,
+        threads: int = THREADS,
+        shared: int = 0,
+    ) -> None:
+        """Launch; device arrays must be C-contiguous, numbers are int64 or float64."""
+        if min(grid) == 0:
+            return
+        function = load(module, self.variant).get_function(kernel)
+        checked = tuple(_checked(kernel, argument) for argument in arguments)
+        function(grid, (threads,), checked, shared_mem=shared)
+
+    def each(self, module: str, kernel: str, count: int, *arguments: Any) -> None:
+        """Launch one thread for each of `count` items."""
+        self(module, kernel, (-(-count // THREADS),), *arguments)
+
+
+def _checked(kernel: str, argument: Any) -> Any:
+    """An argument as the driver takes it: a null pointer for None."""
+    if argument is None:
+        return np.uint64(0)
+    if isinstance(argument, int | float | np.integer | np.floating):
+        return float(argument) if isinstance(argument, float | np.floating) else int(argument)
+    if not argument.flags.c_contiguous:
+        raise ValueError(f"Arrays given to the kernel {kernel} must be C-contiguous.")
+    return argument

@@ -1,0 +1,36 @@
+// Types and constants that all kernels share. Kernels are compiled without any header.
+typedef unsigned char u8;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+
+#define ALL_LANES 0xffffffffu
+
+#ifndef WEIGHTED
+#define WEIGHTED 0
+#endif
+#ifdef SQUARED_ERROR
+#define REGRESSION 1
+typedef i64 Target;  // weight x target, in units
+#else
+#define REGRESSION 0
+typedef i32 Target;  // class
+#endif
+
+// A statistic of a histogram cell: counts of rows need 32 bits, sums 64.
+#if WEIGHTED || REGRESSION
+typedef i64 Cell;
+#else
+typedef u32 Cell;
+#endif
+
+__device__ __forceinline__ double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
+
+// max and min as Python has them: of two that are equal, or one NaN, the first.
+__device__ __forceinline__ double greater_of(double a, double b) { return b > a ? b : a; }
+__device__ __forceinline__ double lesser_of(double a, double b) { return b < a ? b : a; }
+
+__device__ __forceinline__ i64 weight_of(const i64* weight, i64 row) {
+    return WEIGHTED ? weight[row] : 1;
+}
