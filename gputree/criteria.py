@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload, register_jitable
 
 # Sums of squared integer weights stay below 2**63 while the total does not pass this.
@@ -66,7 +66,7 @@ class Entropy(NamedTuple):
 
 
 class SquaredError(NamedTuple):
-    """Variance of the target; `square_unit` is a unit of channel 2 in units of channel 1 squared."""
+    """Variance of the target; `square_unit` turns channel 2 into channel 1 squared a weight."""
 
     unit: float
     square_unit: float
@@ -155,6 +155,9 @@ def is_pure(criterion, total):
     """Whether the class weights show one class only (never true for regression)."""
 
 
+_OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 def _formula(function: Callable, *criteria: type) -> Callable:
     """Register a formula of `function` for the criteria named."""
 
@@ -166,7 +169,7 @@ def _formula(function: Callable, *criteria: type) -> Callable:
             return implementation if chosen else None
 
         choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
-        overload(function, jit_options={"error_model": "numpy"}, strict=False)(choose)
+        overload(function, jit_options=_OPTIONS, strict=False)(choose)
         return implementation
 
     return register
@@ -402,7 +405,7 @@ def _squared_move(criterion, state, left, total, target, weight):
 @_formula(score, SquaredError)
 def _squared_score(criterion, state, left, total):
     """``w_l w_r (mean_l - mean_r)**2 / w**2`` over w, from the deviation of the left sum."""
-    weight_left, whole, deviation, centre, rest = state
+    weight_left, whole, deviation, _, rest = state
     a = np.float64(weight_left)
     d = np.float64(deviation) - a * rest
     return (d * d) / (a * np.float64(whole - weight_left))

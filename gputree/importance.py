@@ -23,6 +23,7 @@ def impurity_importances(tree: Tree, normalize: bool = True) -> NDArray[np.float
     """
     inner = ~tree.is_leaf
     decrease = tree.gain[inner] * tree.weight[inner] / tree.weight[0]
-    total = np.bincount(tree.feature[inner], weights=decrease, minlength=tree.n_features)
+    total = np.zeros(tree.n_features)
+    np.add.at(total, tree.feature[inner], decrease)
     whole = total.sum()
     return total / whole if normalize and whole > 0 else total

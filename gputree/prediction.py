@@ -45,7 +45,9 @@ def compile_walk(tree: Tree) -> Walk:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def walk(values, begin, end, nodes, depth, out):
+def walk(
+    values: NDArray, begin: int, end: int, nodes: NDArray, depth: int, out: NDArray[np.int32]
+) -> None:
     """Write the leaf of rows ``begin .. end`` of `values` (n, d), NaN where missing, to `out`."""
     at = np.zeros(BLOCK_ROWS, np.int64)
     for block in range(begin, end, BLOCK_ROWS):

@@ -1,11 +1,11 @@
-"""A decision tree as a struct of arrays.
+r"""A decision tree as a struct of arrays.
 
 Nodes are numbered breadth-first and the children of a node are contiguous:
 
     node            0
-                  / | \\        first_child[0] = 1, n_children[0] = 3
+                  / | \        first_child[0] = 1, n_children[0] = 3
                  1  2  3
-                   / \\          first_child[2] = 4, n_children[2] = 2
+                   / \          first_child[2] = 4, n_children[2] = 2
                   4   5
 
 Binary and multiway trees share the shape. Everything the host does with a
@@ -14,8 +14,9 @@ tree (pruning, prediction, export, model files) works on these arrays alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,7 +184,8 @@ class Tree:
 
         sizes = np.where(leaf, 0, np.diff(self.branch_offset)[kept])
         offset = np.concatenate([[0], np.cumsum(sizes)])
-        tables = [self.branches(t) for t in kept[sizes > 0]]
+        place = np.arange(offset[-1]) - np.repeat(offset[:-1], sizes)
+        branch = np.repeat(self.branch_offset[kept], sizes) + place
         return replace(
             self,
             first_child=np.where(leaf, NO_CHILD, new_index[self.first_child[kept]]).astype(NODE),
@@ -200,7 +202,7 @@ class Tree:
             impurity=self.impurity[kept],
             gain=cut(self.gain, 0.0),
             branch_offset=offset.astype(np.int64),
-            branch_child=np.concatenate(tables) if tables else _no_branches(),
+            branch_child=self.branch_child[branch],
         )
 
     # ------------------------------------------- scikit-learn's views
@@ -252,52 +254,91 @@ class Tree:
     def check(self) -> None:
         """Raise ValueError unless the arrays form one valid breadth-first tree."""
         for problem, wrong in self._problems():
-            if wrong:
+            if np.any(wrong):
                 raise ValueError(f"Invalid tree: {problem}.")
 
-    def _problems(self) -> list[tuple[str, bool]]:
+    def _problems(self) -> Iterator[tuple[str, Any]]:
+        """Descriptions of invariants, each with whether (or where) it is broken."""
         n = self.n_nodes
-        per_node = ("weight", "n_rows", "statistics", "impurity", "gain", "feature", "threshold",
-                    "missing_child", "split_kind", "n_children", "parent", "depth")  # fmt: skip
-        if n == 0 or any(len(getattr(self, name)) != n for name in per_node):
-            return [("arrays differ in length or are empty", True)]
-        if self.branch_offset.size != n + 1:
-            return [("branch_offset must have one entry more than there are nodes", True)]
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        per_node = [v for k, v in arrays.items() if isinstance(v, np.ndarray) and "branch" not in k]
+        yield (
+            "it has no nodes, or arrays differ in length",
+            n == 0 or any(len(v) != n for v in per_node),
+        )
+        yield (
+            "branch_offset does not delimit one table a node",
+            (
+                self.branch_offset.shape != (n + 1,)
+                or self.branch_offset[0] != 0
+                or (np.diff(self.branch_offset) < 0).any()
+                or self.branch_offset[-1] != self.branch_child.size
+            ),
+        )
+        yield (
+            "a statistic is not finite",
+            [
+                ~np.isfinite(v).all()
+                for v in (self.weight, self.statistics, self.impurity, self.gain)
+            ],
+        )
+        yield from self._shape_problems()
+        yield from self._split_problems()
+
+    def _shape_problems(self) -> Iterator[tuple[str, Any]]:
+        """Breadth-first order: children, parents, depths."""
         inner = np.flatnonzero(~self.is_leaf)
-        leaf = self.is_leaf
-        expected = 1 + np.concatenate([[0], np.cumsum(self.n_children[inner])])
+        yield (
+            "a node has one child, or fewer than none",
+            ((self.n_children < 0) | (self.n_children == 1)),
+        )
+        first = 1 + np.cumsum(self.n_children) - self.n_children
+        yield (
+            "children are not contiguous in breadth-first order",
+            (
+                self.n_children.sum() != self.n_nodes - 1
+                or (self.first_child[inner] != first[inner]).any()
+            ),
+        )
         owner = np.repeat(inner, self.n_children[inner])
-        numeric = self.split_kind == THRESHOLD_SPLIT
+        yield "a child does not name its parent", self.parent[1:] != owner
+        yield "the root has a parent", self.parent[0] != NO_CHILD
+        yield (
+            "depth is not the parent's plus one",
+            (self.depth[0] != 0 or (self.depth[1:] != self.depth[owner] + 1).any()),
+        )
+
+    def _split_problems(self) -> Iterator[tuple[str, Any]]:
+        """Splits: kinds, features, thresholds, branches, missing values."""
+        leaf = self.is_leaf
+        inner = ~leaf
         table = np.diff(self.branch_offset)
         by_table = np.isin(self.split_kind, (BRANCH_SPLIT, SUBSET_SPLIT))
-        if int(expected[-1]) != n or not np.array_equal(self.first_child[inner], expected[:-1]):
-            return [("children are not contiguous in breadth-first order", True)]
-        outcome = np.repeat(np.arange(n), table)
-        return [
-            ("a child does not name its parent", not np.array_equal(self.parent[1:], owner)),
-            ("the root has a parent", self.parent[0] != NO_CHILD),
-            ("depth is not the parent's plus one",
-             bool(self.depth[0] != 0 or (self.depth[1:] != self.depth[owner] + 1).any())),
-            ("a node has one child", bool((self.n_children == 1).any())),
-            ("a leaf has a split", bool((leaf != (self.split_kind == LEAF)).any())),
-            ("a leaf has a child", bool((self.first_child[leaf] != NO_CHILD).any())),
-            ("a leaf has a feature", bool((self.feature[leaf] != NO_FEATURE).any())),
-            ("a feature is out of range",
-             bool(((self.feature[inner] < 0) | (self.feature[inner] >= self.n_features)).any())),
-            ("a threshold is NaN", bool(np.isnan(self.threshold).any())),
-            ("a threshold split is not binary", bool((self.n_children[numeric] != 2).any())),
-            ("branch tables and category splits do not match",
-             bool(((table > 0) != by_table).any() or table.sum() != self.branch_child.size)),
-            ("a branch names no child",
-             bool(((self.branch_child < NO_BRANCH)
-                   | (self.branch_child >= self.n_children[outcome])).any())),
-            ("missing_child names no child",
-             bool(((self.missing_child < MISSING_STOPS) | ((self.missing_child >= 0)
-                   & (self.missing_child >= self.n_children))).any())),
-            ("a leaf sends missing values on", bool((self.missing_child[leaf] >= MISSING_TO_ALL).any())),
-            ("a statistic is not finite",
-             not all(np.isfinite(getattr(self, a)).all() for a in ("weight", "statistics", "impurity", "gain"))),
-        ]  # fmt: skip
+        numeric = self.split_kind == THRESHOLD_SPLIT
+        yield "a split is of no known kind", self.split_kind > SUBSET_SPLIT
+        yield "a leaf has a split, or an inner node none", leaf != (self.split_kind == LEAF)
+        yield "a leaf has a child", self.first_child[leaf] != NO_CHILD
+        yield "a leaf has a feature", self.feature[leaf] != NO_FEATURE
+        yield (
+            "a feature is out of range",
+            (inner & ((self.feature < 0) | (self.feature >= self.n_features))),
+        )
+        yield "a threshold is NaN", np.isnan(self.threshold)
+        yield "a threshold split is not binary", self.n_children[numeric] != 2
+        yield "branch tables and category splits do not match", (table > 0) != by_table
+        children = np.repeat(self.n_children, table)
+        yield (
+            "a branch names no child",
+            ((self.branch_child < NO_BRANCH) | (self.branch_child >= children)),
+        )
+        yield (
+            "missing_child names no child",
+            (
+                (self.missing_child < MISSING_STOPS)
+                | ((self.missing_child >= 0) & (self.missing_child >= self.n_children))
+            ),
+        )
+        yield "a leaf sends missing values on", self.missing_child[leaf] >= MISSING_TO_ALL
 
     def equals(self, other: Tree) -> bool:
         """Whether both trees agree in every field, to the last bit."""

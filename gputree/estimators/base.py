@@ -98,9 +98,9 @@ class BaseDecisionTree(BaseEstimator):
         self.growth_report_ = grown.report
 
     def _options(self, n: int, d: int) -> Options:
-        """This estimator's parameters for a table of n rows and d columns."""
+        """The parameters' meaning for a table of n rows and d columns."""
         return Options(
-            criterion={"log_loss": "entropy"}.get(self.criterion, self.criterion),
+            criterion="entropy" if self.criterion == "log_loss" else self.criterion,
             n_classes=getattr(self, "n_classes_", 0),
             max_depth=None if self.max_depth is None else min(int(self.max_depth), UNLIMITED_DEPTH),
             min_samples_split=max(_count(self.min_samples_split, n), 2),

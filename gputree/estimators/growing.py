@@ -201,13 +201,14 @@ def _class_statistics(
     """Class weights, weight and impurity of every node."""
     statistics = sums * (weights.unit * weights.scale)
     whole = sums.sum(axis=1)
-    share = sums / whole[:, None]
+    share: NDArray[np.float64] = sums / whole[:, None]
     if criterion == "gini":
         impurity = 1.0 - (share * share).sum(axis=1)
     else:
         safe = np.where(share > 0, share, 1.0)
         impurity = -(safe * np.log2(safe)).sum(axis=1)
-    return statistics, whole * (weights.unit * weights.scale), np.maximum(impurity, 0.0)
+    weight = whole * (weights.unit * weights.scale)
+    return statistics, weight, np.maximum(impurity, 0.0)
 
 
 def _target_statistics(

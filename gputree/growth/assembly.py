@@ -68,7 +68,7 @@ class NodeTable:
 
     def join(self, roots: Int64s, subtrees: Subtrees | None) -> Nodes:
         """All nodes, with each of `roots` replaced by its finished subtree."""
-        top = Nodes(*(np.concatenate(field) for field in zip(*self._levels, strict=True)))
+        top = Nodes._make(np.concatenate(field) for field in zip(*self._levels, strict=True))
         if subtrees is None:
             return top
         shift = self.n_nodes
@@ -76,7 +76,7 @@ class NodeTable:
         below = Nodes(np.where(child < 0, NO_CHILD, child + shift), *subtrees[2:])
         for field, values in zip(top, below, strict=True):
             field[roots] = values[subtrees.root]
-        return Nodes(*(np.concatenate(pair) for pair in zip(top, below, strict=True)))
+        return Nodes._make(np.concatenate(pair) for pair in zip(top, below, strict=True))
 
 
 def breadth_first(nodes: Nodes) -> tuple[Int64s, NDArray[np.int32], NDArray[np.int32]]:
@@ -100,7 +100,7 @@ def renumber(nodes: Nodes) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]
     order, parent, depth = breadth_first(nodes)
     place = np.full(nodes.first_child.size + 1, NO_CHILD)
     place[order] = np.arange(order.size)
-    taken = Nodes(*(field[order] for field in nodes))
+    taken = Nodes._make(field[order] for field in nodes)
     leaf = taken.first_child < 0
     taken = taken._replace(
         first_child=place[taken.first_child],

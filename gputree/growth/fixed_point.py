@@ -77,7 +77,7 @@ def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
     reach = power_of_two(max(high - centre, centre - low, np.finfo(np.float64).tiny))
     total = power_of_two(weights.total)
     exact = weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS
-    if exact:
+    if weights.weight is None or exact:
         unit = max(reach * 2.0**-TARGET_BITS, reach * total * 2.0**-SUM_BITS)
         target = np.rint(deviation / unit).astype(np.int64)
         if weights.weight is not None:

@@ -86,7 +86,7 @@ def _small_rows(backend: Backend, columns: int, plan: Plan) -> int:
         return np.iinfo(np.int64).max  # one histogram alone breaks the budget: sort instead
     if plan.finish_rows is not None:
         return plan.finish_rows
-    return finish_rows(columns, backend.histogram_cells, backend.channels)
+    return finish_rows(columns, backend.histogram_cells)
 
 
 def _grow_level(

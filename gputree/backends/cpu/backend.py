@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -317,7 +317,7 @@ class CpuBackend:
             self.task.criterion, self.table, self.rows, self.entries, begin, end, depth, keys,
             self.task.limits, block, out,
         )  # fmt: skip
-        return Subtrees(out.root, *(field[:free].copy() for field in out[1:]))
+        return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         out = np.zeros((begin.size, self.task.statistics), np.int64)

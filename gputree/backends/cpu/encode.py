@@ -27,7 +27,7 @@ class Bins(NamedTuple):
     """Bin edges of d columns, padded with infinity, and the grid over them."""
 
     edge: NDArray  # (d, 512) greatest value of each bin but the last
-    count: NDArray  # (d,) int64: bins of values, without the one for missing values
+    count: NDArray  # type: ignore[assignment]  # (d,) int64: bins of values
     lossless: NDArray  # (d,) bool: one distinct value a bin
     least: NDArray  # (d, 256) least value of each bin, among those the bins were fitted to
     greatest: NDArray  # (d, 256) greatest such value

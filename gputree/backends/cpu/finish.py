@@ -24,9 +24,8 @@ from gputree.backends.cpu.draw import child_key, draw_columns
 from gputree.backends.cpu.jit import inner, kernel, pick
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.refine import midpoint, new_cut, no_cut, precedes
-from gputree.backends.cpu.sort import sort_pairs
+from gputree.backends.cpu.sort import INSERTION_PAIRS, insertion_sort, sort_pairs
 from gputree.criteria import add_row, begin, gain, is_pure, move, restrict, score
-
 
 # Nodes of this many rows need keys of 64 bits: ranks and indices pass 16 bits.
 MANY_ROWS = 0xFFFF
@@ -99,8 +98,8 @@ def missing_rank(bits):
 
 
 @inner
-def sort_values(source, rows, m, f, bits, order, distinct, values, items, stack):
-    """Fill ``order[f]`` and ``distinct[f]`` from the values of the block's m rows."""
+def collect_known(source, rows, m, f, bits, order, values, items):
+    """Collect the known values of column f and their rows; missing rows end ``order[f]``."""
     known = np.int64(0)
     absent = m
     for i in range(m):
@@ -112,7 +111,55 @@ def sort_values(source, rows, m, f, bits, order, distinct, values, items, stack)
         else:
             absent -= 1
             order[f, absent] = (missing_rank(bits) << bits) | i
-    sort_pairs(values, items, np.int64(0), known, stack)
+    return known
+
+
+@inner
+def collect_by_code(
+    source, codes, rows, m, f, bins, missing_bin, bits, order, values, items, places
+):
+    """As `collect_known`, with values in order of their bins; long bins are sorted."""
+    count_codes(codes, rows, m, f, bins, places)
+    known = m if missing_bin < 0 else places[missing_bin]
+    for i in range(m):
+        row = rows[i]
+        code = np.int64(codes[row, f])
+        place = places[code]
+        places[code] = place + 1
+        if code == missing_bin:
+            order[f, place] = (missing_rank(bits) << bits) | i
+        else:
+            values[place] = source[row, f]
+            items[place] = i
+    return known
+
+
+@inner
+def count_codes(codes, rows, m, f, bins, places):
+    """Set ``places[code]`` to the first place of each code among m rows, in order of code."""
+    for b in range(bins + 1):
+        places[b] = 0
+    for i in range(m):
+        places[np.int64(codes[rows[i], f]) + 1] += 1
+    for b in range(bins):
+        places[b + 1] += places[b]
+
+
+@inner
+def sort_within_bins(values, items, known, bins, places, stack):
+    """Sort values that are in order of their bins; ``places[b]`` is the end of bin b."""
+    begin = np.int64(0)
+    for b in range(bins):
+        end = min(places[b], known)
+        if end - begin > INSERTION_PAIRS:
+            sort_pairs(values, items, begin, end, stack)
+        begin = end
+    insertion_sort(values, items, np.int64(0), known)
+
+
+@inner
+def rank_values(f, bits, order, distinct, values, items, known):
+    """Turn sorted values into keys of rank and index, and ranks into ``distinct[f]``."""
     rank = -1
     for i in range(known):
         if i == 0 or values[i] != values[i - 1]:
@@ -124,12 +171,7 @@ def sort_values(source, rows, m, f, bits, order, distinct, values, items, stack)
 @inner
 def sort_codes(codes, rows, m, f, bins, missing_bin, bits, order, places):
     """Fill ``order[f]`` by counting codes: the code is the rank."""
-    for b in range(bins + 1):
-        places[b] = 0
-    for i in range(m):
-        places[np.int64(codes[rows[i], f]) + 1] += 1
-    for b in range(bins):
-        places[b + 1] += places[b]
+    count_codes(codes, rows, m, f, bins, places)
     for i in range(m):
         code = np.int64(codes[rows[i], f])
         rank = code if code != missing_bin else missing_rank(bits)
@@ -139,19 +181,28 @@ def sort_codes(codes, rows, m, f, bins, missing_bin, bits, order, places):
 
 @inner
 def sort_columns(table, m, bits, block, stack, places):
-    """Sort every column of the block's m rows."""
+    """Sort every column of the block's m rows, through their codes where there are some."""
     offset = table.offset
+    coded = table.codes.shape[0] > 0
     for f in range(table.missing.size):
         block.columns[f] = f
+        bins = offset[f + 1] - offset[f]
+        missing_bin = bins - 1 if table.missing[f] else -1
         if table.by_code[f]:
-            bins = offset[f + 1] - offset[f]
-            missing_bin = bins - 1 if table.missing[f] else -1
             sort_codes(table.codes, block.rows, m, f, bins, missing_bin, bits, block.order, places)
-        else:
-            sort_values(
-                table.values, block.rows, m, f, bits, block.order, block.distinct, block.values,
-                block.items, stack,
+            continue
+        if coded:
+            known = collect_by_code(
+                table.values, table.codes, block.rows, m, f, bins, missing_bin, bits, block.order,
+                block.values, block.items, places,
             )  # fmt: skip
+            sort_within_bins(block.values, block.items, known, bins, places, stack)
+        else:
+            known = collect_known(
+                table.values, block.rows, m, f, bits, block.order, block.values, block.items
+            )
+            sort_pairs(block.values, block.items, np.int64(0), known, stack)
+        rank_values(f, bits, block.order, block.distinct, block.values, block.items, known)
 
 
 @inner
@@ -448,8 +499,8 @@ def split_block(block, bits, active, f, s, t, known, place, missing_left, furthe
 
 @inner
 def grow(
-    criterion, table, channels, weighted, regression, block, bits, first, m, depth, key, limits, out,
-    at,
+    criterion, table, channels, weighted, regression, block, bits, first, m, depth, key, limits,
+    out, at,
 ):  # fmt: skip
     """Grow the subtree of a loaded block whose root is node `at`; returns the next free node."""
     total = np.empty(channels, np.int64)

@@ -107,7 +107,7 @@ def column_bins(table, f, channels):
 
 @inner
 def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, position, used):
-    """Reserve places from `used` on for the rows of each bin of column f that may hold the best cut.
+    """Reserve places from `used` on for the rows of the bins of column f that may be cut best.
 
     ``position[offset + bin]`` becomes the first place, -1 where the bin is dead.
     Returns the places used in all.
@@ -326,11 +326,16 @@ def refine_nodes(
 ):  # fmt: skip
     """Choose the split of nodes ``first .. last``; `report` counts (row, column) pairs refined."""
     channels = totals.shape[1]
+    regression = rows.square is not None
     position = np.empty(table.offset[-1], np.int64)
     for j in range(first, last):
         total = totals[j]
         own = cells[slots[j]]
         if is_pure(criterion, total):
+            continue
+        if regression and all_equal(
+            rows.target, rows.weight, entries, begins[j], ends[j], total, limits.resolution
+        ):
             continue
         cut = choose_cut(
             criterion, table, rows, entries, begins[j], ends[j], limits, weighted, exact, keys[j],
@@ -338,11 +343,6 @@ def refine_nodes(
         )  # fmt: skip
         if cut[0] == -np.inf:
             continue
-        if cut[0] == 0.0 and rows.square is not None:  # no gain: perhaps no variance
-            if all_equal(
-                rows.target, rows.weight, entries, begins[j], ends[j], total, limits.resolution
-            ):
-                continue
         decrease = gain(criterion, cut[0], total)
         weight = begin(criterion, total, total)[0]
         if decrease * weight < limits.min_decrease:
