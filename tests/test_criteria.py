@@ -1,0 +1,211 @@
+"""Scores, gains and bounds against their definitions, and the logarithm under them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from numba import njit
+
+from gputree import criteria
+from gputree.criteria import Entropy, Gini, SquaredError, WideGini
+
+compiled = njit(error_model="numpy")
+
+
+@compiled
+def log2(x):
+    return criteria.log2(x)
+
+
+@compiled
+def score(criterion, left, total):
+    return criteria.score(criterion, criteria.begin(criterion, left, total), left, total)
+
+
+@compiled
+def score_by_moving(criterion, left, total, targets, weights):
+    left = left.copy()
+    state = criteria.begin(criterion, left, total)
+    for i in range(targets.size):
+        state = criteria.move(criterion, state, left, total, targets[i], weights[i])
+    return criteria.score(criterion, state, left, total)
+
+
+@compiled
+def gain(criterion, value, total):
+    return criteria.gain(criterion, value, total)
+
+
+@compiled
+def bound_and_margin(criterion, left, cells, total, best):
+    return criteria.bound(criterion, left, cells, 0, total), criteria.margin(criterion, best, total)
+
+
+@compiled
+def is_pure(criterion, total):
+    return criteria.is_pure(criterion, total)
+
+
+CLASS_CRITERIA = pytest.mark.parametrize("kind", [Gini, WideGini, Entropy])
+# Weights of a node's classes, far apart and up to the limit of exact squares.
+WEIGHT = st.one_of(st.integers(0, 8), st.sampled_from([0, 0, 1000, 2**24 + 1, 2**28]))
+UNIT = st.sampled_from([1.0, 2.0**-20, 4.0])
+
+
+def ints(values):
+    return np.array(values, np.int64)
+
+
+# ------------------------------------------------------------------ logarithm
+@given(st.integers(-1022, 1023))
+def test_log2_of_powers_of_two_is_exact(exponent):
+    assert log2(2.0**exponent) == exponent
+
+
+@given(st.floats(np.finfo(np.float64).tiny, np.finfo(np.float64).max))
+@example(1.0 + 2.0**-52)
+@example(1.0 - 2.0**-53)
+@example(math.sqrt(2.0))
+@example(math.nextafter(math.sqrt(2.0), 2.0))
+def test_log2_is_within_4_ulp(x):
+    assert abs(log2(x) - math.log2(x)) <= 4.0 * np.spacing(abs(math.log2(x)))
+    assert log2(x) == oracles.log2(x) == criteria.log2(x)
+
+
+# ---------------------------------------------------------------- scores, gains
+@CLASS_CRITERIA
+@given(data=st.data())
+def test_gain_is_the_decrease_of_impurity(kind, data):
+    k = data.draw(st.integers(1, 6))
+    left = ints(data.draw(st.lists(WEIGHT, min_size=k, max_size=k)))
+    right = ints(data.draw(st.lists(WEIGHT, min_size=k, max_size=k)))
+    assume(left.sum() and right.sum())
+    criterion = kind(k, data.draw(UNIT))
+    total = left + right
+    value = score(criterion, left, total)
+    assert value == oracles.scores(criterion, left, total)[0]
+    share = left.sum() / total.sum()
+    decrease = (
+        oracles.impurity(criterion, total)
+        - share * oracles.impurity(criterion, left)
+        - (1.0 - share) * oracles.impurity(criterion, right)
+    )
+    assert gain(criterion, value, total) == oracles.gain(criterion, value, total)
+    assert gain(criterion, value, total) == pytest.approx(decrease, abs=1e-13)
+    assert is_pure(criterion, total) == ((total > 0).sum() < 2)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(2**40), 2**40), st.integers(1, 9)), min_size=2, max_size=12),
+    st.data(),
+)
+def test_gain_is_the_decrease_of_variance(rows, data):
+    cut = data.draw(st.integers(1, len(rows) - 1))
+    criterion = SquaredError(data.draw(st.sampled_from([1.0, 2.0**-30])), 1.0)
+    total = ints([sum(w for _, w in rows), sum(t * w for t, w in rows), 0])
+    left = ints([sum(w for _, w in rows[:cut]), sum(t * w for t, w in rows[:cut]), 0])
+    parts = rows, rows[:cut], rows[cut:]
+    variance = [oracles.impurity(criterion, tuple(zip(*part, strict=True))) for part in parts]
+    share = left[0] / total[0]
+    decrease = variance[0] - share * variance[1] - (1.0 - share) * variance[2]
+    value = score(criterion, left, total)
+    assert value == oracles.scores(criterion, left, total)[0]
+    found = gain(criterion, value, total) / criterion.unit**2
+    assert found == pytest.approx(decrease, rel=1e-9, abs=1e-12 * variance[0])
+
+
+@CLASS_CRITERIA
+@given(data=st.data())
+def test_moving_rows_gives_the_score_of_starting_there(kind, data):
+    k = data.draw(st.integers(1, 4))
+    rows = st.tuples(st.integers(0, k - 1), st.integers(1, 2**20))
+    moved, before, after = (data.draw(st.lists(rows, min_size=1, max_size=6)) for _ in range(3))
+    criterion = kind(k, 1.0)
+
+    def sums(part):
+        return ints([sum(w for c, w in part if c == j) for j in range(k)])
+
+    total = sums(before + moved + after)
+    targets, weights = ints(moved).T
+    by_moving = score_by_moving(criterion, sums(before), total, targets.copy(), weights.copy())
+    assert by_moving == score(criterion, sums(before + moved), total)
+
+
+# ---------------------------------------------------------------------- bounds
+def bound_holds(criterion, left, bin_statistics, total, inside):
+    """Whether no score of `inside` passes the bound by a hundredth of the margin allowed."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = np.nanmax(oracles.scores(criterion, inside, total))
+    bound, margin = bound_and_margin(criterion, left, bin_statistics, total, best)
+    assert np.isfinite(bound)
+    assert margin >= 0
+    return bound >= best - 0.01 * margin
+
+
+@CLASS_CRITERIA
+@given(data=st.data())
+def test_bound_of_every_cut_inside_a_bin(kind, data):
+    """All class counts that a part of the bin can have; first, last and only bins too."""
+    k = data.draw(st.integers(1, 4))
+    counts = st.lists(st.integers(0, 4), min_size=k, max_size=k)
+    outside = st.one_of(st.just([0] * k), st.lists(WEIGHT, min_size=k, max_size=k))
+    heavy = data.draw(st.sampled_from([1, 3, 2**20]))
+    cells = ints(data.draw(counts)) * heavy
+    assume(cells.sum() > heavy)
+    left, right = ints(data.draw(outside)), ints(data.draw(outside))
+    total = left + cells + right
+    parts = ints(list(itertools.product(*(range(c // heavy + 1) for c in cells)))) * heavy
+    proper = (parts.sum(axis=1) > 0) & (parts.sum(axis=1) < cells.sum())
+    assert bound_holds(kind(k, data.draw(UNIT)), left, cells, total, left + parts[proper])
+
+
+TARGETS = st.one_of(st.integers(-3, 3), st.integers(-(2**40), 2**40), st.integers(2**40, 2**40 + 3))
+
+
+@given(
+    st.lists(st.tuples(TARGETS, st.integers(1, 5)), min_size=2, max_size=8),
+    st.lists(st.tuples(TARGETS, st.integers(1, 5)), max_size=4),
+    st.lists(st.tuples(TARGETS, st.integers(1, 5)), max_size=4),
+    st.sampled_from([1.0, 2.0**10]),
+)
+def test_bound_of_every_subset_of_targets_inside_a_bin(rows, before, after, square_unit):
+    def sums(part):
+        squares = sum(w * t * t for t, w in part)
+        in_units = math.floor(squares / square_unit / 2**30)
+        return ints([sum(w for _, w in part), sum(w * t for t, w in part), in_units])
+
+    left, cells, right = sums(before), sums(rows), sums(after)
+    subsets = [
+        sums([row for row, chosen in zip(rows, mask, strict=True) if chosen])
+        for mask in itertools.product([False, True], repeat=len(rows))
+    ][1:-1]
+    criterion = SquaredError(1.0, square_unit * 2.0**30)
+    total = left + cells + right
+    assert bound_holds(criterion, left, cells, total, left + ints(subsets))
+
+
+@CLASS_CRITERIA
+def test_bound_of_a_dull_bin_is_low(kind):
+    """A narrow bin cannot promise much more than its own ends: else everything is refined."""
+    criterion = kind(2, 1.0)
+    left, cells, total = ints([5000, 3000]), ints([10, 10]), ints([10000, 10000])
+    ends = oracles.scores(criterion, ints([left, left + cells]), total)
+    separated = oracles.scores(criterion, left + ints([[10, 0], [0, 10]]), total).max()
+    bound, margin = bound_and_margin(criterion, left, cells, total, separated)
+    assert ends.max() < separated <= bound + margin
+    assert bound - ends.max() < 1.5 * (separated - ends.max())
+
+
+def test_bound_of_equal_targets_is_met_at_the_ends_of_the_bin():
+    """Equal targets within a bin: no part of it deviates, and the score is monotone."""
+    criterion = SquaredError(1.0, 1.0)
+    left, cells, total = ints([50, 0, 0]), ints([10, 20, 40]), ints([100, 100, 1000])
+    ends = oracles.scores(criterion, ints([left, left + cells]), total)
+    bound, _ = bound_and_margin(criterion, left, cells, total, 1.0)
+    assert ends.max() <= bound < 1.5 * ends.max()

@@ -1,0 +1,144 @@
+"""Weights and targets in fixed point."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import make_task, random_sample
+
+from gputree.growth.fixed_point import (
+    EXACT_WEIGHT_BITS,
+    REST_BITS,
+    SUM_BITS,
+    WEIGHT_BITS,
+    fix_targets,
+    fix_weights,
+    power_of_two,
+)
+
+WEIGHTS = st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=40)
+TARGETS = st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=40)
+
+
+def is_power_of_two(x):
+    return np.frexp(x)[0] == 0.5
+
+
+@given(st.floats(1e-300, 1e300))
+def test_power_of_two(x):
+    assert is_power_of_two(power_of_two(x))
+    assert power_of_two(x) / 2 < x <= power_of_two(x)
+
+
+# --------------------------------------------------------------------- weights
+def test_equal_weights_are_none_at_all():
+    assert fix_weights(None, 7) == (None, 1.0, 1.0, 7)
+    assert fix_weights(np.full(7, 0.3), 7) == (None, 1.0, 0.3, 7)
+
+
+@given(WEIGHTS)
+def test_weights_are_near(weight):
+    assume(len(set(weight)) > 1)
+    weight = np.array(weight)
+    fixed = fix_weights(weight, weight.size)
+    assert is_power_of_two(fixed.unit)
+    assert fixed.scale == 1.0
+    assert fixed.total == fixed.weight.sum() <= 2**WEIGHT_BITS
+    assert (fixed.weight >= 1).all()
+    bound = power_of_two(weight.max()) * power_of_two(weight.size) * 2.0**-WEIGHT_BITS
+    error = np.abs(fixed.weight * fixed.unit - weight)
+    assert (error <= np.maximum(0.5 * bound, bound - weight)).all()
+
+
+@given(st.lists(st.integers(1, 1000), min_size=2, max_size=40), st.integers(-200, 200))
+def test_dyadic_weights_are_exact_and_short(weight, exponent):
+    assume(len(set(weight)) > 1)
+    fixed = fix_weights(np.array(weight) * 2.0**exponent, len(weight))
+    assert (fixed.weight * fixed.unit == np.array(weight) * 2.0**exponent).all()
+    assert (fixed.weight & 1).any()  # no unit that divides them all is greater
+    plain = fix_weights(np.array(weight) * 1.0, len(weight))
+    assert (plain.weight == fixed.weight).all()
+    assert plain.unit * 2.0**exponent == fixed.unit
+
+
+@given(WEIGHTS, TARGETS, st.randoms(use_true_random=False))
+def test_units_do_not_depend_on_the_order_of_rows(weight, y, random):
+    n = min(len(weight), len(y))
+    weight, y = np.array(weight[:n]), np.array(y[:n])
+    order = np.array(random.sample(range(n), n))
+    one, other = fix_weights(weight, n), fix_weights(weight[order], n)
+    assert one[1:] == other[1:]
+    a, b = fix_targets(y, one), fix_targets(y[order], other)
+    assert a[3:] == b[3:]
+    for i in range(3):
+        assert (a[i][order] == b[i]).all()
+
+
+# --------------------------------------------------------------------- targets
+def exact_sum(y, weight, centre, power):
+    return sum(
+        Fraction(float(w)) * (Fraction(float(v)) - Fraction(centre)) ** power
+        for v, w in zip(y, weight, strict=True)
+    )
+
+
+@given(TARGETS, st.one_of(st.none(), WEIGHTS))
+def test_sums_of_targets_are_near(y, weight):
+    n = len(y) if weight is None else min(len(y), len(weight))
+    y = np.array(y[:n])
+    assume(np.ptp(y) > 1e-100)
+    weights = fix_weights(None if weight is None else np.array(weight[:n]), n)
+    plain = np.ones(n) if weights.weight is None else weights.weight * weights.unit
+    fixed = fix_targets(y, weights)
+    reach = power_of_two(max(y.max() - fixed.centre, fixed.centre - y.min()))
+    whole = float(plain.sum())
+    assert abs(fixed.target).sum() <= 2**SUM_BITS
+    assert fixed.square.sum() <= 2**SUM_BITS
+    assert ((fixed.square_rest >= 0) & (fixed.square_rest <= 2**REST_BITS)).all()
+    total = Fraction(int(fixed.target.sum())) * Fraction(fixed.sum_unit)
+    error = abs(total - exact_sum(y, plain, fixed.centre, 1))
+    assert error <= whole * reach * (2.0**-52 + 2.0**-59 * n)
+    squares = int(fixed.square.sum()) + Fraction(int(fixed.square_rest.sum()), 2**REST_BITS)
+    error = abs(squares * Fraction(fixed.square_unit) - exact_sum(y, plain, fixed.centre, 2))
+    assert error <= whole * reach * reach * 2.0**-49
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=30), st.data())
+def test_integer_targets_are_exact(y, data):
+    weight = data.draw(st.lists(st.integers(1, 64), min_size=len(y), max_size=len(y)))
+    assume(len(set(y)) > 1)
+    weights = fix_weights(np.array(weight, float), len(y))
+    assert weights.total < 2**EXACT_WEIGHT_BITS
+    y = np.array(y, float)
+    fixed = fix_targets(y, weights)
+    plain = np.ones(y.size) if weights.weight is None else weights.weight * weights.unit
+    assert (fixed.target * fixed.sum_unit == plain * (y - fixed.centre)).all()
+
+
+@pytest.mark.parametrize("y", [[0.0] * 2, [7.25] * 3, [1e300] * 2, [0.0, 5e-324], [0.0, 1e-200]])
+def test_targets_without_a_range(y):
+    """Units stay usable where there is nothing to measure."""
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        fixed = fix_targets(np.array(y), fix_weights(None, len(y)))
+        assert np.isfinite(fixed.square_unit / fixed.sum_unit**2)
+    assert fixed.centre == pytest.approx(y[0])
+    assert (fixed.square == 0).all()
+    assert (np.abs(fixed.target) <= fixed.resolution).all()
+
+
+@pytest.mark.parametrize("exponent", [-300, -200, 200, 400])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scale_of_targets_does_not_matter(grow_tree, exponent, weighted):
+    """Powers of two move units, not integers: the splits stay."""
+    sample = random_sample(5, 120, 3, 0, weighted)
+    scaled = sample._replace(y=np.ldexp(sample.y, exponent))
+    task, other = make_task("squared_error", sample), make_task("squared_error", scaled)
+    assert (task.target == other.target).all()
+    assert (task.square == other.square).all()
+    assert task.criterion.square_unit == other.criterion.square_unit
+    tree = grow_tree(sample, task, finish_rows=4, max_bins=8)
+    assert grow_tree(scaled, other, finish_rows=4, max_bins=8)._replace(gain=tree.gain) == tree

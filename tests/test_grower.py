@@ -1,0 +1,253 @@
+"""What must not change a tree, as properties of the grower; and the host code around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numba import njit
+from oracles import all_cuts, best_first, exact_tree
+from strategies import Sample, make_task, problems, random_problems, random_sample
+
+from gputree.backends.cpu import draw
+from gputree.growth.assembly import Nodes, renumber, sum_up
+from gputree.growth.frontier import child_keys, mix
+from gputree.growth.selection import best_first_leaves
+
+COARSE = {"finish_rows": 1, "max_bins": 5}  # many bins to refine, no finishing
+ALL_ROWS = 10**9
+
+
+def splits_of(tree):
+    """A tree without the direction of missing values where training saw none."""
+    return tree._replace(missing_left=[])
+
+
+# ----------------------------------------------------------- how the work is done
+@given(random_problems(400), st.sampled_from([2, 5, 16, 256]), st.integers(1, 400))
+def test_the_way_of_working_does_not_change_the_tree(grow_tree, problem, max_bins, finish_rows):
+    """Threads, bins, the size from which nodes are finished, histograms kept at a time."""
+    criterion, sample = problem
+    task = make_task(criterion, sample)
+    whole = grow_tree(sample, task, finish_rows=ALL_ROWS)
+    for n_threads in (1, 2, 3):
+        for histograms in (1, 3, 1000):
+            options = {"n_threads": n_threads, "histograms": histograms, "max_bins": max_bins}
+            assert grow_tree(sample, task, finish_rows=finish_rows, **options) == whole
+
+
+@pytest.mark.parametrize("rows_at_a_time", [16, 50])
+@pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
+def test_chunks_do_not_change_the_tree(grow_tree, chunk_rows, criterion, weighted, rows_at_a_time):
+    sample = random_sample(17, 600, 4, 0 if criterion == "squared_error" else 5, weighted)
+    task = make_task(criterion, sample)
+    whole = grow_tree(sample, task, finish_rows=ALL_ROWS)
+    chunk_rows(rows_at_a_time)
+    assert grow_tree(sample, task, n_threads=3, **COARSE) == whole
+
+
+def test_one_histogram_over_the_budget_finishes_from_the_root(grow_tree):
+    sample = random_sample(4, 500, 3, 3)
+    task = make_task("gini", sample)
+    assert grow_tree(sample, task, histograms=0) == exact_tree(sample.values, task)
+
+
+# ------------------------------------------------------------ what the data say
+@given(problems(), st.randoms(use_true_random=False))
+def test_order_of_rows(grow_tree, problem, random):
+    criterion, sample = problem
+    n = len(sample.y)
+    order = np.array(random.sample(range(n), n))
+    task = make_task(criterion, sample)
+    tree = grow_tree(sample, task, **COARSE)
+    shuffled = sample.take(order)
+    n_classes = task.n_classes or None
+    other = grow_tree(shuffled, make_task(criterion, shuffled, n_classes=n_classes), **COARSE)
+    moved = [sorted(order[rows].tolist()) for rows in other.rows]
+    assert other._replace(rows=moved) == tree
+
+
+INTEGER_WEIGHTS = st.lists(st.integers(1, 3), min_size=40, max_size=40)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+@given(INTEGER_WEIGHTS, st.integers(0, 10**6))
+def test_a_repeated_row_is_a_weight(grow_tree, criterion, weight, seed):
+    """Directions are left out: where training saw no missing value, rows are counted."""
+    weight = np.array(weight)
+    assume(np.gcd.reduce(weight) == 1 and weight.min() < weight.max())
+    sample = random_sample(seed, 40, 3, 0 if criterion == "squared_error" else 3)
+    weighted = sample._replace(weight=weight.astype(float))
+    repeated = sample.take(np.repeat(np.arange(40), weight))
+    a = grow_tree(weighted, make_task(criterion, weighted), **COARSE)
+    b = grow_tree(repeated, make_task(criterion, repeated), **COARSE)
+    unique = [sorted(set(np.repeat(np.arange(40), weight)[rows].tolist())) for rows in b.rows]
+    assert splits_of(a) == splits_of(b._replace(rows=unique))
+
+
+@given(problems(kinds=[("gini", True), ("wide_gini", True), ("squared_error", True)]),
+       st.integers(-60, 60))  # fmt: skip
+def test_scale_of_weights(grow_tree, problem, exponent):
+    criterion, sample = problem
+    scaled = sample._replace(weight=np.ldexp(sample.weight, exponent))
+    a = grow_tree(sample, make_task(criterion, sample), **COARSE)
+    assert grow_tree(scaled, make_task(criterion, scaled), **COARSE) == a
+
+
+@given(problems(), st.integers(0, 2))
+def test_monotone_columns(grow_tree, problem, f):
+    """Only the order of a column counts: its ranks give the same partition."""
+    criterion, sample = problem
+    assume(f < sample.values.shape[1])
+    ranks = sample.values.copy()
+    known = ~np.isnan(ranks[:, f])
+    ranks[known, f] = np.exp2(np.unique(ranks[known, f], return_inverse=True)[1] - 9.0)
+    other = sample._replace(values=ranks)
+    a = grow_tree(sample, make_task(criterion, sample), **COARSE)
+    b = grow_tree(other, make_task(criterion, other), **COARSE)
+    assert a._replace(threshold=[]) == b._replace(threshold=[])
+
+
+def continuous(seed, n=150, d=4):
+    """Normal columns and a target that depends on two of them."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n, d))
+    return Sample(values, values[:, 0] * values[:, 1] + rng.normal(size=n), None)
+
+
+@given(st.integers(0, 10**6), st.permutations(range(4)))
+def test_order_of_columns(grow_tree, seed, order):
+    """Normal targets do not tie: a column is chosen by what it holds, not by its number."""
+    sample = continuous(seed)
+    limits = {"min_samples_leaf": 10}
+    moved = sample._replace(values=np.ascontiguousarray(sample.values[:, order]))
+    a = grow_tree(sample, make_task("squared_error", sample, **limits), **COARSE)
+    b = grow_tree(moved, make_task("squared_error", moved, **limits), **COARSE)
+    back = [order[f] if f >= 0 else -1 for f in b.feature]
+    assert a == b._replace(feature=back)
+
+
+def has_ties(sample, task, tree):
+    """Whether some node has two best cuts that part its rows differently, or nearly so."""
+    for rows, child in zip(tree.rows, tree.first_child, strict=True):
+        if child >= 0:
+            cuts = [c for f in range(4) for c in all_cuts(sample.values, task, np.array(rows), f)]
+            scores = np.sort([c.score for c in cuts])
+            if scores.size > 1 and scores[-1] - scores[-2] < 1e-9 * scores[-1]:
+                return True
+    return False
+
+
+@given(st.integers(0, 10**6))
+def test_gini_is_squared_error_on_0_1_targets(grow_tree, seed):
+    sample = continuous(seed)
+    sample = sample._replace(y=(sample.y > 0).astype(np.uint8))
+    limits = {"min_samples_leaf": 12, "max_depth": 3}
+    gini = make_task("gini", sample, **limits)
+    by_gini = grow_tree(sample, gini, **COARSE)
+    by_error = grow_tree(sample, make_task("squared_error", sample, **limits), **COARSE)
+    assert by_gini.gain[0] == pytest.approx(2.0 * by_error.gain[0], rel=1e-12)
+    assume(not has_ties(sample, gini, by_gini))
+    halves = pytest.approx([0.5 * g for g in by_gini.gain], rel=1e-9, abs=1e-15)
+    assert by_error.gain == halves
+    assert by_error._replace(gain=[]) == by_gini._replace(gain=[])
+
+
+# -------------------------------------------------------------------- best first
+@given(random_problems(120), st.integers(2, 30))
+def test_best_first_growth(grow_tree, problem, max_leaf_nodes):
+    """The level loop opens enough: closing nodes gives the tree of opening one by one."""
+    criterion, sample = problem
+    task = make_task(criterion, sample)
+    full = exact_tree(sample.values, task)
+    grown = grow_tree(sample, task, max_leaf_nodes=max_leaf_nodes, **COARSE)
+    assert closed_paths(grown, task, max_leaf_nodes, best_first_leaves) == closed_paths(
+        full, task, max_leaf_nodes, best_first
+    )
+
+
+def closed_paths(tree, task, max_leaf_nodes, method):
+    """Leaves of the tree after best-first growth, each as (rows, depth)."""
+    weight = np.ones(task.target.size) if task.weight is None else task.weight
+    gain = [g * float(weight[rows].sum()) for g, rows in zip(tree.gain, tree.rows, strict=True)]
+    closed = method(np.array(tree.first_child), np.array(gain), max_leaf_nodes)
+    leaves, open_nodes = [], [0]
+    for t in open_nodes:
+        if closed[t]:
+            leaves.append((sorted(tree.rows[t]), tree.depth[t]))
+        else:
+            open_nodes += [tree.first_child[t], tree.first_child[t] + 1]
+    return sorted(leaves)
+
+
+@given(random_problems(80), st.integers(2, 40), st.data())
+def test_best_first_leaves(problem, max_leaf_nodes, data):
+    """Against opening the best node one by one, with many equal gains."""
+    criterion, sample = problem
+    tree = exact_tree(sample.values, make_task(criterion, sample))
+    inner = np.array(tree.first_child) >= 0
+    gains = st.lists(
+        st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=inner.size, max_size=inner.size
+    )
+    gain = np.where(inner, data.draw(gains), 0.0)
+    closed = best_first_leaves(np.array(tree.first_child), gain, max_leaf_nodes)
+    assert closed.tolist() == best_first(tree.first_child, gain, max_leaf_nodes)
+
+
+# ---------------------------------------------------------------------- numbering
+def test_renumber_is_breadth_first():
+    """Nodes made depth-first, in pairs; node 7 and 8 are left over from a replaced root.
+
+            0                       0
+          3   4                   1   2
+             5  6        ->          3  4
+           1  2                    5  6
+    """  # fmt: skip
+    first_child = np.array([3, -1, -1, -1, 5, 1, -1, -1, -1])
+    at = np.arange(9)
+    begin, end = at * 10, at * 10 + 1
+    nodes = Nodes(first_child, at.astype(np.int32), at * 0.5, at % 2 == 0, at * 0.1, begin, end)
+    taken, parent, depth = renumber(nodes)
+    assert taken.begin.tolist() == [0, 30, 40, 50, 60, 10, 20]
+    assert taken.first_child.tolist() == [1, -1, 3, 5, -1, -1, -1]
+    assert parent.tolist() == [-1, 0, 0, 2, 2, 3, 3]
+    assert depth.tolist() == [0, 1, 1, 2, 2, 3, 3]
+    assert taken.feature.tolist() == [0, -2, 4, 5, -2, -2, -2]
+    assert taken.threshold.tolist() == [0.0, -2.0, 2.0, 2.5, -2.0, -2.0, -2.0]
+    leaf = taken.first_child < 0
+    sums = sum_up(np.where(leaf, 2 ** np.arange(7), 0), taken.first_child, depth)
+    assert sums.tolist() == [114, 2, 112, 96, 16, 32, 64]
+
+
+def test_a_single_leaf_is_a_tree(grow_tree):
+    sample = Sample(np.array([[1.0], [2.0]]), np.zeros(2, np.uint8), None)
+    tree = grow_tree(sample, make_task("gini", sample))
+    assert tree == exact_tree(sample.values, make_task("gini", sample))
+    assert tree.first_child == [-1]
+
+
+# ----------------------------------------------------------------------- drawing
+@njit
+def draw_on_device(key, order):
+    draw.draw_columns(key, order)
+    return draw.mix(key), draw.child_key(key, 0), draw.child_key(key, 1)
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 40))
+def test_hashes_agree_on_both_sides_of_the_seam(key, d):
+    order = np.empty(d, np.int64)
+    mixed, left, right = draw_on_device(np.uint64(key), order)
+    keys = np.array([key], np.uint64)
+    assert mixed == mix(keys)[0] == oracles.mix(key)
+    children = [oracles.child_key(key, 0), oracles.child_key(key, 1)]
+    assert [left, right] == child_keys(keys).tolist() == children
+    assert order.tolist() == oracles.draw_columns(key, d)
+
+
+def test_draws_are_even():
+    """Every column comes first about as often as any other: chi-squared far in the tail."""
+    first = [oracles.draw_columns(oracles.mix(key), 8)[0] for key in range(4000)]
+    count = np.bincount(first, minlength=8)
+    assert ((count - 500) ** 2 / 500).sum() < 35

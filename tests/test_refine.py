@@ -1,0 +1,137 @@
+"""The chosen split of a node against all of its cuts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import best_cut, draw_columns, gain, row_statistics
+from strategies import Sample, make_task, problems, random_problems
+
+from gputree.backends.base import Splits
+
+
+def refined(backend, sample, task, max_bins, begin, end, keys=None):
+    """Splits of the nodes, the thresholds that partitioning gives them, and the backend."""
+    device = backend(sample, task)
+    device.encode(max_bins)
+    slots = np.arange(begin.size)
+    cells = device.new_histograms(begin.size)
+    device.histogram(begin, end, cells, slots)
+    keys = np.zeros(begin.size, np.uint64) if keys is None else keys
+    splits = device.refine(begin, end, cells, slots, device.score(cells, slots), keys)
+    found = splits.feature >= 0
+    threshold = np.full(begin.size, np.nan)
+    if found.any():
+        threshold[found] = device.partition(begin[found], end[found], splits.take(found))[1]
+    return splits, threshold, device
+
+
+def check(backend, problem, max_bins, data, **limits):
+    criterion, sample = problem
+    task = make_task(criterion, sample, **limits)
+    n = len(sample.y)
+    middle = data.draw(st.integers(1, n - 1))
+    begin, end = np.array([middle, 0]), np.array([n, middle])
+    keys = np.array([5, 2**63 + 11], np.uint64)
+    splits, threshold, _ = refined(backend, sample, task, max_bins, begin, end, keys)
+    for j in range(2):
+        rows = np.arange(begin[j], end[j])
+        cut = best_cut(sample.values, task, rows, int(keys[j]))
+        total = row_statistics(task)[rows].sum(axis=0)
+        weight = int(total[0] if not task.n_classes else total.sum())
+        if (
+            cut is None
+            or gain(task.criterion, cut.score, total) * weight < task.limits.min_decrease
+        ):
+            assert splits.feature[j] == -1
+            continue
+        assert splits.feature[j] == cut.feature
+        assert splits.gain[j] == gain(task.criterion, cut.score, total)
+        assert splits.weight[j] == weight
+        assert splits.missing_left[j] == cut.missing_left
+        assert splits.seen_missing[j] == np.isnan(sample.values[rows, cut.feature]).any()
+        assert threshold[j] == cut.threshold
+
+
+@given(problems(), st.integers(2, 6), st.data())
+def test_the_best_cut_is_found(backend, problem, max_bins, data):
+    check(backend, problem, max_bins, data)
+
+
+@given(random_problems(200), st.integers(2, 40), st.integers(1, 8), st.integers(0, 9), st.data())
+def test_the_best_admissible_cut_is_found(backend, problem, max_bins, leaf, weight, data):
+    check(
+        backend, problem, max_bins, data,
+        min_samples_leaf=leaf, min_weight_leaf=weight, min_decrease=0.01 * len(problem[1].y),
+        max_features=data.draw(st.integers(1, problem[1].values.shape[1])),
+    )  # fmt: skip
+
+
+# -------------------------------------------------------------------- tie rule
+def split_of(backend, columns, y, max_bins=256, **limits):
+    sample = Sample(np.array(columns, float).T.copy(), np.array(y, np.uint8), None)
+    task = make_task("gini", sample, **limits)
+    ends = np.array([len(y)])
+    splits, threshold, _ = refined(backend, sample, task, max_bins, np.array([0]), ends)
+    return int(splits.feature[0]), float(threshold[0]), bool(splits.missing_left[0])
+
+
+@pytest.mark.parametrize("max_bins", [256, 2, 3])
+def test_ties_go_to_the_lowest_column_then_the_lowest_cut(backend, max_bins):
+    column = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    mirrored = [0, 1, 1, 1, 1, 0]  # the cuts at 0.5 and 4.5 are worth the same
+    assert split_of(backend, [column, column], mirrored, max_bins) == (0, 0.5, False)
+    dull = [7.0] * 6
+    assert split_of(backend, [dull, column, column], mirrored, max_bins) == (1, 0.5, False)
+
+
+@pytest.mark.parametrize("max_bins", [256, 2, 3])
+def test_ties_send_missing_values_right(backend, max_bins):
+    nan = float("nan")
+    column, y = [0.0, 1.0, 2.0, 3.0, nan, nan], [0, 0, 1, 1, 0, 1]
+    assert split_of(backend, [column], y, max_bins) == (0, 1.5, False)
+    assert split_of(backend, [column], [0, 0, 1, 1, 0, 0], max_bins) == (0, 1.5, True)
+    assert split_of(backend, [column], [0, 0, 0, 0, 1, 1], max_bins) == (0, np.inf, False)
+
+
+def test_no_split_of_pure_or_constant_nodes(backend):
+    assert split_of(backend, [[1.0, 2.0, 3.0]], [1, 1, 1])[0] == -1
+    assert split_of(backend, [[2.0, 2.0, 2.0]], [1, 0, 1])[0] == -1
+    assert split_of(backend, [[1.0, 2.0, 3.0]], [1, 0, 1], min_samples_leaf=2)[0] == -1
+
+
+def test_targets_that_weights_leave_equal_are_not_split(backend):
+    """Products of weight and target one unit apart count as equal, in bins or not."""
+    y = np.array([0.0, 1.0, 0.25, 0.25 + 2.0**-53, 0.25 + 2.0**-53])
+    sample = Sample(np.array([[0.0, 0, 1, 2, 2]]).T, y, np.array([1.0, 1, 1, 1, 3]))
+    task = make_task("squared_error", sample)
+    assert best_cut(sample.values, task, np.array([2, 3, 4])) is None
+    splits, _, _ = refined(backend, sample, task, 256, np.array([2]), np.array([5]))
+    assert splits.feature[0] == -1
+
+
+# ---------------------------------------------------------------------- drawing
+@given(st.integers(0, 2**64 - 1), st.integers(2, 9))
+def test_drawn_columns_decide_alone(backend, key, d):
+    """All columns separate the classes: the one drawn wins, whatever its number."""
+    y = np.array([0, 0, 1, 1], np.uint8)
+    sample = Sample(np.repeat(y[:, None] * 1.0, d, axis=1), y, None)
+    task = make_task("gini", sample, max_features=1)
+    keys = np.array([key], np.uint64)
+    splits, _, _ = refined(backend, sample, task, 256, np.array([0]), np.array([4]), keys)
+    assert splits.feature[0] == draw_columns(key, d)[0]
+
+
+def test_few_bins_are_looked_into(backend):
+    """One column tells the classes apart: the bounds of all others are below its score."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(20_000, 10))
+    sample = Sample(values, (values[:, 3] > 0.1).astype(np.uint8), None)
+    task = make_task("gini", sample)
+    ends = np.array([20_000])
+    splits, _, device = refined(backend, sample, task, 256, np.array([0]), ends)
+    assert splits.feature[0] == 3
+    assert isinstance(splits, Splits)
+    assert 0 < device.refined_pairs <= 0.001 * device.scanned_pairs

@@ -1,0 +1,82 @@
+"""Scores of bin boundaries, and bounds of bins, against all cuts of a node."""
+
+from __future__ import annotations
+
+import numpy as np
+from conftest import to_host
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import all_cuts, column_best, row_statistics
+from strategies import make_task, problems, random_problems
+
+
+def scored(backend, sample, task, max_bins, middle):
+    """Scores of the nodes of rows ``middle ..`` and ``.. middle``, and the backend."""
+    device = backend(sample, task)
+    device.encode(max_bins)
+    begin, end = np.array([middle, 0]), np.array([len(sample.y), middle])
+    cells = device.new_histograms(3)
+    device.histogram(begin, end, cells, np.array([2, 0]))
+    return device, device.score(cells, np.array([2, 0])), (range(middle, end[0]), range(middle))
+
+
+def check(backend, problem, max_bins, data, **limits):
+    criterion, sample = problem
+    task = make_task(criterion, sample, **limits)
+    middle = data.draw(st.integers(1, len(sample.y) - 1))
+    device, scores, nodes = scored(backend, sample, task, max_bins, middle)
+    codes = to_host(device.table.codes).astype(np.float64)
+    codes[np.isnan(sample.values)] = np.nan
+    coded = sample._replace(values=codes)
+    for j, rows in enumerate(nodes):
+        rows = np.array(rows)
+        total = row_statistics(task)[rows].sum(axis=0)
+        assert (to_host(scores.total)[j, : total.size] == total).all()
+        for f in range(codes.shape[1]):
+            check_column(task, sample, coded, rows, f, [to_host(field)[j] for field in scores])
+
+
+def check_column(task, sample, coded, rows, f, scores):
+    """Best boundary: the best cut of the codes. Bound: above all cuts between equal codes."""
+    _, best, bins, sides, bounds = (field if i == 0 else field[f] for i, field in enumerate(scores))
+    expected = column_best(coded.values, task, rows, f)
+    if expected is None:
+        assert best == -np.inf
+    else:
+        goes_left = coded.values[rows, f] <= bins
+        goes_left[np.isnan(coded.values[rows, f])] = sides
+        assert (best, sides) == (expected.score, expected.missing_left)
+        assert (goes_left == expected.goes_left).all()
+    column, code = sample.values[rows, f], coded.values[rows, f]
+    inside = [
+        cut.score
+        for cut in all_cuts(sample.values, task, rows, f)
+        if splits_a_bin(cut.goes_left, column, code)
+    ]
+    if inside:
+        margin = 1e-9 * max(abs(max(inside)), len(rows) * 16.0)
+        assert bounds >= max(inside) - margin
+
+
+def splits_a_bin(goes_left, column, code) -> bool:
+    known = ~np.isnan(column)
+    return bool(np.intersect1d(code[known & goes_left], code[known & ~goes_left]).size)
+
+
+@given(problems(), st.integers(2, 6), st.data())
+def test_boundaries_and_bounds(backend, problem, max_bins, data):
+    check(backend, problem, max_bins, data)
+
+
+@given(random_problems(60), st.integers(2, 9), st.integers(1, 10), st.integers(0, 40), st.data())
+def test_limits_of_the_sides(backend, problem, max_bins, leaf, weight, data):
+    check(backend, problem, max_bins, data, min_samples_leaf=leaf, min_weight_leaf=weight)
+
+
+@given(problems(), st.data())
+def test_lossless_bins_are_not_bounded(backend, problem, data):
+    """Nothing can be cut in a bin of one value."""
+    criterion, sample = problem
+    middle = data.draw(st.integers(1, len(sample.y) - 1))
+    _, scores, _ = scored(backend, sample, make_task(criterion, sample), 256, middle)
+    assert (to_host(scores.bound) == -np.inf).all()

@@ -1,0 +1,171 @@
+"""The tree as a struct of arrays: its invariants, its views, cutting it back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    LEAF,
+    MISSING_STOPS,
+    MISSING_TO_ALL,
+    NO_BRANCH,
+    THRESHOLD_SPLIT,
+)
+from gputree.tree import Tree
+
+
+def make_tree() -> Tree:
+    """A multiway tree.
+
+            0             0: column 1, three branches
+          / | \\           2: column 0 <= 0.5
+         1  2  3
+           / \\
+          4   5
+    """
+    n_rows = np.array([20, 6, 10, 4, 7, 3])
+    statistics = np.array([[12, 8], [6, 0], [4, 6], [2, 2], [4, 3], [0, 3]], float)
+    share = statistics / n_rows[:, None]
+    return Tree(
+        task="classification",
+        criterion="gini",
+        n_features=3,
+        first_child=np.array([1, -1, 4, -1, -1, -1], np.int32),
+        n_children=np.array([3, 0, 2, 0, 0, 0], np.int32),
+        parent=np.array([-1, 0, 0, 0, 2, 2], np.int32),
+        depth=np.array([0, 1, 1, 1, 2, 2], np.int32),
+        split_kind=np.array([BRANCH_SPLIT, LEAF, THRESHOLD_SPLIT, LEAF, LEAF, LEAF], np.uint8),
+        feature=np.array([1, -2, 0, -2, -2, -2], np.int32),
+        threshold=np.array([-2.0, -2.0, 0.5, -2.0, -2.0, -2.0]),
+        missing_child=np.array([MISSING_TO_ALL, -2, 0, -2, -2, -2], np.int32),
+        weight=n_rows.astype(float),
+        n_rows=n_rows,
+        statistics=statistics,
+        impurity=1.0 - (share**2).sum(axis=1),
+        gain=np.array([0.1, 0.0, 0.2, 0.0, 0.0, 0.0]),
+        branch_offset=np.array([0, 4, 4, 4, 4, 4, 4], np.int64),
+        branch_child=np.array([2, 0, NO_BRANCH, 1], np.int32),
+    )
+
+
+def make_binary_tree() -> Tree:
+    """The subtree of node 2 above, on its own."""
+    tree = make_tree()
+    own = [2, 4, 5]
+    fields = {
+        name: getattr(tree, name)[own]
+        for name in ("n_children", "split_kind", "feature", "threshold", "missing_child", "weight",
+                     "n_rows", "statistics", "impurity", "gain")
+    }  # fmt: skip
+    return replace(
+        tree,
+        first_child=np.array([1, -1, -1], np.int32),
+        parent=np.array([-1, 0, 0], np.int32),
+        depth=np.array([0, 1, 1], np.int32),
+        branch_offset=np.zeros(4, np.int64),
+        branch_child=np.empty(0, np.int32),
+        **fields,
+    )
+
+
+def test_sizes_and_walking():
+    tree = make_tree()
+    tree.check()
+    assert (tree.n_nodes, tree.n_leaves, tree.max_depth, tree.n_classes) == (6, 4, 2, 2)
+    assert not tree.is_binary
+    assert [list(tree.children(t)) for t in range(6)] == [[1, 2, 3], [], [4, 5], [], [], []]
+    assert tree.levels() == [slice(0, 1), slice(1, 4), slice(4, 6)]
+    assert tree.branches(0).tolist() == [2, 0, NO_BRANCH, 1]
+    assert tree.branches(2).size == 0
+
+
+WRONG = {
+    "children are not contiguous": {"first_child": [1, -1, 3, -1, -1, -1]},
+    "a child does not name its parent": {"parent": [-1, 0, 0, 0, 2, 1]},
+    "the root has a parent": {"parent": [0, 0, 0, 0, 2, 2]},
+    "depth is not": {"depth": [0, 1, 1, 1, 2, 3]},
+    "a leaf has a split": {"split_kind": [BRANCH_SPLIT, THRESHOLD_SPLIT, THRESHOLD_SPLIT, 0, 0, 0]},
+    "a leaf has a child": {"first_child": [1, 0, 4, -1, -1, -1]},
+    "a leaf has a feature": {"feature": [1, 0, 0, -2, -2, -2]},
+    "a feature is out of range": {"feature": [3, -2, 0, -2, -2, -2]},
+    "a threshold is NaN": {"threshold": [-2.0, -2.0, np.nan, -2.0, -2.0, -2.0]},
+    "a threshold split is not binary": {"split_kind": [THRESHOLD_SPLIT, 0, 1, 0, 0, 0]},
+    "branch tables": {"branch_offset": [0, 3, 4, 4, 4, 4, 4]},
+    "a branch names no child": {"branch_child": [2, 0, 3, 1]},
+    "missing_child names no child": {"missing_child": [3, -2, 0, -2, -2, -2]},
+    "a leaf sends missing values on": {"missing_child": [-1, -1, 0, -2, -2, -2]},
+    "a statistic is not finite": {"impurity": [0.1, 0.0, np.inf, 0.0, 0.0, 0.0]},
+    "arrays differ in length": {"gain": [0.0]},
+    "branch_offset": {"branch_offset": [0, 4]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("problem", WRONG)
+def test_invalid_trees_are_named(problem):
+    tree = make_tree()
+    wrong = {
+        name: np.array(values, getattr(tree, name).dtype) for name, values in WRONG[problem].items()
+    }
+    with pytest.raises(ValueError, match=f"Invalid tree: .*{problem}"):
+        replace(tree, **wrong).check()
+
+
+def test_collapsing_a_node_makes_it_a_leaf():
+    tree = make_tree()
+    cut = tree.collapse(np.array([False, False, True, False, False, False]))
+    cut.check()
+    assert cut.n_nodes == 4
+    assert cut.branches(0).tolist() == [2, 0, NO_BRANCH, 1]
+    assert cut.first_child.tolist() == [1, -1, -1, -1]
+    assert (cut.feature[2], cut.threshold[2], cut.gain[2]) == (-2, -2.0, 0.0)
+    assert (cut.split_kind[2], cut.missing_child[2]) == (LEAF, MISSING_STOPS)
+    for name in ("weight", "n_rows", "statistics", "impurity"):
+        assert (getattr(cut, name) == getattr(tree, name)[:4]).all()
+
+
+def test_collapsing_the_root_or_nothing():
+    tree = make_tree()
+    stump = tree.collapse(np.arange(6) == 0)
+    stump.check()
+    assert (stump.n_nodes, stump.branch_child.size) == (1, 0)
+    assert tree.collapse(np.zeros(6, bool)).equals(tree)
+
+
+def test_views_of_binary_trees():
+    tree = make_binary_tree()
+    tree.check()
+    assert tree.is_binary
+    assert (tree.children_left.tolist(), tree.children_right.tolist()) == ([1, -1, -1], [2, -1, -1])
+    assert tree.missing_go_to_left.tolist() == [1, 0, 0]
+    assert tree.value.tolist() == [[[0.4, 0.6]], [[4 / 7, 3 / 7]], [[0.0, 1.0]]]
+    assert tree.node_count == 3
+    assert (tree.n_node_samples == tree.n_rows).all()
+    assert (tree.weighted_n_node_samples == tree.weight).all()
+
+
+@pytest.mark.parametrize("name", ["children_left", "children_right", "missing_go_to_left"])
+def test_multiway_trees_have_no_binary_views(name):
+    with pytest.raises(AttributeError, match=f"{name} is defined for binary trees only.*3 child"):
+        getattr(make_tree(), name)
+
+
+def test_equality_is_to_the_last_bit():
+    tree = make_tree()
+    assert tree.equals(make_tree())
+    nudged = tree.gain.copy()
+    nudged[0] = np.nextafter(nudged[0], 1.0)
+    assert not tree.equals(replace(tree, gain=nudged))
+    assert not tree.equals(replace(tree, gain=tree.gain.astype(np.float32)))
+    assert not tree.equals(replace(tree, criterion="entropy"))
+
+
+def test_regression_values_are_means():
+    tree = replace(
+        make_binary_tree(), task="regression", statistics=np.array([[1.5], [2.5], [0.0]])
+    )
+    assert tree.value.tolist() == [[[1.5]], [[2.5]], [[0.0]]]
+    assert tree.n_classes == 1
