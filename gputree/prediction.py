@@ -1,14 +1,12 @@
 """Prediction on the host: every row walks from the root to a leaf.
 
-Rows walk in blocks, one level of the tree at a time, so that the loads of many rows
-are under way together. Leaves point at themselves: a row that has arrived stays.
+Eight rows walk side by side, so that their loads are under way together. Leaves point
+at themselves: rows that stay where they are have arrived.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -17,7 +15,7 @@ from scipy.sparse import csr_matrix
 from gputree.dtypes import NODE
 from gputree.tree import Tree
 
-BLOCK_ROWS = 256  # rows that walk together; 64 to 1,024 measured alike
+SIDE_BY_SIDE = 8  # rows at a time: 10 ms a million rows at depth 8, against 31 ms one by one
 FEWEST_ROWS = 1 << 14  # rows a thread is worth waking for
 
 _NODE = np.dtype(
@@ -26,49 +24,56 @@ _NODE = np.dtype(
 )
 
 
-class Walk(NamedTuple):
-    """A binary tree of threshold splits as `walk` reads it: one record a node."""
-
-    nodes: NDArray
-    depth: int
-
-
-def compile_walk(tree: Tree) -> Walk:
-    """Pack a tree for walking. Leaves send every value to their "first child", themselves."""
+def pack(tree: Tree) -> NDArray:
+    """The tree as one record a node; leaves send every value to themselves."""
     nodes = np.zeros(tree.n_nodes, _NODE)
     leaf = tree.is_leaf
     nodes["threshold"] = np.where(leaf, np.inf, tree.threshold)
     nodes["feature"] = np.where(leaf, 0, tree.feature)
     nodes["child"] = np.where(leaf, np.arange(tree.n_nodes), tree.first_child)
     nodes["missing"] = np.where(leaf, 0, tree.missing_child)
-    return Walk(nodes, tree.max_depth)
+    return nodes
+
+
+@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def step(values: NDArray, row: int, nodes: NDArray, at: int) -> int:
+    """The node below `at` on the way of a row; a leaf itself."""
+    node = nodes[at]
+    x = np.float64(values[np.uintp(row), np.uintp(node.feature)])
+    ordinal = np.int64(x > node.threshold)
+    if x != x:
+        ordinal = np.int64(node.missing)
+    return np.int64(node.child) + ordinal
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def walk(
-    values: NDArray, begin: int, end: int, nodes: NDArray, depth: int, out: NDArray[np.int32]
-) -> None:
+def walk(values: NDArray, begin: int, end: int, nodes: NDArray, out: NDArray[np.int32]) -> None:
     """Write the leaf of rows ``begin .. end`` of `values` (n, d), NaN where missing, to `out`."""
-    at = np.zeros(BLOCK_ROWS, np.int64)
-    for block in range(begin, end, BLOCK_ROWS):
-        rows = min(BLOCK_ROWS, end - block)
-        for i in range(rows):
-            at[i] = 0
-        for _ in range(depth):
-            moved = 0
-            for i in range(rows):
-                node = nodes[at[i]]
-                x = np.float64(values[block + i, node.feature])
-                ordinal = np.int64(x > node.threshold)
-                if x != x:
-                    ordinal = np.int64(node.missing)
-                following = node.child + ordinal
-                moved |= following ^ at[i]
-                at[i] = following
-            if moved == 0:
-                break
-        for i in range(rows):
-            out[block + i] = at[i]
+    paired = end - (end - begin) % SIDE_BY_SIDE
+    for r in range(begin, paired, SIDE_BY_SIDE):
+        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(0)
+        moved = True
+        while moved:
+            b0 = step(values, r, nodes, a0)
+            b1 = step(values, r + 1, nodes, a1)
+            b2 = step(values, r + 2, nodes, a2)
+            b3 = step(values, r + 3, nodes, a3)
+            b4 = step(values, r + 4, nodes, a4)
+            b5 = step(values, r + 5, nodes, a5)
+            b6 = step(values, r + 6, nodes, a6)
+            b7 = step(values, r + 7, nodes, a7)
+            still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
+            moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
+            a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
+        out[r], out[r + 1], out[r + 2], out[r + 3] = a0, a1, a2, a3
+        out[r + 4], out[r + 5], out[r + 6], out[r + 7] = a4, a5, a6, a7
+    for r in range(paired, end):
+        a0 = np.int64(0)
+        b0 = step(values, r, nodes, a0)
+        while b0 != a0:
+            a0 = b0
+            b0 = step(values, r, nodes, a0)
+        out[r] = a0
 
 
 def apply(tree: Tree, values: NDArray, n_threads: int = 1) -> NDArray[np.int32]:
@@ -88,12 +93,12 @@ def apply(tree: Tree, values: NDArray, n_threads: int = 1) -> NDArray[np.int32]:
     """
     n = values.shape[0]
     out = np.empty(n, NODE)
-    packed = compile_walk(tree)
+    nodes = pack(tree)
     parts = max(min(n_threads, n // FEWEST_ROWS), 1)
     bounds = [n * i // parts for i in range(parts + 1)]
 
     def task(i: int) -> None:
-        walk(values, bounds[i], bounds[i + 1], packed.nodes, packed.depth, out)
+        walk(values, bounds[i], bounds[i + 1], nodes, out)
 
     if parts == 1:
         task(0)

@@ -199,7 +199,7 @@ def _class_statistics(
     sums: NDArray[np.int64], weights: Weights, criterion: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Class weights, weight and impurity of every node."""
-    statistics = sums * (weights.unit * weights.scale)
+    statistics: NDArray[np.float64] = sums * (weights.unit * weights.scale)
     whole = sums.sum(axis=1)
     share: NDArray[np.float64] = sums / whole[:, None]
     if criterion == "gini":

@@ -59,7 +59,9 @@ def grow(
     progress : Progress
     """
     n_rows, columns = shape
-    small = n_rows if plan.exact and n_rows <= FEWEST_ROWS else _small_rows(backend, columns, plan)
+    coded = not plan.exact or n_rows > FEWEST_ROWS
+    if coded:
+        backend.encode(plan.max_bins)
     table = NodeTable(n_rows)
     best_first = BestFirst(plan.max_leaf_nodes)
     frontier = Frontier.root(n_rows, plan.key)
@@ -69,6 +71,7 @@ def grow(
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
         frontier = frontier.take(can_split(frontier.begin, frontier.end, depth, limits))
+        small = _small_rows(backend, columns, plan, limits.max_depth - depth) if coded else n_rows
         is_small = frontier.end - frontier.begin <= small
         aside.append(frontier.take(is_small))
         frontier, parents = _grow_level(
@@ -79,14 +82,13 @@ def grow(
     return table.join(*_finish(backend, aside))
 
 
-def _small_rows(backend: Backend, columns: int, plan: Plan) -> int:
-    """Code the table; nodes of up to the rows returned are finished."""
-    backend.encode(plan.max_bins)
+def _small_rows(backend: Backend, columns: int, plan: Plan, levels: int) -> int:
+    """Nodes of up to so many rows are finished."""
     if backend.histogram_bytes > plan.histogram_bytes:
         return np.iinfo(np.int64).max  # one histogram alone breaks the budget: sort instead
     if plan.finish_rows is not None:
         return plan.finish_rows
-    return finish_rows(columns, backend.histogram_cells)
+    return finish_rows(columns, backend.histogram_cells, levels)
 
 
 def _grow_level(
