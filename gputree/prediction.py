@@ -7,6 +7,7 @@ at themselves: rows that stay where they are have arrived.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -82,14 +82,16 @@ class CpuBackend:
         most = np.full(d, max_bins) - table.missing
         codes = np.empty((n, d), CODE)
         bins = coding.empty_bins(d, values.dtype)
+        sampled = self.task.exact and n > coding.SAMPLE_ROWS
         sample = values
-        if self.task.exact and n > coding.SAMPLE_ROWS:
+        if sampled:
             sample = values[np.linspace(0, n - 1, coding.SAMPLE_ROWS).astype(np.int64)]
-        self._fit(bins, sample, np.arange(d), most)
-        again = self._encode(bins, codes)
-        if again.size:  # the sample missed values of columns that looked lossless
-            self._fit(bins, values, again, most)
-            self._encode(bins, codes)
+        run(
+            self.n_threads if sample.size > CHUNK_ROWS else 1,
+            coding.fit_columns,
+            [(bins, sample, range(f, f + 1), most) for f in range(d)],
+        )
+        self._encode(bins, most, codes, sampled)
         offset, single = coding.single_bins(bins, table.missing)
         self.table = table._replace(
             codes=codes,
@@ -100,35 +102,48 @@ class CpuBackend:
             high=bins.least.astype(np.float64),
         )
 
-    def _fit(
-        self, bins: coding.Bins, sample: NDArray, columns: Int64s, most: NDArray[np.int64]
-    ) -> None:
-        run(
-            self.n_threads if sample.size > CHUNK_ROWS else 1,
-            coding.fit_columns,
-            [(bins, sample, range(f, f + 1), most) for f in columns],
-        )
+    def _encode(self, bins: coding.Bins, most: Int64s, codes: NDArray, sampled: bool) -> None:
+        """Code the table; columns with values that the sample missed get their bins anew."""
+        checked = np.flatnonzero(bins.lossless) if sampled else np.empty(0, np.int64)
+        unseen = self._encode_columns(bins, None, checked, codes)
+        again = [f for f in checked if unseen[f].size]
+        for f in again:
+            values = self.table.values[:, f]
+            if unseen[f].size >= coding.MOST_UNSEEN:
+                known = np.sort(values)
+                known = known[: np.searchsorted(known, np.nan)]
+            else:
+                known = np.union1d(bins.least[f, : bins.count[f]], unseen[f])
+            coding.fit_column(bins, f, known, int(most[f]))
+        if again:
+            self._encode_columns(bins, np.array(again), np.empty(0, np.int64), codes)
 
-    def _encode(self, bins: coding.Bins, codes: NDArray) -> Int64s:
-        """Code the table; returns the columns taken for lossless that are not."""
+    def _encode_columns(
+        self, bins: coding.Bins, columns: Int64s | None, checked: Int64s, codes: NDArray
+    ) -> list[NDArray]:
+        """Code `columns`, or all; returns the values unseen so far in those `checked`."""
         values = self.table.values
         n, d = values.shape
-        inexact = np.zeros(d, np.bool_)
         one = values.dtype.type(1)
         half, top = one / 2, one * (coding.GRID_CELLS - 1)
-        crowded = np.flatnonzero(bins.steps > 1)
+        crowded = np.flatnonzero(bins.steps > 1) if columns is None else columns
         missing = np.flatnonzero(self.table.missing)
-        checked = np.flatnonzero(bins.lossless)
         parts = spans(np.full(n, d), self.n_threads, CHUNK_ROWS)
+        unseen = [np.empty((d, coding.MOST_UNSEEN), values.dtype) for _ in parts]
+        counts = [np.zeros(d, np.int64) for _ in parts]
         run(
             self.n_threads,
             coding.encode_rows,
             [
-                (values, bins, crowded, missing, checked, a, b, half, top, codes, inexact)
-                for a, b in parts
+                (values, bins, columns is None, crowded, missing, checked, a, b, half, top, codes,
+                 unseen[i], counts[i])
+                for i, (a, b) in enumerate(parts)
             ],
-        )
-        return np.flatnonzero(inexact)
+        )  # fmt: skip
+        return [
+            np.concatenate([u[f, : c[f]] for u, c in zip(unseen, counts, strict=True)])
+            for f in range(d)
+        ]
 
     # ------------------------------------------------------- histograms
     @property

@@ -22,6 +22,10 @@ GRID_CELLS = 2048
 # little refining, never exactness. 65,536 rows put 256 of them into a bin on average.
 SAMPLE_ROWS = 65_536
 
+# Values that the sample missed, per column and span of rows, before the whole column is
+# sorted to place its bins anew.
+MOST_UNSEEN = 1024
+
 
 class Bins(NamedTuple):
     """Bin edges of d columns, padded with infinity, and the grid over them."""
@@ -84,12 +88,15 @@ def fill_grid(edge, low, scale, half, top, cell):
 
 
 @kernel
-def encode_rows(values, bins, crowded, missing, checked, begin, end, half, top, codes, inexact):
-    """Code rows ``begin .. end``.
+def encode_rows(
+    values, bins, every, crowded, missing, checked, begin, end, half, top, codes, unseen, n_unseen
+):
+    """Code rows ``begin .. end``: every column, where `every`, and then those of `crowded`.
 
-    One comparison settles a value in most columns; those of `crowded` need more, those
-    of `missing` hold missing values. ``inexact[f]`` is set where one of `checked`, taken
-    for lossless, holds a value that is not its bin's.
+    One comparison settles a value in most columns; `crowded` are those that need more.
+    Columns of `missing` hold missing values. Columns of `checked`, taken for lossless, may
+    hold values that are not their bin's: they are collected in ``unseen[f]``, repeatedly
+    perhaps, and counted in ``n_unseen[f]``.
     """
     edge = bins.edge
     cell = bins.cell
@@ -98,7 +105,7 @@ def encode_rows(values, bins, crowded, missing, checked, begin, end, half, top, 
     least = bins.least
     one = np.uint32(1)
     for i in range(begin, end):
-        for f in range(values.shape[1]):
+        for f in range(values.shape[1] if every else 0):
             x = values[i, f]
             b = np.uint32(cell[f, grid_cell(x, low[f], scale[f], half, top)])
             b += np.uint32(edge[f, b] < x)
@@ -117,7 +124,10 @@ def encode_rows(values, bins, crowded, missing, checked, begin, end, half, top, 
         for f in checked:
             x = values[i, f]
             if x == x and least[f, codes[i, f]] != x:
-                inexact[f] = True
+                at = n_unseen[f]
+                if at < MOST_UNSEEN and (at == 0 or unseen[f, at - 1] != x):
+                    unseen[f, at] = x
+                    n_unseen[f] = at + 1
 
 
 def empty_bins(d: int, dtype: np.dtype) -> Bins:

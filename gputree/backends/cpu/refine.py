@@ -15,7 +15,7 @@ from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.backends.cpu.score import add_cell, cut_inside, row_count, start_side
 from gputree.backends.cpu.sort import sort_pairs
-from gputree.criteria import begin, bound, gain, is_pure, margin, move, score
+from gputree.criteria import begin, bound, gain, is_pure, margin, move, score, tighten
 
 # Pairs gathered at once, per row of the node: bounds the memory of a refinement.
 GATHER_SHARE = 2
@@ -127,10 +127,11 @@ def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, p
                 position[b] < 0
                 and not single[b]
                 and cut_inside(criterion, limits, weighted, left, n, total)
-                and bound(criterion, left, cells, at, total) >= bar
             ):
-                position[b] = used
-                used += n
+                most = bound(criterion, left, cells, at, total)
+                if most >= bar and tighten(criterion, left, cells, at, total, most) >= bar:
+                    position[b] = used
+                    used += n
             add_cell(left, cells, at)
     return used
 

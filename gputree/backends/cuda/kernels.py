@@ -24,12 +24,12 @@ OPTIONS = ("-std=c++17", "--fmad=false")
 _CUT = ("criteria.cuh", "limits.cuh", "views.cuh", "warp.cuh", "cut.cuh")
 HEADERS = {
     "encode": ("types.cuh", "values.cuh"),
-    "histogram": ("types.cuh",),
+    "histogram": ("types.cuh", "atomics.cuh"),
     "score": ("types.cuh", *_CUT),
     "refine": ("types.cuh", "values.cuh", *_CUT),
     "choose": ("types.cuh", *_CUT, "draw.cuh"),
     "partition": ("types.cuh", "values.cuh", "warp.cuh"),
-    "statistics": ("types.cuh",),
+    "statistics": ("types.cuh", "atomics.cuh"),
     "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh"),
 }
 
