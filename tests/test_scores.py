@@ -1,0 +1,243 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.feature_selection import SelectKBest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import gputree
+from gputree import entropy, gain_ratio, gini, gini_gain, information_gain, variance_reduction
+from gputree.datasets import load_fish, load_golf, load_iris, load_loan, load_watermelon
+
+CLASS_SCORES = [information_gain, gain_ratio, gini_gain]
+ALL_SCORES = [*CLASS_SCORES, variance_reduction]
+
+
+# ------------------------------------------------------------- textbook values
+def test_fish():
+    X, y = load_fish(return_X_y=True)
+    assert entropy(y) == pytest.approx(0.970950594455, abs=1e-12)
+    maybe = np.array(["maybe", *y[1:]])
+    assert entropy(maybe) == pytest.approx(1.37095059445, abs=1e-11)
+    assert information_gain(X, y) == pytest.approx([0.420, 0.171], abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("load", "class_entropy", "gains"),
+    [
+        (load_loan, 0.971, {"age": 0.083, "has job": 0.324, "owns house": 0.420, "credit": 0.363}),
+        (load_watermelon, 0.998, {"texture": 0.381, "colour": 0.108}),
+        (
+            load_golf,
+            0.940,
+            {"outlook": 0.247, "humidity": 0.152, "wind": 0.048, "temperature": 0.029},
+        ),
+    ],
+    ids=["loan", "watermelon", "golf"],
+)
+def test_gains_of_textbooks(load, class_entropy, gains):
+    table = load()
+    scores = dict(zip(table.feature_names, information_gain(table.data, table.target), strict=True))
+    assert entropy(table.target) == pytest.approx(class_entropy, abs=6e-4)
+    for name, gain in gains.items():
+        assert scores[name] == pytest.approx(gain, abs=6e-4), name
+    assert max(scores, key=scores.get) == max(gains, key=gains.get)
+
+
+def test_gain_ratio_of_outlook():
+    assert gain_ratio(*load_golf(return_X_y=True))[0] == pytest.approx(0.156, abs=5e-4)
+
+
+def test_gini_by_hand():
+    assert gini([0, 0, 1]) == pytest.approx(1 - 4 / 9 - 1 / 9)
+    assert gini(["a"] * 4) == 0.0
+    assert gini_gain([["a"], ["a"], ["b"], ["b"]], [0, 0, 1, 1]) == pytest.approx([0.5])
+
+
+def test_variance_by_hand():
+    X = [["a", "x"], ["a", "y"], ["b", "x"]]
+    assert variance_reduction(X, [1.0, 1.0, 4.0]) == pytest.approx([2.0, 0.5])
+
+
+# -------------------------------------------------------- against plain loops
+def naive_impurity(kind, y, weight):
+    if kind is variance_reduction:
+        return np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
+    shares = np.array([weight[y == label].sum() for label in set(y.tolist())]) / weight.sum()
+    shares = shares[shares > 0]
+    return 1 - (shares**2).sum() if kind is gini_gain else -(shares * np.log2(shares)).sum()
+
+
+def naive_score(kind, branch, y, weight):
+    parts = [branch == b for b in set(branch.tolist())]
+    parts = [rows for rows in parts if weight[rows].sum() > 0]
+    share = [weight[rows].sum() / weight.sum() for rows in parts]
+    inside = [naive_impurity(kind, y[rows], weight[rows]) for rows in parts]
+    gain = naive_impurity(kind, y, weight) - np.dot(share, inside)
+    if kind is not gain_ratio:
+        return gain
+    split_information = -np.dot(share, np.log2(share))
+    return gain / split_information if split_information > 0 else 0.0
+
+
+def naive_cuts(column):
+    """Branches of every cut, and those without a cut."""
+    missing = np.where(np.isnan(column), 2, 0)
+    yield missing
+    for cut in sorted(set(column[missing == 0].tolist()))[:-1]:
+        yield np.where(column > cut, 1, missing)
+
+
+def random_problem(kind, seed):
+    rng = np.random.default_rng(seed)
+    X = np.stack([rng.integers(0, k, 60) for k in (1, 2, 5, 60)] + [rng.normal(size=60)], axis=1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = rng.normal(3, 2, 60) if kind is variance_reduction else rng.integers(0, 4, 60)
+    return X, y, rng.choice([0.0, 0.5, 1.0, 3.0], 60)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ALL_SCORES)
+def test_distinct_values_are_branches(kind, seed):
+    X, y, weight = random_problem(kind, seed)
+    codes = np.where(np.isnan(X), -1.0, X)
+    expected = [naive_score(kind, column, y, weight) for column in codes.T]
+    assert kind(X, y, sample_weight=weight) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ALL_SCORES)
+def test_thresholds_are_the_best(kind, seed):
+    X, y, weight = random_problem(kind, seed)
+    by = information_gain if kind is gain_ratio else kind  # C4.5 cuts by gain
+    expected = []
+    for column in X.T:
+        best = max(naive_cuts(column), key=lambda branch: naive_score(by, branch, y, weight))
+        expected.append(naive_score(kind, best, y, weight))
+    scores = kind(X, y, sample_weight=weight, numeric="threshold")
+    assert scores == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_threshold_is_the_first_split_of_a_tree():
+    X, y = load_iris(return_X_y=True)
+    y = np.unique(y, return_inverse=True)[1]
+    X, y = X[20:140], y[20:140]  # classes of unequal size
+    for kind, tree in [
+        (information_gain, DecisionTreeClassifier(criterion="entropy", max_depth=1)),
+        (gini_gain, DecisionTreeClassifier(max_depth=1)),
+        (variance_reduction, DecisionTreeRegressor(max_depth=1)),
+    ]:
+        for f, score in enumerate(kind(X, y, numeric="threshold")):
+            grown = tree.fit(X[:, [f]], y).tree_
+            share = grown.n_node_samples[1:] / len(y)
+            assert score == pytest.approx(grown.impurity[0] - share @ grown.impurity[1:])
+
+
+# ------------------------------------------------------------------- behaviour
+def test_weights_stand_for_copies():
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.integers(0, 3, (30, 2)), rng.integers(0, 3, 30), rng.integers(0, 4, 30)
+    copies = np.repeat(np.arange(30), weight)
+    for kind in ALL_SCORES:
+        assert kind(X, y, sample_weight=weight) == pytest.approx(kind(X[copies], y[copies]))
+    assert entropy(y, weight) == pytest.approx(entropy(y[copies]))
+    assert gini(y, weight) == pytest.approx(gini(y[copies]))
+
+
+@pytest.mark.parametrize("kind", ALL_SCORES)
+@pytest.mark.parametrize("numeric", ["distinct", "threshold"])
+def test_a_constant_column_tells_nothing(kind, numeric):
+    X = np.array([[1.0, np.nan]] * 5)
+    assert kind(X, [0, 1, 1, 0, 1], numeric=numeric).tolist() == [0.0, 0.0]
+
+
+def test_missing_values_are_one_category():
+    y = [0, 0, 1, 1]
+    none = np.array([[None], [None], ["a"], ["a"]], dtype=object)
+    mixed = np.array([[None], [float("nan")], ["a"], ["a"]], dtype=object)
+    nan = [[np.nan], [np.nan], [5.0], [5.0]]
+    for X in (none, mixed, nan):
+        assert information_gain(X, y).tolist() == [1.0]
+    assert information_gain(nan, y, numeric="threshold").tolist() == [1.0]
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_frames_keep_the_types_of_columns(package):
+    pytest.importorskip(package)
+    columns = {"text": ["a", "b", "a", None], "number": [1.0, 2.0, 3.0, 4.0]}
+    y = [0, 1, 0, 1]
+    if package == "pyarrow":
+        import pyarrow
+
+        frame = pyarrow.table(columns)
+    else:
+        frame = pytest.importorskip(package).DataFrame(columns)
+    assert information_gain(frame, y).tolist() == [1.0, 1.0]
+    threshold = information_gain(frame, y, numeric="threshold")
+    assert threshold == pytest.approx([1.0, 0.3112781244591328])  # one and three rows
+
+
+def test_nullable_pandas():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": pandas.array([1, None, 1, None], dtype="Int64")})
+    assert information_gain(frame, [0, 1, 0, 1]).tolist() == [1.0]
+
+
+def test_numbers_near_the_limits():
+    big = np.array([[2**53], [2**53 + 1]])
+    assert information_gain(big, [0, 1]).tolist() == [1.0]
+    assert variance_reduction([[0], [1]], [1e15, 1e15 + 2]) == pytest.approx([1.0])
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_as_many_classes_as_rows():
+    y = np.arange(100_000)
+    assert information_gain(y[:, None], y) == pytest.approx([np.log2(y.size)])
+    assert information_gain(y[:, None], y, numeric="threshold") == pytest.approx([1.0])
+
+
+def test_selects_columns():
+    X, y = load_loan(return_X_y=True)
+    chosen = make_pipeline(OrdinalEncoder(), SelectKBest(information_gain, k=1)).fit(X, y)
+    assert chosen[-1].get_support().tolist() == [False, False, True, False]
+    by_cut = SelectKBest(partial(gini_gain, numeric="threshold"), k=2)
+    X, y = load_iris(return_X_y=True)
+    assert by_cut.fit(X, y).get_support().tolist() == [False, False, True, True]
+
+
+# ---------------------------------------------------------------------- errors
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: information_gain([[1]], [1], numeric="cut"), ValueError, "'numeric' parameter of"),
+        (lambda: information_gain([[1], [2]], [1]), ValueError, "inconsistent numbers of samples"),
+        (lambda: information_gain([[1], [2]], [0.5, 1.5]), ValueError, "Unknown label type"),
+        (lambda: information_gain([[1], [2]], [None, "a"]), ValueError, "y contains missing"),
+        (lambda: information_gain([1, 2], [0, 1]), ValueError, "Expected 2D array"),
+        (lambda: information_gain([[np.inf], [2]], [0, 1]), ValueError, "contains infinity"),
+        (lambda: variance_reduction([[1], [2]], [np.nan, 1]), ValueError, "Input y contains NaN"),
+        (lambda: entropy([]), ValueError, "0 sample"),
+        (lambda: entropy([0, 1], [-1, 1]), ValueError, "Negative values"),
+        (lambda: entropy([0, 1], [0, 0]), ValueError, "zero"),
+        (lambda: gini([[0, 1]]), ValueError, "1d array"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_sparse_input_is_refused():
+    from scipy.sparse import csr_array
+
+    with pytest.raises(TypeError, match="dense data is required"):
+        information_gain(csr_array(np.eye(3)), [0, 1, 1])
+
+
+def test_documentation_is_whole():
+    for kind in ALL_SCORES:
+        assert "{" not in kind.__doc__
+        assert "Returns\n    -------" in kind.__doc__
+    assert set(gputree.__all__) >= {kind.__name__ for kind in [*ALL_SCORES, entropy, gini]}
