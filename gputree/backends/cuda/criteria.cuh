@@ -195,6 +195,58 @@ __device__ double bound(
         value += ratio_right + greater_of(most_right, 0.0) * (1.0 / r1 - factor_right);
     return value;
 }
+
+// The greatest score at the corners: each class present wholly left or wholly right. Corners
+// follow a Gray code, one class crossing at a time.
+#define MOST_CORNER_CLASSES 8
+template <class Left, class Cells, class Total>
+__device__ double tighten(
+    const Criterion& criterion, const Left& left, const Cells& cells, const Total& total,
+    double value
+) {
+    i64 present = 0;
+    double a = 0.0, n = 0.0, square_left = 0.0, square_right = 0.0;
+    for (i64 k = 0; k < criterion.n_classes; ++k) {
+        present += cells[k] > 0;
+        const double start = double(i64(left[k]));
+        const double whole = double(i64(total[k]));
+        a += start;
+        n += whole;
+        square_left += start * start;
+        square_right += (whole - start) * (whole - start);
+    }
+    if (present > MOST_CORNER_CLASSES) return value;
+    double best = 0.0;
+    u32 crossed = 0;
+    for (int corner = 1; corner <= 1 << present; ++corner) {
+        const double share_left = a > 0.0 ? square_left / a : 0.0;
+        const double share_right = n > a ? square_right / (n - a) : 0.0;
+        best = greater_of(best, share_left + share_right);
+        const int bit = __ffs(corner) - 1;
+        i64 k = -1;
+        for (int i = 0; i <= (bit < present ? bit : present - 1); ++i) {
+            k += 1;
+            while (cells[k] == 0) k += 1;
+        }
+        double width = double(i64(cells[k]));
+        double start = double(i64(left[k]));
+        if (crossed >> bit & 1) {
+            start += width;
+            width = -width;
+        }
+        const double rest = double(i64(total[k])) - start;
+        crossed ^= 1u << bit;
+        a += width;
+        square_left += width * (2.0 * start + width);
+        square_right -= width * (2.0 * rest - width);
+    }
+    return lesser_of(best, value);
+}
+#else
+template <class Left, class Cells, class Total>
+__device__ double tighten(const Criterion&, const Left&, const Cells&, const Total&, double value) {
+    return value;
+}
 #endif
 
 // ------------------------------------------------------------------ entropy

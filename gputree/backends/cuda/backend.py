@@ -1,0 +1,139 @@
+"""The CUDA backend: CuPy arrays, raw kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s, Splits, Subtrees, Task
+from gputree.backends.cuda import encode as coding
+from gputree.backends.cuda import histogram as histograms_
+from gputree.backends.cuda.finish import finish
+from gputree.backends.cuda.kernels import Kernels, cupy
+from gputree.backends.cuda.layout import Grower, Rows, Table, to_device
+from gputree.backends.cuda.partition import node_statistics, partition
+from gputree.backends.cuda.refine import refine
+from gputree.backends.cuda.score import Scores, score
+from gputree.dtypes import ROW
+
+class CudaBackend:
+    """Primitives of `gputree.backends.base.Backend` on a CUDA device.
+
+    Parameters
+    ----------
+    values : (n, d) float32 or float64 array, NumPy or CuPy, C-contiguous
+        The table, NaN where missing. CuPy arrays stay where they are.
+    missing : (d,) bool array
+        Columns that hold missing values.
+    task : Task
+    n_threads : int
+        Host threads that fit the bins.
+    """
+
+    name = "cuda"
+
+    def __init__(self, values: Any, missing: NDArray[np.bool_], task: Task, n_threads: int):
+        xp = cupy()
+        self.task = task
+        self.channels = task.channels
+        self.n_threads = n_threads
+        self.dtype = np.dtype(values.dtype)
+        self.refined_pairs = 0
+        self.scanned_pairs = 0
+        kernels = Kernels(task.criterion, task.weight is not None, 8 * self.dtype.itemsize)
+        target = np.int32 if task.n_classes else np.int64
+        rest = (task.weight, task.square, task.square_rest)
+        self.grower = Grower(
+            kernels=kernels,
+            task=task,
+            table=coding.new_table(xp.asarray(values), missing),
+            rows=Rows(
+                to_device(task.target, target),
+                *(None if column is None else to_device(column, np.int64) for column in rest),
+            ),
+            entries=xp.arange(values.shape[0], dtype=ROW),
+        )
+
+    @property
+    def table(self) -> Table:
+        """The table, on the device."""
+        return self.grower.table
+
+    @property
+    def entries(self) -> Any:
+        """The permutation of the rows that nodes are ranges of, on the device."""
+        return self.grower.entries
+
+    def report(self) -> dict[str, int]:
+        """Pairs (row, column) at nodes split by histogram, and how many were refined."""
+        return {"refined_rows": self.refined_pairs, "scanned_rows": self.scanned_pairs}
+
+    def encode(self, max_bins: int) -> None:
+        table = coding.encode(
+            self.grower.kernels, self.grower.table, self.dtype, max_bins, self.task.exact,
+            self.n_threads,
+        )  # fmt: skip
+        self.grower = self.grower._replace(table=table)
+
+    # ------------------------------------------------------- histograms
+    @property
+    def histogram_cells(self) -> int:
+        return int(self.grower.table.host.offset[-1])
+
+    @property
+    def histogram_bytes(self) -> int:
+        return self.histogram_cells * self._cell_bytes
+
+    @property
+    def _cell_dtype(self) -> np.dtype:
+        counted = self.task.weight is None and self.task.square is None
+        return np.dtype(np.uint32 if counted else np.int64)
+
+    @property
+    def _cell_bytes(self) -> int:
+        return self.channels * self._cell_dtype.itemsize
+
+    def new_histograms(self, m: int) -> Any:
+        return cupy().zeros((m, self.histogram_cells * self.channels), dtype=self._cell_dtype)
+
+    def histogram(self, begin: Int64s, end: Int64s, out: Any, slots: Int64s) -> None:
+        histograms_.histogram(self.grower, begin, end, out, slots, self._cell_bytes)
+
+    def subtract(
+        self, whole: Any, whole_slots: Int64s, out: Any, part_slots: Int64s, slots: Int64s
+    ) -> None:
+        histograms_.subtract(self.grower, whole, whole_slots, out, part_slots, slots)
+
+    # ----------------------------------------------------------- splits
+    def score(self, histograms: Any, slots: Int64s) -> Scores:
+        return score(self.grower, histograms, slots)
+
+    def refine(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        histograms: Any,
+        slots: Int64s,
+        scores: Scores,
+        keys: NDArray[np.uint64],
+    ) -> Splits:
+        splits, pairs = refine(self.grower, begin, end, histograms, slots, scores, keys)
+        self.refined_pairs += pairs
+        self.scanned_pairs += int((end - begin).sum()) * self.grower.table.columns
+        return splits
+
+    def partition(
+        self, begin: Int64s, end: Int64s, splits: Splits
+    ) -> tuple[Int64s, NDArray[np.float64]]:
+        return partition(self.grower, begin, end, splits)
+
+    # --------------------------------------------------------- subtrees
+    def finish(
+        self, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
+    ) -> Subtrees:
+        return finish(self.grower, begin, end, depth, keys)
+
+    def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
+        return node_statistics(self.grower, begin, end)

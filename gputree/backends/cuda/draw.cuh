@@ -1,0 +1,24 @@
+// Random column subsets that depend on the node alone: gputree/backends/cpu/draw.py.
+__device__ __forceinline__ u64 mix(u64 key) {  // SplitMix64
+    u64 z = key + 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+__device__ __forceinline__ u64 child_key(u64 key, u64 ordinal) {
+    return mix(key ^ mix(ordinal + 1));
+}
+
+// Fill `order` with a permutation of 0 .. count - 1 drawn from `key` (Fisher-Yates).
+__device__ inline void draw_columns(u64 key, i32* order, i64 count) {
+    for (i64 i = 0; i < count; ++i) order[i] = i32(i);
+    u64 state = key;
+    for (i64 i = count - 1; i > 0; --i) {
+        state = mix(state);
+        const i64 j = i64(state % u64(i + 1));
+        const i32 other = order[i];
+        order[i] = order[j];
+        order[j] = other;
+    }
+}

@@ -1,0 +1,112 @@
+"""What the launchers share: a table, its rows and its entries on the device."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s, Task
+from gputree.backends.cpu.pool import chunks
+from gputree.backends.cuda.kernels import Kernels, cupy
+
+# Entries that one block takes. Not measured on a device yet.
+CHUNK_ROWS = 8192
+
+
+class Table(NamedTuple):
+    """A table of n rows and d columns on the device; see `gputree.backends.cpu.layout.Table`.
+
+    Values lie there as their bits. Rows of codes are padded to whole words, so that four
+    columns are read at once.
+    """
+
+    values: Any  # (n, d) uint32 or uint64
+    codes: Any  # (n, stride) uint8
+    offset: Any  # (d + 1,) int64
+    missing: Any  # (d,) uint8
+    single: Any  # (offset[d],) uint8
+    by_code: Any  # (d,) uint8
+    low: Any  # (d, 256) float64
+    high: Any  # (d, 256) float64
+    host: HostTable
+
+    @property
+    def rows(self) -> int:
+        return self.values.shape[0]
+
+    @property
+    def columns(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def stride(self) -> int:
+        return self.codes.shape[1]
+
+
+class HostTable(NamedTuple):
+    """What the host keeps of a table."""
+
+    offset: Int64s
+    missing: NDArray[np.bool_]
+    by_code: NDArray[np.bool_]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+class Rows(NamedTuple):
+    """Per-row statistics in fixed-point units; see `gputree.backends.cpu.layout.Rows`."""
+
+    target: Any  # int32 class, or int64 weight x target
+    weight: Any  # int64 or None
+    square: Any  # int64 or None
+    square_rest: Any  # int64 or None
+
+
+class Grower(NamedTuple):
+    """What every launcher needs."""
+
+    kernels: Kernels
+    task: Task
+    table: Table
+    rows: Rows
+    entries: Any  # (n,) int32
+
+    @property
+    def criterion(self) -> tuple[int, float, float]:
+        """Parameters of the criterion, as the kernels take them."""
+        criterion = self.task.criterion
+        square_unit = getattr(criterion, "square_unit", 0.0)
+        return self.task.n_classes, float(criterion.unit), float(square_unit)
+
+
+class Chunks(NamedTuple):
+    """Pieces of nodes, on the device: a block works on each."""
+
+    owner: Any
+    first: Any
+    last: Any
+    count: int
+    node: Int64s  # on the host: the first chunk of each node, and the number of all
+
+    @classmethod
+    def of(cls, begin: Int64s, end: Int64s, rows: int = CHUNK_ROWS) -> Chunks:
+        """Pieces of the nodes ``begin[j] .. end[j]``, in order."""
+        owner, first, last = chunks(begin, end, rows)
+        node = np.searchsorted(owner, np.arange(begin.size + 1))
+        return cls(to_device(owner), to_device(first), to_device(last), owner.size, node)
+
+
+def to_device(values: NDArray[Any], dtype: Any = None) -> Any:
+    """A C-contiguous copy on the device."""
+    return cupy().asarray(np.ascontiguousarray(values, dtype))
+
+
+def sort_segments(segments: Any, keys: Any) -> Any:
+    """The order that sorts by (segment, key), stably; segments are below 2**32."""
+    xp = cupy()
+    if keys.dtype == np.uint32:
+        return xp.argsort((segments.astype(np.uint64) << np.uint64(32)) | keys)
+    order = xp.argsort(keys)
+    return order[xp.argsort(segments[order])]

@@ -1,0 +1,282 @@
+"""The split of each node: best boundaries, then exact cuts inside bins that may beat them.
+
+Every bin whose bound reaches the best score is looked into, so the order of work does not
+matter. The column of the greatest bound goes first, since its cuts raise the bar for all
+others. The host sees the number of rows to gather, and at the end the splits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s, Splits
+from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.layout import Chunks, Grower, sort_segments, to_device
+from gputree.backends.cuda.score import Scores
+
+# (row, column) pairs that are gathered and sorted at once, some 40 bytes each.
+GATHERED_PAIRS = 1 << 25
+
+# A cut on the device, as int64: see cut.cuh.
+CUT_WORDS = 4
+
+RECORD_WORDS = 9
+
+
+class Visits(NamedTuple):
+    """Which columns each node visits now: those of rank ``done .. upto``."""
+
+    orders: Any  # (m, d) int32 or None: columns by rank
+    ranks: Any  # (m, d) int32 or None: ranks of columns; None where all are visited at once
+    done: Any  # (m,) int32
+    upto: Any  # (m,) int32
+
+
+class Level(NamedTuple):
+    """Nodes whose splits are looked for."""
+
+    chunks: Chunks
+    histograms: Any
+    slots: Any
+    scores: Scores
+    visits: Visits
+    cuts: Any  # (m, CUT_WORDS) int64
+    lead: Any  # (m,) int32
+
+    @property
+    def nodes(self) -> int:
+        return self.scores.total.shape[0]
+
+
+def refine(
+    grower: Grower,
+    begin: Int64s,
+    end: Int64s,
+    histograms: Any,
+    slots: Int64s,
+    scores: Scores,
+    keys: NDArray[np.uint64],
+) -> tuple[Splits, int]:
+    """Choose the split of each node; also returns the (row, column) pairs looked into."""
+    xp = cupy()
+    m = begin.size
+    level = Level(
+        chunks=Chunks.of(begin, end),
+        histograms=histograms,
+        slots=to_device(slots),
+        scores=scores,
+        visits=_visits(grower, keys),
+        cuts=xp.empty((m, CUT_WORDS), dtype=np.int64),
+        lead=xp.empty(m, dtype=np.int32),
+    )
+    _start(grower, level)
+    pairs = _visit(grower, level)
+    while level.visits.orders is not None and _visit_further(grower, level):
+        pairs += _visit(grower, level)
+    return _splits(grower, level), pairs
+
+
+def _start(grower: Grower, level: Level) -> None:
+    """No node has a cut yet; those whose targets are all equal will visit no column."""
+    table, task, rows, visits = grower.table, grower.task, grower.rows, level.visits
+    m, total, chunks = level.nodes, level.scores.total, level.chunks
+    varied = cupy().zeros(m, dtype=np.int32)
+    if task.n_classes == 0:
+        grower.kernels(
+            "choose", "find_variance", (chunks.count,), float(task.limits.resolution),
+            task.channels, rows.target, rows.weight, grower.entries, chunks.owner, chunks.first,
+            chunks.last, total, varied,
+        )  # fmt: skip
+    grower.kernels.each(
+        "choose", "start_cuts", m, task.n_classes, m, table.columns, task.channels,
+        min(task.limits.max_features, table.columns), total, varied, level.cuts, visits.done,
+        visits.upto,
+    )  # fmt: skip
+
+
+def _visits(grower: Grower, keys: NDArray[np.uint64]) -> Visits:
+    xp = cupy()
+    m, d = keys.size, grower.table.columns
+    orders = ranks = None
+    if grower.task.limits.max_features < d:
+        orders, ranks = (xp.empty((m, d), dtype=np.int32) for _ in range(2))
+        grower.kernels.each("choose", "draw_orders", m, to_device(keys), m, d, orders, ranks)
+    return Visits(orders, ranks, xp.empty(m, dtype=np.int32), xp.empty(m, dtype=np.int32))
+
+
+def _visit(grower: Grower, level: Level) -> int:
+    """Let each node's cut be the best of the columns it visits."""
+    scores, visits = level.scores, level.visits
+    n_classes, unit, _ = grower.criterion
+    grower.kernels(
+        "choose", "choose_boundary", (level.nodes,), n_classes, unit, grower.table.columns,
+        grower.task.channels, scores.total, scores.best, scores.bin, scores.missing_left,
+        scores.bound, visits.ranks, visits.done, visits.upto, level.cuts, level.lead, threads=32,
+    )  # fmt: skip
+    if not grower.task.exact:
+        return 0
+    return _look_inside(grower, level, lead_only=1) + _look_inside(grower, level, lead_only=0)
+
+
+def _visit_further(grower: Grower, level: Level) -> bool:
+    """Send nodes without a cut to their next column; returns whether there are any."""
+    visits = level.visits
+    waiting = cupy().zeros(1, dtype=np.int32)
+    grower.kernels.each(
+        "choose", "visit_further", level.nodes, level.nodes, grower.table.columns,
+        level.scores.best, level.scores.bound, visits.orders, level.cuts, visits.done,
+        visits.upto, waiting,
+    )  # fmt: skip
+    return bool(waiting.get()[0])
+
+
+# ----------------------------------------------------------------- inside bins
+class Alive(NamedTuple):
+    """Bins that may hold the best cut, and what their rows take, by (node, column)."""
+
+    place: Any  # (m, cells) int32
+    taken: Any  # (m, cells) uint32
+    used: Any  # (m x d,) int64
+    row_start: Int64s  # on the host: sums of `used`, from 0
+    chunk_start: Int64s  # and of their chunks
+
+
+def _look_inside(grower: Grower, level: Level, lead_only: int) -> int:
+    """Refine the leading column of each node, or all others; returns the pairs gathered."""
+    alive = _mark_alive(grower, level, lead_only)
+    starts = alive.row_start
+    begin = 0
+    while starts[begin] < starts[-1]:
+        end = int(np.searchsorted(starts, starts[begin] + GATHERED_PAIRS, side="right")) - 1
+        end = max(end, begin + 1)
+        if starts[end] > starts[begin]:
+            _refine_columns(grower, level, alive, begin, end)
+        begin = end
+    return int(starts[-1])
+
+
+def _mark_alive(grower: Grower, level: Level, lead_only: int) -> Alive:
+    xp = cupy()
+    table, task, scores, visits = grower.table, grower.task, level.scores, level.visits
+    m, d, cells = level.nodes, table.columns, int(table.host.offset[-1])
+    place = xp.empty((m, cells), dtype=np.int32)
+    taken = xp.empty((m, cells), dtype=np.uint32)
+    counts = xp.empty((2, m * d), dtype=np.int64)
+    grower.kernels(
+        "refine", "mark_alive", (m * d,), *grower.criterion, task.limits.min_samples_leaf, d,
+        task.channels, table.offset, table.missing, table.single, level.histograms, level.slots,
+        scores.cumulative, scores.total, scores.bound, visits.ranks, visits.done, visits.upto,
+        level.cuts, level.lead, lead_only, place, taken, counts[0], counts[1], threads=32,
+    )  # fmt: skip
+    starts = np.zeros((2, m * d + 1), np.int64)
+    np.cumsum(counts.get(), axis=1, out=starts[:, 1:])
+    return Alive(place, taken, counts[0], starts[0], starts[1])
+
+
+class Pieces(NamedTuple):
+    """Chunks of sorted slots: their (node, column), bin and slots."""
+
+    column: Any
+    bin: Any
+    first: Any
+    last: Any
+    count: int
+
+
+def _refine_columns(grower: Grower, level: Level, alive: Alive, begin: int, end: int) -> None:
+    """Refine the columns ``begin .. end``, counted through all nodes."""
+    keys, items = _gather(grower, level, alive, begin, end)
+    pieces = _list_chunks(grower, level, alive, begin, end)
+    cuts = _scan(grower, level, pieces, keys, items)
+    d = grower.table.columns
+    first = alive.chunk_start[np.clip(np.arange(level.nodes + 1) * d, begin, end)]
+    grower.kernels(
+        "refine", "pick_cuts", (level.nodes,), to_device(first - alive.chunk_start[begin]), cuts,
+        level.cuts, threads=32,
+    )  # fmt: skip
+
+
+def _gather(grower: Grower, level: Level, alive: Alive, begin: int, end: int) -> tuple[Any, Any]:
+    """Keys and rows of the alive bins, sorted by bin and value."""
+    xp = cupy()
+    table = grower.table
+    count = int(alive.row_start[end] - alive.row_start[begin])
+    segments = xp.empty(count, dtype=np.uint32)
+    keys = xp.empty(count, dtype=table.values.dtype)
+    items = xp.empty(count, dtype=np.int32)
+    grower.kernels(
+        "refine", "gather_rows", (level.chunks.count,), table.values, table.codes, table.stride,
+        grower.entries, level.chunks.owner, level.chunks.first, level.chunks.last, table.columns,
+        table.offset, begin, end, alive.used, to_device(alive.row_start - alive.row_start[begin]),
+        alive.place, alive.taken, segments, keys, items,
+    )  # fmt: skip
+    order = sort_segments(segments, keys)
+    return keys[order], items[order]
+
+
+def _list_chunks(grower: Grower, level: Level, alive: Alive, begin: int, end: int) -> Pieces:
+    xp = cupy()
+    table = grower.table
+    count = int(alive.chunk_start[end] - alive.chunk_start[begin])
+    column, first, last = (xp.empty(count, dtype=np.int64) for _ in range(3))
+    bins = xp.empty(count, dtype=np.int32)
+    grower.kernels.each(
+        "refine", "list_chunks", end - begin, grower.task.n_classes, table.columns,
+        grower.task.channels, table.offset, table.missing, level.histograms, level.slots, begin,
+        end, alive.used, to_device(alive.row_start - alive.row_start[begin]),
+        to_device(alive.chunk_start - alive.chunk_start[begin]), alive.place, column, bins, first,
+        last,
+    )  # fmt: skip
+    return Pieces(column, bins, first, last, count)
+
+
+def _scan(grower: Grower, level: Level, pieces: Pieces, keys: Any, items: Any) -> Any:
+    """The best cut of each chunk."""
+    xp = cupy()
+    table, task, rows = grower.table, grower.task, grower.rows
+    count, d, channels = pieces.count, table.columns, task.channels
+    lefts = xp.empty((count, channels), dtype=np.int64)
+    grower.kernels.each(
+        "refine", "sum_chunks", count, count, channels, rows.target, rows.weight, items,
+        pieces.first, pieces.last, lefts,
+    )  # fmt: skip
+    grower.kernels.each(
+        "refine", "accumulate_chunks", count * channels, count, d, channels, table.offset,
+        level.histograms, level.slots, level.scores.cumulative, pieces.column, pieces.bin, lefts,
+    )  # fmt: skip
+    cuts = xp.empty((count, CUT_WORDS), dtype=np.int64)
+    grower.kernels.each(
+        "refine", "scan_chunks", count, *grower.criterion, task.limits.min_samples_leaf,
+        task.limits.min_weight_leaf, count, d, channels, table.offset, table.missing,
+        level.histograms, level.slots, level.scores.total, rows.target, rows.weight, keys, items,
+        pieces.column, pieces.bin, pieces.first, pieces.last, lefts, cuts,
+    )  # fmt: skip
+    return cuts
+
+
+# ----------------------------------------------------------------- splits
+def _splits(grower: Grower, level: Level) -> Splits:
+    """What the cuts are worth, on the host."""
+    xp = cupy()
+    table, task, m = grower.table, grower.task, level.nodes
+    records = xp.empty((m, RECORD_WORDS), dtype=np.int64)
+    grower.kernels.each(
+        "choose", "choose_splits", m, *grower.criterion, float(task.limits.min_decrease), m,
+        table.columns, task.channels, table.offset, table.missing, level.histograms, level.slots,
+        level.scores.total, level.cuts, records,
+    )  # fmt: skip
+    column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold = records.get().T.copy()
+    return Splits(
+        feature=column.astype(np.int32),
+        weight=weight,
+        gain=gain.view(np.float64),
+        cut_bin=cut_bin.astype(np.int32),
+        next_bin=next_bin.astype(np.int32),
+        inside=inside != 0,
+        missing_left=left != 0,
+        seen_missing=seen != 0,
+        threshold=threshold.view(np.float64),
+    )

@@ -1,0 +1,70 @@
+// Scores of bin boundaries, and bounds on cuts inside bins. One warp a node and column.
+
+// cumulative[b] = sum of the bins up to b, channel by channel.
+__device__ void accumulate(const Column& column, const Cell* cells, i64 channels, i64* cumulative) {
+    const int lane = threadIdx.x & 31;
+    for (i64 k = 0; k < channels; ++k) {
+        i64 carry = 0;
+        for (i64 b0 = 0; b0 < column.value_bins; b0 += 32) {
+            const i64 b = b0 + lane;
+            const i64 at = (column.first + b) * channels + k;
+            const i64 sum = carry + inclusive_sum(b < column.value_bins ? i64(cells[at]) : 0);
+            if (b < column.value_bins) cumulative[at] = sum;
+            carry = last_lane(sum);
+        }
+    }
+    __syncwarp();
+}
+
+// Grid: nodes x columns; block: one warp. Node j has its histogram at histograms[slots[j]];
+// `totals` is written by the first column.
+extern "C" __global__ void __launch_bounds__(32) score_columns(
+    i64 n_classes, double unit, double square_unit, i64 min_samples_leaf, i64 min_weight_leaf,
+    i64 columns, i64 channels, const i64* offset, const u8* missing, const u8* single,
+    const Cell* histograms, const i64* slots, i64* cumulatives, i64* totals, double* best,
+    i32* bins, u8* sides, double* bounds
+) {
+    const Criterion criterion = {n_classes, unit, square_unit};
+    const Limits limits = {min_samples_leaf, min_weight_leaf};
+    const i64 f = blockIdx.x % columns, j = blockIdx.x / columns, width = offset[columns] * channels;
+    const int lane = threadIdx.x;
+    const Cell* cells = histograms + slots[j] * width;
+    i64* cumulative = cumulatives + j * width;
+    const Column column = column_of(offset, missing, f);
+    accumulate(column, cells, channels, cumulative);
+    const Cell* absent = missing_cell(column, cells, channels);
+    const i64 last = (column.first + column.value_bins - 1) * channels;
+    const AfterBin total = {cumulative + last, absent};
+    if (f == 0)
+        for (i64 k = lane; k < channels; k += 32) totals[j * channels + k] = total[k];
+
+    Cut cut = no_cut();
+    double most = -infinity();
+    for (int side = 0; side < (absent ? 2 : 1); ++side) {
+        const Cell* to_left = side ? absent : nullptr;
+        for (i64 b = lane; b < column.value_bins; b += 32) {
+            const i64 at = (column.first + b) * channels;
+            const Cell* bin = cells + at;
+            const i64 n = rows_in(criterion, bin, channels);
+            if (n == 0) continue;
+            const BeforeBin before = {cumulative + at, bin, to_left};
+            if (!single[column.first + b] &&
+                cut_inside(criterion, limits, before, n, total, channels))
+                most = greater_of(most, bound(criterion, before, bin, total));
+            const AfterBin left = {cumulative + at, to_left};
+            if (!admissible(criterion, limits, left, total, channels)) continue;
+            const double value = score(criterion, begin(criterion, left, total), left, total);
+            const Cut found = {value, 0, side, i32(b), 1, 0.0};
+            if (precedes(found, cut)) cut = found;
+        }
+    }
+    cut = first_cut(cut);
+    for (int distance = 16; distance > 0; distance /= 2)
+        most = greater_of(most, __shfl_xor_sync(ALL_LANES, most, distance));
+    if (lane != 0) return;
+    const i64 at = j * columns + f;
+    best[at] = cut.score;
+    bins[at] = cut.score > -infinity() ? cut.place : -1;
+    sides[at] = u8(cut.missing_left);
+    bounds[at] = most;
+}

@@ -1,0 +1,43 @@
+// Statistics that are put together when they are read.
+struct Strided {  // channels that lie `stride` apart
+    i64* first;
+    i64 stride;
+    __device__ i64& operator[](i64 k) const { return first[k * stride]; }
+};
+
+struct AfterBin {  // left of the cut after a bin; `missing` is null where missing values go right
+    const i64* cumulative;
+    const Cell* missing;
+    __device__ i64 operator[](i64 k) const {
+        return cumulative[k] + (missing ? i64(missing[k]) : 0);
+    }
+};
+
+struct BeforeBin {  // left of the cut before a bin
+    const i64* cumulative;
+    const Cell* bin;
+    const Cell* missing;
+    __device__ i64 operator[](i64 k) const {
+        return cumulative[k] - i64(bin[k]) + (missing ? i64(missing[k]) : 0);
+    }
+};
+
+// Cells of one column of one node: value bins first, then the bin of missing values, if any.
+struct Column {
+    i64 first;  // of its bins
+    i64 value_bins;
+    bool has_missing;
+};
+
+__device__ __forceinline__ Column column_of(const i64* offset, const u8* missing, i64 f) {
+    return {offset[f], offset[f + 1] - offset[f] - missing[f], missing[f] != 0};
+}
+
+// The cell of missing values if the node has any, else null: then only one side is tried.
+__device__ inline const Cell* missing_cell(const Column& column, const Cell* cells, i64 channels) {
+    if (!column.has_missing) return nullptr;
+    const Cell* cell = cells + (column.first + column.value_bins) * channels;
+    for (i64 k = 0; k < channels; ++k)
+        if (cell[k] != 0) return cell;
+    return nullptr;
+}
