@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,19 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> NDArray:
         Sparse input.
     """
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
-    return np.ascontiguousarray(_to_float(estimator, X))
+    return _writable(np.ascontiguousarray(_to_float(estimator, X)))
+
+
+def _writable(values: NDArray) -> NDArray:
+    """The same memory, never marked read-only.
+
+    Nothing writes to a table, but numba would compile every kernel again, for 10 to 20 s,
+    for the read-only arrays that memory maps and joblib's workers bring.
+    """
+    if values.flags.writeable:
+        return values
+    interface = {**values.__array_interface__, "data": (values.ctypes.data, False)}
+    return np.asarray(SimpleNamespace(__array_interface__=interface, owner=values))
 
 
 def _to_float(estimator: Any, X: NDArray) -> NDArray:
