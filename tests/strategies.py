@@ -60,7 +60,7 @@ def make_task(criterion: str, sample: Sample, *, exact=True, n_classes=None, **l
         return Task(kind, Limits(**limits), target, weights.weight, None, None, exact)
     targets = fix_targets(sample.y.astype(np.float64), weights)
     limits["resolution"] = targets.resolution
-    square_unit = targets.square_unit * weights.unit / targets.sum_unit**2
+    square_unit = targets.square_unit / targets.unit**2
     return Task(
         SquaredError(targets.unit, square_unit), Limits(**limits), targets.target, weights.weight,
         targets.square, targets.square_rest, exact,

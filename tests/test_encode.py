@@ -155,9 +155,11 @@ def test_grid_finds_what_searchsorted_finds(edges, values):
     codes = np.empty(column.shape, np.uint8)
     none, half, top = np.empty(0, np.int64), np.float64(0.5), np.float64(coding.GRID_CELLS - 1)
     crowded = np.flatnonzero(bins.steps > 1)
+    unseen = np.empty((1, coding.MOST_UNSEEN))
     coding.encode_rows(
-        column, bins, crowded, none, none, 0, len(column), half, top, codes, np.zeros(1, np.bool_)
-    )
+        column, bins, True, crowded, none, none, 0, len(column), half, top, codes, unseen,
+        np.zeros(1, np.int64),
+    )  # fmt: skip
     assert (codes[:, 0] == np.searchsorted(edges, column[:, 0], side="left")).all()
 
 

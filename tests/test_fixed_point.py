@@ -92,14 +92,14 @@ def test_sums_of_targets_are_near(y, weight):
     y = np.array(y[:n])
     assume(np.ptp(y) > 1e-100)
     weights = fix_weights(None if weight is None else np.array(weight[:n]), n)
-    plain = np.ones(n) if weights.weight is None else weights.weight * weights.unit
+    plain = np.ones(n) if weights.weight is None else weights.weight
     fixed = fix_targets(y, weights)
     reach = power_of_two(max(y.max() - fixed.centre, fixed.centre - y.min()))
     whole = float(plain.sum())
     assert abs(fixed.target).sum() <= 2**SUM_BITS
     assert fixed.square.sum() <= 2**SUM_BITS
     assert ((fixed.square_rest >= 0) & (fixed.square_rest <= 2**REST_BITS)).all()
-    total = Fraction(int(fixed.target.sum())) * Fraction(fixed.sum_unit)
+    total = Fraction(int(fixed.target.sum())) * Fraction(fixed.unit)
     error = abs(total - exact_sum(y, plain, fixed.centre, 1))
     assert error <= whole * reach * (2.0**-52 + 2.0**-59 * n)
     squares = int(fixed.square.sum()) + Fraction(int(fixed.square_rest.sum()), 2**REST_BITS)
@@ -115,8 +115,8 @@ def test_integer_targets_are_exact(y, data):
     assert weights.total < 2**EXACT_WEIGHT_BITS
     y = np.array(y, float)
     fixed = fix_targets(y, weights)
-    plain = np.ones(y.size) if weights.weight is None else weights.weight * weights.unit
-    assert (fixed.target * fixed.sum_unit == plain * (y - fixed.centre)).all()
+    plain = np.ones(y.size) if weights.weight is None else weights.weight
+    assert (fixed.target * fixed.unit == plain * (y - fixed.centre)).all()
 
 
 @pytest.mark.parametrize("y", [[0.0] * 2, [7.25] * 3, [1e300] * 2, [0.0, 5e-324], [0.0, 1e-200]])
@@ -124,7 +124,7 @@ def test_targets_without_a_range(y):
     """Units stay usable where there is nothing to measure."""
     with np.errstate(divide="raise", over="raise", invalid="raise"):
         fixed = fix_targets(np.array(y), fix_weights(None, len(y)))
-        assert np.isfinite(fixed.square_unit / fixed.sum_unit**2)
+        assert np.isfinite(fixed.square_unit / fixed.unit**2)
     assert fixed.centre == pytest.approx(y[0])
     assert (fixed.square == 0).all()
     assert (np.abs(fixed.target) <= fixed.resolution).all()

@@ -130,8 +130,7 @@ def _task(target: NDArray, weights: Weights, targets: Targets | None, options: O
         else:
             criterion = Entropy(options.n_classes, weights.unit)
         return Task(criterion, limits, target, weights.weight, None, None, options.exact)
-    # in two steps: the square of a constant target's unit is 0
-    square_unit = (targets.square_unit / targets.sum_unit) * (weights.unit / targets.sum_unit)
+    square_unit = targets.square_unit / targets.unit**2
     return Task(
         SquaredError(targets.unit, square_unit), limits, targets.target, weights.weight,
         targets.square, targets.square_rest, options.exact,
@@ -216,11 +215,10 @@ def _target_statistics(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Mean, weight and variance of every node."""
     weight, total, square, rest = sums.T
-    whole = weight * weights.unit
-    deviation = total * targets.sum_unit / whole
-    mean_square = (square + rest * 2.0**-REST_BITS) * targets.square_unit / whole
+    deviation = total * targets.unit / weight
+    mean_square = (square + rest * 2.0**-REST_BITS) * targets.square_unit / weight
     variance = mean_square - deviation * deviation
     # what cancels below the rounding of the difference is no variance
     variance[variance <= 8 * np.finfo(np.float64).eps * mean_square] = 0.0
     mean = targets.centre + deviation
-    return mean[:, None], whole * weights.scale, variance
+    return mean[:, None], weight * (weights.unit * weights.scale), variance

@@ -16,6 +16,7 @@ WEIGHT_BITS = 50  # total weight, in units: exact in float64, with room for sums
 EXACT_WEIGHT_BITS = 31  # weights this short multiply targets without a second rounding
 SUM_BITS = 60  # sums over all rows, in units: int64 with room for centring
 TARGET_BITS = 52  # one target: exact in float64
+LEAST_REACH = 2.0**-400  # targets nearer to each other are equal: their squares underflow
 REST_BITS = 30  # what a square loses is kept in a second integer
 
 
@@ -35,9 +36,8 @@ class Targets(NamedTuple):
     square: NDArray[np.int64]
     square_rest: NDArray[np.int64]
     centre: float
-    unit: float  # of y
-    sum_unit: float  # of `target`
-    square_unit: float  # of `square`
+    unit: float  # of `target`, a unit of weight
+    square_unit: float  # of `square`, a unit of weight
     resolution: float  # in sum units per row: targets this close are equal
 
 
@@ -74,7 +74,7 @@ def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
     low, high = float(y.min()), float(y.max())
     centre = 0.5 * low + 0.5 * high
     deviation = y - centre
-    reach = power_of_two(max(high - centre, centre - low, np.finfo(np.float64).tiny))
+    reach = power_of_two(max(high - centre, centre - low, LEAST_REACH))
     total = power_of_two(weights.total)
     exact = weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS
     if weights.weight is None or exact:
@@ -82,24 +82,22 @@ def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
         target = np.rint(deviation / unit).astype(np.int64)
         if weights.weight is not None:
             target *= weights.weight
-        sum_unit = unit * weights.unit
     else:
-        sum_unit = reach * total * weights.unit * 2.0**-SUM_BITS
-        unit = sum_unit / weights.unit
+        unit = reach * total * 2.0**-SUM_BITS
         target = np.rint(weights.weight * (deviation / unit)).astype(np.int64)
     square, rest, square_unit = _fix_squares(deviation, reach, total, weights)
     resolution = 0.25 if weights.weight is None else 1.0 if exact else 2.0 + reach / unit
-    return Targets(target, square, rest, centre, unit, sum_unit, square_unit, resolution)
+    return Targets(target, square, rest, centre, unit, square_unit, resolution)
 
 
 def _fix_squares(
     deviation: NDArray[np.float64], reach: float, total: float, weights: Weights
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
     """Weight x squared deviation, as whole units and a rest in 2**-30 of one."""
-    unit = max(reach * reach * total * weights.unit * 2.0**-SUM_BITS, np.finfo(np.float64).tiny)
+    unit = reach * reach * total * 2.0**-SUM_BITS
     square = deviation * deviation
     if weights.weight is not None:
-        square *= weights.weight * weights.unit
+        square *= weights.weight
     square /= unit
     whole = np.floor(square)
     rest = np.rint((square - whole) * 2.0**REST_BITS)

@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Limits
 
-# A node's histogram costs its bins, whatever its size, and the cuts in its bins are
-# looked for again at every level; finishing costs its rows. Nodes of up to so many rows
-# a bin of an average column are finished. Measured at unlimited depth, CPU seconds with
-# 12, 50, 100, 200: 1,000,000 x 28 distinct values 5.7, 5.3, 5.4, 5.7; 580,000 x 54, most of
-# them binary, 2.8 (16), 2.5 (65), 2.5 (260); 328,521 x 9 lossless 0.30 (15), 0.34 (240).
-ROWS_PER_BIN = 40
+# A node's histogram costs its bins, whatever its size; finishing costs its rows. Nodes of
+# up to so many rows a bin of an average column are finished. Measured at unlimited depth,
+# CPU seconds with 3, 6, 12, 25, 50: 1,000,000 x 28 distinct values 5.6, 4.7, 4.6, 4.7, 5.0;
+# with 9, 18, 36, 70: 580,000 x 54, most columns binary, 2.3, 2.0, 2.0, 2.0.
+ROWS_PER_BIN = 14
 
 # Sorting pays over the levels that are left: with few, fewer rows are worth it. Measured
 # on the first table at depth 8, CPU seconds: 1.05 without this limit, 0.75 with.

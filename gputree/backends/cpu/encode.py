@@ -176,6 +176,7 @@ def quantile_edges(ordered: NDArray, max_bins: int) -> NDArray:
     places = np.arange(1, max_bins) * (ordered.size - 1) // max_bins
     picked = ordered[places]
     heavy = np.unique(picked[1:][picked[1:] == picked[:-1]])
+    heavy = heavy[heavy > ordered[0]]  # the least value begins a bin as it is
     edge = np.unique(picked)
     isolated = np.union1d(edge, np.nextafter(heavy, heavy.dtype.type(-np.inf)))
     isolated = isolated[isolated < ordered[-1]]
