@@ -86,9 +86,10 @@ class CpuBackend:
         sample = values
         if sampled:
             sample = values[np.linspace(0, n - 1, coding.SAMPLE_ROWS).astype(np.int64)]
+        by_value = not self.task.exact and n > coding.SAMPLE_ROWS
         run(
             self.n_threads if sample.size > CHUNK_ROWS else 1,
-            coding.fit_columns,
+            coding.fit_columns_by_value if by_value else coding.fit_columns,
             [(bins, sample, range(f, f + 1), most) for f in range(d)],
         )
         self._encode(bins, most, codes, sampled)

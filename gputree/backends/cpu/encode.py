@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.cpu.draw import mix
 from gputree.backends.cpu.jit import inner, kernel
 
 MAX_BINS = 256
@@ -25,6 +26,9 @@ SAMPLE_ROWS = 65_536
 # Values that the sample missed, per column and span of rows, before the whole column is
 # sorted to place its bins anew.
 MOST_UNSEEN = 1024
+
+# Distinct values of a sample that place 256 bins well enough.
+FEWEST_DISTINCT = 16 * MAX_BINS
 
 
 class Bins(NamedTuple):
@@ -130,6 +134,26 @@ def encode_rows(
                     n_unseen[f] = at + 1
 
 
+@kernel
+def pick_by_value(values, f, share, out):
+    """Known values of column f whose hash is among the lowest `share` of 2**63; how many.
+
+    Which values are picked does not depend on the order of rows. -1 if `out` is too short.
+    """
+    count = 0
+    for i in range(values.shape[0]):
+        x = np.float64(values[i, f]) + 0.0  # -0.0 and 0.0 are one value
+        if (
+            x == x
+            and np.int64(mix(np.uint64(np.float64(x).view(np.int64))) >> np.uint64(1)) < share
+        ):
+            if count == out.size:
+                return -1
+            out[count] = values[i, f]
+            count += 1
+    return count
+
+
 def empty_bins(d: int, dtype: np.dtype) -> Bins:
     """Bins of d columns, not yet fitted."""
     return Bins(
@@ -150,6 +174,26 @@ def fit_columns(bins: Bins, values: NDArray, columns: range, max_bins: NDArray[n
     ordered = np.sort(values[:, columns.start : columns.stop].T, axis=1)  # NaN comes last
     for f, column in zip(columns, ordered, strict=True):
         fit_column(bins, f, column[: np.searchsorted(column, np.nan)], int(max_bins[f]))
+
+
+def fit_columns_by_value(
+    bins: Bins, values: NDArray, columns: range, max_bins: NDArray[np.int64]
+) -> None:
+    """As `fit_columns` on all rows, from a sample of values where columns have very many.
+
+    Bins are the same for any order of rows. Those of a sample are delimited by its edges.
+    """
+    sample = np.empty(4 * SAMPLE_ROWS, values.dtype)
+    share = int(2.0**63 * SAMPLE_ROWS / values.shape[0])
+    for f in columns:
+        n = pick_by_value(values, f, share, sample)
+        picked = np.sort(sample[: max(n, 0)])
+        if np.count_nonzero(picked[1:] != picked[:-1]) < FEWEST_DISTINCT:
+            fit_columns(bins, values, range(f, f + 1), max_bins)
+            continue
+        fit_column(bins, f, picked, int(max_bins[f]))
+        bins.greatest[f] = bins.edge[f, :MAX_BINS]
+        bins.least[f, 1:] = bins.edge[f, : MAX_BINS - 1]
 
 
 def fit_column(bins: Bins, f: int, ordered: NDArray, max_bins: int) -> None:

@@ -47,6 +47,7 @@ class Block(NamedTuple):
     weight: NDArray  # (m,) int64
     left_side: NDArray  # (m,) uint8: the row goes left
     columns: NDArray  # (d,) int64: the active columns come first
+    two_valued: NDArray  # (d,) bool: the column has two distinct values in the whole table
     drawn: NDArray  # (d,) int64
     class_of: NDArray  # (n_classes,) int32: local number of a class, -1 if absent
 
@@ -69,6 +70,7 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
         weight=np.empty(m if task.weight is not None else 0, np.int64),
         left_side=np.empty(m, np.uint8),
         columns=np.empty(d, np.int64),
+        two_valued=table.by_code & (np.diff(table.offset) - table.missing == 2),
         drawn=np.empty(d, np.int64),
         class_of=np.full(task.n_classes, -1, np.int32),
     )
@@ -291,11 +293,58 @@ def known_end(order, f, bits, s, t):
 
 
 @inner
-def scan_column(
-    criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole, cut
+def scan_two_values(
+    criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole
 ):
+    """As `scan_side`, where places ``s .. t`` of column f hold two distinct values, none missing.
+
+    Only the side with fewer rows is summed up; the other is the rest of the node.
+    """
+    first = np.int64(order[f, s]) >> bits
+    low = s
+    high = t - 1  # order[low] has the first value, order[high] the second
+    while high - low > 1:
+        middle = (low + high) // 2
+        if np.int64(order[f, middle]) >> bits == first:
+            low = middle
+        else:
+            high = middle
+    n = high - s
+    least = max(limits.min_samples_leaf, 1)
+    if n < least or t - s - n < least:
+        return -np.inf, np.int64(-1)
+    begin_sum, end_sum = (s, high) if n <= t - high else (high, t)
+    mask = (1 << bits) - 1
+    for k in range(left.size):
+        left[k] = 0
+    for i in range(begin_sum, end_sum):
+        x = np.int64(order[f, i]) & mask
+        add_row(criterion, left, 0, target[x], weight[x] if weighted else 1, 0)
+    if begin_sum != s:
+        for k in range(left.size):
+            left[k] = total[k] - left[k]
+    state = begin(criterion, left, total)
+    if state[0] < limits.min_weight_leaf or whole - state[0] < limits.min_weight_leaf:
+        return -np.inf, np.int64(-1)
+    return score(criterion, state, left, total), high - 1
+
+
+@inner
+def scan_column(
+    criterion, order, f, bits, two_valued, target, weight, weighted, s, t, limits, total, left,
+    whole, cut,
+):  # fmt: skip
     """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
     known = known_end(order, f, bits, s, t)
+    if two_valued and known == t:
+        value, place = scan_two_values(
+            criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole
+        )
+        if place >= 0:
+            found = new_cut(value, f, False, place, True, 0.0)
+            if precedes(found, cut):
+                return found
+        return cut
     for side in range(2 if known < t else 1):
         value, place = scan_side(
             criterion, order, f, bits, target, weight, weighted, s, known, t, side == 1, limits,
@@ -340,8 +389,8 @@ def is_active(columns, active, f):
 
 @inner
 def best_cut(
-    criterion, order, bits, target, weight, weighted, columns, active, drawn, s, t, limits, total,
-    left, whole, key,
+    criterion, order, bits, two_valued, target, weight, weighted, columns, active, drawn, s, t,
+    limits, total, left, whole, key,
 ):  # fmt: skip
     """Best cut of places ``s .. t`` over the active columns, or over those drawn among all."""
     cut = no_cut()
@@ -358,8 +407,8 @@ def best_cut(
             if not is_active(columns, active, f):
                 continue
         cut = scan_column(
-            criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole,
-            cut,
+            criterion, order, f, bits, two_valued[f], target, weight, weighted, s, t, limits, total,
+            left, whole, cut,
         )  # fmt: skip
     return cut
 
@@ -471,8 +520,8 @@ def find_split(
         return no_cut(), 0.0
     whole = begin(criterion, total, total)[0]
     cut = best_cut(
-        criterion, block.order, bits, block.target, block.weight, weighted, block.columns, active,
-        block.drawn, s, t, limits, total, left, whole, key,
+        criterion, block.order, bits, block.two_valued, block.target, block.weight, weighted,
+        block.columns, active, block.drawn, s, t, limits, total, left, whole, key,
     )  # fmt: skip
     if cut[0] == -np.inf:
         return cut, 0.0

@@ -70,6 +70,7 @@ extern "C" __global__ void __launch_bounds__(32) choose_boundary(
         if (bound > -infinity() && precedes(found, first)) first = found;
     }
     first = first_cut(first);
+    __syncwarp();
     if (lane != 0) return;
     ((Cut*)cuts)[j] = cut;
     lead[j] = first.score > -infinity() ? first.column : -1;

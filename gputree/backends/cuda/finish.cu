@@ -219,7 +219,7 @@ __device__ double threshold_of(
 // room[j] .. room[j + 1] of its subtree, places and children counted within the subtree;
 // channel[j] .. channel[j + 1] are its statistics, 32 times in `lefts`. `used` becomes how many
 // nodes there are.
-extern "C" __global__ void __launch_bounds__(32) grow_subtrees(
+extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     double unit, double square_unit, i64 min_samples_leaf, i64 min_weight_leaf,
     i64 min_samples_split, i64 max_depth, double min_decrease, i64 max_features,
     double resolution, i64 columns, i64 rows, const i64* start, const i64* root_depth,

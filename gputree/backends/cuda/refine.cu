@@ -10,7 +10,7 @@
 // becomes the first slot of its rows among those of the column, -1 where the bin is dead. Only
 // the leading column of each node is looked at, or (`lead_only` = 0) all others. used[] and
 // chunks[] become the slots and chunks of the column; without any, `place` is not set.
-extern "C" __global__ void __launch_bounds__(32) mark_alive(
+extern "C" __global__ void __launch_bounds__(32, 1) mark_alive(
     i64 n_classes, double unit, double square_unit, i64 min_samples_leaf, i64 columns,
     i64 channels, const i64* offset, const u8* missing, const u8* single, const Cell* histograms,
     const i64* slots, const i64* cumulatives, const i64* totals, const double* bounds,
@@ -186,7 +186,7 @@ __device__ Cut scan_slots(
 }
 
 // One thread a chunk: its best cut, missing values right and left. `lefts` is used up.
-extern "C" __global__ void __launch_bounds__(256) scan_chunks(
+extern "C" __global__ void __launch_bounds__(256, 1) scan_chunks(
     i64 n_classes, double unit, double square_unit, i64 min_samples_leaf, i64 min_weight_leaf,
     i64 count, i64 columns, i64 channels, const i64* offset, const u8* missing,
     const Cell* histograms, const i64* slots, const i64* totals, const Target* target,
@@ -235,5 +235,6 @@ extern "C" __global__ void __launch_bounds__(32) pick_cuts(
         if (found.score > -infinity() && precedes(found, cut)) cut = found;
     }
     cut = first_cut(cut);
+    __syncwarp();
     if (threadIdx.x == 0) ((Cut*)cuts)[j] = cut;
 }
