@@ -8,7 +8,7 @@ functions have scikit-learn's signature, (X, y) -> one score a column, so that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +23,9 @@ from sklearn.utils.validation import (
     check_consistent_length,
 )
 
+from gputree.impurity import Codes, Entropy, Floats, Gini, Impurity, Variance
+
 Numeric = Literal["distinct", "threshold"]
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 ScoreFunction = TypeVar("ScoreFunction", bound=Callable[..., Floats])
 
 _SECTIONS = """Parameters
@@ -61,8 +61,8 @@ def _score_function(target: str, wrong: str) -> Callable[[ScoreFunction], ScoreF
     options = {"numeric": [StrOptions({"distinct", "threshold"})]}
 
     def decorate(function: ScoreFunction) -> ScoreFunction:
-        assert function.__doc__ is not None
-        function.__doc__ = function.__doc__.replace("{sections}", sections)
+        if function.__doc__:  # python -OO has none
+            function.__doc__ = function.__doc__.replace("{sections}", sections)
         return validate_params(options, prefer_skip_nested_validation=True)(function)
 
     return decorate
@@ -98,7 +98,7 @@ def entropy(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     >>> entropy(["yes", "yes", "no", "no"])
     1.0
     """
-    return _impurity_of(*_check_labels(y, sample_weight), _Entropy)
+    return _impurity_of(*_check_labels(y, sample_weight), Entropy)
 
 
 def gini(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -126,7 +126,7 @@ def gini(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     >>> gini(["yes", "yes", "no", "no"])
     0.5
     """
-    return _impurity_of(*_check_labels(y, sample_weight), _Gini)
+    return _impurity_of(*_check_labels(y, sample_weight), Gini)
 
 
 # ------------------------------------------------------------- score functions
@@ -148,7 +148,7 @@ def information_gain(
     >>> information_gain(*load_loan(return_X_y=True)).round(3)
     array([0.083, 0.324, 0.42 , 0.363])
     """
-    impurity, weight = _class_impurity(y, sample_weight, _Entropy)
+    impurity, weight = _class_impurity(y, sample_weight, Entropy)
     return _scores(X, impurity, weight, numeric, _decrease)
 
 
@@ -173,7 +173,7 @@ def gain_ratio(
     >>> float(gain_ratio(*load_golf(return_X_y=True))[0].round(3))
     0.156
     """
-    impurity, weight = _class_impurity(y, sample_weight, _Entropy)
+    impurity, weight = _class_impurity(y, sample_weight, Entropy)
     return _scores(X, impurity, weight, numeric, _ratio)
 
 
@@ -194,7 +194,7 @@ def gini_gain(
     >>> gini_gain([["a"], ["a"], ["b"], ["b"]], [0, 0, 1, 1])
     array([0.5])
     """
-    impurity, weight = _class_impurity(y, sample_weight, _Gini)
+    impurity, weight = _class_impurity(y, sample_weight, Gini)
     return _scores(X, impurity, weight, numeric, _decrease)
 
 
@@ -220,116 +220,16 @@ def variance_reduction(
     target = _check_targets(y)
     weight = _check_weights(sample_weight, target)
     centred = target - np.average(target, weights=weight)
-    return _scores(X, _Variance(centred), weight, numeric, _decrease)
-
-
-# ------------------------------------------------------------------- the target
-class _Impurity(Protocol):
-    """Impurity times weight, of branches or of all prefixes of an order of the rows."""
-
-    def of_branches(self, branch: Codes, weight: Floats) -> Floats: ...
-
-    def of_prefixes(self, rows: Codes, weight: Floats) -> Floats: ...
-
-
-class _Entropy(NamedTuple):
-    """``W log W - sum w_k log w_k``."""
-
-    label: Codes
-
-    def of_branches(self, branch: Codes, weight: Floats) -> Floats:
-        total, cells = _cell_sums(branch, self.label, weight, _xlog2x)
-        return _xlog2x(total) - cells
-
-    def of_prefixes(self, rows: Codes, weight: Floats) -> Floats:
-        total, cells = _running_cells(self.label[rows], weight[rows], _xlog2x)
-        return _xlog2x(total) - cells
-
-
-class _Gini(NamedTuple):
-    """``W - sum w_k**2 / W``."""
-
-    label: Codes
-
-    def of_branches(self, branch: Codes, weight: Floats) -> Floats:
-        total, cells = _cell_sums(branch, self.label, weight, np.square)
-        return total - _share(cells, total)
-
-    def of_prefixes(self, rows: Codes, weight: Floats) -> Floats:
-        total, cells = _running_cells(self.label[rows], weight[rows], np.square)
-        return total - _share(cells, total)
-
-
-class _Variance(NamedTuple):
-    """``sum w y**2 - (sum w y)**2 / W``, of targets around their mean."""
-
-    target: Floats
-
-    def of_branches(self, branch: Codes, weight: Floats) -> Floats:
-        first = _sum(branch, weight * self.target)
-        second = _sum(branch, weight * self.target**2)
-        return second - _share(first**2, _sum(branch, weight))
-
-    def of_prefixes(self, rows: Codes, weight: Floats) -> Floats:
-        w, y = weight[rows], self.target[rows]
-        first, second = np.cumsum(w * y), np.cumsum(w * y**2)
-        return second - _share(first**2, np.cumsum(w))
-
-
-def _cell_sums(
-    branch: Codes, label: Codes, weight: Floats, cell: Callable[[Floats], Floats]
-) -> tuple[Floats, Floats]:
-    """Weight of each branch, and the sum of ``cell(weight)`` over its labels.
-
-    Only the pairs that occur take memory: both codes may have as many values as rows.
-    """
-    n_labels = int(label.max()) + 1
-    pairs, place = np.unique(branch * n_labels + label, return_inverse=True)
-    return _sum(branch, weight), _sum(pairs // n_labels, cell(_sum(place, weight)))
-
-
-def _running_cells(
-    label: Codes, weight: Floats, cell: Callable[[Floats], Floats]
-) -> tuple[Floats, Floats]:
-    """Weight of each prefix, and the sum of ``cell(weight)`` over its labels.
-
-    Each row moves the weight of its own label only, so the cost is free of their number.
-    """
-    by_label = np.argsort(label, kind="stable")
-    after = np.cumsum(weight[by_label])
-    starts = np.flatnonzero(np.diff(label[by_label], prepend=-1))
-    after -= np.repeat(
-        np.append(0.0, after[starts[1:] - 1]), np.diff(np.append(starts, label.size))
-    )
-    before = after - weight[by_label]
-    before[starts] = 0.0
-    step = np.empty(label.size)
-    step[by_label] = cell(after) - cell(before)
-    return np.cumsum(weight), np.cumsum(step)
-
-
-def _sum(group: Codes, values: Floats) -> Floats:
-    """Sum of the values of each group."""
-    return np.bincount(group, values).astype(np.float64, copy=False)
-
-
-def _xlog2x(x: Floats) -> Floats:
-    """``x log2 x``, and 0 at 0."""
-    return x * np.log2(np.where(x > 0, x, 1.0))
-
-
-def _share(part: Floats, whole: Floats) -> Floats:
-    """``part / whole``, and 0 where the whole is 0."""
-    return part / np.where(whole > 0, whole, 1.0)
+    return _scores(X, Variance(centred), weight, numeric, _decrease)
 
 
 # ------------------------------------------------------------------ the columns
 def _scores(
     X: Any,
-    impurity: _Impurity,
+    impurity: Impurity,
     weight: Floats,
     numeric: Numeric,
-    score: Callable[[_Impurity, Codes, Floats], float],
+    score: Callable[[Impurity, Codes, Floats], float],
 ) -> Floats:
     """`score` of the branches of every column."""
     scores = []
@@ -343,21 +243,21 @@ def _scores(
     return np.array(scores)
 
 
-def _decrease(impurity: _Impurity, branch: Codes, weight: Floats) -> float:
+def _decrease(impurity: Impurity, branch: Codes, weight: Floats) -> float:
     """Decrease of impurity per unit of weight; rounding does not make it negative."""
     whole = impurity.of_branches(np.zeros_like(branch), weight)[0]
     parts = impurity.of_branches(branch, weight).sum()
     return max(float((whole - parts) / weight.sum()), 0.0)
 
 
-def _ratio(impurity: _Impurity, branch: Codes, weight: Floats) -> float:
+def _ratio(impurity: Impurity, branch: Codes, weight: Floats) -> float:
     """Decrease of entropy over that of a target that names the branches."""
-    split_information = _decrease(_Entropy(branch), branch, weight)
+    split_information = _decrease(Entropy(branch), branch, weight)
     gain = _decrease(impurity, branch, weight)
     return gain / split_information if split_information > 0.0 else 0.0
 
 
-def _cut(column: Floats, impurity: _Impurity, weight: Floats) -> Codes:
+def _cut(column: Floats, impurity: Impurity, weight: Floats) -> Codes:
     """Branches of the best cut: 0 up to it, 1 above, 2 where the value is missing."""
     branch = np.where(np.isnan(column), 2, 0)
     known = np.flatnonzero(branch == 0)
@@ -413,13 +313,13 @@ def _frame_columns(X: Any) -> Iterator[NDArray[Any]]:
 
 # ------------------------------------------------------------------- validation
 def _class_impurity(
-    y: ArrayLike, sample_weight: ArrayLike | None, kind: type[_Entropy] | type[_Gini]
-) -> tuple[_Impurity, Floats]:
+    y: ArrayLike, sample_weight: ArrayLike | None, kind: type[Entropy] | type[Gini]
+) -> tuple[Impurity, Floats]:
     label, weight = _check_labels(y, sample_weight)
     return kind(label), weight
 
 
-def _impurity_of(label: Codes, weight: Floats, kind: type[_Entropy] | type[_Gini]) -> float:
+def _impurity_of(label: Codes, weight: Floats, kind: type[Entropy] | type[Gini]) -> float:
     """Impurity of all rows; rounding does not make it negative."""
     whole = kind(label).of_branches(np.zeros_like(label), weight)[0]
     return max(float(whole / weight.sum()), 0.0)

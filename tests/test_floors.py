@@ -5,7 +5,7 @@
     3  growth    growth, encoding
     2  backends  backends               host wing: pruning, prediction, importance,
                                         export, persistence (imports 0 and 1 only)
-    1  data      tree, columns, criteria, scores
+    1  data      tree, columns, criteria, impurity, scores
     0  ground    dtypes, _optional
 
 A module may import its own floor and those below. An import inside a function
@@ -26,6 +26,7 @@ FLOORS = {
     "tree": 1,
     "columns": 1,
     "criteria": 1,
+    "impurity": 1,
     "scores": 1,
     "pruning": 2,
     "prediction": 2,

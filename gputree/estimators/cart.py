@@ -64,10 +64,10 @@ _ATTRIBUTES = """tree_ : Tree
 
 def _document(cls: type) -> type:
     """Fill the shared parts of a class docstring."""
-    assert cls.__doc__ is not None
-    cls.__doc__ = cls.__doc__.replace("{parameters}", _PARAMETERS).replace(
-        "{attributes}", _ATTRIBUTES
-    )
+    if cls.__doc__:  # python -OO has none
+        cls.__doc__ = cls.__doc__.replace("{parameters}", _PARAMETERS).replace(
+            "{attributes}", _ATTRIBUTES
+        )
     return cls
 
 
