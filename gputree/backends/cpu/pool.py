@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,8 @@ SPANS_PER_THREAD = 8
 
 
 @cache
-def _executor(n_threads: int) -> ThreadPoolExecutor:
+def _executor(n_threads: int, process: int) -> ThreadPoolExecutor:
+    """The threads of one process: a forked child has none of its parent's."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="gputree")
 
 
@@ -40,7 +42,7 @@ def run(n_threads: int, task: Callable[..., Any], arguments: Sequence[tuple]) ->
                 return
             results[i] = task(*arguments[i])
 
-    pool = _executor(n_threads - 1)
+    pool = _executor(n_threads - 1, os.getpid())
     others = [pool.submit(work) for _ in range(min(n_threads, len(arguments)) - 1)]
     try:
         work()
