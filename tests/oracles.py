@@ -231,13 +231,14 @@ def column_best(values, task: Task, rows, feature: int) -> Cut | None:
 
 
 def is_leaf(task: Task, rows) -> bool:
-    """Whether the targets of a node are all equal."""
+    """Whether the targets of a node are all equal, by exact fractions."""
     if task.n_classes:
         return np.unique(task.target[rows]).size < 2
     weight = np.ones(len(rows), np.int64) if task.weight is None else task.weight[rows]
-    mean = float(task.target[rows].sum()) / float(weight.sum())
-    distance = np.abs(task.target[rows].astype(np.float64) - weight.astype(np.float64) * mean)
-    return bool((distance <= task.limits.resolution).all())
+    targets, weights = task.target[rows].tolist(), weight.tolist()
+    mean = Fraction(sum(targets), sum(weights))
+    near = Fraction(task.limits.resolution)
+    return all(abs(t - w * mean) <= near for t, w in zip(targets, weights, strict=True))
 
 
 def best_cut(values, task: Task, rows, key: int = 0) -> Cut | None:

@@ -43,7 +43,7 @@ def check_codes(device, f, column, codes, max_bins):
     ordered, coded = column[known][order], codes[known][order].astype(int)
     assert (coded < bins - has_missing).all()
     assert (np.diff(coded) >= 0).all()
-    assert (np.diff(coded)[np.diff(ordered) == 0] == 0).all()
+    assert (np.diff(coded)[ordered[1:] == ordered[:-1]] == 0).all()
     for b in np.flatnonzero(single[offset[f] : offset[f + 1] - has_missing]):
         assert np.unique(ordered[coded == b]).size <= 1
     if np.unique(ordered).size <= max_bins - has_missing:

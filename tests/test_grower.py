@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pytest
@@ -11,10 +13,11 @@ from numba import njit
 from oracles import all_cuts, best_first, exact_tree
 from strategies import Sample, make_task, problems, random_problems, random_sample
 
+from gputree.backends.base import Splits
 from gputree.backends.cpu import draw
 from gputree.growth.assembly import Nodes, renumber, sum_up
-from gputree.growth.frontier import child_keys, mix
-from gputree.growth.selection import best_first_leaves
+from gputree.growth.frontier import Frontier, child_keys, mix
+from gputree.growth.selection import BestFirst, best_first_leaves
 
 COARSE = {"finish_rows": 1, "max_bins": 5}  # many bins to refine, no finishing
 ALL_ROWS = 10**9
@@ -36,6 +39,28 @@ def test_the_way_of_working_does_not_change_the_tree(grow_tree, problem, max_bin
         for histograms in (1, 3, 1000):
             options = {"n_threads": n_threads, "histograms": histograms, "max_bins": max_bins}
             assert grow_tree(sample, task, finish_rows=finish_rows, **options) == whole
+
+
+@given(random_problems(100, kinds=[("squared_error", False), ("squared_error", True)]))
+def test_equal_targets_are_a_leaf(grow_tree, problem):
+    criterion, sample = problem
+    task = make_task(criterion, sample)
+    for options in ({}, COARSE):
+        tree = grow_tree(sample, task, **options)
+        for rows, child in zip(tree.rows, tree.first_child, strict=True):
+            assert child < 0 or np.unique(sample.y[rows]).size > 1
+
+
+@pytest.mark.parametrize("heaviest", [2.0**20, 2.0**33, 2.0**40 / 3])
+@pytest.mark.parametrize("options", [{}, COARSE])
+def test_light_rows_beside_a_heavy_one_keep_their_targets(grow_tree, heaviest, options):
+    """Unequal targets are told apart whatever else weighs on the units; equal ones stay equal."""
+    y = np.array([0.0, 1.0, 0.0, 1.0, 0.1, 0.1, 0.1, 0.5])
+    weight = np.array([1.0] * 4 + [1.0, 3.0, 1 / 3, heaviest])
+    sample = Sample(np.array([[0.0, 1, 2, 3, 4, 5, 6, 7]]).T, y, weight)
+    tree = grow_tree(sample, make_task("squared_error", sample), **options)
+    leaves = [r for r, child in zip(tree.rows, tree.first_child, strict=True) if child < 0]
+    assert sorted(leaves) == [[0], [1], [2], [3], [4, 5, 6], [7]]
 
 
 @pytest.mark.parametrize("rows_at_a_time", [16, 50])
@@ -194,6 +219,25 @@ def test_best_first_leaves(problem, max_leaf_nodes, data):
     gain = np.where(inner, data.draw(gains), 0.0)
     closed = best_first_leaves(np.array(tree.first_child), gain, max_leaf_nodes)
     assert closed.tolist() == best_first(tree.first_child, gain, max_leaf_nodes)
+
+
+def test_only_nodes_that_best_first_growth_may_open_are_worth_opening():
+    """Three leaves take two splits: a path gain below the two greatest known is hopeless."""
+    best_first = BestFirst(3)
+    split = Splits.none(1)._replace(
+        feature=np.zeros(1, np.int32), weight=np.array([10]), gain=np.array([0.1])
+    )
+    assert best_first.worth(Frontier.root(10, 7), split).all()
+
+    def worth(path_gain, weighted_gain):
+        m = len(path_gain)
+        frontier = replace(Frontier.root(10, 7).take(np.zeros(m, int)), path_gain=path_gain)
+        splits = split.take(np.zeros(m, int))
+        return best_first.worth(frontier, splits._replace(gain=weighted_gain / 10)).tolist()
+
+    # the second greatest gain is 4 from here on; a gain that equals it may come first
+    assert worth(np.full(3, 8.0), np.array([4.0, 3.0, 4.0])) == [True, False, True]
+    assert worth(np.array([3.0, 4.0, 8.0]), np.array([9.0, 9.0, 2.0])) == [False, True, False]
 
 
 # ---------------------------------------------------------------------- numbering

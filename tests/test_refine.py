@@ -102,14 +102,37 @@ def test_no_split_of_pure_or_constant_nodes(backend):
     assert split_of(backend, [[1.0, 2.0, 3.0]], [1, 0, 1], min_samples_leaf=2)[0] == -1
 
 
-def test_targets_that_weights_leave_equal_are_not_split(backend):
-    """Products of weight and target one unit apart count as equal, in bins or not."""
-    y = np.array([0.0, 1.0, 0.25, 0.25 + 2.0**-53, 0.25 + 2.0**-53])
+@pytest.mark.parametrize("unit", [0.0, 2.0**-53])
+def test_targets_a_unit_apart(backend, unit):
+    """Where finishing sees equal targets, so does refining, and the other way round."""
+    y = np.array([0.0, 1.0, 0.25, 0.25 + unit, 0.25 + unit])
     sample = Sample(np.array([[0.0, 0, 1, 2, 2]]).T, y, np.array([1.0, 1, 1, 1, 3]))
     task = make_task("squared_error", sample)
-    assert best_cut(sample.values, task, np.array([2, 3, 4])) is None
+    cut = best_cut(sample.values, task, np.array([2, 3, 4]))
     splits, _, _ = refined(backend, sample, task, 256, np.array([2]), np.array([5]))
-    assert splits.feature[0] == -1
+    assert (splits.feature[0] == -1) == (cut is None)
+    assert cut is None or unit
+
+
+@pytest.mark.parametrize("weight", [None, [2.0, 1.0, 1.0, 1.0]])
+def test_equal_targets_are_not_split(backend, weight):
+    """The sum of the first three passes 2**53 units: their mean in float64 is not their value."""
+    y = np.array([1.5, 1.5, 1.5, -0.72])
+    weight = None if weight is None else np.array(weight)
+    sample = Sample(np.arange(4.0)[:, None], y, weight)
+    task = make_task("squared_error", sample)
+    splits, _, _ = refined(backend, sample, task, 256, np.array([0, 0]), np.array([3, 4]))
+    assert splits.feature.tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("max_bins", [2, 3, 5])
+@pytest.mark.parametrize("left", range(1, 12))
+def test_a_cut_inside_a_bin_may_leave_just_enough_rows(backend, max_bins, left):
+    """The smaller side of the only good cut has exactly min_samples_leaf rows."""
+    column = np.arange(12.0)
+    leaf = min(left, 12 - left)
+    split = split_of(backend, [column], column >= left, max_bins, min_samples_leaf=leaf)
+    assert split == (0, left - 0.5, False)
 
 
 # ---------------------------------------------------------------------- drawing
