@@ -97,7 +97,6 @@ def _running_cells(
         np.append(0.0, after[starts[1:] - 1]), np.diff(np.append(starts, label.size))
     )
     before = after - weight[by_label]
-    before[starts] = 0.0
     step = np.empty(label.size)
     step[by_label] = cell(after) - cell(before)
     return np.cumsum(weight), np.cumsum(step)
