@@ -12,7 +12,8 @@
 
 namespace emulator {
 namespace {
-constexpr uint32_t MANY = 0x7fffffff;  // several threads
+constexpr uint32_t MANY = 0x7fffffff;     // several threads
+constexpr uint32_t OF_WARP = 0x40000000;  // several threads of this warp
 constexpr uint32_t NO_BLOCK = 0;
 constexpr uint32_t SEVERAL_BLOCKS = 0xffffffff;
 
@@ -40,12 +41,16 @@ std::vector<Span> static_shared;
 std::vector<Span> image;  // the library itself: its constants may be read
 }  // namespace
 
+static uint32_t warp_of(uint32_t thread) {
+    return thread == MANY ? MANY : thread & OF_WARP ? thread & ~OF_WARP : thread / 32;
+}
+
 // Whether a barrier lies between `access` and the running thread's next one.
 static bool is_ordered(const Access& access, bool shared) {
     if (access.block == NO_BLOCK || (shared && access.block != block_number)) return true;
     if (access.block != block_number) return false;
     if (access.thread == current->linear || access.barriers < barriers_passed) return true;
-    return access.thread != MANY && access.thread / 32 == current->warp &&
+    return warp_of(access.thread) == current->warp &&
            access.warp_barriers < warp_barriers[current->warp];
 }
 
@@ -54,7 +59,8 @@ static void record_read(Access& read, bool shared) {
         read.block = block_number;
         read.thread = current->linear;
     } else {
-        read.thread = MANY;
+        const bool one_warp = read.block == block_number && warp_of(read.thread) == current->warp;
+        read.thread = one_warp ? OF_WARP | current->warp : MANY;
         if (read.block != block_number) read.block = SEVERAL_BLOCKS;
     }
     read.barriers = barriers_passed;
@@ -66,7 +72,7 @@ static void report_race(const char* kind, const Region& region, size_t i, const 
     fail("pc 0x%zx: race (%s) on %s[%zu], block (%u,%u,%u) thread %u versus block #%u thread %d: "
          "no barrier in between",
          size_t(pc), kind, region.name.c_str(), i, block_index.x, block_index.y, block_index.z,
-         current->linear, other.block, other.thread == MANY ? -1 : int(other.thread));
+         current->linear, other.block, other.thread & OF_WARP ? -1 : int(other.thread));
     stop_thread();
 }
 

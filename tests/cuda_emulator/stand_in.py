@@ -13,7 +13,7 @@ import operator
 import types
 from collections import Counter
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,15 +25,14 @@ __all__ = ["make_module", "ndarray", "transfers"]
 transfers: Counter[str] = Counter()
 
 SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
-FUNCTIONS = (
-    "arange argsort ascontiguousarray concatenate cumsum diff flatnonzero full lexsort maximum "
-    "minimum nonzero ones repeat searchsorted take where zeros"
-).split()
-METHODS = "all any argsort astype copy cumsum max min ravel repeat reshape sum take view".split()
-BINARY = "add sub mul floordiv mod lshift rshift and or xor lt le gt ge eq ne".split()
+FUNCTIONS = ["arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "flatnonzero"]
+FUNCTIONS += ["ones", "searchsorted", "zeros"]
+METHODS = ["astype", "reshape", "sum", "view"]
+BINARY = ["add", "sub", "mul", "floordiv", "mod", "lshift", "rshift", "and", "or"]
+COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
 
 
-class ndarray:  # noqa: N801, CuPy's name
+class ndarray:
     """A device array. `host` is what the emulator sees."""
 
     __array_priority__ = 1000
@@ -62,9 +61,13 @@ class ndarray:  # noqa: N801, CuPy's name
         transfers["to host"] += 1
         return self.host.item()
 
-    __int__ = __index__ = lambda self: int(self.item())
-    __float__ = lambda self: float(self.item())
-    __bool__ = lambda self: bool(self.item())
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    __index__ = __int__
 
     def __len__(self) -> int:
         return len(self.host)
@@ -115,12 +118,10 @@ def _binary(name: str, reflected: bool) -> Any:
 
 for _name in METHODS:
     setattr(ndarray, _name, _method(_name))
-for _name in BINARY:
+for _name in BINARY + COMPARISONS:
     setattr(ndarray, f"__{_name}__", _binary(_name, False))
-    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(ndarray, f"__r{_name}__", _binary(_name, True))
-for _name in ("neg", "invert"):
-    setattr(ndarray, f"__{_name}__", lambda self, f=getattr(operator, _name): _wrap(f(self.host)))
+for _name in BINARY:
+    setattr(ndarray, f"__r{_name}__", _binary(_name, True))
 
 
 def _function(name: str, real: types.ModuleType | None) -> Any:
@@ -175,7 +176,7 @@ def _raw_module(check: bool, replace: dict[str, str]) -> type:
     class RawModule:
         """Source behind `cupy.RawModule`'s interface; some text `replace`d, for mutation runs."""
 
-        _libraries: dict[Any, Library] = {}
+        _libraries: ClassVar[dict[Any, Library]] = {}
 
         def __init__(self, *, code: str, options: tuple[str, ...] = ()) -> None:
             for old, new in replace.items():

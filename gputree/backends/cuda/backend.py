@@ -18,6 +18,7 @@ from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import Scores, score
 from gputree.dtypes import ROW
 
+
 class CudaBackend:
     """Primitives of `gputree.backends.base.Backend` on a CUDA device.
 

@@ -55,9 +55,10 @@ def encode(
     missing = table.host.missing
     most = np.full(d, max_bins) - missing
     bins = coding.empty_bins(d, dtype)
+    by_value = not exact and n > coding.SAMPLE_ROWS
+    fit = coding.fit_columns_by_value if by_value else coding.fit_columns
     sample = _sample(table, dtype, exact)
-    columns = [(bins, sample, range(f, f + 1), most) for f in range(d)]
-    run(n_threads, coding.fit_columns, columns)
+    run(n_threads, fit, [(bins, sample, range(f, f + 1), most) for f in range(d)])
     codes = cupy().empty((n, table.stride), dtype=np.uint8)
     again = encode_values(kernels, table, bins, codes)
     if again.size:  # the sample missed values of columns that looked lossless

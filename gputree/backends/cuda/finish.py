@@ -175,9 +175,9 @@ def _grow(
     drawing = limits.max_features < d
     grower.kernels(
         "finish", "grow_subtrees", (m,), unit, square_unit, limits.min_samples_leaf,
-        limits.min_weight_leaf, limits.min_samples_split, limits.max_depth, float(limits.min_decrease),
-        min(limits.max_features, d), float(limits.resolution), d, rows, to_device(places.start),
-        to_device(depth), to_device(keys), to_device(room), to_device(statistics.channel),
+        limits.min_weight_leaf, limits.min_samples_split, limits.max_depth,
+        float(limits.min_decrease), min(limits.max_features, d), float(limits.resolution), d, rows,
+        to_device(places.start), to_device(depth), to_device(keys), to_device(room), to_device(statistics.channel),
         statistics.target, statistics.weight, lists.keys, lists.items,
         xp.empty(lists.keys.shape, dtype=lists.keys.dtype),
         xp.empty(lists.items.shape, dtype=np.int32), xp.empty(rows, dtype=np.uint8),

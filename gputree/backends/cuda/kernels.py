@@ -33,7 +33,12 @@ HEADERS = {
     "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh"),
 }
 
-_MACROS = {Gini: "GINI", WideGini: "WIDE_GINI", Entropy: "ENTROPY", SquaredError: "SQUARED_ERROR"}
+_MACROS: dict[type, str] = {
+    Gini: "GINI",
+    WideGini: "WIDE_GINI",
+    Entropy: "ENTROPY",
+    SquaredError: "SQUARED_ERROR",
+}
 
 
 class Variant(NamedTuple):

@@ -87,13 +87,13 @@ class Chunks(NamedTuple):
     owner: Any
     first: Any
     last: Any
-    count: int
+    number: int
     node: Int64s  # on the host: the first chunk of each node, and the number of all
 
     @classmethod
-    def of(cls, begin: Int64s, end: Int64s, rows: int = CHUNK_ROWS) -> Chunks:
-        """Pieces of the nodes ``begin[j] .. end[j]``, in order."""
-        owner, first, last = chunks(begin, end, rows)
+    def of(cls, begin: Int64s, end: Int64s, rows: int = 0) -> Chunks:
+        """Pieces of nodes ``begin[j] .. end[j]``, in order; `rows` each, or CHUNK_ROWS."""
+        owner, first, last = chunks(begin, end, rows or CHUNK_ROWS)
         node = np.searchsorted(owner, np.arange(begin.size + 1))
         return cls(to_device(owner), to_device(first), to_device(last), owner.size, node)
 

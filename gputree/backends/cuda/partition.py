@@ -24,11 +24,11 @@ def partition(
     table, kernels = grower.table, grower.kernels
     chunks = Chunks.of(begin, end, PARTITION_ROWS)
     sides = xp.empty(table.rows, dtype=np.uint8)
-    lefts = xp.empty(chunks.count, dtype=np.int64)
+    lefts = xp.empty(chunks.number, dtype=np.int64)
     neighbours = xp.zeros((begin.size, 2), dtype=table.values.dtype)
     neighbours[:, 1] = np.iinfo(table.values.dtype).max
     kernels(
-        "partition", "mark_sides", (chunks.count,), table.values, table.codes, table.stride,
+        "partition", "mark_sides", (chunks.number,), table.values, table.codes, table.stride,
         table.columns, grower.entries, chunks.owner, chunks.first, chunks.last,
         *_cuts(table.host, splits), sides, lefts, neighbours,
     )  # fmt: skip
@@ -40,11 +40,11 @@ def partition(
     )  # fmt: skip
     out = xp.empty(table.rows, dtype=grower.entries.dtype)
     kernels(
-        "partition", "place_entries", (chunks.count,), grower.entries, chunks.owner, chunks.first,
+        "partition", "place_entries", (chunks.number,), grower.entries, chunks.owner, chunks.first,
         chunks.last, starts, middles, lefts, sides, out,
     )  # fmt: skip
     kernels(
-        "partition", "copy_entries", (chunks.count,), out, chunks.first, chunks.last,
+        "partition", "copy_entries", (chunks.number,), out, chunks.first, chunks.last,
         grower.entries,
     )  # fmt: skip
     middle, low, high = records.get().T.copy()
@@ -89,7 +89,7 @@ def node_statistics(grower: Grower, begin: Int64s, end: Int64s) -> Int64s:
     fits = width * 8 <= SHARED_BYTES
     chunks = Chunks.of(begin, end)
     grower.kernels(
-        "statistics", "node_statistics", (chunks.count,), rows.target, rows.weight, rows.square,
+        "statistics", "node_statistics", (chunks.number,), rows.target, rows.weight, rows.square,
         rows.square_rest, grower.entries, chunks.owner, chunks.first, chunks.last, width,
         int(fits), out, shared=width * 8 if fits else 0,
     )  # fmt: skip

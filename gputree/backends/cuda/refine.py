@@ -86,7 +86,7 @@ def _start(grower: Grower, level: Level) -> None:
     varied = cupy().zeros(m, dtype=np.int32)
     if task.n_classes == 0:
         grower.kernels(
-            "choose", "find_variance", (chunks.count,), float(task.limits.resolution),
+            "choose", "find_variance", (chunks.number,), float(task.limits.resolution),
             task.channels, rows.target, rows.weight, grower.entries, chunks.owner, chunks.first,
             chunks.last, total, varied,
         )  # fmt: skip
@@ -183,7 +183,7 @@ class Pieces(NamedTuple):
     bin: Any
     first: Any
     last: Any
-    count: int
+    number: int
 
 
 def _refine_columns(grower: Grower, level: Level, alive: Alive, begin: int, end: int) -> None:
@@ -208,7 +208,7 @@ def _gather(grower: Grower, level: Level, alive: Alive, begin: int, end: int) ->
     keys = xp.empty(count, dtype=table.values.dtype)
     items = xp.empty(count, dtype=np.int32)
     grower.kernels(
-        "refine", "gather_rows", (level.chunks.count,), table.values, table.codes, table.stride,
+        "refine", "gather_rows", (level.chunks.number,), table.values, table.codes, table.stride,
         grower.entries, level.chunks.owner, level.chunks.first, level.chunks.last, table.columns,
         table.offset, begin, end, alive.used, to_device(alive.row_start - alive.row_start[begin]),
         alive.place, alive.taken, segments, keys, items,
@@ -237,7 +237,7 @@ def _scan(grower: Grower, level: Level, pieces: Pieces, keys: Any, items: Any) -
     """The best cut of each chunk."""
     xp = cupy()
     table, task, rows = grower.table, grower.task, grower.rows
-    count, d, channels = pieces.count, table.columns, task.channels
+    count, d, channels = pieces.number, table.columns, task.channels
     lefts = xp.empty((count, channels), dtype=np.int64)
     grower.kernels.each(
         "refine", "sum_chunks", count, count, channels, rows.target, rows.weight, items,
