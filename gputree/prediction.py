@@ -37,7 +37,7 @@ def pack(tree: Tree) -> NDArray:
 
 
 @njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def step(values: NDArray, row: int, nodes: NDArray, at: int) -> int:
+def step(values: NDArray, row: int, nodes: NDArray, at: int) -> np.int64:
     """The node below `at` on the way of a row; a leaf itself."""
     node = nodes[at]
     x = np.float64(values[np.uintp(row), np.uintp(node.feature)])

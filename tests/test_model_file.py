@@ -11,6 +11,7 @@ from gputree.datasets import load_auto_mpg, load_iris
 from gputree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.model_file import _decode, _encode, load_model, save_model
 from gputree.persistence import read_model, write_model
+from gputree.pruning import Pessimistic
 
 X, SPECIES = load_iris(return_X_y=True)
 CODES = np.unique(SPECIES, return_inverse=True)[1]
@@ -64,7 +65,7 @@ def test_every_fitted_attribute_comes_back(round_trip):
     before = DecisionTreeClassifier(max_depth=2).fit(X, SPECIES)
     before.feature_names_in_ = np.array(["a", "b", "c", "größe"], dtype=object)
     after = round_trip(before)
-    assert set(vars(after)) == set(vars(before))
+    assert set(vars(after)) == set(vars(before)) - {"unpruned_tree_", "growth_report_"}
     assert after.feature_names_in_.dtype == object
     np.testing.assert_array_equal(after.feature_names_in_, before.feature_names_in_)
     assert after.n_classes_ == 3
@@ -162,3 +163,10 @@ def test_headers_that_are_no_estimator(tmp_path, changes, message):
     write_model(path, kept | changes, tree)
     with pytest.raises(ValueError, match=message):
         load_model(path)
+
+
+def test_pruner_among_the_parameters(round_trip):
+    before = DecisionTreeClassifier(pruning=Pessimistic(confidence=0.1)).fit(X, SPECIES)
+    after = round_trip(before)
+    assert after.pruning.get_params() == before.pruning.get_params()
+    assert after.tree_.equals(before.tree_)

@@ -11,7 +11,18 @@ from gputree.backends import get_backend
 from gputree.backends.base import Limits, Task
 from gputree.backends.cpu.encode import inspect_columns
 from gputree.backends.cpu.pool import run, spans
-from gputree.criteria import INTEGER_GINI_LIMIT, Criterion, Entropy, Gini, SquaredError, WideGini
+from gputree.criteria import (
+    INTEGER_GINI_LIMIT,
+    MANY_CLASSES,
+    Criterion,
+    Entropy,
+    Gini,
+    ManyClassEntropy,
+    SquaredError,
+    WideGini,
+    entropy_scale,
+    node_entropies,
+)
 from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
 from gputree.growth.assembly import Nodes, renumber, sum_up
 from gputree.growth.fixed_point import REST_BITS, Targets, Weights, fix_targets, fix_weights
@@ -127,8 +138,11 @@ def _task(target: NDArray, weights: Weights, targets: Targets | None, options: O
         if options.criterion == "gini":
             kind = Gini if weights.total <= INTEGER_GINI_LIMIT else WideGini
             criterion = kind(options.n_classes, weights.unit)
-        else:
+        elif options.n_classes <= MANY_CLASSES:
             criterion = Entropy(options.n_classes, weights.unit)
+        else:
+            scale = entropy_scale(weights.total * weights.unit)
+            criterion = ManyClassEntropy(options.n_classes, weights.unit, scale)
         return Task(criterion, limits, target, weights.weight, None, None, options.exact)
     square_unit = targets.square_unit / targets.unit**2
     return Task(
@@ -143,8 +157,8 @@ def _check_statistics(nodes: Nodes, options: Options) -> None:
     if needed > MOST_STATISTICS_BYTES:
         raise ValueError(
             f"The class weights of {nodes.first_child.size:,} nodes x {options.n_classes:,} "
-            f"classes need {needed / 2**30:.0f} GiB. Limit the tree with max_depth, "
-            "max_leaf_nodes or min_samples_leaf, or use a regressor if y is a quantity."
+            f"classes need {needed / 2**30:.0f} GiB. Limit the tree with max_depth "
+            "or min_samples_leaf, or use a regressor if y is a quantity."
         )
 
 
@@ -198,16 +212,14 @@ def _class_statistics(
     sums: NDArray[np.int64], weights: Weights, criterion: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Class weights, weight and impurity of every node."""
-    statistics: NDArray[np.float64] = sums * (weights.unit * weights.scale)
+    unit = weights.unit * weights.scale
     whole = sums.sum(axis=1)
-    share: NDArray[np.float64] = sums / whole[:, None]
     if criterion == "gini":
-        impurity = 1.0 - (share * share).sum(axis=1)
+        share = sums / whole[:, None]
+        impurity = np.maximum(1.0 - (share * share).sum(axis=1), 0.0)
     else:
-        safe = np.where(share > 0, share, 1.0)
-        impurity = -(safe * np.log2(safe)).sum(axis=1)
-    weight = whole * (weights.unit * weights.scale)
-    return statistics, weight, np.maximum(impurity, 0.0)
+        impurity = node_entropies(sums)
+    return np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity
 
 
 def _target_statistics(

@@ -10,8 +10,8 @@ Beside what `gputree.persistence` writes, the header of an estimator's file has
 
 Values that JSON lacks are written as objects with one meaning each:
 ``{"float": "inf"}`` (also "-inf" and "nan"), ``{"tuple": [...]}``,
-``{"dict": [[key, value], ...]}`` (keys need not be strings) and
-``{"array": [...], "dtype": "<i8"}``.
+``{"dict": [[key, value], ...]}`` (keys need not be strings),
+``{"pruner": [short name, params]}`` and ``{"array": [...], "dtype": "<i8"}``.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.persistence import read_model, write_model
+from gputree.pruning import PRUNERS, Pruner
 from gputree.tree import Tree
 
 _ARRAY_KINDS = "biufUO"  # numbers, booleans, strings; objects hold strings
@@ -42,6 +43,10 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     ----------
     estimator : fitted estimator of gputree
     path : str or path-like
+
+    Notes
+    -----
+    What only growing knows, ``unpruned_tree_`` and ``growth_report_``, is not stored.
 
     Raises
     ------
@@ -124,10 +129,11 @@ def _rebuild(header: dict[str, Any], tree: Tree) -> BaseEstimator:
     algorithm = header["algorithm"]
     if algorithm not in _registry():
         raise ValueError(f"algorithm must be one of {sorted(_registry())}, got {algorithm!r}.")
-    params = {key: _decode(value) for key, value in header["params"].items()}
-    estimator = _registry()[algorithm](**params)
-    if is_classifier(estimator) != (tree.task == "classification"):
+    kind = _registry()[algorithm]
+    if issubclass(kind, ClassifierMixin) != (tree.task == "classification"):
         raise ValueError(f"{algorithm} cannot have a tree of task {tree.task!r}.")
+    params = {key: _decode(value) for key, value in header["params"].items()}
+    estimator = kind(**params)
     estimator.tree_ = tree
     estimator.n_features_in_ = tree.n_features
     estimator.n_outputs_ = 1
@@ -164,6 +170,9 @@ def _encode(value: Any, name: str) -> Any:
         return {"dict": [_encode(list(item), name) for item in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.kind in _ARRAY_KINDS:
         return {"array": _encode(value.tolist(), name), "dtype": value.dtype.str}
+    if isinstance(value, Pruner):
+        short = next(short for short, kind in PRUNERS.items() if kind is type(value))
+        return {"pruner": _encode([short, value.get_params(deep=False)], name)}
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         warnings.warn(f"The state of {name} is not stored; None is.", UserWarning, stacklevel=4)
         return None
@@ -190,4 +199,14 @@ def _decode_array(values: Any, dtype: str) -> np.ndarray:
     return np.array(_decode(values), dtype=dtype)
 
 
-_DECODERS: dict[str, Callable[[Any], Any]] = {"float": float, "tuple": tuple, "dict": dict}
+def _decode_pruner(description: list[Any]) -> Pruner:
+    short, params = description
+    return PRUNERS[short](**params)
+
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "float": float,
+    "tuple": tuple,
+    "dict": dict,
+    "pruner": _decode_pruner,
+}

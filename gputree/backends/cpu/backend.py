@@ -107,7 +107,7 @@ class CpuBackend:
         """Code the table; columns with values that the sample missed get their bins anew."""
         checked = np.flatnonzero(bins.lossless) if sampled else np.empty(0, np.int64)
         unseen = self._encode_columns(bins, None, checked, codes)
-        again = [f for f in checked if unseen[f].size]
+        again = [int(f) for f in checked if unseen[f].size]
         for f in again:
             values = self.table.values[:, f]
             if unseen[f].size >= coding.MOST_UNSEEN:
