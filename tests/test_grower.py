@@ -51,12 +51,12 @@ def test_equal_targets_are_a_leaf(grow_tree, problem):
             assert child < 0 or np.unique(sample.y[rows]).size > 1
 
 
-@pytest.mark.parametrize("heaviest", [2.0**20, 2.0**33, 2.0**40 / 3])
+@pytest.mark.parametrize("heaviest", [2.0**20, 2.0**33, 2.0**40 / 3.0])
 @pytest.mark.parametrize("options", [{}, COARSE])
 def test_light_rows_beside_a_heavy_one_keep_their_targets(grow_tree, heaviest, options):
     """Unequal targets are told apart whatever else weighs on the units; equal ones stay equal."""
     y = np.array([0.0, 1.0, 0.0, 1.0, 0.1, 0.1, 0.1, 0.5])
-    weight = np.array([1.0] * 4 + [1.0, 3.0, 1 / 3, heaviest])
+    weight = np.array([1.0] * 4 + [1.0, 3.0, 2.0, heaviest])
     sample = Sample(np.array([[0.0, 1, 2, 3, 4, 5, 6, 7]]).T, y, weight)
     tree = grow_tree(sample, make_task("squared_error", sample), **options)
     leaves = [r for r, child in zip(tree.rows, tree.first_child, strict=True) if child < 0]

@@ -114,14 +114,14 @@ def test_targets_a_unit_apart(backend, unit):
     assert cut is None or unit
 
 
-@pytest.mark.parametrize("weight", [None, [2.0, 1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("weight", [None, [1.0, 1.0, 1.0, 9.0, 1.0, 1.0]])
 def test_equal_targets_are_not_split(backend, weight):
-    """The sum of the first three passes 2**53 units: their mean in float64 is not their value."""
-    y = np.array([1.5, 1.5, 1.5, -0.72])
+    """The sum of the first five passes 2**54 units: their mean in float64 is not their value."""
+    y = np.array([0.9, 0.9, 0.9, 0.9, 0.9, -0.9])
     weight = None if weight is None else np.array(weight)
-    sample = Sample(np.arange(4.0)[:, None], y, weight)
+    sample = Sample(np.arange(6.0)[:, None], y, weight)
     task = make_task("squared_error", sample)
-    splits, _, _ = refined(backend, sample, task, 256, np.array([0, 0]), np.array([3, 4]))
+    splits, _, _ = refined(backend, sample, task, 256, np.array([0, 0]), np.array([5, 6]))
     assert splits.feature.tolist() == [-1, 0]
 
 
