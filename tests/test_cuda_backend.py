@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import os
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from strategies import PROBLEMS, make_task, problems, random_sample
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import finish, histogram, kernels, layout, partition, refine
 from gputree.backends.cuda.backend import CudaBackend
+from gputree.criteria import ManyClassEntropy
 from gputree.growth import grower
 from gputree.growth.assembly import Nodes, renumber
 from gputree.growth.grower import Plan, grow
@@ -237,6 +239,15 @@ def test_trees(device, criterion, weighted, exact, finish_rows):
 def test_drawn_columns(device, finish_rows):
     sample = table("gini", False, n=120, d=6)
     task = make_task("gini", sample, max_features=1, min_samples_leaf=4)
+    assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=6)
+
+
+@pytest.mark.parametrize("finish_rows", [1, 30])
+def test_entropy_of_many_classes(device, finish_rows):
+    sample = table("entropy", True, n=120)
+    task = make_task("entropy", sample)
+    criterion = ManyClassEntropy(3, task.criterion.unit, 2.0**40)
+    task = dataclasses.replace(task, criterion=criterion)
     assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=6)
 
 

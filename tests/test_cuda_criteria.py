@@ -14,19 +14,22 @@ pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailabl
 
 FORMULAS = r"""
 extern "C" __global__ void formulas(
-    i64 cases, i64 n_classes, double unit, double square_unit, i64 channels, const i64* before,
+    i64 cases, i64 n_classes, double unit, double scale, i64 channels, const i64* before,
     const Cell* bin, const i64* left, const i64* total, double* out
 ) {
     const i64 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= cases) return;
-    const Criterion criterion = {n_classes, unit, square_unit};
+    const Criterion criterion = {n_classes, unit, scale};
     const i64* l = left + i * channels;
     const i64* t = total + i * channels;
     const double value = score(criterion, begin(criterion, l, t), l, t);
-    out[4 * i] = value;
-    out[4 * i + 1] = bound(criterion, before + i * channels, bin + i * channels, t);
-    out[4 * i + 2] = gain(criterion, value, t);
-    out[4 * i + 3] = margin(criterion, value, t);
+    out[5 * i] = value;
+    out[5 * i + 1] = bound(criterion, before + i * channels, bin + i * channels, t);
+    out[5 * i + 2] = gain(criterion, value, t);
+    out[5 * i + 3] = margin(criterion, value, t);
+    out[5 * i + 4] = tighten(
+        criterion, before + i * channels, bin + i * channels, t, out[5 * i + 1]
+    );
 }
 extern "C" __global__ void logarithms(i64 cases, const double* x, double* out) {
     const i64 i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -38,6 +41,7 @@ CRITERIA = {
     "gini": criteria.Gini(4, 1.0),
     "wide gini": criteria.WideGini(4, 2.0**-3),
     "entropy": criteria.Entropy(4, 2.0**-2),
+    "many-class entropy": criteria.ManyClassEntropy(4, 2.0**-2, 2.0**30),
     "squared error": criteria.SquaredError(2.0**-20, 2.0**-7),
 }
 
@@ -52,6 +56,7 @@ def formulas(criterion, before, bin_, left, total, out):
         out[i, 1] = criteria.bound(criterion, before[i], bin_[i], 0, total[i])
         out[i, 2] = criteria.gain(criterion, value, total[i])
         out[i, 3] = criteria.margin(criterion, value, total[i])
+        out[i, 4] = criteria.tighten(criterion, before[i], bin_[i], 0, total[i], out[i, 1])
 
 
 def class_cases(rng, n):
@@ -93,16 +98,16 @@ def test_formulas(name):
     before, bin_, total = (target_cases if regression else class_cases)(rng, n)
     left = before + bin_
     cells = bin_ if regression else bin_.astype(np.uint32)
-    expected = np.empty((n, 4))
+    expected = np.empty((n, 5))
     with np.errstate(all="ignore"):
         formulas(criterion, before, cells, left, total, expected)
     with emulated_cuda() as cupy:
         module = compiled(cupy, Variant(type(criterion), False, 64))
-        out = cupy.empty((n, 4), dtype=np.float64)
-        unit, square_unit = criterion.unit, getattr(criterion, "square_unit", 0.0)
+        out = cupy.empty((n, 5), dtype=np.float64)
+        scale = getattr(criterion, "square_unit", getattr(criterion, "scale", 0.0))
         arrays = [cupy.asarray(a) for a in (before, cells, left, total)]
         module.get_function("formulas")(
-            (-(-n // 256),), (256,), (n, 4, unit, square_unit, left.shape[1], *arrays, out)
+            (-(-n // 256),), (256,), (n, 4, criterion.unit, scale, left.shape[1], *arrays, out)
         )
         found = out.get()
     same = (expected.view(np.int64) == found.view(np.int64)) | (

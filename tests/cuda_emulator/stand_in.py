@@ -27,7 +27,7 @@ transfers: Counter[str] = Counter()
 SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 FUNCTIONS = ["arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "flatnonzero"]
 FUNCTIONS += ["ones", "searchsorted", "zeros"]
-METHODS = ["astype", "reshape", "sum", "view"]
+METHODS = ["all", "any", "astype", "reshape", "sum", "view"]
 BINARY = ["add", "sub", "mul", "floordiv", "mod", "lshift", "rshift", "and", "or"]
 COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
 

@@ -110,13 +110,13 @@ __device__ inline i64 next_filled(
 // missing values left, missing values seen, threshold; float64 as their bits.
 #define RECORD 9
 extern "C" __global__ void __launch_bounds__(256) choose_splits(
-    i64 n_classes, double unit, double square_unit, double min_decrease, i64 nodes, i64 columns,
+    i64 n_classes, double unit, double scale, double min_decrease, i64 nodes, i64 columns,
     i64 channels, const i64* offset, const u8* missing, const Cell* histograms, const i64* slots,
     const i64* totals, const i64* cuts, i64* records
 ) {
     const i64 j = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (j >= nodes) return;
-    const Criterion criterion = {n_classes, unit, square_unit};
+    const Criterion criterion = {n_classes, unit, scale};
     const i64* total = totals + j * channels;
     const Cut cut = ((const Cut*)cuts)[j];
     i64* record = records + j * RECORD;

@@ -1,14 +1,20 @@
 // Split criteria: the formulas of gputree/criteria.py, operation for operation. Compiled with
 // --fmad=false, so that every score has the same bits as on the CPU; the reasons are there.
 //
-// One of GINI, WIDE_GINI, ENTROPY and SQUARED_ERROR is defined. Statistics are anything with
-// an operator[] that gives int64 channels.
+// One of GINI, WIDE_GINI, ENTROPY, MANY_CLASS_ENTROPY and SQUARED_ERROR is defined. Statistics
+// are anything with an operator[] that gives int64 channels.
+#ifdef MANY_CLASS_ENTROPY
+#define ANY_ENTROPY
+#elif defined(ENTROPY)
+#define ANY_ENTROPY
+#endif
 #define LOG2_E 1.4426950408889634
 #define BOUND_MARGIN 1e-9
 
 struct Criterion {
     i64 n_classes;
-    double unit, square_unit;
+    double unit;
+    double scale;  // SQUARED_ERROR: unit of squares; MANY_CLASS_ENTROPY: fixed-point units of a bit
 };
 
 __device__ inline double log2_of(double x) {
@@ -75,7 +81,9 @@ __device__ State begin(const Criterion& criterion, const Left& left, const Total
 }
 
 template <class Left, class Total>
-__device__ void move(State& state, Left& left, const Total& total, Target target, i64 weight) {
+__device__ void move(
+    const Criterion&, State& state, Left& left, const Total& total, Target target, i64 weight
+) {
     const i64 a = left[target];
     const i64 b = total[target] - a;
     left[target] = a + weight;
@@ -108,7 +116,9 @@ __device__ State begin(const Criterion& criterion, const Left& left, const Total
 }
 
 template <class Left, class Total>
-__device__ void move(State& state, Left& left, const Total&, Target target, i64 weight) {
+__device__ void move(
+    const Criterion&, State& state, Left& left, const Total&, Target target, i64 weight
+) {
     left[target] += weight;
     state.weight_left += weight;
     state.weight_right -= weight;
@@ -250,12 +260,55 @@ __device__ double tighten(const Criterion&, const Left&, const Cells&, const Tot
 #endif
 
 // ------------------------------------------------------------------ entropy
-#ifdef ENTROPY
-template <class Total>
-__device__ double margin(const Criterion& criterion, double value, const Total& total) {
-    return BOUND_MARGIN * (double(weight_in(criterion, total)) * criterion.unit - value);
+#ifdef MANY_CLASS_ENTROPY
+struct State {
+    i64 weight_left, weight_right, terms;
+};
+
+__device__ inline i64 fixed_xlog2x(const Criterion& criterion, i64 weight) {
+    return i64(rint(xlog2x(double(weight) * criterion.unit) * criterion.scale));
 }
 
+template <class Left, class Total>
+__device__ State begin(const Criterion& criterion, const Left& left, const Total& total) {
+    State state = {0, 0, 0};
+    for (i64 k = 0; k < criterion.n_classes; ++k) {
+        const i64 a = left[k];
+        const i64 b = total[k] - a;
+        state.weight_left += a;
+        state.weight_right += b;
+        if (a > 0) state.terms += fixed_xlog2x(criterion, a);
+        if (b > 0) state.terms += fixed_xlog2x(criterion, b);
+    }
+    return state;
+}
+
+template <class Left, class Total>
+__device__ void move(
+    const Criterion& criterion, State& state, Left& left, const Total& total, Target target,
+    i64 weight
+) {
+    const i64 a = left[target];
+    const i64 b = total[target] - a;
+    left[target] = a + weight;
+    state.terms += fixed_xlog2x(criterion, a + weight) - fixed_xlog2x(criterion, a);
+    state.terms += fixed_xlog2x(criterion, b - weight) - fixed_xlog2x(criterion, b);
+    state.weight_left += weight;
+    state.weight_right -= weight;
+}
+
+template <class Left, class Total>
+__device__ double score(
+    const Criterion& criterion, const State& state, const Left&, const Total&
+) {
+    const double weight_left = double(state.weight_left) * criterion.unit;
+    const double weight_right = double(state.weight_right) * criterion.unit;
+    const double value = double(state.terms) / criterion.scale;
+    return value - (xlog2x(weight_left) + xlog2x(weight_right));
+}
+#endif
+
+#ifdef ENTROPY
 template <class Left, class Total>
 __device__ double score(
     const Criterion& criterion, const State& state, const Left& left, const Total& total
@@ -269,6 +322,13 @@ __device__ double score(
     const double weight_left = double(state.weight_left) * criterion.unit;
     const double weight_right = double(state.weight_right) * criterion.unit;
     return value - (xlog2x(weight_left) + xlog2x(weight_right));
+}
+#endif
+
+#ifdef ANY_ENTROPY
+template <class Total>
+__device__ double margin(const Criterion& criterion, double value, const Total& total) {
+    return BOUND_MARGIN * (double(weight_in(criterion, total)) * criterion.unit - value);
 }
 
 template <class Total>
@@ -348,7 +408,9 @@ __device__ State begin(const Criterion&, const Left& left, const Total& total) {
 }
 
 template <class Left, class Total>
-__device__ void move(State& state, Left&, const Total&, Target target, i64 weight) {
+__device__ void move(
+    const Criterion&, State& state, Left&, const Total&, Target target, i64 weight
+) {
     state.weight_left += weight;
     state.deviation += target - state.centre * weight;
 }
@@ -380,7 +442,7 @@ __device__ double bound(
     const double mean = s / b;
     const double own = double(cells[1]);
     double spread =
-        (double(cells[2]) + b) * criterion.square_unit * (1.0 + 1e-12) - own * (own / b);
+        (double(cells[2]) + b) * criterion.scale * (1.0 + 1e-12) - own * (own / b);
     spread = greater_of(spread + 1e-12 * own * (own / b), 0.0);
     const double half = 0.5 * sqrt(spread * b);
     const bool free_left = a0 == 0.0, free_right = a0 + b == n;

@@ -76,11 +76,11 @@ __device__ Cut scan_side(
     State state = begin(criterion, left, total);
     const i64 moved = missing_left ? t - known : 0;
     for (i64 i = known; i < known + moved; ++i)
-        move(state, left, total, rows.target[items[i]], weight_of(rows.weight, items[i]));
+        move(criterion, state, left, total, rows.target[items[i]], weight_of(rows.weight, items[i]));
     const i64 whole = weight_in(criterion, total);
     const i64 last = known < t && !missing_left ? known : known - 1;
     for (i64 i = s; i < last; ++i) {
-        move(state, left, total, rows.target[items[i]], weight_of(rows.weight, items[i]));
+        move(criterion, state, left, total, rows.target[items[i]], weight_of(rows.weight, items[i]));
         if (keys[i] == keys[i + 1]) continue;
         const i64 n = i + 1 - s + moved;
         if (n < limits.min_samples_leaf || t - s - n < limits.min_samples_leaf) continue;
@@ -220,7 +220,7 @@ __device__ double threshold_of(
 // channel[j] .. channel[j + 1] are its statistics, 32 times in `lefts`. `used` becomes how many
 // nodes there are.
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
-    double unit, double square_unit, i64 min_samples_leaf, i64 min_weight_leaf,
+    double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
     i64 min_samples_split, i64 max_depth, double min_decrease, i64 max_features,
     double resolution, i64 columns, i64 rows, const i64* start, const i64* root_depth,
     const u64* root_key, const i64* room, const i64* channel, const Target* target,
@@ -232,7 +232,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     const i64 j = blockIdx.x, r0 = start[j], node0 = room[j];
     const int lane = threadIdx.x;
     const i64 channels = channel[j + 1] - channel[j];
-    const Criterion criterion = {channels, unit, square_unit};
+    const Criterion criterion = {channels, unit, scale};
     const Limits limits = {min_samples_leaf, min_weight_leaf};
     const Lists lists = {keys, items, key_spill, item_spill, sides, rows, columns};
     const Rows own = {target, weight};

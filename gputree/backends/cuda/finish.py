@@ -171,15 +171,15 @@ def _grow(
     nodes = Nodes(*(xp.empty(n_nodes, dtype=t) for t in types))
     used = xp.empty(m, dtype=np.int32)
     channels = int(statistics.channel[-1])
-    _, unit, square_unit = grower.criterion
+    _, unit, scale = grower.criterion
     drawing = limits.max_features < d
     grower.kernels(
-        "finish", "grow_subtrees", (m,), unit, square_unit, limits.min_samples_leaf,
+        "finish", "grow_subtrees", (m,), unit, scale, limits.min_samples_leaf,
         limits.min_weight_leaf, limits.min_samples_split, limits.max_depth,
         float(limits.min_decrease), min(limits.max_features, d), float(limits.resolution), d, rows,
-        to_device(places.start), to_device(depth), to_device(keys), to_device(room), to_device(statistics.channel),
-        statistics.target, statistics.weight, lists.keys, lists.items,
-        xp.empty(lists.keys.shape, dtype=lists.keys.dtype),
+        to_device(places.start), to_device(depth), to_device(keys), to_device(room),
+        to_device(statistics.channel), statistics.target, statistics.weight,
+        lists.keys, lists.items, xp.empty(lists.keys.shape, dtype=lists.keys.dtype),
         xp.empty(lists.items.shape, dtype=np.int32), xp.empty(rows, dtype=np.uint8),
         xp.empty(channels, dtype=np.int64), xp.empty(channels * LANES, dtype=np.int64),
         xp.empty(m * d if drawing else 1, dtype=np.int32), table.by_code, table.low, table.high,

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree._optional import require
-from gputree.criteria import Criterion, Entropy, Gini, SquaredError, WideGini
+from gputree.criteria import (
+    Criterion,
+    Entropy,
+    Gini,
+    ManyClassEntropy,
+    SquaredError,
+    WideGini,
+)
 
 THREADS = 256
 
@@ -37,6 +44,7 @@ _MACROS: dict[type, str] = {
     Gini: "GINI",
     WideGini: "WIDE_GINI",
     Entropy: "ENTROPY",
+    ManyClassEntropy: "MANY_CLASS_ENTROPY",
     SquaredError: "SQUARED_ERROR",
 }
 

@@ -77,8 +77,8 @@ class Grower(NamedTuple):
     def criterion(self) -> tuple[int, float, float]:
         """Parameters of the criterion, as the kernels take them."""
         criterion = self.task.criterion
-        square_unit = getattr(criterion, "square_unit", 0.0)
-        return self.task.n_classes, float(criterion.unit), float(square_unit)
+        scale = getattr(criterion, "square_unit", getattr(criterion, "scale", 0.0))
+        return self.task.n_classes, float(criterion.unit), float(scale)
 
 
 class Chunks(NamedTuple):

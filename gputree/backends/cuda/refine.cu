@@ -11,13 +11,13 @@
 // the leading column of each node is looked at, or (`lead_only` = 0) all others. used[] and
 // chunks[] become the slots and chunks of the column; without any, `place` is not set.
 extern "C" __global__ void __launch_bounds__(32, 1) mark_alive(
-    i64 n_classes, double unit, double square_unit, i64 min_samples_leaf, i64 columns,
+    i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 columns,
     i64 channels, const i64* offset, const u8* missing, const u8* single, const Cell* histograms,
     const i64* slots, const i64* cumulatives, const i64* totals, const double* bounds,
     const i32* ranks, const i32* done, const i32* upto, const i64* cuts, const i32* lead,
     i64 lead_only, i32* place, u32* taken, i64* used, i64* chunks
 ) {
-    const Criterion criterion = {n_classes, unit, square_unit};
+    const Criterion criterion = {n_classes, unit, scale};
     const Limits limits = {min_samples_leaf, 0};
     const i64 at = blockIdx.x, f = at % columns, j = at / columns;
     const i64 bins = offset[columns], width = bins * channels;
@@ -171,7 +171,7 @@ __device__ Cut scan_slots(
     State state = begin(criterion, left, total);
     for (i64 i = first; i < last; ++i) {
         const i64 row = items[i];
-        move(state, left, total, target[row], weight_of(weight, row));
+        move(criterion, state, left, total, target[row], weight_of(weight, row));
         if (keys[i] == keys[i + 1]) continue;
         const i64 n = before + i + 1 - first;
         if (n < limits.min_samples_leaf || whole - n < limits.min_samples_leaf) continue;
@@ -187,7 +187,7 @@ __device__ Cut scan_slots(
 
 // One thread a chunk: its best cut, missing values right and left. `lefts` is used up.
 extern "C" __global__ void __launch_bounds__(256, 1) scan_chunks(
-    i64 n_classes, double unit, double square_unit, i64 min_samples_leaf, i64 min_weight_leaf,
+    i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
     i64 count, i64 columns, i64 channels, const i64* offset, const u8* missing,
     const Cell* histograms, const i64* slots, const i64* totals, const Target* target,
     const i64* weight, const Bits* keys, const i32* items, const i64* chunk_column,
@@ -196,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) scan_chunks(
 ) {
     const i64 c = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (c >= count) return;
-    const Criterion criterion = {n_classes, unit, square_unit};
+    const Criterion criterion = {n_classes, unit, scale};
     const Limits limits = {min_samples_leaf, min_weight_leaf};
     const i64 at = chunk_column[c], f = at % columns, j = at / columns;
     const i64* total = totals + j * channels;

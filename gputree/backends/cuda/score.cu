@@ -19,12 +19,12 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
 // Grid: nodes x columns; block: one warp. Node j has its histogram at histograms[slots[j]];
 // `totals` is written by the first column.
 extern "C" __global__ void __launch_bounds__(32) score_columns(
-    i64 n_classes, double unit, double square_unit, i64 min_samples_leaf, i64 min_weight_leaf,
+    i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
     i64 columns, i64 channels, const i64* offset, const u8* missing, const u8* single,
     const Cell* histograms, const i64* slots, i64* cumulatives, i64* totals, double* best,
     i32* bins, u8* sides, double* bounds
 ) {
-    const Criterion criterion = {n_classes, unit, square_unit};
+    const Criterion criterion = {n_classes, unit, scale};
     const Limits limits = {min_samples_leaf, min_weight_leaf};
     const i64 f = blockIdx.x % columns, j = blockIdx.x / columns, width = offset[columns] * channels;
     const int lane = threadIdx.x;
