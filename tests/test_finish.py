@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import exact_tree
 from strategies import PROBLEMS, make_task, problems, random_sample
 
-from gputree.backends.cpu import finish as finishing
+from gputree.backends.cpu import block as blocks
 
 
 def check_subtree(sample, task, device, subtrees, j, rows, depth, key):
@@ -70,7 +70,7 @@ def test_many_subtrees_with_limits(backend, criterion, weighted, n_threads):
 @pytest.mark.parametrize("max_bins", [None, 64])
 def test_wide_keys_of_many_rows(backend, monkeypatch, max_bins):
     """Ranks and row numbers past 16 bits give the same tree."""
-    monkeypatch.setattr(finishing, "MANY_ROWS", 10)
+    monkeypatch.setattr(blocks, "MANY_ROWS", 10)
     sample = random_sample(21, 150, 4, 3)
     task = make_task("gini", sample)
     check(backend, sample, task, np.array([0, 140]), np.array([140, 150]), max_bins=max_bins)

@@ -11,6 +11,7 @@ from gputree.backends.base import Int64s, Splits, Subtrees, Task
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import finish as finishing
 from gputree.backends.cpu import histogram as histograms_
+from gputree.backends.cpu.block import new_block
 from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.cpu.partition import node_statistics, partition_chunks, place_chunks
 from gputree.backends.cpu.pool import chunks, run, spans
@@ -327,7 +328,7 @@ class CpuBackend:
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
     ) -> Subtrees:
         sizes = end - begin
-        block = finishing.new_block(self.table, self.task, int(sizes.max()), self.entries.dtype)
+        block = new_block(self.table, self.task, int(sizes.max()), self.entries.dtype)
         out = finishing.new_subtrees(sizes, depth, self.task.limits)
         free = finishing.finish_nodes(
             self.task.criterion, self.table, self.rows, self.entries, begin, end, depth, keys,

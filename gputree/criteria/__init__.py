@@ -1,0 +1,77 @@
+"""Split criteria: what a cut is worth, and how much a cut inside a bin can be worth.
+
+A criterion is a named tuple whose type selects the formulas at compile time. All
+kernels see the same channels of fixed-point int64 statistics:
+
+    classification   channel k: weight of class k   (K channels)
+    regression       channel 0: weight, 1: sum of targets, 2: sum of squares
+    weighted tables  one channel more, last: number of rows
+
+Integer sums have no order, so the float64 scores below, computed from them by one
+fixed sequence of IEEE operations, are equal whoever added up the rows.
+
+The *score* of a cut is a quantity that grows with the decrease of impurity within a
+node: sums of squares over weights (gini), negative weighted entropy in bits
+(entropy), squared difference of means (squared error). `gain` turns it into the
+decrease of impurity per unit of weight. The *bound* of a bin is at least the score
+of every cut inside it: scores are convex in the statistics of the left side, being
+sums of perspectives of convex functions (Boyd and Vandenberghe, Convex
+Optimization, section 3.2.6), so the corners of a polytope around the possible left
+sides bound them.
+"""
+
+from __future__ import annotations
+
+from gputree.criteria import class_weights, gini, squared_error  # noqa: F401  register their formulas
+from gputree.criteria.dispatch import (
+    add_row,
+    begin,
+    bound,
+    gain,
+    is_pure,
+    left_weight,
+    margin,
+    move,
+    restrict,
+    score,
+    tighten,
+)
+from gputree.criteria.entropy import ENTROPY_BITS, entropy_scale, node_entropies
+from gputree.criteria.kinds import (
+    INTEGER_GINI_LIMIT,
+    MANY_CLASSES,
+    Criterion,
+    Entropy,
+    Gini,
+    ManyClassEntropy,
+    SquaredError,
+    WideGini,
+)
+from gputree.criteria.logarithm import log2, xlog2x
+
+__all__ = [
+    "ENTROPY_BITS",
+    "INTEGER_GINI_LIMIT",
+    "MANY_CLASSES",
+    "Criterion",
+    "Entropy",
+    "Gini",
+    "ManyClassEntropy",
+    "SquaredError",
+    "WideGini",
+    "add_row",
+    "begin",
+    "bound",
+    "entropy_scale",
+    "gain",
+    "is_pure",
+    "left_weight",
+    "log2",
+    "margin",
+    "move",
+    "node_entropies",
+    "restrict",
+    "score",
+    "tighten",
+    "xlog2x",
+]

@@ -1,0 +1,80 @@
+"""The formulas' names, and how each is compiled for the criterion it is given.
+
+Kernels call these; numba puts the formula of the criterion's type in their place.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.extending import overload
+
+# A bin is looked into when its bound reaches the best score within this share: far
+# more than the rounding error of a bound, so that no tie is ever lost.
+BOUND_MARGIN = 1e-9
+
+OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def begin(criterion, left, total):
+    """State of a scan that has `left` behind it in a node of `total`."""
+
+
+def move(criterion, state, left, total, target, weight):
+    """State after a row crosses to the left; `left` is updated."""
+
+
+def score(criterion, state, left, total):
+    """Score of the cut at this state."""
+
+
+def bound(criterion, left, cells, at, total):
+    """At least the score of every cut inside the bin at ``cells[at]`` that follows `left`."""
+
+
+def tighten(criterion, left, cells, at, total, value):
+    """A bound as `bound` gives, at most `value`, at greater cost."""
+
+
+def margin(criterion, value, total):
+    """How far below the best score `value` a bound is still looked into."""
+
+
+def gain(criterion, value, total):
+    """Decrease of impurity per unit of weight by a cut of score `value`."""
+
+
+def left_weight(criterion, statistics, at):
+    """Weight, in units, of the statistics at ``statistics[at]``."""
+
+
+def add_row(criterion, statistics, at, target, weight, square):
+    """Add one row to the channels that start at ``statistics[at]``."""
+
+
+def restrict(criterion, n_classes):
+    """The same criterion over `n_classes` classes."""
+
+
+def is_pure(criterion, total):
+    """Whether the class weights show one class only (never true for regression)."""
+
+
+def formula(function: Callable, *criteria: type) -> Callable:
+    """Register a formula of `function` for the criteria named."""
+
+    def register(implementation: Callable) -> Callable:
+        def choose(criterion: Any, *rest: Any) -> Callable | None:
+            chosen = isinstance(criterion, types.BaseNamedTuple) and (
+                criterion.instance_class in criteria
+            )
+            return implementation if chosen else None
+
+        choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
+        overload(function, jit_options=OPTIONS, strict=False)(choose)
+        return implementation
+
+    return register

@@ -1,0 +1,156 @@
+"""Shannon entropy in bits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+
+from gputree.criteria.dispatch import (
+    BOUND_MARGIN,
+    begin,
+    bound,
+    formula,
+    gain,
+    margin,
+    move,
+    restrict,
+    score,
+    tighten,
+)
+from gputree.criteria.kinds import Entropy, ManyClassEntropy
+from gputree.criteria.logarithm import LOG2_E, log2, xlog2x
+
+# Sums of x log2 x over a table stay below 2**61 units.
+ENTROPY_BITS = 61
+
+
+@formula(score, Entropy)
+def _entropy_score(criterion, state, left, total):
+    value = 0.0
+    for k in range(criterion.n_classes):
+        a = np.float64(left[k]) * criterion.unit
+        b = np.float64(total[k] - left[k]) * criterion.unit
+        value += xlog2x(a) + xlog2x(b)
+    weight_left = np.float64(state[0]) * criterion.unit
+    weight_right = np.float64(state[1]) * criterion.unit
+    return value - (xlog2x(weight_left) + xlog2x(weight_right))
+
+
+@formula(gain, Entropy, ManyClassEntropy)
+def _entropy_gain(criterion, value, total):
+    weight = within = 0.0
+    for k in range(criterion.n_classes):
+        a = np.float64(total[k]) * criterion.unit
+        weight += a
+        within += xlog2x(a)
+    return (value - (within - xlog2x(weight))) / weight
+
+
+@formula(margin, Entropy, ManyClassEntropy)
+def _entropy_margin(criterion, value, total):
+    """Scores near 0 are differences of terms that grow with the weight."""
+    weight = np.int64(0)
+    for k in range(criterion.n_classes):
+        weight += np.int64(total[k])
+    return BOUND_MARGIN * (np.float64(weight) * criterion.unit - value)
+
+
+@formula(bound, Entropy, ManyClassEntropy)
+def _entropy_bound(criterion, left, cells, at, total):
+    """Separable bound: ``-A log2 A`` is concave, so its tangent in the middle lies above it."""
+    middle = whole = 0.0
+    for k in range(criterion.n_classes):
+        middle += np.float64(left[k]) + 0.5 * np.float64(cells[at + k])
+        whole += np.float64(total[k])
+    middle *= criterion.unit
+    whole *= criterion.unit
+    slope_left = log2(middle) + LOG2_E
+    slope_right = log2(whole - middle) + LOG2_E
+    value = whole * LOG2_E
+    for k in range(criterion.n_classes):
+        t = np.float64(total[k]) * criterion.unit
+        a = np.float64(left[k]) * criterion.unit
+        start = xlog2x(a) + xlog2x(t - a) - slope_left * a - slope_right * (t - a)
+        if cells[at + k] == 0:
+            value += start
+        else:
+            a = np.float64(left[k] + cells[at + k]) * criterion.unit
+            end = xlog2x(a) + xlog2x(t - a) - slope_left * a - slope_right * (t - a)
+            value += max(start, end)
+    return value
+
+
+@formula(tighten, Entropy, ManyClassEntropy)
+def _entropy_tighten(criterion, left, cells, at, total, value):
+    return value
+
+
+@formula(restrict, Entropy)
+def _entropy_restrict(criterion, n_classes):
+    return Entropy(n_classes, criterion.unit)
+
+
+@register_jitable
+def fixed_xlog2x(criterion, weight):
+    """``x log2 x`` of a weight in units, as an integer."""
+    return np.int64(np.rint(xlog2x(np.float64(weight) * criterion.unit) * criterion.scale))
+
+
+@formula(begin, ManyClassEntropy)
+def _many_begin(criterion, left, total):
+    weight_left = weight_right = terms = np.int64(0)
+    for k in range(criterion.n_classes):
+        a = np.int64(left[k])
+        b = np.int64(total[k]) - a
+        weight_left += a
+        weight_right += b
+        if a > 0:
+            terms += fixed_xlog2x(criterion, a)
+        if b > 0:
+            terms += fixed_xlog2x(criterion, b)
+    return weight_left, weight_right, terms
+
+
+@formula(move, ManyClassEntropy)
+def _many_move(criterion, state, left, total, target, weight):
+    weight_left, weight_right, terms = state
+    a = left[target]
+    b = total[target] - a
+    left[target] = a + weight
+    terms += fixed_xlog2x(criterion, a + weight) - fixed_xlog2x(criterion, a)
+    terms += fixed_xlog2x(criterion, b - weight) - fixed_xlog2x(criterion, b)
+    return weight_left + weight, weight_right - weight, terms
+
+
+@formula(score, ManyClassEntropy)
+def _many_score(criterion, state, left, total):
+    weight_left = np.float64(state[0]) * criterion.unit
+    weight_right = np.float64(state[1]) * criterion.unit
+    value = np.float64(state[2]) / criterion.scale
+    return value - (xlog2x(weight_left) + xlog2x(weight_right))
+
+
+@formula(restrict, ManyClassEntropy)
+def _many_restrict(criterion, n_classes):
+    return ManyClassEntropy(n_classes, criterion.unit, criterion.scale)
+
+
+def entropy_scale(total: float) -> float:
+    """Fixed-point units in a bit for tables of `total` weight: a power of two."""
+    bits = total * max(np.log2(total), 1.0)
+    return float(2.0 ** (ENTROPY_BITS - np.ceil(np.log2(bits)) - 1))
+
+
+@njit(cache=True, error_model="numpy")
+def node_entropies(weights):
+    """Entropy in bits of each row of class weights, shape (n, K), by our own logarithm."""
+    out = np.empty(weights.shape[0])
+    for j in range(weights.shape[0]):
+        whole = within = 0.0
+        for k in range(weights.shape[1]):
+            a = np.float64(weights[j, k])
+            whole += a
+            within += xlog2x(a)
+        out[j] = max((xlog2x(whole) - within) / whole, 0.0)
+    return out

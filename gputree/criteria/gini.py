@@ -1,0 +1,194 @@
+"""Gini impurity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.criteria.dispatch import (
+    BOUND_MARGIN,
+    begin,
+    bound,
+    formula,
+    gain,
+    margin,
+    move,
+    restrict,
+    score,
+    tighten,
+)
+from gputree.criteria.kinds import Gini, WideGini
+
+# 2**K corners bound a bin most tightly; beyond so many classes they cost more than they save.
+MOST_CORNER_CLASSES = 8
+
+
+@formula(begin, Gini)
+def _gini_begin(criterion, left, total):
+    weight_left = weight_right = square_left = square_right = np.int64(0)
+    for k in range(criterion.n_classes):
+        a = np.int64(left[k])
+        b = np.int64(total[k]) - a
+        weight_left += a
+        weight_right += b
+        square_left += a * a
+        square_right += b * b
+    return weight_left, weight_right, square_left, square_right
+
+
+@formula(move, Gini)
+def _gini_move(criterion, state, left, total, target, weight):
+    weight_left, weight_right, square_left, square_right = state
+    a = left[target]
+    b = total[target] - a
+    left[target] = a + weight
+    square_left += weight * (2 * a + weight)
+    square_right -= weight * (2 * b - weight)
+    return weight_left + weight, weight_right - weight, square_left, square_right
+
+
+@formula(score, Gini)
+def _gini_score(criterion, state, left, total):
+    weight_left, weight_right, square_left, square_right = state
+    return np.float64(square_left) / np.float64(weight_left) + np.float64(
+        square_right
+    ) / np.float64(weight_right)
+
+
+@formula(score, WideGini)
+def _wide_gini_score(criterion, state, left, total):
+    square_left = square_right = 0.0
+    for k in range(criterion.n_classes):
+        a = np.float64(left[k])
+        b = np.float64(total[k] - left[k])
+        square_left += a * a
+        square_right += b * b
+    return square_left / np.float64(state[0]) + square_right / np.float64(state[1])
+
+
+@formula(gain, Gini, WideGini)
+def _gini_gain(criterion, value, total):
+    weight = square = 0.0
+    for k in range(criterion.n_classes):
+        a = np.float64(total[k])
+        weight += a
+        square += a * a
+    return (value - square / weight) / weight
+
+
+@formula(margin, Gini, WideGini)
+def _gini_margin(criterion, value, total):
+    return BOUND_MARGIN * value
+
+
+@formula(bound, Gini, WideGini)
+def _gini_bound(criterion, left, cells, at, total):
+    """Separable bound of ``Q(a)/A + Q(r)/R``, a the left side, r = t - a, Q = sum of squares.
+
+    For any l, ``Q/A = l + (Q - l A)/A``, and the last term is at most
+    ``u/A_max + max(u, 0) (1/A_min - 1/A_max)`` with ``u = Q - l A``. With l the ratio in
+    the middle of the bin, u is small and its factor smaller; what remains is a sum over
+    classes, each convex, so each at its greatest at one of its two ends.
+    """
+    a0 = b = n = 0.0
+    q_left = q_right = 0.0
+    greatest = 0.0
+    for k in range(criterion.n_classes):
+        width = np.float64(cells[at + k])
+        start = np.float64(left[k])
+        whole = np.float64(total[k])
+        middle = start + 0.5 * width
+        a0 += start
+        b += width
+        n += whole
+        q_left += middle * middle
+        q_right += (whole - middle) * (whole - middle)
+        greatest = max(greatest, width)
+    a1 = a0 + b
+    r0 = n - a0
+    r1 = n - a1
+    ratio_left = q_left / (a0 + 0.5 * b)
+    ratio_right = q_right / (n - a0 - 0.5 * b)
+    free_left = a0 == 0.0  # nothing is left of the bin: Q/A <= the greatest class inside
+    free_right = r1 == 0.0
+    factor_left = 0.0 if free_left else 1.0 / a1
+    factor_right = 0.0 if free_right else 1.0 / r0
+    both = most_left = most_right = 0.0
+    for k in range(criterion.n_classes):
+        start = np.float64(left[k])
+        end = start + np.float64(cells[at + k])
+        whole = np.float64(total[k])
+        left_start = start * (start - ratio_left)
+        left_end = end * (end - ratio_left)
+        right_start = (whole - start) * (whole - start - ratio_right)
+        right_end = (whole - end) * (whole - end - ratio_right)
+        both += max(
+            left_start * factor_left + right_start * factor_right,
+            left_end * factor_left + right_end * factor_right,
+        )
+        most_left += max(left_start, left_end)
+        most_right += max(right_start, right_end)
+    value = both
+    if free_left:
+        value += greatest
+    else:
+        value += ratio_left + max(most_left, 0.0) * (1.0 / a0 - factor_left)
+    if free_right:
+        value += greatest
+    else:
+        value += ratio_right + max(most_right, 0.0) * (1.0 / r1 - factor_right)
+    return value
+
+
+@formula(tighten, Gini, WideGini)
+def _gini_tighten(criterion, left, cells, at, total, value):
+    """The greatest score at the corners: each class present wholly left or wholly right.
+
+    Corners follow a Gray code, one class crossing at a time.
+    """
+    present = 0
+    a = n = square_left = square_right = 0.0
+    for k in range(criterion.n_classes):
+        present += cells[at + k] > 0
+        start = np.float64(left[k])
+        whole = np.float64(total[k])
+        a += start
+        n += whole
+        square_left += start * start
+        square_right += (whole - start) * (whole - start)
+    if present > MOST_CORNER_CLASSES:
+        return value
+    best = 0.0
+    crossed = np.int64(0)
+    for corner in range(1, (1 << present) + 1):
+        share_left = square_left / a if a > 0.0 else 0.0
+        share_right = square_right / (n - a) if n > a else 0.0
+        best = max(best, share_left + share_right)
+        bit = 0
+        while corner >> bit & 1 == 0:
+            bit += 1
+        k = -1
+        for _ in range(min(bit, present - 1) + 1):
+            k += 1
+            while cells[at + k] == 0:
+                k += 1
+        width = np.float64(cells[at + k])
+        start = np.float64(left[k])
+        if crossed >> bit & 1:
+            start += width
+            width = -width
+        rest = np.float64(total[k]) - start
+        crossed ^= 1 << bit
+        a += width
+        square_left += width * (2.0 * start + width)
+        square_right -= width * (2.0 * rest - width)
+    return min(best, value)
+
+
+@formula(restrict, Gini)
+def _gini_restrict(criterion, n_classes):
+    return Gini(n_classes, criterion.unit)
+
+
+@formula(restrict, WideGini)
+def _wide_gini_restrict(criterion, n_classes):
+    return WideGini(n_classes, criterion.unit)

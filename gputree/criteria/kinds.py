@@ -1,0 +1,54 @@
+"""The criteria: named tuples whose types select the formulas, and their parameters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# Sums of squared integer weights stay below 2**63 while the total does not pass this.
+INTEGER_GINI_LIMIT = 2**31
+
+# Above so many classes, entropy sums up in fixed point: measured equal at about 40.
+MANY_CLASSES = 64
+
+
+class Gini(NamedTuple):
+    """Gini impurity, ``1 - sum p_k**2``, on totals of at most 2**31 units."""
+
+    n_classes: int
+    unit: float
+
+
+class WideGini(NamedTuple):
+    """Gini impurity on larger totals: squares are taken in float64."""
+
+    n_classes: int
+    unit: float
+
+
+class Entropy(NamedTuple):
+    """Shannon entropy in bits, ``-sum p_k log2 p_k``; weights count in `unit`."""
+
+    n_classes: int
+    unit: float
+
+
+class ManyClassEntropy(NamedTuple):
+    """Shannon entropy in bits over many classes: sums of x log2 x in fixed point.
+
+    A row that crosses a cut changes two terms of the sum, whatever the number of classes;
+    `scale` is the number of fixed-point units in a bit.
+    """
+
+    n_classes: int
+    unit: float
+    scale: float
+
+
+class SquaredError(NamedTuple):
+    """Variance of the target; `square_unit` turns channel 2 into channel 1 squared a weight."""
+
+    unit: float
+    square_unit: float
+
+
+Criterion = Gini | WideGini | Entropy | ManyClassEntropy | SquaredError

@@ -1,0 +1,135 @@
+"""Squared error of regression targets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.criteria.dispatch import (
+    BOUND_MARGIN,
+    add_row,
+    begin,
+    bound,
+    formula,
+    gain,
+    is_pure,
+    left_weight,
+    margin,
+    move,
+    restrict,
+    score,
+    tighten,
+)
+from gputree.criteria.kinds import SquaredError
+
+_TAN_PI_8 = 0.41421356237309503
+
+
+@formula(begin, SquaredError)
+def _squared_begin(criterion, left, total):
+    """Sums are taken from the node's own mean: centre and rest, in exact integers."""
+    weight = np.int64(total[0])
+    centre = np.int64(total[1]) // weight
+    rest = np.float64(np.int64(total[1]) - centre * weight) / np.float64(weight)
+    return np.int64(left[0]), weight, np.int64(left[1]) - centre * left[0], centre, rest
+
+
+@formula(move, SquaredError)
+def _squared_move(criterion, state, left, total, target, weight):
+    weight_left, whole, deviation, centre, rest = state
+    return weight_left + weight, whole, deviation + (target - centre * weight), centre, rest
+
+
+@formula(score, SquaredError)
+def _squared_score(criterion, state, left, total):
+    """``w_l w_r (mean_l - mean_r)**2 / w**2`` over w, from the deviation of the left sum."""
+    weight_left, whole, deviation, _, rest = state
+    a = np.float64(weight_left)
+    d = np.float64(deviation) - a * rest
+    return (d * d) / (a * np.float64(whole - weight_left))
+
+
+@formula(gain, SquaredError)
+def _squared_gain(criterion, value, total):
+    return value * criterion.unit * criterion.unit
+
+
+@formula(margin, SquaredError)
+def _squared_margin(criterion, value, total):
+    return BOUND_MARGIN * value
+
+
+@formula(bound, SquaredError)
+def _squared_bound(criterion, left, cells, at, total):
+    """Bound from the bin's weight b, sum and within-bin sum of squares V.
+
+    A part of weight c deviates from c times the bin's mean by at most
+    ``sqrt(V c (b - c) / b)`` (Cauchy-Schwarz): an ellipse in (c, deviation). The score is
+    convex, so the corners of an octagon around the ellipse, cut to 0 <= c <= b, bound it.
+    """
+    weight = np.int64(total[0])
+    centre = np.int64(total[1]) // weight
+    rest = np.float64(np.int64(total[1]) - centre * weight) / np.float64(weight)
+    n = np.float64(weight)
+    a0 = np.float64(left[0])
+    b = np.float64(cells[at])
+    d0 = np.float64(np.int64(left[1]) - centre * left[0]) - a0 * rest
+    s = np.float64(np.int64(cells[at + 1]) - centre * cells[at]) - b * rest
+    mean = s / b
+    own = np.float64(cells[at + 1])
+    spread = (np.float64(cells[at + 2]) + b) * criterion.square_unit * (1.0 + 1e-12) - own * (
+        own / b
+    )
+    spread = max(spread + 1e-12 * own * (own / b), 0.0)
+    half = 0.5 * np.sqrt(spread * b)
+    free_left = a0 == 0.0
+    free_right = a0 + b == n
+    most_left = most_right = most_both = 0.0
+    for i in range(4):
+        share = 0.5 + (i - 1.5) if i == 0 or i == 3 else 0.5 + (i - 1.5) * _TAN_PI_8
+        share = min(max(share, 0.0), 1.0)
+        height = half if i == 1 or i == 2 else half * _TAN_PI_8
+        c = share * b
+        a = a0 + c
+        r = n - a
+        d = max(abs(d0 + mean * c + height), abs(d0 + mean * c - height))
+        if not free_left:
+            most_left = max(most_left, d * d / a)
+        if not free_right:
+            most_right = max(most_right, d * d / r)
+        if not free_left and not free_right:
+            most_both = max(most_both, d * d / a + d * d / r)
+    alone = spread + s * mean  # nothing beside the bin: S**2 / c <= its sum of squares
+    if free_left and free_right:
+        return 2.0 * alone / n
+    if free_left:
+        return (alone + most_right) / n
+    if free_right:
+        return (alone + most_left) / n
+    return most_both / n
+
+
+@formula(tighten, SquaredError)
+def _squared_tighten(criterion, left, cells, at, total, value):
+    return value
+
+
+@formula(left_weight, SquaredError)
+def _sum_weight(criterion, statistics, at):
+    return np.int64(statistics[at])
+
+
+@formula(add_row, SquaredError)
+def _sum_add_row(criterion, statistics, at, target, weight, square):
+    statistics[at] += weight
+    statistics[at + 1] += target
+    statistics[at + 2] += square
+
+
+@formula(is_pure, SquaredError)
+def _sum_is_pure(criterion, total):
+    return False
+
+
+@formula(restrict, SquaredError)
+def _squared_restrict(criterion, n_classes):
+    return criterion
