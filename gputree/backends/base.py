@@ -31,7 +31,7 @@ class Limits(NamedTuple):
     min_weight_leaf: int
     min_decrease: float  # least gain x node weight
     max_features: int
-    resolution: float  # targets this near to each other, in units, are equal
+    resolution: float  # 0: targets are equal if their units are; 1: if they may be
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Targets(NamedTuple):
     centre: float
     unit: float  # of `target`, a unit of weight
     square_unit: float  # of `square`, a unit of weight
-    resolution: float  # in sum units per row: targets this close are equal
+    resolution: float  # 0 where targets are whole units exactly, else 1
 
 
 def power_of_two(x: float) -> float:
@@ -86,7 +86,7 @@ def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
         unit = reach * total * 2.0**-SUM_BITS
         target = np.rint(weights.weight * (deviation / unit)).astype(np.int64)
     square, rest, square_unit = _fix_squares(deviation, reach, total, weights)
-    resolution = 0.25 if weights.weight is None else 1.0 if exact else 2.0 + reach / unit
+    resolution = 0.0 if exact else 1.0
     return Targets(target, square, rest, centre, unit, square_unit, resolution)
 
 

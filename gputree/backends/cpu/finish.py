@@ -13,7 +13,7 @@ from gputree.backends.base import Int64s, Limits, Subtrees
 from gputree.backends.cpu.block import load_rows, missing_rank, number_classes, sort_columns
 from gputree.backends.cpu.draw import child_key, draw_columns
 from gputree.backends.cpu.jit import inner, kernel
-from gputree.backends.cpu.refine import midpoint, new_cut, no_cut, precedes
+from gputree.backends.cpu.refine import midpoint, narrow, new_cut, no_cut, precedes
 from gputree.criteria import add_row, begin, gain, is_pure, move, restrict, score
 
 
@@ -276,13 +276,14 @@ def place_total(criterion, local, target, weight, weighted, s, t, total):
 
 
 @inner
-def places_equal(local, target, weight, weighted, s, t, total, resolution):
-    """Whether every target of places ``s .. t`` equals their mean, within `resolution`."""
-    mean = np.float64(total[1]) / np.float64(total[0])
+def places_equal(local, target, weight, weighted, s, t, resolution):
+    """Whether one target may stand for all places ``s .. t``."""
+    interval = (-np.inf, np.inf)
     for i in range(s, t):
         x = local[i]
-        expected = np.float64(weight[x]) * mean if weighted else mean
-        if abs(np.float64(target[x]) - expected) > resolution:
+        value = np.float64(target[x] // weight[x] if weighted else target[x])
+        interval = narrow(interval, value, resolution)
+        if interval[0] > interval[1]:
             return False
     return True
 
@@ -308,7 +309,7 @@ def find_split(
     if is_pure(criterion, total):
         return no_cut(), 0.0
     if regression and places_equal(
-        block.local, block.target, block.weight, weighted, s, t, total, limits.resolution
+        block.local, block.target, block.weight, weighted, s, t, limits.resolution
     ):
         return no_cut(), 0.0
     whole = begin(criterion, total, total)[0]

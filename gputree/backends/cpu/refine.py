@@ -309,13 +309,24 @@ def has_missing(criterion, table, weighted, cells, f, channels):
 
 
 @inner
-def all_equal(target, weight, entries, first, last, total, resolution):
-    """Whether every target of the node equals its mean, within `resolution` units."""
-    mean = np.float64(total[1]) / np.float64(total[0])
+def narrow(interval, value, resolution):
+    """The part of an interval (low, high) where a target of `value` units may truly lie.
+
+    A target that had to be rounded is off by `resolution` times two units, and by what
+    rounding its weight makes of it.
+    """
+    error = resolution * (2.0 + abs(value) * 2.0**-50)
+    return max(interval[0], value - error), min(interval[1], value + error)
+
+
+@inner
+def all_equal(target, weight, entries, first, last, resolution):
+    """Whether one target may stand for all rows of the node."""
+    interval = (-np.inf, np.inf)
     for i in range(first, last):
         row = entries[i]
-        expected = np.float64(pick(weight, row, 1)) * mean
-        if abs(np.float64(target[row]) - expected) > resolution:
+        interval = narrow(interval, np.float64(target[row] // pick(weight, row, 1)), resolution)
+        if interval[0] > interval[1]:
             return False
     return True
 
@@ -335,7 +346,7 @@ def refine_nodes(
         if is_pure(criterion, total):
             continue
         if regression and all_equal(
-            rows.target, rows.weight, entries, begins[j], ends[j], total, limits.resolution
+            rows.target, rows.weight, entries, begins[j], ends[j], limits.resolution
         ):
             continue
         cut = choose_cut(
