@@ -78,7 +78,7 @@ def test_regression():
     )
     lines = export_text(from_sklearn(model), feature_names=["weight"], decimals=2).splitlines()
     expected = [
-        f"weight {operator} 2764.5: {part.mean():.2f} ({part.size}, mse {part.var():.2f})"
+        f"weight {operator} 2764.5: {part.mean():.2f} ({part.size}, mse {part.var():.4g})"
         for operator, part in (("<=", low), (">", high))
     ]
     assert lines == expected

@@ -11,6 +11,7 @@ import numpy as np
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
+_MSE_DIGITS = 4  # significant: squares of large targets have many before the point
 _FIXED_POINT_BELOW = 1e16  # from here on a float64 is a multiple of 2
 
 
@@ -86,7 +87,7 @@ class Description:
         tree = self.tree
         weight = self.number(tree.weight[node])
         if self.class_names is None:
-            return f"{weight}, mse {self.number(tree.impurity[node])}"
+            return f"{weight}, mse {float(tree.impurity[node]):.{_MSE_DIGITS}g}"
         statistics = tree.statistics[node]
         errors = np.delete(statistics, statistics.argmax()).sum()  # exactly 0 where pure
         return f"{weight}/{self.number(errors)}" if errors > 0 else weight
