@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from typing import NamedTuple
 
 import pytest
+from cuda_mutants import MUTANTS
 
 from gputree.backends.cuda import kernels
 from gputree.backends.cuda.kernels import HEADERS, OPTIONS, Variant, source
@@ -87,6 +89,12 @@ def test_kernels_compile(nvrtc, arch, variant):
               f"{used.spilled} spilled")  # fmt: skip
     assert len(found) >= 25
     assert {k: u.spilled for k, u in found.items() if u.spilled > MOST_SPILLED} == {}
+
+
+def test_mutants_change_one_place():
+    sources = files("gputree.backends.cuda").iterdir()
+    text = "".join(path.read_text() for path in sources if path.name.endswith((".cu", ".cuh")))
+    assert {m.name: text.count(m.old) for m in MUTANTS if text.count(m.old) != 1} == {}
 
 
 def test_headers_exist_and_include_nothing():

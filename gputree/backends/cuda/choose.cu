@@ -1,35 +1,37 @@
 // Choosing among cuts: over the columns a node visits, then with what refinement found.
 
 #if REGRESSION
-// Grid: chunks of entries. varied[j] is set where a target of the node is not their mean, within
-// `resolution` units.
-extern "C" __global__ void __launch_bounds__(256) find_variance(
-    double resolution, i64 channels, const Target* target, const i64* weight, const i32* entries,
-    const i64* owner, const i64* first, const i64* last, const i64* totals, i32* varied
+// Grid: chunks of entries. One target may stand for all rows of node j unless low[j] > high[j].
+extern "C" __global__ void __launch_bounds__(256) narrow_targets(
+    double resolution, const Target* target, const i64* weight, const i32* entries,
+    const i64* owner, const i64* first, const i64* last, i64* low, i64* high
 ) {
-    const i64 c = blockIdx.x, j = owner[c];
-    const i64* total = totals + j * channels;
-    const double mean = double(total[1]) / double(total[0]);
+    const i64 c = blockIdx.x;
+    double from = -infinity(), to = infinity();
     for (i64 i = first[c] + threadIdx.x; i < last[c]; i += blockDim.x) {
         const i64 row = entries[i];
-        const double expected = double(weight_of(weight, row)) * mean;
-        if (fabs(double(target[row]) - expected) > resolution) atomicOr(&varied[j], 1);
+        narrow(from, to, target[row], weight_of(weight, row), resolution);
     }
+    from = warp_greatest(from);
+    to = -warp_greatest(-to);
+    if ((threadIdx.x & 31) != 0) return;
+    atomicMax(&low[owner[c]], order_of(from));
+    atomicMin(&high[owner[c]], order_of(to));
 }
 #endif
 
 // One thread a node. Nodes start without a cut; those whose targets are all equal visit no
-// column (`varied` tells for regression).
+// column: for regression those where low[j] <= high[j].
 extern "C" __global__ void __launch_bounds__(256) start_cuts(
     i64 n_classes, i64 nodes, i64 columns, i64 channels, i64 max_features, const i64* totals,
-    const i32* varied, i64* cuts, i32* done, i32* upto
+    const i64* low, const i64* high, i64* cuts, i32* done, i32* upto
 ) {
     const i64 j = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (j >= nodes) return;
     const Criterion criterion = {n_classes, 1.0, 1.0};
     ((Cut*)cuts)[j] = no_cut();
     upto[j] = i32(max_features);
-    const bool settled = REGRESSION ? !varied[j] : is_pure(criterion, totals + j * channels);
+    const bool settled = REGRESSION ? low[j] <= high[j] : is_pure(criterion, totals + j * channels);
     done[j] = settled ? i32(columns) : 0;
 }
 

@@ -389,6 +389,17 @@ __device__ __forceinline__ i64 floor_divide(i64 a, i64 b) {  // b > 0
     return quotient * b > a ? quotient - 1 : quotient;
 }
 
+// Narrow an interval to where a target may truly lie: one that had to be rounded is off by
+// `resolution` times two units, and by what rounding its weight makes of it.
+__device__ __forceinline__ void narrow(
+    double& low, double& high, Target target, i64 weight, double resolution
+) {
+    const double value = double(floor_divide(target, weight));
+    const double error = resolution * (2.0 + fabs(value) * 8.881784197001252e-16);  // 2**-50
+    low = greater_of(low, value - error);
+    high = lesser_of(high, value + error);
+}
+
 template <class Statistics>
 __device__ i64 weight_in(const Criterion&, const Statistics& statistics) {
     return statistics[0];

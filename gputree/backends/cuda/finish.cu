@@ -157,19 +157,26 @@ __device__ void sum_places(const Rows& rows, const i32* items, i64 s, i64 t, i64
     __syncwarp();
 }
 
-// Whether every target of places s .. t equals their mean, within `resolution` units.
-__device__ bool targets_equal(
-    const Rows& rows, const i32* items, i64 s, i64 t, const i64* total, double resolution
+#if REGRESSION
+// Whether one target may stand for all places s .. t.
+__device__ bool is_settled(
+    const Rows& rows, const i32* items, i64 s, i64 t, const i64*, const Criterion&,
+    double resolution
 ) {
-    const double mean = double(total[1]) / double(total[0]);
-    bool equal = true;
-    for (i64 i = s + threadIdx.x; i < t; i += 32) {
-        const i64 r = items[i];
-        const double expected = double(weight_of(rows.weight, r)) * mean;
-        if (fabs(double(rows.target[r]) - expected) > resolution) equal = false;
-    }
-    return __all_sync(ALL_LANES, equal);
+    double low = -infinity(), high = infinity();
+    for (i64 i = s + threadIdx.x; i < t; i += 32)
+        narrow(low, high, rows.target[items[i]], weight_of(rows.weight, items[i]), resolution);
+    low = warp_greatest(low);
+    high = -warp_greatest(-high);
+    return !(low > high);
 }
+#else
+__device__ bool is_settled(
+    const Rows&, const i32*, i64, i64, const i64* total, const Criterion& criterion, double
+) {
+    return is_pure(criterion, total);
+}
+#endif
 
 // Stable partition of places s .. t of one list by the sides of their rows. One lane.
 __device__ void partition_list(const Lists& lists, i64 f, i64 s, i64 t) {
@@ -257,9 +264,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
         double decrease = 0.0;
         if (depth < max_depth && t - s >= least) {
             sum_places(own, order, s, t, total, channels);
-            const bool settled = REGRESSION ? targets_equal(own, order, s, t, total, resolution)
-                                            : is_pure(criterion, total);
-            if (!settled) {
+            if (!is_settled(own, order, s, t, total, criterion, resolution)) {
                 cut = best_cut(
                     criterion, limits, own, lists, max_features, key, drawn + j * columns, s, t,
                     total, channels, left

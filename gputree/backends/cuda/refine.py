@@ -82,18 +82,20 @@ def refine(
 def _start(grower: Grower, level: Level) -> None:
     """No node has a cut yet; those whose targets are all equal will visit no column."""
     table, task, rows, visits = grower.table, grower.task, grower.rows, level.visits
-    m, total, chunks = level.nodes, level.scores.total, level.chunks
-    varied = cupy().zeros(m, dtype=np.int32)
+    m, chunks = level.nodes, level.chunks
+    low, high = cupy().empty(m, dtype=np.int64), cupy().empty(m, dtype=np.int64)
+    low.fill(np.iinfo(np.int64).min)
+    high.fill(np.iinfo(np.int64).max)
     if task.n_classes == 0:
         grower.kernels(
-            "choose", "find_variance", (chunks.number,), float(task.limits.resolution),
-            task.channels, rows.target, rows.weight, grower.entries, chunks.owner, chunks.first,
-            chunks.last, total, varied,
+            "choose", "narrow_targets", (chunks.number,), float(task.limits.resolution),
+            rows.target, rows.weight, grower.entries, chunks.owner, chunks.first, chunks.last,
+            low, high,
         )  # fmt: skip
     grower.kernels.each(
         "choose", "start_cuts", m, task.n_classes, m, table.columns, task.channels,
-        min(task.limits.max_features, table.columns), total, varied, level.cuts, visits.done,
-        visits.upto,
+        min(task.limits.max_features, table.columns), level.scores.total, low, high, level.cuts,
+        visits.done, visits.upto,
     )  # fmt: skip
 
 

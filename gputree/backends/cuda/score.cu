@@ -59,8 +59,7 @@ extern "C" __global__ void __launch_bounds__(32) score_columns(
         }
     }
     cut = first_cut(cut);
-    for (int distance = 16; distance > 0; distance /= 2)
-        most = greater_of(most, __shfl_xor_sync(ALL_LANES, most, distance));
+    most = warp_greatest(most);
     if (lane != 0) return;
     const i64 at = j * columns + f;
     best[at] = cut.score;

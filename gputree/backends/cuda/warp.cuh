@@ -1,4 +1,4 @@
-// Scans within a warp; every lane takes part.
+// Scans and reductions within a warp; every lane takes part.
 __device__ __forceinline__ i64 inclusive_sum(i64 value) {
     const int lane = threadIdx.x & 31;
     for (int distance = 1; distance < 32; distance *= 2) {
@@ -9,3 +9,15 @@ __device__ __forceinline__ i64 inclusive_sum(i64 value) {
 }
 
 __device__ __forceinline__ i64 last_lane(i64 value) { return __shfl_sync(ALL_LANES, value, 31); }
+
+__device__ __forceinline__ double warp_greatest(double value) {
+    for (int distance = 16; distance > 0; distance /= 2)
+        value = greater_of(value, __shfl_xor_sync(ALL_LANES, value, distance));
+    return value;
+}
+
+// An integer that grows with x, for atomics; both zeros are one.
+__device__ __forceinline__ i64 order_of(double x) {
+    const i64 bits = __double_as_longlong(x + 0.0);
+    return bits ^ (bits >> 63 & 0x7fffffffffffffffll);
+}

@@ -1,0 +1,236 @@
+"""Seeded bugs in every kernel: how many do the tests of the emulator catch?
+
+    python tests/cuda_mutants.py [name ...]
+
+Each mutant changes one place of a source. It is caught where a tree differs from the
+CPU's, or the emulator reports a race, an access out of bounds or a divergence. Prints
+one line a mutant, with the first way of running that catches it, and the catch rate;
+exits with 1 if the kernels as they are fail.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from cuda_emulator import LaunchError, emulated_cuda
+from strategies import Sample, make_task
+from test_cuda_backend import assert_same_tree, table
+
+from gputree.backends.cuda import layout, partition
+
+
+class Mutant(NamedTuple):
+    name: str
+    old: str
+    new: str
+
+
+MUTANTS = [
+    Mutant(
+        "encode: strict bound",
+        "if (keys[first + half] < key)",
+        "if (keys[first + half] <= key)",
+    ),
+    Mutant("encode: negative zero", "if (bits == SIGN_BIT) return SIGN_BIT;", ""),
+    Mutant("encode: missing values", "if (key == MISSING_KEY) {", "if (false) {"),
+    Mutant(
+        "histogram: no barrier after zeroing",
+        "cells[i] = 0;\n    __syncthreads();",
+        "cells[i] = 0;",
+    ),
+    Mutant(
+        "histogram: no barrier before flush",
+        "columns, offset, channels, cells\n    );\n    __syncthreads();",
+        "columns, offset, channels, cells\n    );",
+    ),
+    Mutant("histogram: plain flush", "add_to_global(own + i, cells[i]);", "own[i] += cells[i];"),
+    Mutant(
+        "histogram: one entry too few",
+        "item < (last - first) * words",
+        "item < (last - first - 1) * words",
+    ),
+    Mutant("histogram: carry lost", "u32(before + low < before)", "0u"),
+    Mutant(
+        "subtract: sides swapped",
+        "whole[whole_slots[j] * width + i] - out[part_slots[j] * width + i]",
+        "out[part_slots[j] * width + i] - whole[whole_slots[j] * width + i]",
+    ),
+    Mutant(
+        "scan: shuffle by one lane less",
+        "if (lane >= distance) value += before;",
+        "if (lane > distance) value += before;",
+    ),
+    Mutant("scan: carry forgotten", "carry = last_lane(sum);", ""),
+    Mutant(
+        "score: no barrier after sums",
+        "    }\n    __syncwarp();\n}\n\n// Grid: nodes x columns",
+        "    }\n}\n\n// Grid: nodes x columns",
+    ),
+    Mutant(
+        "score: one side only",
+        "side < (absent ? 2 : 1); ++side) {\n        const Cell* to_left",
+        "side < 1; ++side) {\n        const Cell* to_left",
+    ),
+    Mutant("ties: highest column", "return a.column < b.column;", "return a.column > b.column;"),
+    Mutant("ties: missing left first", "return !a.missing_left;", "return a.missing_left;"),
+    Mutant("ties: highest place", "return a.place < b.place;", "return a.place > b.place;"),
+    Mutant("admissible: one row less", "if (n < least || rows_in", "if (n + 1 < least || rows_in"),
+    Mutant(
+        "bound: margin lost",
+        "return cut.score - margin(criterion, cut.score, total);",
+        "return cut.score + 1e-3;",
+    ),
+    Mutant(
+        "mark: slots collide",
+        "place[j * bins + b] = alive ? i32(sum - n) : -1;",
+        "place[j * bins + b] = alive ? 0 : -1;",
+    ),
+    Mutant("mark: cursor not reset", "taken[j * bins + b] = 0;", ""),
+    Mutant("gather: plain cursor", "base + atomicAdd(&taken[bin], 1u)", "base + taken[bin]++"),
+    Mutant(
+        "chunks: last row scanned",
+        "rows_in(criterion, cell, channels) - 1;",
+        "rows_in(criterion, cell, channels);",
+    ),
+    Mutant("chunks: earlier ones forgotten", "left += own;", ""),
+    Mutant(
+        "scan: equal values cut",
+        "if (keys[i] == keys[i + 1]) continue;\n        const i64 n = before",
+        "const i64 n = before",
+    ),
+    Mutant(
+        "scan: missing values not undone",
+        "left[target[items[i]]] -= weight_of(weight, items[i]);",
+        "",
+    ),
+    Mutant(
+        "pick: store before all have read",
+        "cut = first_cut(cut);\n    __syncwarp();\n    if (threadIdx.x == 0)",
+        "cut = first_cut(cut);\n    if (threadIdx.x == 0)",
+    ),
+    Mutant("draw: key not mixed", "state = mix(state);", "state += 1;"),
+    Mutant("visit: waiting nodes dropped", "atomicAdd(waiting, 1);", ""),
+    Mutant(
+        "splits: next bin",
+        "b + 1; after < column.value_bins",
+        "b + 2; after < column.value_bins",
+    ),
+    Mutant(
+        "partition: bound exclusive",
+        "value_of(key) <= threshold[j]",
+        "value_of(key) < threshold[j] - 1",
+    ),
+    Mutant(
+        "partition: plain count",
+        "if (left) atomicAdd(&left_rows, 1u);",
+        "if (left) left_rows += 1;",
+    ),
+    Mutant(
+        "partition: rank off by one",
+        "__popc(vote & ((1u << lane) - 1u))",
+        "__popc(vote & ((2u << lane) - 1u))",
+    ),
+    Mutant(
+        "partition: no barrier for votes",
+        "warp_lefts[warp] = __popc(vote);\n        __syncthreads();",
+        "warp_lefts[warp] = __popc(vote);",
+    ),
+    Mutant(
+        "partition: votes overwritten",
+        "before += warp_lefts[w];\n        }\n        __syncthreads();",
+        "before += warp_lefts[w];\n        }",
+    ),
+    Mutant("statistics: not flushed", "if (sums[k] != 0) add_to_global(own + k, sums[k]);", ""),
+    Mutant("finish: totals without barrier", "total[k] = 0;\n    __syncwarp();", "total[k] = 0;"),
+    Mutant(
+        "finish: known rows",
+        "s = middle + 1;\n    }\n    return s;",
+        "s = middle + 1;\n    }\n    return s - 1;",
+    ),
+    Mutant(
+        "finish: sides without barrier",
+        "cut.missing_left;\n    __syncwarp();",
+        "cut.missing_left;",
+    ),
+    Mutant(
+        "finish: partition unstable",
+        "const i64 to = left ? to_left++ : spilled++;",
+        "const i64 to = left ? to_left++ : (base + t - 1 - (spilled++ - base - s));",
+    ),
+    Mutant(
+        "finish: no barrier before partition",
+        "        __syncwarp();\n        const i64 larger",
+        "        const i64 larger",
+    ),
+    Mutant(
+        "finish: child key",
+        "node_keys[child] = child_key(key, side);",
+        "node_keys[child] = child_key(key, 1 - side);",
+    ),
+    Mutant("finish: depth", "depths[child] = i32(depth + 1);", "depths[child] = i32(depth);"),
+]
+
+# Order of work, and whether accesses are checked.
+WAYS = [("ascending", False), ("descending", False), ("random", True)]
+
+
+def grow_trees() -> None:
+    """Trees that use every kernel: refined and finished, drawn columns, missing values, ties."""
+    for criterion, weighted in (("gini", False), ("squared_error", True)):
+        sample = table(criterion, weighted, n=120, seed=11)
+        task = make_task(criterion, sample, max_depth=6)
+        assert_same_tree(sample, task, finish_rows=20, max_bins=40)
+        task = make_task(criterion, sample, max_features=2, min_samples_leaf=3)
+        assert_same_tree(sample, task, finish_rows=20, max_bins=6)
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        values = rng.choice([0.0, -0.0, 1.0, 2.0, 3.0, np.nan], (30, 3))
+        sample = Sample(values, rng.integers(0, 2, 30).astype(np.uint8), None)
+        for finish_rows in (1, None):
+            assert_same_tree(sample, make_task("gini", sample), finish_rows=finish_rows, max_bins=3)
+
+
+def outcome(mutant: Mutant | None, order: str, check: bool) -> str:
+    """``wrong``, ``reported`` or ``-`` for not caught."""
+    replace = {mutant.old: mutant.new} if mutant else None
+    try:
+        with emulated_cuda(order, check, replace=replace), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(layout, "CHUNK_ROWS", 40)  # nodes of several chunks
+            patch.setattr(partition, "PARTITION_ROWS", 50)
+            grow_trees()
+    except LaunchError:
+        return "reported"
+    except Exception:  # a wrong tree, or one that cannot be grown on
+        return "wrong"
+    return "-"
+
+
+def catch(mutant: Mutant) -> tuple[str, str]:
+    """What happened in the first way that catches a mutant, and which way it is."""
+    for order, check in WAYS:
+        found = outcome(mutant, order, check)
+        if found != "-":
+            return found, order + (", checked" if check else "")
+    return "-", ""
+
+
+def main(names: list[str]) -> int:
+    for way in WAYS:
+        if outcome(None, *way) != "-":
+            print(f"the kernels as they are fail: {way}")
+            return 1
+    chosen = [m for m in MUTANTS if not names or any(name in m.name for name in names)]
+    caught = 0
+    for mutant in chosen:
+        found, way = catch(mutant)
+        caught += found != "-"
+        print(f"{mutant.name:40} {found:10} {way}", flush=True)
+    print(f"caught {caught} of {len(chosen)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
