@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gputree._optional import require
 from gputree.backends.base import Backend
 from gputree.backends.cpu.backend import CpuBackend
 
@@ -14,14 +15,32 @@ def get_backend(device: str) -> type[Backend]:
     Parameters
     ----------
     device : "auto", "cpu" or "cuda"
+        "auto" is the CPU in this version: the CUDA backend has run on an emulator of the
+        hardware, not yet on the hardware itself.
 
     Raises
     ------
-    NotImplementedError
-        For "cuda", which this version does not offer yet.
+    ImportError
+        For "cuda" where CuPy is not installed; names the extra that brings it.
+    RuntimeError
+        For "cuda" where no CUDA device answers.
     """
-    if device == "cuda":
-        raise NotImplementedError(
-            "device='cuda' is not available in this version of gputree; use device='cpu' or 'auto'."
+    if device != "cuda":
+        return CpuBackend
+    cupy = require("cupy", "device='cuda'")
+    if not _device_answers(cupy):
+        raise RuntimeError(
+            "device='cuda' needs a CUDA device, and none answers. Use device='cpu' or 'auto'."
         )
-    return CpuBackend
+    from gputree.backends.cuda.backend import CudaBackend
+
+    return CudaBackend
+
+
+def _device_answers(cupy: object) -> bool:
+    """Whether CuPy finds a device; without a driver it raises instead of counting."""
+    runtime = cupy.cuda.runtime  # type: ignore[attr-defined]
+    try:
+        return runtime.getDeviceCount() > 0
+    except runtime.CUDARuntimeError:
+        return False

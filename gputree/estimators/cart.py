@@ -37,7 +37,8 @@ _PARAMETERS = """max_depth : int, default=None
     random_state : int, RandomState instance or None, default=None
         Draws columns for `max_features`. Nothing else is random.
     device : "auto", "cpu" or "cuda", default="auto"
-        Where the tree is grown. The tree is the same everywhere.
+        Where the tree is grown; the tree is the same everywhere. "auto" is the CPU for
+        now, "cuda" needs CuPy (extra cuda12 or cuda13) and a device.
     splitter : "exact" or "binned", default="exact"
         Every cut between two values, or only those between the `max_bins` bins.
     max_bins : int, default=256
