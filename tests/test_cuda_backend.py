@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -286,7 +287,19 @@ def test_tables_where_everything_ties(device, problem):
         assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=3)
 
 
-def test_cupy_is_asked_for_by_name(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+# ---------------------------------------------------------------------- devices
+def test_without_cupy_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert not kernels.has_device()
     with pytest.raises(ImportError, match=r"device='cuda' needs cupy.*gputree-learn\[cuda13\]"):
-        kernels.cupy()
+        kernels.require_device()
+
+
+def test_without_a_device_it_is_said():
+    sample = table("gini", False)
+    with emulated_cuda() as cupy:
+        assert kernels.has_device()
+        cupy.cuda.runtime.getDeviceCount = lambda: 0
+        assert not kernels.has_device()
+        with pytest.raises(RuntimeError, match="device='cuda' needs a CUDA device"):
+            CudaBackend(sample.values, sample.missing, make_task("gini", sample), 1)

@@ -8,6 +8,7 @@ from cuda_emulator import emulated_cuda, unavailable
 from numba import njit
 
 from gputree import criteria
+from gputree.backends.cuda.kernels import CRITERIA as CRITERIA_HEADERS
 from gputree.backends.cuda.kernels import OPTIONS, Variant
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
@@ -85,7 +86,7 @@ def target_cases(rng, n):
 
 def compiled(cupy, variant):
     folder = files("gputree.backends.cuda")
-    parts = [(folder / name).read_text() for name in ("types.cuh", "criteria.cuh")]
+    parts = [(folder / name).read_text() for name in ("types.cuh", *CRITERIA_HEADERS)]
     return cupy.RawModule(code="\n".join([*parts, FORMULAS]), options=(*OPTIONS, *variant.macros))
 
 

@@ -28,7 +28,8 @@ THREADS = 256
 # Multiply-add must not be fused: scores have the same bits as on the CPU.
 OPTIONS = ("-std=c++17", "--fmad=false")
 
-_CUT = ("criteria.cuh", "limits.cuh", "views.cuh", "warp.cuh", "cut.cuh")
+CRITERIA = ("criteria.cuh", "class_weights.cuh", "gini.cuh", "entropy.cuh", "squared_error.cuh")
+_CUT = (*CRITERIA, "limits.cuh", "views.cuh", "warp.cuh", "cut.cuh")
 HEADERS = {
     "encode": ("types.cuh", "values.cuh"),
     "histogram": ("types.cuh", "atomics.cuh"),
@@ -69,6 +70,24 @@ class Variant(NamedTuple):
 def cupy() -> Any:
     """The module CuPy, or an error that names the extra to install."""
     return require("cupy", "device='cuda'")
+
+
+def has_device() -> bool:
+    """Whether CuPy is installed and a CUDA device answers."""
+    try:
+        return bool(cupy().cuda.runtime.getDeviceCount() > 0)
+    except Exception:  # of many kinds: no CuPy, no driver, a driver too old
+        return False
+
+
+def require_device() -> None:
+    """Raise RuntimeError, or ImportError without CuPy, where no CUDA device answers."""
+    cupy()
+    if not has_device():
+        raise RuntimeError(
+            "device='cuda' needs a CUDA device, and none answers. "
+            "Use device='cpu', or device='auto' to take what there is."
+        )
 
 
 def source(name: str) -> str:

@@ -1,3 +1,9 @@
+// Number of rows behind the statistics of so many channels.
+template <class Statistics>
+__device__ i64 rows_in(const Criterion& criterion, const Statistics& statistics, i64 channels) {
+    return WEIGHTED ? i64(statistics[channels - 1]) : weight_in(criterion, statistics);
+}
+
 // Limits on splits: what gputree/backends/cpu/score.py calls admissible.
 struct Limits {
     i64 min_samples_leaf, min_weight_leaf;

@@ -1,0 +1,41 @@
+// What the criteria of classes share.
+#if !REGRESSION
+template <class Statistics>
+__device__ i64 weight_in(const Criterion& criterion, const Statistics& statistics) {
+    i64 weight = 0;
+    for (i64 k = 0; k < criterion.n_classes; ++k) weight += statistics[k];
+    return weight;
+}
+
+template <class Total>
+__device__ bool is_pure(const Criterion& criterion, const Total& total) {
+    i64 present = 0;
+    for (i64 k = 0; k < criterion.n_classes; ++k) present += total[k] > 0;
+    return present < 2;
+}
+#endif
+
+#if defined(WIDE_GINI) || defined(ENTROPY)
+struct State {
+    i64 weight_left, weight_right;
+};
+
+template <class Left, class Total>
+__device__ State begin(const Criterion& criterion, const Left& left, const Total& total) {
+    State state = {0, 0};
+    for (i64 k = 0; k < criterion.n_classes; ++k) {
+        state.weight_left += left[k];
+        state.weight_right += total[k] - left[k];
+    }
+    return state;
+}
+
+template <class Left, class Total>
+__device__ void move(
+    const Criterion&, State& state, Left& left, const Total&, Target target, i64 weight
+) {
+    left[target] += weight;
+    state.weight_left += weight;
+    state.weight_right -= weight;
+}
+#endif

@@ -1,0 +1,103 @@
+// Squared error: gputree/criteria/squared_error.py.
+#ifdef SQUARED_ERROR
+struct State {
+    i64 weight_left, whole, deviation, centre;
+    double rest;
+};
+
+__device__ __forceinline__ i64 floor_divide(i64 a, i64 b) {  // b > 0
+    const i64 quotient = a / b;
+    return quotient * b > a ? quotient - 1 : quotient;
+}
+
+// Narrow an interval to where a target may truly lie: one that had to be rounded is off by
+// `resolution` times two units, and by what rounding its weight makes of it.
+__device__ __forceinline__ void narrow(
+    double& low, double& high, Target target, i64 weight, double resolution
+) {
+    const double value = double(floor_divide(target, weight));
+    const double error = resolution * (2.0 + fabs(value) * 8.881784197001252e-16);  // 2**-50
+    low = greater_of(low, value - error);
+    high = lesser_of(high, value + error);
+}
+
+template <class Statistics>
+__device__ i64 weight_in(const Criterion&, const Statistics& statistics) {
+    return statistics[0];
+}
+
+template <class Total>
+__device__ bool is_pure(const Criterion&, const Total&) {
+    return false;
+}
+
+template <class Left, class Total>
+__device__ State begin(const Criterion&, const Left& left, const Total& total) {
+    const i64 weight = total[0];
+    const i64 centre = floor_divide(total[1], weight);
+    const double rest = double(total[1] - centre * weight) / double(weight);
+    return {left[0], weight, left[1] - centre * left[0], centre, rest};
+}
+
+template <class Left, class Total>
+__device__ void move(
+    const Criterion&, State& state, Left&, const Total&, Target target, i64 weight
+) {
+    state.weight_left += weight;
+    state.deviation += target - state.centre * weight;
+}
+
+template <class Left, class Total>
+__device__ double score(const Criterion&, const State& state, const Left&, const Total&) {
+    const double a = double(state.weight_left);
+    const double d = double(state.deviation) - a * state.rest;
+    return (d * d) / (a * double(state.whole - state.weight_left));
+}
+
+template <class Total>
+__device__ double gain(const Criterion& criterion, double value, const Total&) {
+    return value * criterion.unit * criterion.unit;
+}
+
+template <class Left, class Cells, class Total>
+__device__ double bound(
+    const Criterion& criterion, const Left& left, const Cells& cells, const Total& total
+) {
+    const i64 weight = total[0];
+    const i64 centre = floor_divide(total[1], weight);
+    const double rest = double(total[1] - centre * weight) / double(weight);
+    const double n = double(weight);
+    const double a0 = double(i64(left[0]));
+    const double b = double(cells[0]);
+    const double d0 = double(left[1] - centre * left[0]) - a0 * rest;
+    const double s = double(cells[1] - centre * cells[0]) - b * rest;
+    const double mean = s / b;
+    const double own = double(cells[1]);
+    double spread =
+        (double(cells[2]) + b) * criterion.scale * (1.0 + 1e-12) - own * (own / b);
+    spread = greater_of(spread + 1e-12 * own * (own / b), 0.0);
+    const double half = 0.5 * sqrt(spread * b);
+    const bool free_left = a0 == 0.0, free_right = a0 + b == n;
+    double most_left = 0.0, most_right = 0.0, most_both = 0.0;
+    for (int i = 0; i < 4; ++i) {
+        const bool outer = i == 0 || i == 3;
+        const double step = double(i) - 1.5;
+        double share = outer ? 0.5 + step : 0.5 + step * 0.41421356237309503;
+        share = lesser_of(greater_of(share, 0.0), 1.0);
+        const double height = outer ? half * 0.41421356237309503 : half;
+        const double c = share * b;
+        const double a = a0 + c;
+        const double r = n - a;
+        const double d =
+            greater_of(fabs(d0 + mean * c + height), fabs(d0 + mean * c - height));
+        if (!free_left) most_left = greater_of(most_left, d * d / a);
+        if (!free_right) most_right = greater_of(most_right, d * d / r);
+        if (!free_left && !free_right) most_both = greater_of(most_both, d * d / a + d * d / r);
+    }
+    const double alone = spread + s * mean;
+    if (free_left && free_right) return 2.0 * alone / n;
+    if (free_left) return (alone + most_right) / n;
+    if (free_right) return (alone + most_left) / n;
+    return most_both / n;
+}
+#endif
