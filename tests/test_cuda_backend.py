@@ -17,6 +17,7 @@ from cuda_emulator import emulated_cuda, transfers, unavailable
 from hypothesis import given, settings
 from strategies import PROBLEMS, make_task, problems, random_sample
 
+from gputree import DecisionTreeClassifier
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import finish, histogram, kernels, layout, partition, refine
 from gputree.backends.cuda.backend import CudaBackend
@@ -287,19 +288,18 @@ def test_tables_where_everything_ties(device, problem):
         assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=3)
 
 
-# ---------------------------------------------------------------------- devices
+# ------------------------------------------------------------------- estimators
+def test_an_estimator_on_the_device(device):
+    sample = table("gini", True, n=300)
+    trees = []
+    for name in ("cpu", "cuda"):
+        model = DecisionTreeClassifier(device=name, criterion="entropy", max_depth=4)
+        trees.append(model.fit(sample.values, sample.y, sample.weight).tree_)
+    for field in ("feature", "threshold", "statistics", "impurity", "gain", "n_rows"):
+        assert_equal(*(getattr(tree, field) for tree in trees), field)
+
+
 def test_without_cupy_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert not kernels.has_device()
     with pytest.raises(ImportError, match=r"device='cuda' needs cupy.*gputree-learn\[cuda13\]"):
-        kernels.require_device()
-
-
-def test_without_a_device_it_is_said():
-    sample = table("gini", False)
-    with emulated_cuda() as cupy:
-        assert kernels.has_device()
-        cupy.cuda.runtime.getDeviceCount = lambda: 0
-        assert not kernels.has_device()
-        with pytest.raises(RuntimeError, match="device='cuda' needs a CUDA device"):
-            CudaBackend(sample.values, sample.missing, make_task("gini", sample), 1)
+        kernels.cupy()

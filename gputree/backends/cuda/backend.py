@@ -11,7 +11,7 @@ from gputree.backends.base import Int64s, Splits, Subtrees, Task
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda.finish import finish
-from gputree.backends.cuda.kernels import Kernels, cupy, require_device
+from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import Grower, Rows, Table, to_device
 from gputree.backends.cuda.partition import node_statistics, partition
 from gputree.backends.cuda.refine import refine
@@ -31,19 +31,11 @@ class CudaBackend:
     task : Task
     n_threads : int
         Host threads that fit the bins.
-
-    Raises
-    ------
-    ImportError
-        Without CuPy, naming the extra to install.
-    RuntimeError
-        Where no CUDA device answers.
     """
 
     name = "cuda"
 
     def __init__(self, values: Any, missing: NDArray[np.bool_], task: Task, n_threads: int):
-        require_device()
         xp = cupy()
         self.task = task
         self.channels = task.channels

@@ -72,24 +72,6 @@ def cupy() -> Any:
     return require("cupy", "device='cuda'")
 
 
-def has_device() -> bool:
-    """Whether CuPy is installed and a CUDA device answers."""
-    try:
-        return bool(cupy().cuda.runtime.getDeviceCount() > 0)
-    except Exception:  # of many kinds: no CuPy, no driver, a driver too old
-        return False
-
-
-def require_device() -> None:
-    """Raise RuntimeError, or ImportError without CuPy, where no CUDA device answers."""
-    cupy()
-    if not has_device():
-        raise RuntimeError(
-            "device='cuda' needs a CUDA device, and none answers. "
-            "Use device='cpu', or device='auto' to take what there is."
-        )
-
-
 def source(name: str) -> str:
     """Source of a module of kernels, its headers first."""
     folder = files(__package__)
