@@ -231,14 +231,17 @@ def column_best(values, task: Task, rows, feature: int) -> Cut | None:
 
 
 def is_leaf(task: Task, rows) -> bool:
-    """Whether the targets of a node are all equal, by exact fractions."""
+    """Whether one target may stand for all rows of a node, by exact fractions."""
     if task.n_classes:
         return np.unique(task.target[rows]).size < 2
     weight = np.ones(len(rows), np.int64) if task.weight is None else task.weight[rows]
     targets, weights = task.target[rows].tolist(), weight.tolist()
-    mean = Fraction(sum(targets), sum(weights))
-    near = Fraction(task.limits.resolution)
-    return all(abs(t - w * mean) <= near for t, w in zip(targets, weights, strict=True))
+    values = [Fraction(t, w) for t, w in zip(targets, weights, strict=True)]
+    if not task.limits.rounded:
+        return len(set(values)) == 1
+    errors = [Fraction(1, w) + abs(v) / 2**50 for v, w in zip(values, weights, strict=True)]
+    low = max(v - e for v, e in zip(values, errors, strict=True))
+    return low <= min(v + e for v, e in zip(values, errors, strict=True))
 
 
 def best_cut(values, task: Task, rows, key: int = 0) -> Cut | None:

@@ -53,13 +53,13 @@ class Sample(NamedTuple):
 def make_task(criterion: str, sample: Sample, *, exact=True, n_classes=None, **limits) -> Task:
     """The task of growing a tree on `sample`; limits as in `Limits`, none by default."""
     weights = fix_weights(sample.weight, len(sample.y))
-    limits = {"max_features": sample.values.shape[1], "resolution": 0.0} | NO_LIMITS | limits
+    limits = {"max_features": sample.values.shape[1], "rounded": False} | NO_LIMITS | limits
     if criterion != "squared_error":
         kind = CLASS_CRITERIA[criterion](n_classes or int(sample.y.max()) + 1, weights.unit)
         target = sample.y.astype(np.uint8)
         return Task(kind, Limits(**limits), target, weights.weight, None, None, exact)
     targets = fix_targets(sample.y.astype(np.float64), weights)
-    limits["resolution"] = targets.resolution
+    limits["rounded"] = targets.rounded
     square_unit = targets.square_unit / targets.unit**2
     return Task(
         SquaredError(targets.unit, square_unit), Limits(**limits), targets.target, weights.weight,

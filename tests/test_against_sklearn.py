@@ -279,3 +279,22 @@ def test_small_tables():
     for seed in range(10):
         X, y = make_table(0, n=40, d=2, seed=seed)
         assert_same_tree(*fit_both(DecisionTreeRegressor, X, y, min_samples_leaf=5))
+
+
+@pytest.mark.parametrize("n", [200, 2000])
+def test_fractional_weights_keep_targets_apart(n):
+    """A full tree has a leaf for every distinct target, whatever the weights."""
+    rng = np.random.default_rng(n)
+    X = rng.random((n, 1))
+    weight = rng.random(n) + 0.5
+    model = DecisionTreeRegressor().fit(X, X[:, 0], weight)
+    assert model.get_n_leaves() == n
+    np.testing.assert_allclose(model.predict(X), X[:, 0], rtol=0, atol=1e-12)
+
+
+def test_entropy_takes_splits_that_gain_nothing():
+    """Exclusive or: no cut gains, two levels of them do; rounding must not refuse the first."""
+    for k in range(1, 30):
+        X = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], k, axis=0)
+        y = X[:, 0] ^ X[:, 1]
+        assert DecisionTreeClassifier(criterion="entropy").fit(X, y).get_n_leaves() == 4

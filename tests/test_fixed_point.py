@@ -127,7 +127,8 @@ def test_targets_without_a_range(y):
         assert np.isfinite(fixed.square_unit / fixed.unit**2)
     assert fixed.centre == pytest.approx(y[0])
     assert (fixed.square == 0).all()
-    assert (np.abs(fixed.target) <= fixed.resolution).all()
+    assert not fixed.rounded
+    assert (fixed.target == 0).all()
 
 
 @pytest.mark.parametrize("exponent", [-300, -200, 200, 400])
@@ -142,3 +143,14 @@ def test_scale_of_targets_does_not_matter(grow_tree, exponent, weighted):
     assert task.criterion.square_unit == other.criterion.square_unit
     tree = grow_tree(sample, task, finish_rows=4, max_bins=8)
     assert grow_tree(scaled, other, finish_rows=4, max_bins=8)._replace(gain=tree.gain) == tree
+
+
+def test_light_weights_beside_a_heavy_one_keep_their_digits():
+    """Units are as fine as the total allows, not the greatest weight times the rows."""
+    weight = np.full(100_000, 1e-9)
+    weight[::2] = 1.3e-9
+    weight[0] = 1.0
+    fixed = fix_weights(weight, weight.size)
+    relative = fixed.weight * fixed.unit / weight
+    assert np.abs(relative - 1).max() < 1e-5
+    assert 2**48 < fixed.total <= 2**50

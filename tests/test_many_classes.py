@@ -9,10 +9,12 @@ from gputree.estimators import growing
 
 
 def test_scale_leaves_room_for_every_table():
-    for total in (1, 2, 3, 1e3, 2.0**31, 2.0**50):
-        scale = entropy_scale(total)
-        assert np.log2(scale) % 1 == 0
-        assert total * max(np.log2(total), 1.0) * scale <= 2.0**ENTROPY_BITS
+    for total in (1, 2, 3, 1000, 2**31, 2**50):
+        for unit in (2.0**-90, 2.0**-50, 0.5, 1.0, 2.0**60):
+            scale = entropy_scale(total, unit)
+            assert np.frexp(scale)[0] == 0.5
+            largest = total * unit * max(abs(np.log2(total * unit)), abs(np.log2(unit)), 1.0)
+            assert 2.0 ** (ENTROPY_BITS - 5) <= largest * scale <= 2.0**ENTROPY_BITS
 
 
 def test_node_entropies():
@@ -43,3 +45,17 @@ def test_as_many_classes_as_rows():
     # every cut of distinct labels is worth its split information: the middle one most
     assert sorted(tree.threshold[:3]) == [12499.5, 24999.5, 37499.5]
     assert tree.impurity[0] == pytest.approx(np.log2(n))
+
+
+@pytest.mark.parametrize("exponent", [-40, 40])
+def test_scale_of_weights_does_not_matter(exponent):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 2))
+    y = rng.integers(0, 300, 3000)
+    weight = rng.integers(1, 5, 3000).astype(float)
+    model = DecisionTreeClassifier(criterion="entropy", max_depth=3)
+    tree = model.fit(X, y, weight).tree_
+    scaled = model.fit(X, y, np.ldexp(weight, exponent)).tree_
+    np.testing.assert_array_equal(scaled.feature, tree.feature)
+    np.testing.assert_array_equal(scaled.threshold, tree.threshold)
+    np.testing.assert_allclose(scaled.gain, tree.gain, rtol=1e-9)

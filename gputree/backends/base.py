@@ -31,7 +31,7 @@ class Limits(NamedTuple):
     min_weight_leaf: int
     min_decrease: float  # least gain x node weight
     max_features: int
-    resolution: float  # 0: targets are equal if their units are; 1: if they may be
+    rounded: bool  # weight x target had to be rounded to units
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Backend(Protocol):
         """Zeroed histograms of m nodes, shape (m, histogram_cells x channels)."""
 
     def histogram(self, begin: Int64s, end: Int64s, out: Any, slots: Int64s) -> None:
-        """Write the histogram of node j to ``out[slots[j]]``."""
+        """Add the histogram of node j to ``out[slots[j]]``, which is zero."""
 
     def subtract(
         self, whole: Any, whole_slots: Int64s, out: Any, part_slots: Int64s, slots: Int64s

@@ -22,7 +22,7 @@ sides bound them.
 
 from __future__ import annotations
 
-from gputree.criteria import class_weights, gini, squared_error  # noqa: F401  register their formulas
+from gputree.criteria import class_weights, squared_error  # noqa: F401  register their formulas
 from gputree.criteria.dispatch import (
     add_row,
     begin,
@@ -37,6 +37,7 @@ from gputree.criteria.dispatch import (
     tighten,
 )
 from gputree.criteria.entropy import ENTROPY_BITS, entropy_scale, node_entropies
+from gputree.criteria.gini import node_ginis
 from gputree.criteria.kinds import (
     INTEGER_GINI_LIMIT,
     MANY_CLASSES,
@@ -70,6 +71,7 @@ __all__ = [
     "margin",
     "move",
     "node_entropies",
+    "node_ginis",
     "restrict",
     "score",
     "tighten",

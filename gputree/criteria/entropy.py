@@ -136,10 +136,15 @@ def _many_restrict(criterion, n_classes):
     return ManyClassEntropy(n_classes, criterion.unit, criterion.scale)
 
 
-def entropy_scale(total: float) -> float:
-    """Fixed-point units in a bit for tables of `total` weight: a power of two."""
-    bits = total * max(np.log2(total), 1.0)
-    return float(2.0 ** (ENTROPY_BITS - np.ceil(np.log2(bits)) - 1))
+def entropy_scale(total: int, unit: float) -> float:
+    """Fixed-point units in a bit for tables of `total` units of weight: a power of two.
+
+    Terms ``x log2 x`` of parts of the whole, at least one unit each, are between the whole
+    times log2 of the unit and the whole times log2 of itself.
+    """
+    whole = np.frexp(total * unit)[1]
+    greatest = max(abs(int(whole)), abs(int(np.frexp(unit)[1])) + 1, 1)
+    return float(np.ldexp(1.0, ENTROPY_BITS - 1 - int(whole) - greatest.bit_length()))
 
 
 @njit(cache=True, error_model="numpy")

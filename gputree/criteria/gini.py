@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from gputree.criteria.dispatch import (
     BOUND_MARGIN,
@@ -192,3 +193,18 @@ def _gini_restrict(criterion, n_classes):
 @formula(restrict, WideGini)
 def _wide_gini_restrict(criterion, n_classes):
     return WideGini(n_classes, criterion.unit)
+
+
+@njit(cache=True, error_model="numpy")
+def node_ginis(weights):
+    """Gini impurity of each row of class weights, shape (n, K)."""
+    out = np.empty(weights.shape[0])
+    for j in range(weights.shape[0]):
+        whole = squares = 0.0
+        for k in range(weights.shape[1]):
+            whole += np.float64(weights[j, k])
+        for k in range(weights.shape[1]):
+            share = np.float64(weights[j, k]) / whole
+            squares += share * share
+        out[j] = max(1.0 - squares, 0.0)
+    return out

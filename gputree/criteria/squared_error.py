@@ -21,6 +21,9 @@ from gputree.criteria.dispatch import (
 )
 from gputree.criteria.kinds import SquaredError
 
+# What the float64 sums and products of a bound may be off by, with much to spare.
+ROUNDING = 1e-12
+
 _TAN_PI_8 = 0.41421356237309503
 
 
@@ -76,18 +79,17 @@ def _squared_bound(criterion, left, cells, at, total):
     s = np.float64(np.int64(cells[at + 1]) - centre * cells[at]) - b * rest
     mean = s / b
     own = np.float64(cells[at + 1])
-    spread = (np.float64(cells[at + 2]) + b) * criterion.square_unit * (1.0 + 1e-12) - own * (
-        own / b
-    )
-    spread = max(spread + 1e-12 * own * (own / b), 0.0)
+    rows = np.float64(cells[at + 3] if total.size == 4 else cells[at])  # each lost under a unit
+    spread = (np.float64(cells[at + 2]) + rows) * criterion.square_unit * (1.0 + ROUNDING)
+    spread = max(spread - own * (own / b) * (1.0 - ROUNDING), 0.0)
     half = 0.5 * np.sqrt(spread * b)
     free_left = a0 == 0.0
     free_right = a0 + b == n
     most_left = most_right = most_both = 0.0
     for i in range(4):
-        share = 0.5 + (i - 1.5) if i == 0 or i == 3 else 0.5 + (i - 1.5) * _TAN_PI_8
-        share = min(max(share, 0.0), 1.0)
-        height = half if i == 1 or i == 2 else half * _TAN_PI_8
+        outer = i == 0 or i == 3  # the tangents at both ends, and those between
+        share = i / 3.0 if outer else 0.5 + (i - 1.5) * _TAN_PI_8
+        height = half * _TAN_PI_8 if outer else half
         c = share * b
         a = a0 + c
         r = n - a

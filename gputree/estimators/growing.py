@@ -22,6 +22,7 @@ from gputree.criteria import (
     WideGini,
     entropy_scale,
     node_entropies,
+    node_ginis,
 )
 from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
 from gputree.growth.assembly import Nodes, renumber, sum_up
@@ -37,7 +38,7 @@ UNLIMITED_DEPTH = np.iinfo(np.int32).max
 # Histograms of one level, at least; beyond it the table's own size sets the budget.
 LEAST_HISTOGRAM_BYTES = 1 << 25
 
-# Class weights of all nodes, at most.
+# Class weights of all nodes while they are summed up, at most.
 MOST_STATISTICS_BYTES = 1 << 34
 
 
@@ -128,10 +129,9 @@ def _task(target: NDArray, weights: Weights, targets: Targets | None, options: O
         min_samples_split=options.min_samples_split,
         min_samples_leaf=options.min_samples_leaf,
         min_weight_leaf=int(np.ceil(options.min_weight_fraction_leaf * weights.total)),
-        # scikit-learn's slack: a decrease that misses by rounding counts
-        min_decrease=(options.min_impurity_decrease - np.finfo(np.float64).eps) * weights.total,
+        min_decrease=_least_decrease(options.min_impurity_decrease, weights.total),
         max_features=options.max_features,
-        resolution=0.0 if targets is None else targets.resolution,
+        rounded=targets is not None and targets.rounded,
     )
     if targets is None:
         criterion: Criterion
@@ -141,7 +141,7 @@ def _task(target: NDArray, weights: Weights, targets: Targets | None, options: O
         elif options.n_classes <= MANY_CLASSES:
             criterion = Entropy(options.n_classes, weights.unit)
         else:
-            scale = entropy_scale(weights.total * weights.unit)
+            scale = entropy_scale(weights.total, weights.unit)
             criterion = ManyClassEntropy(options.n_classes, weights.unit, scale)
         return Task(criterion, limits, target, weights.weight, None, None, options.exact)
     square_unit = targets.square_unit / targets.unit**2
@@ -151,9 +151,18 @@ def _task(target: NDArray, weights: Weights, targets: Targets | None, options: O
     )  # fmt: skip
 
 
+def _least_decrease(min_impurity_decrease: float, total: int) -> float:
+    """Least gain x weight of a split: none by default, else with scikit-learn's slack."""
+    if min_impurity_decrease == 0.0:
+        return -np.inf  # rounding must not refuse a split that gains nothing
+    return (min_impurity_decrease - float(np.finfo(np.float64).eps)) * total
+
+
 def _check_statistics(nodes: Nodes, options: Options) -> None:
     """Refuse a tree whose class weights alone would exhaust the memory."""
-    needed = nodes.first_child.size * max(options.n_classes, 1) * 8
+    if nodes.first_child.size > np.iinfo(NODE).max:
+        raise ValueError(f"The tree has {nodes.first_child.size:,} nodes; at most 2**31 - 1 fit.")
+    needed = 2 * nodes.first_child.size * max(options.n_classes, 1) * 8  # integers and floats
     if needed > MOST_STATISTICS_BYTES:
         raise ValueError(
             f"The class weights of {nodes.first_child.size:,} nodes x {options.n_classes:,} "
@@ -204,7 +213,8 @@ def _to_tree(
     )
     if options.max_leaf_nodes is None:
         return tree
-    closed = best_first_leaves(nodes.first_child, nodes.gain * weight, options.max_leaf_nodes)
+    units = sums.sum(axis=1) if targets is None else sums[:, 0]  # as growth compared them
+    closed = best_first_leaves(nodes.first_child, nodes.gain * units, options.max_leaf_nodes)
     return tree.collapse(closed)
 
 
@@ -214,11 +224,7 @@ def _class_statistics(
     """Class weights, weight and impurity of every node."""
     unit = weights.unit * weights.scale
     whole = sums.sum(axis=1)
-    if criterion == "gini":
-        share = sums / whole[:, None]
-        impurity = np.maximum(1.0 - (share * share).sum(axis=1), 0.0)
-    else:
-        impurity = node_entropies(sums)
+    impurity = node_ginis(sums) if criterion == "gini" else node_entropies(sums)
     return np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity
 
 

@@ -1,7 +1,7 @@
 """Weights and targets in fixed point: sums of integers have no order.
 
 A unit is a power of two, so that scaling back is exact. Errors: a weight that is not a
-whole number of units is off by half a unit of ``2**-50`` of the total weight; a target by
+whole number of units is off by at most a unit, ``2**-49`` of the total weight; a target by
 half a unit of about ``2**-60`` of (total weight x range), and at least ``2**-52`` of the range.
 """
 
@@ -38,7 +38,7 @@ class Targets(NamedTuple):
     centre: float
     unit: float  # of `target`, a unit of weight
     square_unit: float  # of `square`, a unit of weight
-    resolution: float  # 0 where targets are whole units exactly, else 1
+    rounded: bool  # weight x target is not a whole number of units
 
 
 def power_of_two(x: float) -> float:
@@ -59,9 +59,10 @@ def fix_weights(sample_weight: NDArray[np.float64] | None, n: int) -> Weights:
     first = float(sample_weight[0])
     if (sample_weight == first).all():
         return Weights(None, 1.0, first, n)
-    greatest = float(sample_weight.max())
-    bound = power_of_two(greatest) * power_of_two(n)  # at least the total, order-free
-    finest = bound * 2.0**-WEIGHT_BITS
+    # a sum of integers bounds the total in any order of rows, and closely where weights differ
+    coarse = power_of_two(float(sample_weight.max())) * power_of_two(n) * 2.0**-WEIGHT_BITS
+    total = int(np.ceil(sample_weight / coarse).astype(np.int64).sum())
+    finest = power_of_two(float(total)) * coarse * 2.0**-WEIGHT_BITS
     weight = np.maximum(np.rint(sample_weight / finest), 1.0).astype(np.int64)
     common = int(np.bitwise_or.reduce(weight))
     shift = (common & -common).bit_length() - 1  # low bits that every weight has zero
@@ -86,8 +87,7 @@ def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
         unit = reach * total * 2.0**-SUM_BITS
         target = np.rint(weights.weight * (deviation / unit)).astype(np.int64)
     square, rest, square_unit = _fix_squares(deviation, reach, total, weights)
-    resolution = 0.0 if exact else 1.0
-    return Targets(target, square, rest, centre, unit, square_unit, resolution)
+    return Targets(target, square, rest, centre, unit, square_unit, not exact)
 
 
 def _fix_squares(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from gputree.criteria import node_entropies
 from gputree.pruning.base import Pruner, Rows
 from gputree.pruning.bottom_up import best_pruning
 from gputree.tree import Tree
@@ -53,7 +54,6 @@ def training_loss(tree: Tree) -> NDArray[np.float64]:
     """N_t H_t of each node in bits, or its sum of squared errors."""
     if tree.task == "regression":
         return tree.weight * tree.impurity
-    classes = tree.statistics
-    share = classes / np.maximum(classes.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    bits = np.log2(share, out=np.zeros_like(share), where=share > 0)
-    return -(classes * bits).sum(axis=1)
+    weight = tree.statistics.sum(axis=1)
+    entropies = node_entropies(np.where(weight[:, None] > 0, tree.statistics, 1.0))
+    return weight * entropies

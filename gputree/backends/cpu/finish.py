@@ -276,13 +276,12 @@ def place_total(criterion, local, target, weight, weighted, s, t, total):
 
 
 @inner
-def places_equal(local, target, weight, weighted, s, t, resolution):
+def places_equal(local, target, weight, weighted, s, t, rounded):
     """Whether one target may stand for all places ``s .. t``."""
     interval = (-np.inf, np.inf)
     for i in range(s, t):
         x = local[i]
-        value = np.float64(target[x] // weight[x] if weighted else target[x])
-        interval = narrow(interval, value, resolution)
+        interval = narrow(interval, target[x], weight[x] if weighted else 1, rounded)
         if interval[0] > interval[1]:
             return False
     return True
@@ -309,7 +308,7 @@ def find_split(
     if is_pure(criterion, total):
         return no_cut(), 0.0
     if regression and places_equal(
-        block.local, block.target, block.weight, weighted, s, t, limits.resolution
+        block.local, block.target, block.weight, weighted, s, t, limits.rounded
     ):
         return no_cut(), 0.0
     whole = begin(criterion, total, total)[0]

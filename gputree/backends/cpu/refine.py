@@ -309,23 +309,26 @@ def has_missing(criterion, table, weighted, cells, f, channels):
 
 
 @inner
-def narrow(interval, value, resolution):
-    """The part of an interval (low, high) where a target of `value` units may truly lie.
+def narrow(interval, target, weight, rounded):
+    """The part of an interval (low, high) where the target of a row may truly lie, in units.
 
-    A target that had to be rounded is off by `resolution` times two units, and by what
-    rounding its weight makes of it.
+    `target` is the product with the weight; where it was rounded, so was the weight.
     """
-    error = resolution * (2.0 + abs(value) * 2.0**-50)
+    if not rounded:
+        value = np.float64(target // weight)
+        return max(interval[0], value), min(interval[1], value)
+    value = np.float64(target) / np.float64(weight)
+    error = 1.0 / np.float64(weight) + abs(value) * 2.0**-50
     return max(interval[0], value - error), min(interval[1], value + error)
 
 
 @inner
-def all_equal(target, weight, entries, first, last, resolution):
+def all_equal(target, weight, entries, first, last, rounded):
     """Whether one target may stand for all rows of the node."""
     interval = (-np.inf, np.inf)
     for i in range(first, last):
         row = entries[i]
-        interval = narrow(interval, np.float64(target[row] // pick(weight, row, 1)), resolution)
+        interval = narrow(interval, target[row], pick(weight, row, 1), rounded)
         if interval[0] > interval[1]:
             return False
     return True
@@ -346,7 +349,7 @@ def refine_nodes(
         if is_pure(criterion, total):
             continue
         if regression and all_equal(
-            rows.target, rows.weight, entries, begins[j], ends[j], limits.resolution
+            rows.target, rows.weight, entries, begins[j], ends[j], limits.rounded
         ):
             continue
         cut = choose_cut(

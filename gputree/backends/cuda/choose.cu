@@ -3,14 +3,14 @@
 #if REGRESSION
 // Grid: chunks of entries. One target may stand for all rows of node j unless low[j] > high[j].
 extern "C" __global__ void __launch_bounds__(256) narrow_targets(
-    double resolution, const Target* target, const i64* weight, const i32* entries,
+    i64 rounded, const Target* target, const i64* weight, const i32* entries,
     const i64* owner, const i64* first, const i64* last, i64* low, i64* high
 ) {
     const i64 c = blockIdx.x;
     double from = -infinity(), to = infinity();
     for (i64 i = first[c] + threadIdx.x; i < last[c]; i += blockDim.x) {
         const i64 row = entries[i];
-        narrow(from, to, target[row], weight_of(weight, row), resolution);
+        narrow(from, to, target[row], weight_of(weight, row), rounded);
     }
     from = warp_greatest(from);
     to = -warp_greatest(-to);

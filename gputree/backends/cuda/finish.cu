@@ -161,11 +161,11 @@ __device__ void sum_places(const Rows& rows, const i32* items, i64 s, i64 t, i64
 // Whether one target may stand for all places s .. t.
 __device__ bool is_settled(
     const Rows& rows, const i32* items, i64 s, i64 t, const i64*, const Criterion&,
-    double resolution
+    i64 rounded
 ) {
     double low = -infinity(), high = infinity();
     for (i64 i = s + threadIdx.x; i < t; i += 32)
-        narrow(low, high, rows.target[items[i]], weight_of(rows.weight, items[i]), resolution);
+        narrow(low, high, rows.target[items[i]], weight_of(rows.weight, items[i]), rounded);
     low = warp_greatest(low);
     high = -warp_greatest(-high);
     return !(low > high);
@@ -229,7 +229,7 @@ __device__ double threshold_of(
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
     i64 min_samples_split, i64 max_depth, double min_decrease, i64 max_features,
-    double resolution, i64 columns, i64 rows, const i64* start, const i64* root_depth,
+    i64 rounded, i64 columns, i64 rows, const i64* start, const i64* root_depth,
     const u64* root_key, const i64* room, const i64* channel, const Target* target,
     const i64* weight, Bits* keys, i32* items, Bits* key_spill, i32* item_spill, u8* sides,
     i64* totals, i64* lefts, i32* drawn, const u8* by_code, const double* low, const double* high,
@@ -264,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
         double decrease = 0.0;
         if (depth < max_depth && t - s >= least) {
             sum_places(own, order, s, t, total, channels);
-            if (!is_settled(own, order, s, t, total, criterion, resolution)) {
+            if (!is_settled(own, order, s, t, total, criterion, rounded)) {
                 cut = best_cut(
                     criterion, limits, own, lists, max_features, key, drawn + j * columns, s, t,
                     total, channels, left

@@ -176,7 +176,7 @@ def _grow(
     grower.kernels(
         "finish", "grow_subtrees", (m,), unit, scale, limits.min_samples_leaf,
         limits.min_weight_leaf, limits.min_samples_split, limits.max_depth,
-        float(limits.min_decrease), min(limits.max_features, d), float(limits.resolution), d, rows,
+        float(limits.min_decrease), min(limits.max_features, d), int(limits.rounded), d, rows,
         to_device(places.start), to_device(depth), to_device(keys), to_device(room),
         to_device(statistics.channel), statistics.target, statistics.weight,
         lists.keys, lists.items, xp.empty(lists.keys.shape, dtype=lists.keys.dtype),

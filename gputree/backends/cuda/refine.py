@@ -88,7 +88,7 @@ def _start(grower: Grower, level: Level) -> None:
     high.fill(np.iinfo(np.int64).max)
     if task.n_classes == 0:
         grower.kernels(
-            "choose", "narrow_targets", (chunks.number,), float(task.limits.resolution),
+            "choose", "narrow_targets", (chunks.number,), int(task.limits.rounded),
             rows.target, rows.weight, grower.entries, chunks.owner, chunks.first, chunks.last,
             low, high,
         )  # fmt: skip

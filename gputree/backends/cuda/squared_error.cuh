@@ -10,13 +10,15 @@ __device__ __forceinline__ i64 floor_divide(i64 a, i64 b) {  // b > 0
     return quotient * b > a ? quotient - 1 : quotient;
 }
 
-// Narrow an interval to where a target may truly lie: one that had to be rounded is off by
-// `resolution` times two units, and by what rounding its weight makes of it.
+// Narrow an interval to where the target of a row may truly lie, in units. `target` is the
+// product with the weight; where it was rounded, so was the weight.
 __device__ __forceinline__ void narrow(
-    double& low, double& high, Target target, i64 weight, double resolution
+    double& low, double& high, Target target, i64 weight, i64 rounded
 ) {
-    const double value = double(floor_divide(target, weight));
-    const double error = resolution * (2.0 + fabs(value) * 8.881784197001252e-16);  // 2**-50
+    const double value = rounded ? double(target) / double(weight)
+                                 : double(floor_divide(target, weight));
+    const double error =
+        rounded ? 1.0 / double(weight) + fabs(value) * 8.881784197001252e-16 : 0.0;  // 2**-50
     low = greater_of(low, value - error);
     high = lesser_of(high, value + error);
 }
@@ -73,17 +75,16 @@ __device__ double bound(
     const double s = double(cells[1] - centre * cells[0]) - b * rest;
     const double mean = s / b;
     const double own = double(cells[1]);
-    double spread =
-        (double(cells[2]) + b) * criterion.scale * (1.0 + 1e-12) - own * (own / b);
-    spread = greater_of(spread + 1e-12 * own * (own / b), 0.0);
+    const double rows = double(cells[WEIGHTED ? 3 : 0]);
+    double spread = (double(cells[2]) + rows) * criterion.scale * (1.0 + 1e-12);
+    spread = greater_of(spread - own * (own / b) * (1.0 - 1e-12), 0.0);
     const double half = 0.5 * sqrt(spread * b);
     const bool free_left = a0 == 0.0, free_right = a0 + b == n;
     double most_left = 0.0, most_right = 0.0, most_both = 0.0;
     for (int i = 0; i < 4; ++i) {
         const bool outer = i == 0 || i == 3;
-        const double step = double(i) - 1.5;
-        double share = outer ? 0.5 + step : 0.5 + step * 0.41421356237309503;
-        share = lesser_of(greater_of(share, 0.0), 1.0);
+        const double share =
+            outer ? double(i) / 3.0 : 0.5 + (double(i) - 1.5) * 0.41421356237309503;
         const double height = outer ? half * 0.41421356237309503 : half;
         const double c = share * b;
         const double a = a0 + c;
