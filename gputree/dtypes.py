@@ -1,16 +1,15 @@
 """Every dtype and sentinel of the package, each with its reason.
 
-Nothing else in the package spells a dtype of shared data: kernels, trees and
-model files take theirs from here, so that the CPU and the CUDA side agree.
+What kernels, trees and model files share by name is here, so that the CPU and the CUDA
+side agree. Counts and fixed-point sums are int64, scores and statistics float64 throughout.
 """
 
 import numpy as np
 
-ROW = np.int32  # index of a row: 2**31 rows are more than fit a machine's codes
+ROW = np.int32  # index of a row: half the traffic of 64 bits; `MOST_ROWS` is checked
 CODE = np.uint8  # bin of a value: 256 bins keep a row of codes in a cache line
-COUNT = np.int64  # counts and fixed-point sums: integer sums have no order
-SCORE = np.float64  # scores: IEEE + - * / in a fixed order, equal on every device
-NODE = np.int32  # index of a node: a tree has fewer than 2 nodes a row
+NODE = np.int32  # index of a node; the number of nodes is checked
+MOST_ROWS = 2**31 - 1
 
 # Leaves carry scikit-learn's sentinels, so that arrays of both compare equal.
 NO_CHILD = -1

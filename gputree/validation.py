@@ -11,6 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, validate_data
 
+from gputree.dtypes import MOST_ROWS
 from gputree.scores import is_missing
 
 FLOAT32_INTEGER = 1 << 24  # integers up to this are exact in float32
@@ -40,6 +41,10 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> NDArray:
         Sparse input.
     """
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    if X.shape[0] > MOST_ROWS:
+        raise ValueError(
+            f"{type(estimator).__name__} takes at most {MOST_ROWS:,} rows, got {X.shape[0]:,}."
+        )
     return _writable(np.ascontiguousarray(_to_float(estimator, X)))
 
 

@@ -235,3 +235,34 @@ def test_a_second_fit_forgets_the_first():
     assert model.n_features_in_ == 2
     assert model.classes_.tolist() == [False, True]
     assert model.predict_proba(X[:, :2]).shape == (len(y), 2)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sample_weight": -np.ones(150)}, {"X": np.ones((150, 2)) * np.inf}]
+)
+def test_a_failed_refit_changes_nothing(wrong):
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(max_depth=3).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=r"Negative values|infinity"):
+        model.fit(**{"X": X, "y": 2 - y} | wrong)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize(
+    "pruning", ["reduced_error", "validation_pre_pruning", "cost_complexity_cv"]
+)
+def test_a_seed_reaches_the_pruner(pruning):
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(pruning=pruning, random_state=0)
+    trees = [model.fit(X, y).tree_ for _ in range(4)]
+    assert all(tree.equals(trees[0]) for tree in trees)
+
+
+def test_shares_of_rows_count_those_without_weight():
+    """As in scikit-learn."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 6, (60, 3)).astype(float), rng.integers(0, 3, 60)
+    weight = np.repeat([0.0, 1.0], 30)
+    model = DecisionTreeClassifier(min_samples_leaf=0.2).fit(X, y, weight)
+    assert model.tree_.n_node_samples[model.tree_.is_leaf].min() >= 12

@@ -158,7 +158,10 @@ class Backend(Protocol):
     def subtract(
         self, whole: Any, whole_slots: Int64s, out: Any, part_slots: Int64s, slots: Int64s
     ) -> None:
-        """``out[slots] = whole[whole_slots] - out[part_slots]``: the larger siblings."""
+        """``out[slots] = whole[whole_slots] - out[part_slots]``: the larger siblings.
+
+        A part may lie in the place of its result.
+        """
 
     def score(self, histograms: Any, slots: Int64s) -> Any:
         """Best boundary and greatest bound of every column of every node, on the device."""

@@ -61,6 +61,16 @@ class BaseDecisionTree(BaseEstimator):
     }
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit wholly, or stay as before."""
+        before = vars(self).copy()
+        try:
+            return self._fit_afresh(X, y, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
         if self.ccp_alpha > 0.0 and self.pruning is not None:
             raise ValueError(
@@ -72,7 +82,7 @@ class BaseDecisionTree(BaseEstimator):
         weight = self._combine_weights(check_weights(sample_weight, values), target)
         check_weight_range(weight)
         self.n_outputs_ = 1
-        pruner = None if self.pruning is None else clone(get_pruner(self.pruning))
+        pruner = self._pruner()
         if isinstance(pruner, ValidationPruner):
             growing, held = pruner.hold_out(values.shape[0])
             self._grow(values[growing], target[growing], _take(weight, growing))
@@ -86,14 +96,24 @@ class BaseDecisionTree(BaseEstimator):
             self.tree_ = pruner.prune(self, *rows).tree_
         return self
 
+    def _pruner(self) -> Pruner | None:
+        """The pruner, as random as the estimator where it has no random state of its own."""
+        if self.pruning is None:
+            return None
+        pruner: Pruner = clone(get_pruner(self.pruning))
+        if "random_state" in pruner.get_params() and pruner.random_state is None:
+            pruner.set_params(random_state=self.random_state)
+        return pruner
+
     def _grow(self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None) -> None:
         """Grow and keep the tree; rows of weight zero take no part."""
+        options = self._options(*values.shape)  # shares are of all rows, as in scikit-learn
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
             if rows.size == 0:  # of those that a pruner leaves
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             values, target, weight = values[rows], target[rows], weight[rows]
-        grown = grow_tree(values, target, weight, self._options(*values.shape))
+        grown = grow_tree(values, target, weight, options)
         self.tree_ = self.unpruned_tree_ = grown.tree
         self.growth_report_ = grown.report
 

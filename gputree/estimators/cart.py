@@ -35,7 +35,8 @@ _PARAMETERS = """max_depth : int, default=None
     pruning : Pruner, str or None, default=None
         A method of `gputree.pruning`, or its short name; not together with `ccp_alpha`.
     random_state : int, RandomState instance or None, default=None
-        Draws columns for `max_features`. Nothing else is random.
+        Draws columns for `max_features`, and rows for a pruner that holds some out and has
+        no random state of its own. Nothing else is random.
     device : "auto", "cpu" or "cuda", default="auto"
         Where the tree is grown; the tree is the same everywhere. "auto" is the CPU for
         now, "cuda" needs CuPy (extra cuda12 or cuda13) and a device.

@@ -21,13 +21,13 @@ from gputree.growth.stopping import FEWEST_ROWS, can_split, finish_rows
 
 
 class Plan(NamedTuple):
-    """How a tree is grown; none of it but `max_leaf_nodes` and `exact` changes the tree.
+    """How a tree is grown. Budgets and sizes do not change the tree.
 
     Attributes
     ----------
     max_bins : int
     exact : bool
-        Whether small tables may skip coding.
+        Whether small tables may skip coding: cuts are found among values, not bins.
     max_leaf_nodes : int or None
     histogram_bytes : int
         Budget of the histograms of one level.
@@ -142,21 +142,21 @@ def _open_children(
 def _build(backend: Backend, batch: Frontier, parents: Histograms) -> Histograms:
     """Histograms of a batch: of two siblings the smaller is counted, the larger subtracted.
 
-    A smaller sibling that is not open is counted all the same, in a slot of its own.
+    A smaller sibling that is not open is counted all the same, in the larger one's place.
     """
     derived = np.flatnonzero(batch.is_larger() & (batch.parent_slot >= 0))
     smaller = batch.sibling()[derived]
     absent = derived[smaller < 0]
-    smaller[smaller < 0] = batch.size + np.arange(absent.size)
-    slot = np.arange(batch.size + absent.size)
-    begin = np.concatenate([batch.begin, batch.sibling_begin[absent]])
-    end = np.concatenate([batch.end, batch.sibling_end[absent]])
-    counted = np.delete(slot, derived)
-    cells = backend.new_histograms(slot.size)
+    smaller[smaller < 0] = absent
+    begin, end = batch.begin.copy(), batch.end.copy()
+    begin[absent], end[absent] = batch.sibling_begin[absent], batch.sibling_end[absent]
+    slot = np.arange(batch.size)
+    counted = np.union1d(np.delete(slot, derived), absent)
+    cells = backend.new_histograms(batch.size)
     backend.histogram(begin[counted], end[counted], cells, counted)
     if derived.size:
         backend.subtract(parents.cells, batch.parent_slot[derived], cells, smaller, derived)
-    return Histograms(cells, slot[: batch.size])
+    return Histograms(cells, slot)
 
 
 def _finish(backend: Backend, aside: list[Frontier]) -> tuple[Int64s, Subtrees | None]:

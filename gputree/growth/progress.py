@@ -8,7 +8,9 @@ from typing import Any, Self
 
 
 class Progress:
-    """Show how many rows have arrived in leaves, level by level.
+    """Show how many rows are in leaves or set aside in small nodes, level by level.
+
+    The bar is full only once the block ends without an error.
 
     Nothing is shown, and tqdm is not imported, unless `enabled` and standard
     error is a terminal.
@@ -31,18 +33,22 @@ class Progress:
         self._bar = _new_bar(n_rows) if enabled and terminal else None
 
     def level(self, depth: int, open_nodes: int, open_rows: int, nodes: int) -> None:
-        """Tell that a level is about to be split.
+        """Tell that a level is about to be split, or at last that small nodes are finished.
 
         Parameters
         ----------
         depth : int
             Depth of the level; the root's is 0.
         open_nodes, open_rows : int
-            Nodes of the level that may still be split, and the rows in them.
+            Nodes of the level that may still be split, and the rows in them;
+            no nodes and the rows set aside at last.
         nodes : int
             Nodes of the tree so far.
         """
         if self._bar is None:
+            return
+        if open_nodes == 0:  # the longest step of many trees, and it tells nothing more
+            self._bar.set_postfix_str(f"finishing small nodes, {open_rows:,} rows")
             return
         news = f"level {depth}, {nodes:,} nodes, {open_nodes:,} open"
         self._bar.set_postfix_str(news, refresh=False)
@@ -63,6 +69,8 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._bar is not None and kind is None:
+            self._bar.update(self._n_rows - self._bar.n)
         self.close()
 
 

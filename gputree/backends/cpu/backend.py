@@ -22,7 +22,7 @@ from gputree.dtypes import CODE, ROW
 # Rows of a node that one thread takes at a time.
 CHUNK_ROWS = 1 << 16
 
-# Partial histograms of one node that threads may fill side by side.
+# Partial histograms, in all, that threads may fill side by side.
 PARTIAL_BYTES = 1 << 25
 
 
@@ -131,7 +131,8 @@ class CpuBackend:
         crowded = np.flatnonzero(bins.steps > 1) if columns is None else columns
         missing = np.flatnonzero(self.table.missing)
         parts = spans(np.full(n, d), self.n_threads, CHUNK_ROWS)
-        unseen = [np.empty((d, coding.MOST_UNSEEN), values.dtype) for _ in parts]
+        places = coding.MOST_UNSEEN if checked.size else 0
+        unseen = [np.empty((d, places), values.dtype) for _ in parts]
         counts = [np.zeros(d, np.int64) for _ in parts]
         run(
             self.n_threads,
@@ -167,7 +168,8 @@ class CpuBackend:
     def histogram(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
         rows = int((end - begin).sum())
         share = max(CHUNK_ROWS // 4, -(-rows // (2 * self.n_threads)))
-        if self.n_threads == 1 or self.histogram_bytes > PARTIAL_BYTES:
+        share = max(share, -(-rows // max(PARTIAL_BYTES // self.histogram_bytes, 1)))
+        if self.n_threads == 1:
             share = max(rows, 1)
         owner, first, last = chunks(begin, end, share)
         extra = np.flatnonzero(np.diff(owner, prepend=-1) == 0)  # chunks after a node's first

@@ -35,12 +35,17 @@ def run(n_threads: int, task: Callable[..., Any], arguments: Sequence[tuple]) ->
     lock = threading.Lock()
 
     def work() -> None:
-        while True:
-            with lock:
-                i = next(pending, None)
-            if i is None:
-                return
-            results[i] = task(*arguments[i])
+        try:
+            while (i := take()) is not None:
+                results[i] = task(*arguments[i])
+        except BaseException:
+            while take() is not None:  # nobody starts another task
+                pass
+            raise
+
+    def take() -> int | None:
+        with lock:
+            return next(pending, None)
 
     pool = _executor(n_threads - 1, os.getpid())
     others = [pool.submit(work) for _ in range(min(n_threads, len(arguments)) - 1)]

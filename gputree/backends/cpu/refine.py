@@ -17,7 +17,8 @@ from gputree.backends.cpu.score import add_cell, cut_inside, row_count, start_si
 from gputree.backends.cpu.sort import sort_pairs
 from gputree.criteria import begin, bound, gain, is_pure, margin, move, score, tighten
 
-# Pairs gathered at once, per row of the node: bounds the memory of a refinement.
+# Pairs gathered at once, per row of the node, before the last column of a group: bounds
+# the memory of a refinement.
 GATHER_SHARE = 2
 
 
