@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NoReturn, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.persistence import replaced_file, require_directory
+from gputree.persistence import replaced_file, require_destination
 
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -74,6 +74,9 @@ def _show_warning(
 
 # ---------------------------------------------------------------- arguments
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)  # an abbreviation may be another's name
+
     def error(self, message: str) -> NoReturn:
         _say(f"error: {message} (see {self.prog} --help)")
         self.exit(USAGE_ERROR)
@@ -106,7 +109,12 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--ignore", metavar="A,B,...", type=_names, default=[], help="columns to leave out"
     )
     add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
-    add("--algorithm", choices=["cart"], default="cart")
+    add(
+        "--algorithm",
+        choices=["cart"],
+        default="cart",
+        help="cart: splits in two, by Breiman and others (1984)",
+    )
     add(
         "--task",
         choices=["auto", "classification", "regression"],
@@ -114,22 +122,55 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         help="auto: strings, booleans and up to 20 different whole numbers are classes",
     )
     add("--quiet", action="store_true", help="no progress bar, no summary")
+    _add_tree_options(parser)
+
+
+def _add_tree_options(parser: argparse.ArgumentParser) -> None:
+    from gputree.pruning import PRUNERS
+
     options = parser.add_argument_group("options of the tree (default: the estimator's)")
-    for name, (kind, text) in _TREE_OPTIONS.items():
-        flag, metavar = f"--{name.replace('_', '-')}", "NAME" if kind is str else "N"
-        options.add_argument(flag, type=kind, default=None, metavar=metavar, help=text)
+    for name, (kind, metavar, text) in _TREE_OPTIONS.items():
+        flag = f"--{name.replace('_', '-')}"
+        options.add_argument(flag, type=kind, metavar=metavar, help=text)
+    options.add_argument("--class-weight", choices=["balanced"], help="classes weigh the same")
+    pruners = sorted(PRUNERS)
+    text = f"a method with its default parameters: {', '.join(pruners)}"
+    options.add_argument("--pruning", choices=pruners, metavar="NAME", help=text)
+
+
+def _number(text: str) -> int | float:
+    """A whole number as int, which counts; any other as float, which is a share."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def _number_or_name(text: str) -> int | float | str:
+    try:
+        return _number(text)
+    except argparse.ArgumentTypeError:
+        return text
 
 
 # Named as the estimators' parameters, which check the values.
-_TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "device": (str, "auto, cpu or cuda"),
-    "criterion": (str, "gini or entropy; squared_error"),
-    "splitter": (str, "exact or binned"),
-    "max_depth": (int, "greatest depth of a leaf"),
-    "min_samples_leaf": (int, "fewest rows in a leaf"),
-    "ccp_alpha": (float, "cost-complexity pruning: price of a leaf"),
-    "random_state": (int, "seed"),
-    "n_jobs": (int, "threads; -1 takes all"),
+_TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
+    "device": (str, "NAME", "auto, cpu or cuda"),
+    "criterion": (str, "NAME", "gini or entropy; squared_error"),
+    "splitter": (str, "NAME", "exact or binned"),
+    "max_depth": (int, "N", "greatest depth of a leaf"),
+    "max_leaf_nodes": (int, "N", "most leaves, opened best first"),
+    "min_samples_split": (_number, "N", "fewest rows to split; 0.01 is a share of all rows"),
+    "min_samples_leaf": (_number, "N", "fewest rows in a leaf; 0.01 is a share of all rows"),
+    "min_impurity_decrease": (float, "X", "least weighted decrease of impurity by a split"),
+    "max_features": (_number_or_name, "N", "columns drawn for a node; a share, sqrt or log2"),
+    "ccp_alpha": (float, "X", "cost-complexity pruning: price of a leaf"),
+    "random_state": (int, "N", "seed"),
+    "n_jobs": (int, "N", "threads; -1 takes all"),
 }
 
 
@@ -159,11 +200,14 @@ def _train(arguments: argparse.Namespace) -> None:
     from gputree.estimators.model_file import save_model
 
     output = Path(arguments.output)
-    require_directory(output)  # told before the work, not after it
+    _check_output(output, arguments.data)
     table = read_table(
         arguments.data, arguments.target, columns=arguments.columns, ignore=arguments.ignore
     )
-    X, y = to_matrix(table.columns), table.target
+    try:
+        X, y = to_matrix(table.columns, path=arguments.data), table.target
+    except ValueError as error:
+        raise ValueError(f"{error} Leave columns out with --ignore.") from error
     assert y is not None  # a target was asked for
     estimator = _estimator(arguments, y)
     start = time.perf_counter()
@@ -173,7 +217,16 @@ def _train(arguments: argparse.Namespace) -> None:
     estimator.feature_names_in_ = np.array(table.names, dtype=object)
     save_model(estimator, output)
     if not arguments.quiet:
+        _escape_unknown_characters()
         print(_summary(estimator, X.shape, seconds, score, output))
+
+
+def _check_output(output: Path, *inputs: str) -> None:
+    """What would spoil the output or an input is told before the work, not after it."""
+    require_destination(output)
+    for path in inputs:
+        if output.exists() and os.path.exists(path) and output.samefile(path):
+            raise ValueError(f"The output {output} would overwrite the input {path}.")
 
 
 def _estimator(arguments: argparse.Namespace, y: NDArray) -> Any:
@@ -186,7 +239,9 @@ def _estimator(arguments: argparse.Namespace, y: NDArray) -> Any:
             f"Regression needs numbers in the target column {arguments.target!r}; it holds "
             f"{'booleans' if y.dtype.kind == 'b' else 'text'}, such as {str(y[0])!r}."
         )
-    given = {name: getattr(arguments, name) for name in _TREE_OPTIONS}
+    if task == "regression" and arguments.class_weight is not None:
+        raise ValueError("--class-weight is for classification; the task is regression.")
+    given = {name: getattr(arguments, name) for name in (*_TREE_OPTIONS, "class_weight", "pruning")}
     params = {name: value for name, value in given.items() if value is not None}
     estimator = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
     return estimator(**params, verbose=0 if arguments.quiet else 1)
@@ -198,16 +253,25 @@ def _summary(
     tree = estimator.tree_
     task = tree.task
     if task == "classification":
-        task += f", {tree.n_classes} classes"
+        task += f", {_counted(tree.n_classes, 'class', 'classes')}"
     measure = "accuracy" if tree.task == "classification" else "R2"
     lines = {
-        "table": f"{shape[0]:,} rows, {shape[1]:,} columns",
+        "table": f"{_counted(shape[0], 'row')}, {_counted(shape[1], 'column')}",
         "task": task,
-        "tree": f"{tree.n_nodes:,} nodes, {tree.n_leaves:,} leaves, depth {tree.max_depth}",
+        "tree": _size(tree),
         "training": f"{seconds:.3g} s, {measure} {score:.4f} on the training rows",
         "model": str(output),
     }
     return _aligned(lines)
+
+
+def _size(tree: Any) -> str:
+    leaves = _counted(tree.n_leaves, "leaf", "leaves")
+    return f"{_counted(tree.n_nodes, 'node')}, {leaves}, depth {tree.max_depth}"
+
+
+def _counted(count: int, one: str, more: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 def _aligned(lines: dict[str, str]) -> str:
@@ -223,13 +287,16 @@ def _predict(arguments: argparse.Namespace) -> None:
     output = None if arguments.output is None else Path(arguments.output)
     if output is not None and output.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"The name of the output must end in .csv or .parquet, got {output}.")
+    if output is not None:
+        _check_output(output, arguments.data, arguments.model)
     estimator: Any = load_model(arguments.model)
     if arguments.proba and not hasattr(estimator, "classes_"):
         raise ValueError("--proba needs a classification model; this is a regression model.")
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         raise ValueError(f"{arguments.model} holds no column names to match {arguments.data} with.")
-    X = to_matrix(read_table(arguments.data, columns=list(names)).columns)
+    columns = read_table(arguments.data, columns=list(names)).columns
+    X = to_matrix(columns, path=arguments.data)
     del estimator.feature_names_in_  # matched above: the matrix needs no names
     predictions = {"prediction": estimator.predict(X)}
     if arguments.proba:
@@ -267,16 +334,23 @@ def _write_parquet(columns: dict[str, NDArray], file: BinaryIO) -> None:
 # ----------------------------------------------------------- show and info
 def _show(arguments: argparse.Namespace) -> None:
     from gputree.estimators.model_file import load_model
-    from gputree.export import export_text
+    from gputree.export.describe import describe
+    from gputree.export.text import text_lines
 
     estimator: Any = load_model(arguments.model)
     tree = estimator.tree_
-    text = export_text(estimator, max_depth=arguments.max_depth)
-    print(
-        f"{type(estimator).__name__} ({tree.criterion}): {tree.n_features:,} columns, "
-        f"{tree.n_nodes:,} nodes, {tree.n_leaves:,} leaves, depth {tree.max_depth}\n"
-    )
-    sys.stdout.write(text)
+    lines = text_lines(describe(estimator), max_depth=arguments.max_depth)
+    _escape_unknown_characters()
+    columns = _counted(tree.n_features, "column")
+    print(f"{type(estimator).__name__} ({tree.criterion}): {columns}, {_size(tree)}")
+    print("Missing values follow the branch of more rows unless marked.\n")
+    sys.stdout.writelines(lines)
+
+
+def _escape_unknown_characters() -> None:
+    """Text for people is to appear on any terminal; predictions must not be changed."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _info(arguments: argparse.Namespace) -> None:

@@ -160,7 +160,7 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         removed when the block raises: readers see the old file or the new one.
     """
     path = Path(os.fspath(path))
-    require_directory(path)
+    require_destination(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(temporary, "xb") as file:
@@ -170,8 +170,12 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
-def require_directory(path: Path) -> None:
-    """Raise FileNotFoundError unless the directory that `path` is to be written to exists."""
+def require_destination(path: Path) -> None:
+    """Raise OSError unless a file of the name `path` can be made or replaced."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory; the output must be a file.")
+    if path.exists() and not path.is_file():  # /dev/null, say: replacing it would remove it
+        raise FileExistsError(f"{path} is not a regular file; the output would replace it.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no directory {path.parent} to write {path.name} to.")
 

@@ -1,6 +1,7 @@
 """The `gputree` command as a user types it."""
 
 import csv
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -105,8 +106,13 @@ def test_options_reach_the_estimator(gputree, tmp_path):
         "criterion": "entropy",
         "splitter": "binned",
         "max_depth": 2,
+        "max_leaf_nodes": 3,
+        "min_samples_split": 0.25,
         "min_samples_leaf": 5,
-        "ccp_alpha": 0.001,
+        "min_impurity_decrease": 0.001,
+        "max_features": "sqrt",
+        "class_weight": "balanced",
+        "pruning": "penalized_loss",
         "random_state": 3,
         "n_jobs": 1,
     }
@@ -120,6 +126,7 @@ def test_options_reach_the_estimator(gputree, tmp_path):
     estimator = load_model(path)
     params = estimator.get_params()
     assert {name: params[name] for name in options} == options
+    assert isinstance(params["min_samples_leaf"], int)  # 1 row is not the share 1.0
     assert params["verbose"] == 0
     assert estimator.tree_.n_rows[estimator.tree_.is_leaf].min() >= 5
     assert list(estimator.feature_names_in_) == ["petal width", "petal length"]
@@ -149,16 +156,61 @@ def test_train_errors(fails, tmp_path):
     golf = load_golf().filename
     assert "no file" in fails("train", tmp_path / "absent.csv", "--target", "y", *out)
     assert "has no column 'mgp'" in fails("train", CARS.filename, "--target", "mgp", *out)
-    assert "'outlook' (string)" in fails("train", golf, "--target", "play", *out)
+    text = fails("train", golf, "--target", "play", *out)
+    assert f"these of {golf} are not: 'outlook' (string, such as 'sunny')" in text
+    assert "--ignore" in text
     regression = ["--target", "species", "--task", "regression"]
     assert "holds text, such as 'setosa'" in fails("train", IRIS.filename, *regression, *out)
     iris = ["train", IRIS.filename, "--target", "species"]
     assert "max_depth" in fails(*iris, "--max-depth", -1, *out)
     assert "criterion" in fails(*iris, "--criterion", "best", *out)
     assert "invalid int value" in fails(*iris, "--max-depth", "deep", *out)
+    assert "must be a number, got 'few'" in fails(*iris, "--min-samples-leaf", "few", *out)
+    assert "max_features" in fails(*iris, "--max-features", "cube", *out)
+    assert "invalid choice: 'best'" in fails(*iris, "--pruning", "best", *out)
+    assert "unrecognized arguments: --max-leaf" in fails(*iris, "--max-leaf", 3, *out)
+    weighted = ["--target", "mpg", "--class-weight", "balanced"]
+    assert "--class-weight is for" in fails("train", CARS.filename, *weighted, *out)
     assert "no directory" in fails(*iris, "-o", tmp_path / "absent" / "model")
     assert "arguments are required: -o" in fails(*iris)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_cannot_be_is_told_before_the_work(fails, tmp_path, monkeypatch):
+    work = ["train", tmp_path / "absent.csv", "--target", "y"]  # reading it would fail
+    assert f"{tmp_path} is a directory" in fails(*work, "-o", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert ". is a directory" in fails(*work, "-o", ".")
+    assert "is not a regular file" in fails(*work, "-o", os.devnull)
+    assert "no directory" in fails(*work, "-o", tmp_path / "absent" / "model")
+
+
+def test_inputs_are_not_overwritten(fails, iris_model, tmp_path):
+    data, link = tmp_path / "data.csv", tmp_path / "link.csv"
+    data.write_bytes(Path(IRIS.filename).read_bytes())
+    link.hardlink_to(data)
+    model = tmp_path / "model.csv"
+    model.write_bytes(iris_model.read_bytes())
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for output in (data, link):
+        train = ["train", data, "--target", "species", "-o", output]
+        assert f"would overwrite the input {data}" in fails(*train)
+        assert f"would overwrite the input {data}" in fails("predict", model, data, "-o", output)
+    assert f"would overwrite the input {model}" in fails("predict", model, data, "-o", model)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_one_column_one_node(gputree, tmp_path):
+    data, path = tmp_path / "data.csv", tmp_path / "model"
+    data.write_text("prix €,y\n1,a\n")
+    status, output, _ = gputree("train", data, "--target", "y", "-o", path)
+    assert status == 0
+    summary = summary_of(output)
+    assert summary["table"] == "1 row, 1 column"
+    assert summary["task"] == "classification, 1 class"
+    assert summary["tree"] == "1 node, 1 leaf, depth 0"
+    heading = gputree("show", path)[1].splitlines()[0]
+    assert heading.endswith(": 1 column, 1 node, 1 leaf, depth 0")
 
 
 def test_no_command(fails):
@@ -211,6 +263,12 @@ def test_predict_errors(fails, iris_model, cars_model, tmp_path):
     assert "not a gputree model file" in fails("predict", IRIS.filename, IRIS.filename)
     assert "has no columns 'sepal length'" in fails("predict", iris_model, CARS.filename)
     assert "regression model" in fails("predict", cars_model, CARS.filename, "--proba")
+    text = tmp_path / "text.csv"
+    text.write_text(Path(IRIS.filename).read_text().replace("5.1", "tall"))
+    error = fails("predict", iris_model, text)
+    assert f"these of {text} are not" in error
+    assert "such as 'tall'" in error
+    assert "out" not in error  # the model needs all its columns
     assert ".csv or .parquet" in fails("predict", iris_model, IRIS.filename, "-o", "out.xls")
     absent = tmp_path / "absent" / "out.csv"
     assert "no directory" in fails("predict", iris_model, IRIS.filename, "-o", absent)
@@ -220,12 +278,13 @@ def test_predict_errors(fails, iris_model, cars_model, tmp_path):
 def test_show(gputree, iris_model):
     status, output, errors = gputree("show", iris_model)
     assert (status, errors) == (0, "")
-    heading, blank, *lines = output.splitlines()
+    heading, missing, blank, *lines = output.splitlines()
     tree = load_model(iris_model).tree_
     assert heading == (
         f"DecisionTreeClassifier (gini): 4 columns, {tree.n_nodes} nodes, "
         f"{tree.n_leaves} leaves, depth 3"
     )
+    assert missing == "Missing values follow the branch of more rows unless marked."
     assert blank == ""
     assert len(lines) == tree.n_nodes - 1
     assert lines[0].endswith(": setosa (50)")
@@ -233,7 +292,7 @@ def test_show(gputree, iris_model):
 
 def test_show_to_a_depth(gputree, iris_model):
     _, output, _ = gputree("show", iris_model, "--max-depth", 1)
-    assert len(output.splitlines()) == 4
+    assert len(output.splitlines()) == 5
     assert "more nodes" in output
 
 
@@ -264,6 +323,16 @@ def test_python_m_gputree(tmp_path):
     assert result.stdout == ""
     assert result.stderr.startswith("gputree: error: There is no model file")
     assert command("--version").stdout.startswith("gputree ")
+
+
+def test_names_that_the_terminal_cannot_show(gputree, tmp_path):
+    data, path = tmp_path / "data.csv", tmp_path / "model"
+    data.write_text("prix €,y\n1,a\n2,b\n", encoding="utf-8")
+    assert gputree("train", data, "--target", "y", "-o", path)[0] == 0
+    ascii_only = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    result = command("show", path, env=ascii_only)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "prix \\u20ac <= 1.5: a (1)" in result.stdout
 
 
 def test_a_reader_that_leaves_early(iris_model, tmp_path):

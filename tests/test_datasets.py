@@ -242,7 +242,10 @@ def test_types_of_the_target(write, cells, expected):
         ("a,y\n1,\n2,x\n3,\n", {}, "'y' of .* has 2 missing rows"),
         ("a,y\n1,\n2,1.5\n", {}, "has 1 missing row"),
         ("a,y\n1,inf\n2,1.5\n", {}, "target column 'y' .* holds infinite"),
-        ("é,y\n1,1\n".encode("latin-1"), {}, "is not UTF-8"),
+        ("é,y\n1,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 text, as it must be"),
+        ("a,y\né,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'a'"),
+        ("a,y\n1,é\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'y'"),
+        ("a;b;y\n1;2;3\n", {}, "'a;b;y'. The separator seems to be ';'"),
         (gzip.compress(b"a,y\n1,2\n"), {}, "data.csv"),
     ],
 )
@@ -269,14 +272,25 @@ def test_unknown_format(write):
 
 def test_columns_that_are_not_numbers(write):
     table = read_table(write("n,s,d,y\n1,q,2024-01-31,0\n"), "y")
-    with pytest.raises(ValueError, match=r"these are not: 's' \(string\), 'd' \(date32\[day\]\)"):
+    expected = (
+        r"these of t\.csv are not: 's' \(string, such as 'q'\), "
+        r"'d' \(date32\[day\], such as '2024-01-31'\)"
+    )
+    with pytest.raises(ValueError, match=expected):
+        to_matrix(table.columns, path="t.csv")
+
+
+def test_the_cell_that_makes_text_of_a_column_is_shown(write):
+    table = read_table(write('a,y\n,0\n1.5,1\n"1,5",0\n2,1\n'), "y")
+    with pytest.raises(ValueError, match=r"these are not: 'a' \(string, such as '1,5'\)\."):
         to_matrix(table.columns)
 
 
 def test_infinite_values(write):
     table = read_table(write("a,b,y\n1,inf,0\n2,-inf,1\n"), "y")
-    with pytest.raises(ValueError, match=r"infinite values \(how many\): 'b' \(2\)"):
-        to_matrix(table.columns)
+    message = r"Columns of t\.csv hold infinite values \(how many\): 'b' \(2\)"
+    with pytest.raises(ValueError, match=message):
+        to_matrix(table.columns, path="t.csv")
 
 
 # ------------------------------------------------------------------ task

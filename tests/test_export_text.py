@@ -10,10 +10,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
 
+import gputree
 from gputree.datasets import load_auto_mpg, load_iris
 from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL
 from gputree.export import export_text
 from gputree.export.describe import describe, format_number
+from gputree.export.text import text_lines
 from gputree.tree import Tree
 
 IRIS = load_iris()
@@ -125,22 +127,57 @@ def test_weights_of_classes():
 
 
 @pytest.mark.parametrize(
-    ("missing_child", "weight", "marked"),
+    ("missing_child", "rows", "marked"),
     [
-        (1, (10.0, 4, 6), None),  # the heavier child
-        (0, (10.0, 4, 6), "x0 <= 2.5 or missing"),
-        (0, (10.0, 6, 4), None),
-        (1, (10.0, 6, 4), "x0 > 2.5 or missing"),
-        (0, (10.0, 5, 5), None),
-        (MISSING_TO_ALL, (10.0, 4, 6), None),
-        (MISSING_STOPS, (10.0, 4, 6), None),
+        (1, (10, 4, 6), None),  # the child of more rows
+        (0, (10, 4, 6), "x0 <= 2.5 or missing"),
+        (0, (10, 6, 4), None),
+        (1, (10, 6, 4), "x0 > 2.5 or missing"),
+        (1, (10, 5, 5), None),
+        (0, (10, 5, 5), "x0 <= 2.5 or missing"),
+        (MISSING_TO_ALL, (10, 4, 6), None),
+        (MISSING_STOPS, (10, 4, 6), None),
     ],
 )
-def test_missing_direction(missing_child, weight, marked):
-    text = export_text(stump(weight=weight, missing_child=missing_child))
+def test_missing_direction(missing_child, rows, marked):
+    heavy_right = (10.0, 1, 9)  # weights play no part
+    tree = stump(weight=heavy_right, missing_child=missing_child, n_rows=np.array(rows))
+    text = export_text(tree)
     assert [line.split(":")[0] for line in text.splitlines() if "missing" in line] == (
         [marked] if marked else []
     )
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_growth_follows_the_direction_that_is_not_marked(missing):
+    X = np.array([[1.0], [2], [3], [4], [5], [6]])
+    y, weight = np.array([0, 0, 0, 1, 1, 1]), [9.0, 9, 9, 1, 1, 1]
+    if missing:  # equals: the second child would take them
+        X, y, weight = [[1.0], [2], [np.nan], [4], [5], [6]], y, None
+    tree = gputree.DecisionTreeClassifier().fit(X, y, weight).tree_
+    assert tree.n_rows.tolist() == [6, 3, 3]
+    assert ("or missing" in export_text(tree)) == missing
+
+
+def test_names_stay_on_their_line():
+    text = export_text(stump(), feature_names=["a\nb\t€"], class_names=["n\u2028o", "y\x1b[1m"])
+    assert text.splitlines() == [
+        "a\\nb\\t€ <= 2.5: n\\u2028o (4)",
+        "a\\nb\\t€ > 2.5: y\\x1b[1m (6)",
+    ]
+
+
+def test_lines_are_made_one_by_one(monkeypatch):
+    description = describe(iris_tree())
+    asked = []
+    condition = type(description).condition
+    monkeypatch.setattr(
+        type(description), "condition", lambda *args: asked.append(1) or condition(*args)
+    )
+    lines = text_lines(description)
+    next(lines)
+    assert len(asked) == 1
+    assert 1 + len(list(lines)) == len(asked) == description.tree.n_nodes - 1
 
 
 def test_missing_against_present():
@@ -202,7 +239,10 @@ def test_a_deep_tree_is_no_recursion_and_no_square():
         (0.1 + 0.2, None, "0.30000000000000004"),
         (1.25e-7, 4, "1.25e-07"),
         (-3e-9, 2, "-3e-09"),
-        (6e-5, 4, "0.0001"),
+        (6e-5, 4, "6e-05"),
+        (1.23456e-4, 4, "0.0001235"),
+        (0.0123456, 2, "0.012"),
+        (0.99996, 4, "1"),
         (0.0, 4, "0"),
         (1234567.0, 0, "1234567"),
         (1000.0, 0, "1000"),

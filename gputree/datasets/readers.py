@@ -6,6 +6,7 @@ the matrix that a tree is grown on is a separate step (`to_matrix`).
 
 from __future__ import annotations
 
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_OTHER_DELIMITERS = (";", "\t", "|", ",")
 _PARQUET = (".parquet", ".pq")
 _COMPRESSION = (".gz", ".bz2", ".zst", ".lz4")
 
@@ -104,13 +106,17 @@ def read_table(
     return Table(table.select(wanted), values, target)
 
 
-def to_matrix(columns: pa.Table) -> NDArray[np.floating]:
+def to_matrix(
+    columns: pa.Table, *, path: str | PathLike[str] | None = None
+) -> NDArray[np.floating]:
     """Turn numeric columns into one matrix.
 
     Parameters
     ----------
     columns : pyarrow.Table
         Integer, floating, decimal and boolean columns.
+    path : str or path-like or None
+        The file they are from, for the errors to name.
 
     Returns
     -------
@@ -123,9 +129,10 @@ def to_matrix(columns: pa.Table) -> NDArray[np.floating]:
     ValueError
         Naming the columns that are not numeric, or hold infinite values.
     """
-    _check_numeric(columns)
+    source = "" if path is None else f" of {fspath(path)}"
+    _check_numeric(columns, source)
     vectors = [_as_floats(column) for column in columns.columns]
-    _check_finite(columns.column_names, vectors)
+    _check_finite(columns.column_names, vectors, source)
     dtype = np.float32 if all(_fits_float32(vector) for vector in vectors) else np.float64
     matrix = np.empty((columns.num_rows, len(vectors)), dtype=dtype)
     for j, vector in enumerate(vectors):
@@ -178,7 +185,7 @@ def _read(path: Path) -> pa.Table:
         table = _read_parquet(path) if kind in _PARQUET else _read_csv(path, _DELIMITERS[kind])
         _ = table.column_names  # decoded only now: a header may not be UTF-8
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}.") from error
+        raise ValueError(f"{path} is not UTF-8 text, as it must be: {error}.") from error
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"Cannot read {path}: {error}") from error
     return table
@@ -191,9 +198,13 @@ def _read_parquet(path: Path) -> pa.Table:
 
 
 def _read_csv(path: Path, delimiter: str) -> pa.Table:
+    import pyarrow as pa
     import pyarrow.csv as pc
 
     table = pc.read_csv(path, parse_options=pc.ParseOptions(delimiter=delimiter))
+    binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
+    if binary:  # what the reader makes of bytes that are not UTF-8
+        raise ValueError(f"{path} is not UTF-8 text, as it must be: see {_listed(binary)}.")
     for j, column in enumerate(table.columns):
         table = table.set_column(j, table.field(j), _empty_to_null(column))
     return table
@@ -240,34 +251,62 @@ def _check_present(path: Path, present: list[str], wanted: list[str]) -> None:
         column = "column" if len(missing) == 1 else "columns"
         raise ValueError(
             f"{path} has no {column} {_listed(missing)}. Its columns are: {_listed(present)}."
+            f"{_separator_hint(present)}"
         )
 
 
-def _check_numeric(columns: pa.Table) -> None:
-    other = [f"{field.name!r} ({field.type})" for field in columns.schema if not _is_number(field)]
+def _separator_hint(present: list[str]) -> str:
+    """A guess at what separates the names of a file that seems to have one column."""
+    found = [mark for mark in _OTHER_DELIMITERS if len(present) == 1 and mark in present[0]]
+    if not found:
+        return ""
+    return f" The separator seems to be {found[0]!r}; it must be ',' in .csv and a tab in .tsv."
+
+
+def _check_numeric(columns: pa.Table, source: str) -> None:
+    other = [
+        f"{name!r} ({column.type}{_example(column)})"
+        for name, column in zip(columns.column_names, columns.columns, strict=True)
+        if not _is_number(column.type)
+    ]
     if other:
         raise ValueError(
-            "Only numeric columns are supported; these are not: "
-            f"{_shortened(other)}. Leave them out, or code them as numbers."
+            f"Only numeric columns are supported; these{source} are not: {_shortened(other)}."
         )
 
 
-def _check_finite(names: list[str], vectors: list[NDArray]) -> None:
+def _example(column: pa.ChunkedArray) -> str:
+    """The first cell that is no number: one such makes text of a column of numbers."""
+    cells = (str(cell) for cell in column.drop_null())
+    return next((f", such as {reprlib.repr(cell)}" for cell in cells if not _reads(cell)), "")
+
+
+def _reads(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_finite(names: list[str], vectors: list[NDArray], source: str) -> None:
     infinite = [
         f"{name!r} ({count})"
         for name, vector in zip(names, vectors, strict=True)
         if (count := np.count_nonzero(np.isinf(vector)))
     ]
     if infinite:
-        raise ValueError(f"Columns hold infinite values (how many): {_shortened(infinite)}.")
+        raise ValueError(
+            f"Columns{source} hold infinite values (how many): {_shortened(infinite)}."
+        )
 
 
-def _is_number(field: pa.Field) -> bool:
+def _is_number(kind: pa.DataType) -> bool:
     from pyarrow import types
 
     # A column whose cells are all missing has the null type.
     tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
-    return any(test(field.type) for test in tests)
+    return any(test(kind) for test in tests)
 
 
 def _listed(names: Iterable[str]) -> str:

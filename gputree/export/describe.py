@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from gputree.tree import Tree
 
 _MSE_DIGITS = 4  # significant: squares of large targets have many before the point
 _FIXED_POINT_BELOW = 1e16  # from here on a float64 is a multiple of 2
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # would break or garble lines
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Condition:
     operand : str
         Threshold, category, ``{a, b}``, "present" or "missing".
     or_missing : bool
-        The child takes missing values although it is not the heaviest one.
+        The child takes missing values although it is not the one that takes them
+        where no training value was missing: the one of most rows, of equals the last.
     """
 
     feature: str
@@ -50,8 +53,7 @@ class Description:
     feature_names : sequence of str, one a feature
     class_names : sequence of str, one a class; None for regression
     decimals : int or None
-        Decimals of thresholds and means; None writes as many as tell the exact
-        value from all others.
+        See `format_number`.
     """
 
     tree: Tree
@@ -110,11 +112,12 @@ class Description:
         return "in", f"{{{', '.join(map(str, codes))}}}"
 
     def _takes_missing(self, node: int, ordinal: int) -> bool:
-        # Values that were never missing follow the heavier child: nothing worth saying.
+        # The rule of growth where nothing was missing, which is not worth saying. Rows, not
+        # weights: to the left if it has strictly more of them.
         if self.tree.missing_child[node] != ordinal:
             return False
-        weights = self.tree.weight[self.tree.children(node)]
-        return bool(weights[ordinal] < weights.max())
+        rows = self.tree.n_rows[self.tree.children(node)]
+        return bool(ordinal != rows.size - 1 - rows[::-1].argmax())
 
 
 def describe(
@@ -154,12 +157,13 @@ def describe(
     if features is None:
         found = getattr(estimator_or_tree, "feature_names_in_", None)
         features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
+    features = list(map(_on_one_line, features))
     if tree.task == "regression":
         return Description(tree, features, None, decimals)
     classes = _names("class_names", class_names, tree.n_classes)
     if classes is None:
         classes = list(map(str, getattr(estimator_or_tree, "classes_", range(tree.n_classes))))
-    return Description(tree, features, classes, decimals)
+    return Description(tree, features, list(map(_on_one_line, classes)), decimals)
 
 
 def format_number(value: float, decimals: int | None) -> str:
@@ -169,9 +173,9 @@ def format_number(value: float, decimals: int | None) -> str:
     ----------
     value : float
     decimals : int or None
-        Digits after the point, trailing zeros removed. A number that would
-        round to 0 keeps `decimals` significant digits instead. None writes the
-        fewest digits that read back as the same float64.
+        Digits after the point, or significant digits of a number below 1;
+        trailing zeros removed. None writes the fewest digits that read back as
+        the same float64.
 
     Returns
     -------
@@ -182,7 +186,7 @@ def format_number(value: float, decimals: int | None) -> str:
         text = repr(value)
         return text[:-2] if text.endswith(".0") else text
     size = abs(value)
-    if 0 < size <= 0.5 * 10.0**-decimals or size >= _FIXED_POINT_BELOW:
+    if size < 1 or size >= _FIXED_POINT_BELOW:
         return f"{value:.{max(decimals, 1)}g}"
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -195,6 +199,11 @@ def _tree_of(estimator_or_tree: Any) -> Tree:
 
     check_is_fitted(estimator_or_tree, "tree_")
     return estimator_or_tree.tree_
+
+
+def _on_one_line(name: str) -> str:
+    """The name with control characters as escapes."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
 
 
 def _names(parameter: str, names: Sequence[str] | None, count: int) -> list[str] | None:

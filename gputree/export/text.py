@@ -31,8 +31,8 @@ def export_text(
     weight of the training rows there and, after a slash, of those that belong
     to other classes; in regression the weight and the mean squared error.
 
-    ``or missing`` marks the child that takes missing values where this is not
-    the heaviest child of its node.
+    Missing values follow the child with more training rows, of equals the last,
+    unless ``or missing`` marks another. Control characters in names are escaped.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def export_text(
         Depth of the deepest nodes shown, the root's being 0; those below are
         counted and left out.
     decimals : int or None, default=4
-        Decimals of numbers; None writes them exactly.
+        Decimals of numbers, or significant digits of those below 1; None writes
+        them exactly.
     show_weights : bool, default=False
         Add the weight of every class to leaves (classification).
 
@@ -75,12 +76,19 @@ def export_text(
     |   petal width <= 1.75: versicolor (54/5)
     |   petal width > 1.75: virginica (46/1)
     """
-    if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth must be None or an int >= 0, got {max_depth!r}.")
     description = describe(
         estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
     )
-    return "".join(f"{line}\n" for line in _lines(description, max_depth, show_weights))
+    return "".join(text_lines(description, max_depth, show_weights))
+
+
+def text_lines(
+    description: Description, max_depth: int | None = None, show_weights: bool = False
+) -> Iterator[str]:
+    """The lines of `export_text`, made one by one: a large tree is much text."""
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth must be None or an int >= 0, got {max_depth!r}.")
+    return (f"{line}\n" for line in _lines(description, max_depth, show_weights))
 
 
 def _lines(description: Description, max_depth: int | None, show_weights: bool) -> Iterator[str]:
@@ -102,7 +110,7 @@ def _lines(description: Description, max_depth: int | None, show_weights: bool) 
         if show_weights and description.class_names is not None:
             line += f" {description.weights(node)}"
         if below[node]:
-            line += f" ... {below[node]} more nodes"
+            line += f" ... {below[node]} more nodes"  # never 1: there are no single children
         yield line
 
 
