@@ -1,4 +1,4 @@
-"""Decision trees (ID3, C4.5, CART) grown level by level on the CPU or an NVIDIA GPU."""
+"""Decision trees grown level by level: exact, and the same to the bit on every device."""
 
 __version__ = "0.1.0"
 

@@ -88,7 +88,7 @@ def _small_rows(backend: Backend, columns: int, plan: Plan, levels: int) -> int:
         return np.iinfo(np.int64).max  # one histogram alone breaks the budget: sort instead
     if plan.finish_rows is not None:
         return plan.finish_rows
-    return finish_rows(columns, backend.histogram_cells, levels)
+    return finish_rows(columns, backend.histogram_cells * backend.channels, levels)
 
 
 def _grow_level(

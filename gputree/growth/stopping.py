@@ -7,15 +7,16 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Limits
 
-# A node's histogram costs its bins, whatever its size; finishing costs its rows. Nodes of
-# up to so many rows a bin of an average column are finished. Measured at unlimited depth,
-# CPU seconds with 3, 6, 12, 25, 50: 1,000,000 x 28 distinct values 5.6, 4.7, 4.6, 4.7, 5.0;
-# with 9, 18, 36, 70: 580,000 x 54, most columns binary, 2.3, 2.0, 2.0, 2.0.
-ROWS_PER_BIN = 14
+# A node's histogram costs its cells, whatever its size; finishing costs its rows. Nodes of
+# up to so many rows a statistic of an average column's histogram are finished. Measured at
+# unlimited depth, CPU seconds with 1.5, 3, 6, 12, 25: 1,000,000 x 28 distinct values, 2
+# classes, 5.6, 4.7, 4.6, 4.7, 5.0; with 3.5, 5, 7: 580,000 x 54, most columns binary,
+# 7 classes, 2.3, 2.2, 2.0.
+ROWS_PER_STATISTIC = 6.0
 
 # Sorting pays over the levels that are left: with few, fewer rows are worth it. Measured
 # on the first table at depth 8, CPU seconds: 1.05 without this limit, 0.75 with.
-ROWS_PER_BIN_LEVEL = 3
+ROWS_PER_STATISTIC_LEVEL = 1.5
 
 # Tables this small are finished from the root: coding them costs more than it saves.
 FEWEST_ROWS = 256
@@ -32,7 +33,11 @@ def can_split(begin: Int64s, end: Int64s, depth: int, limits: Limits) -> NDArray
     return (size >= least) & (depth < limits.max_depth)
 
 
-def finish_rows(columns: int, cells: int, levels: int) -> int:
-    """Nodes of at most this many rows, `levels` above the depth limit, are finished whole."""
-    balance = min(ROWS_PER_BIN, ROWS_PER_BIN_LEVEL * levels) * cells // columns
+def finish_rows(columns: int, statistics: int, levels: int) -> int:
+    """Nodes of at most this many rows, `levels` above the depth limit, are finished whole.
+
+    `statistics` are those of a node's histogram, over all columns.
+    """
+    share = min(ROWS_PER_STATISTIC, ROWS_PER_STATISTIC_LEVEL * levels)
+    balance = int(share * statistics / columns)
     return max(FEWEST_ROWS, min(balance, MOST_CELLS // columns))

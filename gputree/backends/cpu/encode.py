@@ -37,7 +37,7 @@ class Bins(NamedTuple):
     edge: NDArray  # (d, 512) greatest value of each bin but the last
     count: NDArray  # type: ignore[assignment]  # (d,) int64: bins of values
     lossless: NDArray  # (d,) bool: one distinct value a bin
-    least: NDArray  # (d, 256) least value of each bin, among those the bins were fitted to
+    least: NDArray  # (d, 256) least value of each bin that holds some of those fitted to
     greatest: NDArray  # (d, 256) greatest such value
     low: NDArray  # (d,) half the first edge
     scale: NDArray  # (d,) grid cells per half unit
@@ -210,21 +210,24 @@ def fit_column(bins: Bins, f: int, ordered: NDArray, max_bins: int) -> None:
     bins.count[f] = edge.size + 1
     if distinct.size:
         last = np.append(np.searchsorted(distinct, edge, side="right"), distinct.size) - 1
-        bins.greatest[f, : last.size] = distinct[last]
-        bins.least[f, : last.size] = distinct[np.append(0, last[:-1] + 1)]
+        first = np.append(0, last[:-1] + 1)
+        bins.greatest[f, : last.size] = distinct[np.maximum(last, 0)]
+        bins.least[f, : last.size] = distinct[np.minimum(first, distinct.size - 1)]
     fit_grid(bins, f, edge)
 
 
 def quantile_edges(ordered: NDArray, max_bins: int) -> NDArray:
-    """Edges at quantiles of `ordered`; a value that fills a bin alone gets one of its own."""
+    """Edges at quantiles of `ordered`; a value that fills a bin alone gets one of its own.
+
+    Such a bin lies between two edges even at the ends, where the sample may not reach.
+    """
     places = np.arange(1, max_bins) * (ordered.size - 1) // max_bins
     picked = ordered[places]
-    heavy = np.unique(picked[1:][picked[1:] == picked[:-1]])
-    heavy = heavy[heavy > ordered[0]]  # the least value begins a bin as it is
     edge = np.unique(picked)
-    isolated = np.union1d(edge, np.nextafter(heavy, heavy.dtype.type(-np.inf)))
-    isolated = isolated[isolated < ordered[-1]]
-    return isolated if isolated.size < max_bins else edge[edge < ordered[-1]]
+    heavy = np.unique(picked[1:][picked[1:] == picked[:-1]])
+    below = heavy[heavy > np.finfo(heavy.dtype).min]
+    isolated = np.union1d(edge, np.nextafter(below, heavy.dtype.type(-np.inf)))
+    return isolated if isolated.size < max_bins else edge
 
 
 def fit_grid(bins: Bins, f: int, edge: NDArray) -> None:
