@@ -12,7 +12,7 @@ import numpy as np
 from gputree.backends.base import Int64s, Limits, Subtrees
 from gputree.backends.cpu.block import load_rows, missing_rank, number_classes, sort_columns
 from gputree.backends.cpu.draw import child_key, draw_columns
-from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.jit import inner, kernel, once
 from gputree.backends.cpu.refine import midpoint, narrow, new_cut, no_cut, precedes
 from gputree.criteria import add_row, begin, gain, is_pure, move, restrict, score
 
@@ -299,7 +299,7 @@ def add_node(out, at, s, t):
     out.end[at] = t
 
 
-@inner
+@once
 def find_split(
     criterion, regression, weighted, block, bits, active, s, t, limits, total, left, key
 ):
@@ -324,7 +324,7 @@ def find_split(
     return cut, decrease
 
 
-@inner
+@once
 def split_block(block, bits, active, f, s, t, known, place, missing_left, further):
     """Partition places ``s .. t`` at a cut; the columns too where a child may split `further`."""
     mark_sides(block.order, f, bits, s, known, t, place, missing_left, block.left_side)
@@ -339,7 +339,7 @@ def split_block(block, bits, active, f, s, t, known, place, missing_left, furthe
     return middle
 
 
-@inner
+@once
 def grow(
     criterion, table, channels, weighted, regression, block, bits, first, m, depth, key, limits,
     out, at,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.draw import draw_columns
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, once, pick, prefetch
 from gputree.backends.cpu.score import add_cell, cut_inside, row_count, start_side
 from gputree.backends.cpu.sort import sort_pairs
 from gputree.criteria import begin, bound, gain, is_pure, margin, move, score, tighten
@@ -208,7 +208,7 @@ def next_column(bounds, pending, n_pending, bar):
     return at
 
 
-@inner
+@once
 def refine_columns(
     criterion, table, rows, entries, first, last, limits, weighted, cells, total, bounds,
     pending, n_pending, cut, position, report,
@@ -255,7 +255,7 @@ def refine_columns(
         room = GATHER_SHARE * (last - first)
 
 
-@inner
+@once
 def choose_cut(
     criterion, table, rows, entries, first, last, limits, weighted, exact, key, cells, total,
     best, bins, sides, bounds, position, report,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.jit import inner, kernel, once
 from gputree.criteria import begin, bound, left_weight, score
 
 
@@ -72,7 +72,7 @@ def start_side(cells, missing_at, missing_left, left):
     return False
 
 
-@inner
+@once
 def score_column(
     criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
 ):
