@@ -6,6 +6,7 @@ at themselves: rows that stay where they are have arrived.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,6 +18,7 @@ from gputree.dtypes import NODE
 from gputree.tree import Tree
 
 SIDE_BY_SIDE = 8  # rows at a time: 10 ms a million rows at depth 8, against 31 ms one by one
+BLOCK_ROWS = 1 << 13  # rows of 28 float32 columns that fill half of a core's own cache
 FEWEST_ROWS = 1 << 14  # rows a thread is worth waking for
 
 _NODE = np.dtype(
@@ -77,7 +79,12 @@ def walk(values: NDArray, begin: int, end: int, nodes: NDArray, out: NDArray[np.
         out[r] = a0
 
 
-def apply(tree: Tree, values: NDArray, n_threads: int = 1) -> NDArray[np.int32]:
+def apply(
+    tree: Tree,
+    values: NDArray,
+    n_threads: int = 1,
+    before: Callable[[int, int], object] | None = None,
+) -> NDArray[np.int32]:
     """Index of the leaf that each row reaches.
 
     Parameters
@@ -87,6 +94,9 @@ def apply(tree: Tree, values: NDArray, n_threads: int = 1) -> NDArray[np.int32]:
     values : float32 or float64 array of shape (n_rows, n_features)
         NaN where missing.
     n_threads : int
+    before : callable, optional
+        Called with the first and last row of each block before it walks: what else
+        has to read the rows does so while they are in the cache.
 
     Returns
     -------
@@ -99,7 +109,11 @@ def apply(tree: Tree, values: NDArray, n_threads: int = 1) -> NDArray[np.int32]:
     bounds = [n * i // parts for i in range(parts + 1)]
 
     def task(i: int) -> None:
-        walk(values, bounds[i], bounds[i + 1], nodes, out)
+        for begin in range(bounds[i], bounds[i + 1], BLOCK_ROWS):
+            end = min(begin + BLOCK_ROWS, bounds[i + 1])
+            if before is not None:
+                before(begin, end)
+            walk(values, begin, end, nodes, out)
 
     if parts == 1:
         task(0)

@@ -51,7 +51,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("depth", [64, 1, 3])  # past so many halvings heap sort takes over
+@pytest.mark.parametrize("depth", [64, 1, 3])  # past so many halvings Shell's sort takes over
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_that_trouble_quicksort(shape, depth):
     check(SHAPES[shape], 0, 1000, depth)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree.backends import DEVICES
-from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, missing_columns
+from gputree.estimators.growing import UNLIMITED_DEPTH, Columns, Options, grow_tree
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, CostComplexity, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
@@ -141,9 +141,11 @@ class BaseDecisionTree(BaseEstimator):
     def _leaves(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "tree_")
         values = check_table(self, X, reset=False)
+        columns = Columns(values)
         threads = n_threads(self.n_jobs)
-        missing_columns(values, threads)
-        return prediction.apply(self.tree_, values, threads)
+        leaves = prediction.apply(self.tree_, values, threads, before=columns.inspect)
+        columns.forbid_infinity()
+        return leaves
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Index of the leaf that each row reaches.

@@ -78,16 +78,32 @@ def missing_columns(values: NDArray, n_threads: int) -> NDArray[np.bool_]:
         If there is an infinite value.
     """
     n, d = values.shape
-    missing = np.zeros(d, np.bool_)
-    infinite = np.zeros(d, np.bool_)
-    parts = spans(np.full(n, d), n_threads, 1 << 20)
-    run(n_threads, inspect_columns, [(values, a, b, missing, infinite) for a, b in parts])
-    if infinite.any():
+    columns = Columns(values)
+    run(n_threads, columns.inspect, spans(np.full(n, d), n_threads, 1 << 20))
+    columns.forbid_infinity()
+    return columns.missing
+
+
+class Columns:
+    """What is found in the columns of a table, block by block of rows."""
+
+    def __init__(self, values: NDArray) -> None:
+        self.values = values
+        self.missing = np.zeros(values.shape[1], np.bool_)
+        self.infinite = np.zeros(values.shape[1], np.bool_)
+
+    def inspect(self, begin: int, end: int) -> None:
+        """Look at rows ``begin .. end``; threads may look at different rows at once."""
+        inspect_columns(self.values, begin, end, self.missing, self.infinite)
+
+    def forbid_infinity(self) -> None:
+        """Raise ValueError if an infinite value was seen."""
+        if not self.infinite.any():
+            return
         raise ValueError(
             "Input X contains infinity or a value too large for "
-            f"{values.dtype!r}, in column {int(np.flatnonzero(infinite)[0])}."
+            f"{self.values.dtype!r}, in column {int(np.flatnonzero(self.infinite)[0])}."
         )
-    return missing
 
 
 def grow_tree(

@@ -9,45 +9,40 @@ INSERTION_PAIRS = 24
 
 
 @inner
-def insertion_sort(values, items, begin, end):
-    for i in range(begin + 1, end):
+def insert_pairs(values, items, begin, end, gap):
+    """Insertion sort of every `gap`-th pair among its like."""
+    for i in range(begin + gap, end):
         value = values[i]
         item = items[i]
-        j = i - 1
+        j = i - gap
         while j >= begin and values[j] > value:
-            values[j + 1] = values[j]
-            items[j + 1] = items[j]
-            j -= 1
-        values[j + 1] = value
-        items[j + 1] = item
+            values[j + gap] = values[j]
+            items[j + gap] = items[j]
+            j -= gap
+        values[j + gap] = value
+        items[j + gap] = item
+
+
+@inner
+def insertion_sort(values, items, begin, end):
+    insert_pairs(values, items, begin, end, 1)
+
+
+@inner
+def shell_sort(values, items, begin, end):
+    """O(n**1.5) at worst, with gaps 1, 4, 13, ... (Knuth, Art of Computer Programming 5.2.1)."""
+    gap = 1
+    while 3 * gap + 1 < end - begin:
+        gap = 3 * gap + 1
+    while gap > 0:
+        insert_pairs(values, items, begin, end, gap)
+        gap //= 3
 
 
 @inner
 def swap(values, items, i, j):
     values[i], values[j] = values[j], values[i]
     items[i], items[j] = items[j], items[i]
-
-
-@inner
-def sift_down(values, items, begin, root, size):
-    while 2 * root + 1 < size:
-        child = 2 * root + 1
-        if child + 1 < size and values[begin + child] < values[begin + child + 1]:
-            child += 1
-        if values[begin + root] >= values[begin + child]:
-            return
-        swap(values, items, begin + root, begin + child)
-        root = child
-
-
-@inner
-def heap_sort(values, items, begin, end):
-    size = end - begin
-    for root in range(size // 2 - 1, -1, -1):
-        sift_down(values, items, begin, root, size)
-    for last in range(size - 1, 0, -1):
-        swap(values, items, begin, begin + last)
-        sift_down(values, items, begin, 0, last)
 
 
 @inner
@@ -75,8 +70,8 @@ def split_pairs(values, items, begin, end):
 def sort_pairs(values, items, begin, end, stack):
     """Sort ``values[begin:end]`` ascending and `items` along with it.
 
-    Introspective sort (Musser 1997): quicksort, insertion sort for short runs, heap sort
-    past a depth of 64, so O(n log n) always. Equal values come in no stated order.
+    Introspective sort (Musser 1997): quicksort, insertion sort for short runs, and past a
+    depth of 64 Shell's sort, whose worst case is bounded. Equal values come in no stated order.
     `stack` is scratch, (64, 2) integers.
     """
     depth = 0
@@ -84,7 +79,7 @@ def sort_pairs(values, items, begin, end, stack):
         if end - begin <= INSERTION_PAIRS:
             insertion_sort(values, items, begin, end)
         elif depth == stack.shape[0]:
-            heap_sort(values, items, begin, end)
+            shell_sort(values, items, begin, end)
         else:
             middle = split_pairs(values, items, begin, end)
             middle = min(max(middle, begin + 1), end - 1)
