@@ -92,7 +92,7 @@ def new_task(y: NDArray, depth: int, splitter: str) -> Task:
         min_weight_leaf=0,
         min_decrease=0.0,
         max_features=COLUMNS,
-        resolution=0.0,
+        rounded=False,
     )
     return Task(Gini(CLASSES, 1.0), limits, y, None, None, None, splitter == "exact")
 

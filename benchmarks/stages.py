@@ -27,7 +27,7 @@ def new_backend(rows: int, columns: int, classes: int, name: str) -> Backend:
         min_weight_leaf=0,
         min_decrease=0.0,
         max_features=columns,
-        resolution=0.0,
+        rounded=False,
     )
     task = Task(
         criterion=Gini(classes, 1.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,9 +74,15 @@ class NodeTable:
         shift = self.n_nodes
         child = subtrees.first_child
         below = Nodes(np.where(child < 0, NO_CHILD, child + shift), *subtrees[2:])
-        for field, values in zip(top, below, strict=True):
-            field[roots] = values[subtrees.root]
-        return Nodes._make(np.concatenate(pair) for pair in zip(top, below, strict=True))
+        return Nodes._make(
+            _join(a, b, roots, subtrees.root) for a, b in zip(top, below, strict=True)
+        )
+
+
+def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray[Any]:
+    """One field of all nodes; those at `roots` take the values of the subtrees' roots."""
+    top[roots] = below[subtree_roots]
+    return np.concatenate([top, below])
 
 
 def breadth_first(nodes: Nodes) -> tuple[Int64s, NDArray[np.int32], NDArray[np.int32]]:
