@@ -8,6 +8,7 @@ extern "C" __global__ void __launch_bounds__(256) narrow_targets(
 ) {
     const i64 c = blockIdx.x;
     double from = -infinity(), to = infinity();
+#pragma unroll 1  // divisions bound the loop; unrolled, it spills registers on sm_120
     for (i64 i = first[c] + threadIdx.x; i < last[c]; i += blockDim.x) {
         const i64 row = entries[i];
         narrow(from, to, target[row], weight_of(weight, row), rounded);
