@@ -27,3 +27,4 @@ BRANCH_SPLIT = 2  # one child a category
 SUBSET_SPLIT = 3  # categories in a subset go to the first child, else the second
 
 NO_BRANCH = -1  # entry of a branch table: this category was not seen at the node
+UNSEEN = -1.0  # code of a category that was not in the table of fit

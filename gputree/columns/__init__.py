@@ -1,0 +1,5 @@
+"""What a table's columns hold, and the table as one matrix of numbers and category codes."""
+
+from gputree.columns.specification import Columns, fit_columns, fit_encode
+
+__all__ = ["Columns", "fit_columns", "fit_encode"]

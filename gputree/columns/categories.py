@@ -1,0 +1,50 @@
+"""Categories of a column: their order, and the code of a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import UNSEEN
+
+NUMBERS = "biuf"  # kinds of NumPy types whose values are numbers here; booleans are 0 and 1
+
+
+def text_first_seen(values: NDArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Code each object by its first appearance; also the distinct objects."""
+    seen: dict[Any, int] = {}
+    code = np.array([seen.setdefault(value, len(seen)) for value in values.tolist()], np.int64)
+    return code, as_objects(list(seen))
+
+
+def as_objects(values: list[Any]) -> NDArray[Any]:
+    """The list as an array of objects, which NumPy does not look into."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def in_order(values: NDArray) -> NDArray:
+    """Distinct values in the order of categories: numbers by value, then text by code point."""
+    if values.dtype.kind in NUMBERS:
+        return np.sort(values)
+    return as_objects(sorted(values.tolist(), key=lambda value: (isinstance(value, str), value)))
+
+
+def match(categories: NDArray, values: NDArray) -> NDArray[np.float64]:
+    """Code of each value: its place among the categories, or UNSEEN."""
+    if categories.dtype.kind in NUMBERS and values.dtype.kind in NUMBERS:
+        return _match_numbers(categories, values)
+    place = {category: code for code, category in enumerate(categories.tolist())}
+    return np.array([place.get(value, UNSEEN) for value in values.tolist()], np.float64)
+
+
+def _match_numbers(categories: NDArray, values: NDArray) -> NDArray[np.float64]:
+    if categories.size == 0:
+        return np.full(values.size, UNSEEN)
+    order = np.argsort(categories, kind="stable")
+    place = np.searchsorted(categories, values, sorter=order).clip(max=categories.size - 1)
+    code = order[place]
+    return np.where(categories[code] == values, code, UNSEEN)

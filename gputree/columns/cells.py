@@ -1,0 +1,208 @@
+"""The cells of a table, column by column, whatever library holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.columns.categories import NUMBERS, text_first_seen
+from gputree.scores import is_missing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MISSING = -1  # code of a missing cell: the last place of a lookup table
+
+
+class Coded(NamedTuple):
+    """A column by its distinct values."""
+
+    code: NDArray[np.integer]  # of each row's value; MISSING where there is none
+    values: NDArray[Any]  # numbers or booleans, or objects: text, or text among numbers
+    declared: bool  # the values and their order are those of a categorical type
+
+
+# Numbers or booleans, NaN where missing; or anything by its distinct values.
+Cells = NDArray[Any] | Coded
+
+
+def is_frame(X: Any) -> bool:
+    """Whether `X` is a data frame: of pandas, polars, pyarrow or another narwhals knows."""
+    import narwhals as nw
+
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def read_cells(X: Any, labels: Sequence[str]) -> list[Cells]:
+    """The columns of a data frame or of a matrix.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A column holds neither numbers, booleans nor text; its label is named.
+    """
+    cells = []
+    for label, (read, column) in zip(labels, _columns(X), strict=True):
+        try:
+            cells.append(read(column))
+        except TypeError as error:
+            raise TypeError(f"Column {label} of X: {error}") from error
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"Column {label} of X: {error}") from error
+    return cells
+
+
+def _columns(X: Any) -> list[tuple[Any, Any]]:
+    """Each column with the function that reads it."""
+    import narwhals as nw
+
+    if isinstance(X, np.ndarray):
+        return [(_of_array, X[:, j]) for j in range(X.shape[1])]
+    if nw.dependencies.is_pandas_dataframe(X):
+        return [(_of_pandas, X.iloc[:, j]) for j in range(X.shape[1])]
+    if nw.dependencies.is_pyarrow_table(X):
+        return [(_of_arrow, column) for column in X.columns]
+    frame = nw.from_native(X, eager_only=True)
+    return [(_of_narwhals, column) for column in frame.iter_columns()]
+
+
+# --------------------------------------------------------------- by library
+def _of_array(values: NDArray) -> Cells:
+    if values.dtype.kind in NUMBERS:
+        return values
+    if values.dtype.kind == "U":
+        import pyarrow as pa
+
+        return _of_arrow(pa.array(np.ascontiguousarray(values)))
+    if values.dtype.kind in "OT":
+        return _of_objects(values.astype(object, copy=False))
+    raise _refusal(values.dtype)
+
+
+def _of_pandas(series: Any) -> Cells:
+    import pyarrow as pa
+
+    if isinstance(series.dtype, np.dtype):
+        return _of_array(series.to_numpy())
+    if hasattr(series.dtype, "categories"):
+        values = _as_categories(series.cat.categories.to_numpy())
+        return Coded(series.cat.codes.to_numpy(), values, True)
+    if hasattr(series.dtype, "fill_value"):  # sparse
+        return _of_array(series.to_numpy())
+    return _of_arrow(pa.array(series.array, from_pandas=True))
+
+
+def _of_narwhals(series: Any) -> Cells:
+    import narwhals as nw
+
+    if series.dtype == nw.Categorical:  # its categories are those seen so far, in that order
+        series = series.cast(nw.String)
+    return _of_arrow(series.to_arrow())
+
+
+def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        return _of_dictionary(column)
+    if any(test(kind) for test in (types.is_string, types.is_large_string, types.is_string_view)):
+        return _of_codes(column.dictionary_encode(), False)
+    if types.is_boolean(kind) and column.null_count:
+        return _of_codes(column.dictionary_encode(), False)
+    if types.is_null(kind):
+        return np.full(len(column), np.nan, np.float32)
+    if types.is_decimal(kind):
+        column = column.cast(pa.float64(), safe=False)
+    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+        raise _refusal(kind)
+    if isinstance(column, pa.ChunkedArray):
+        return column.to_numpy()
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _of_dictionary(column: pa.Array | pa.ChunkedArray) -> Coded:
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    words = column.dictionary
+    if words.null_count or len(words.unique()) < len(words):  # Arrow allows either
+        return _of_codes(column.cast(column.type.value_type).dictionary_encode(), False)
+    return _of_codes(column, True)
+
+
+def _of_codes(column: pa.DictionaryArray | pa.ChunkedArray, declared: bool) -> Coded:
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    code = column.indices
+    if not pa.types.is_signed_integer(code.type):
+        code = code.cast(pa.int64())
+    code = code.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    values = column.dictionary.to_numpy(zero_copy_only=False)
+    return Coded(code, _as_categories(values), declared)
+
+
+def _as_categories(values: NDArray) -> NDArray:
+    """The values of a categorical type: numbers, text, or anything else by its text."""
+    values = np.asarray(values)
+    if values.dtype.kind in NUMBERS:
+        return values
+    words = values.astype(object)
+    for j, word in enumerate(words):
+        if not isinstance(word, (str, Real)):
+            words[j] = str(word)
+    return words
+
+
+# ------------------------------------------------------------------ objects
+def _of_objects(values: NDArray) -> Cells:
+    """A column of Python objects: nominal if any is text or a boolean, else numbers."""
+    import pyarrow as pa
+
+    first = next((value for value in values if not is_missing(value)), None)
+    kind = pa.large_string() if isinstance(first, str) else None  # saves a pass to find out
+    try:
+        column = pa.array(values, kind, from_pandas=True)
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        return _of_mixed(values)
+    types = pa.types
+    tests = (types.is_large_string, types.is_string, types.is_boolean, types.is_null)
+    tests += (types.is_integer, types.is_floating, types.is_decimal)
+    return _of_arrow(column) if any(test(column.type) for test in tests) else _of_mixed(values)
+
+
+def _of_mixed(values: NDArray) -> Cells:
+    """Objects of several types, one by one."""
+    known = np.array([not is_missing(value) for value in values], np.bool_)
+    kinds = set(map(type, values[known]))
+    if not any(issubclass(kind, (str, bool, np.bool_)) for kind in kinds):
+        return _of_numbers(values, known)
+    for kind in kinds:
+        if not issubclass(kind, (str, Real, np.bool_)):
+            raise TypeError(f"it holds a {kind.__name__} among text or booleans.")
+    code = np.full(values.size, MISSING, np.int64)
+    code[known], distinct = text_first_seen(values[known])
+    return Coded(code, distinct, False)
+
+
+def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Objects as float64; what `float` would take but is no number is refused."""
+    if any(isinstance(value, (bytes, np.datetime64, np.timedelta64)) for value in values[known]):
+        raise _refusal(values.dtype)
+    numbers = np.full(values.size, np.nan)
+    numbers[known] = values[known].astype(np.float64)
+    return numbers
+
+
+def _refusal(kind: Any) -> ValueError:
+    return ValueError(
+        f"it must hold numbers, booleans or text, got {kind}. Convert dates and bytes first."
+    )

@@ -1,0 +1,340 @@
+"""What each column of a table holds, learned in `fit`, and tables coded by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.columns.categories import NUMBERS, in_order, match
+from gputree.columns.cells import MISSING, Cells, Coded, is_frame, read_cells
+
+Order = Literal["C", "F"]
+
+EXACT_IN_FLOAT32 = 1 << 24  # integers up to this
+
+# Rows of a C-contiguous matrix are written so many bytes at a time, to stay in the cache.
+BLOCK_BYTES = 1 << 19
+
+# Values of a column that are looked at before all of it is: most floats are not float32.
+FIRST_LOOK = 1 << 10
+
+
+class Writable(NamedTuple):
+    """A column ready to be written: its vector, or places in a lookup table."""
+
+    vector: NDArray[Any]
+    lookup: NDArray[np.float64] | None
+    fits_float32: bool
+
+    def write(self, out: NDArray[np.floating], begin: int, end: int) -> None:
+        """Rows ``begin .. end`` of the column to `out`."""
+        rows = self.vector[begin:end]
+        out[...] = rows if self.lookup is None else self.lookup.astype(out.dtype)[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Specifications of the d columns of a table.
+
+    A table is coded to one matrix of numbers: a numeric column as it is, a nominal one
+    as the codes 0 .. c - 1 of its c categories. NaN stands for a missing cell, UNSEEN
+    (-1) for a category that the table of `fit_columns` did not have.
+
+    Attributes
+    ----------
+    nominal : bool array of shape (d,)
+        Whether the column holds categories.
+    categories : tuple of d arrays or None
+        The categories of a nominal column in the order of their codes: numbers, booleans
+        or objects (text, or numbers before text). None for a numeric column.
+    """
+
+    nominal: NDArray[np.bool_]
+    categories: tuple[NDArray[Any] | None, ...]
+
+    @cached_property
+    def n_categories(self) -> NDArray[np.int64]:
+        """Number of categories of each column, 0 for a numeric one; shape (d,)."""
+        sizes = [0 if words is None else words.size for words in self.categories]
+        return np.array(sizes, np.int64)
+
+    @classmethod
+    def numeric(cls, n_columns: int) -> Columns:
+        """Specifications of columns without categories."""
+        return cls(np.zeros(n_columns, np.bool_), (None,) * n_columns)
+
+    def encode(self, X: Any, order: Order = "C") -> NDArray[np.floating]:
+        """Code a table.
+
+        Parameters
+        ----------
+        X : data frame, or array of two dimensions, with d columns
+            As for `fit_columns`.
+        order : "C" or "F", default="C"
+            Whether rows or columns of the matrix are contiguous.
+
+        Returns
+        -------
+        values : float32 or float64 array of shape (n_rows, d)
+            float32 where every value of every column is exact in it (float64 arrays
+            without nominal columns stay float64, and are not copied).
+
+        Raises
+        ------
+        ValueError
+            Another number of columns, text in a numeric column, or columns that hold
+            neither numbers, booleans nor text.
+        """
+        if X.shape[1] != self.nominal.size:
+            raise ValueError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
+        plain = _plain_numbers(X)
+        if plain is not None and not self.nominal.any():
+            return _as_floats(plain, order)
+        labels = _labels(X)
+        cells = _factorize(read_cells(X, labels), self.nominal, labels)
+        return self._matrix(cells, labels, X.shape[0], order)
+
+    def _matrix(
+        self, cells: list[Cells], labels: Sequence[str], n_rows: int, order: Order
+    ) -> NDArray[np.floating]:
+        columns = [
+            _number_column(column, label) if words is None else _code_column(column, words)
+            for column, words, label in zip(cells, self.categories, labels, strict=True)
+        ]
+        exact = all(column.fits_float32 for column in columns)
+        out = np.empty((n_rows, len(columns)), np.float32 if exact else np.float64, order)
+        height = n_rows if order == "F" else max(BLOCK_BYTES // max(out[:1].nbytes, 1), 1)
+        for begin in range(0, n_rows, max(height, 1)):
+            end = min(begin + height, n_rows)
+            for j, column in enumerate(columns):
+                column.write(out[begin:end, j], begin, end)
+        return out
+
+
+def fit_columns(X: Any, categorical_features: Any = "auto", every_nominal: bool = False) -> Columns:
+    """Learn what the columns of a table hold.
+
+    Parameters
+    ----------
+    X : data frame, or array of two dimensions
+        Of pandas, polars or pyarrow, or another that narwhals reads; numbers, booleans,
+        text, categorical types or objects. None, NaN, NA, NaT and masked cells are missing.
+    categorical_features : "auto", or array-like of str, int or bool
+        "auto": columns of text, booleans, categorical types and objects with text or
+        booleans among them are nominal. Else names or indices of the nominal columns, or
+        a mask over all; text is nominal in any case.
+    every_nominal : bool, default=False
+        Make numeric columns nominal, too: their distinct values are their categories.
+
+    Returns
+    -------
+    Columns
+        The categories of a categorical type are those it declares, in its order, also
+        where no row has them. Others are the distinct values: numbers (and booleans) by
+        value, then text by code point.
+
+    Raises
+    ------
+    ValueError
+        Columns that hold neither numbers, booleans nor text; infinite categories; or
+        `categorical_features` that do not fit X.
+    """
+    return _fit(X, categorical_features, every_nominal)[0]
+
+
+def fit_encode(
+    X: Any,
+    categorical_features: Any = "auto",
+    every_nominal: bool = False,
+    order: Order = "C",
+) -> tuple[Columns, NDArray[np.floating]]:
+    """`fit_columns` and `Columns.encode` of the same table, which is read once.
+
+    Parameters
+    ----------
+    X, categorical_features, every_nominal
+        See `fit_columns`.
+    order : "C" or "F", default="C"
+        See `Columns.encode`.
+
+    Returns
+    -------
+    columns : Columns
+    values : float32 or float64 array of shape (n_rows, d)
+    """
+    columns, cells = _fit(X, categorical_features, every_nominal)
+    if isinstance(cells, np.ndarray):
+        return columns, _as_floats(cells, order)
+    return columns, columns._matrix(cells, _labels(X), X.shape[0], order)
+
+
+def _fit(
+    X: Any, categorical_features: Any, every_nominal: bool
+) -> tuple[Columns, list[Cells] | NDArray]:
+    """The columns, and the cells they were learned from, or plain numbers."""
+    labels = _labels(X)
+    listed = _listed(categorical_features, X)
+    plain = _plain_numbers(X)
+    if plain is not None and not every_nominal and (listed is None or not listed.any()):
+        return Columns.numeric(X.shape[1]), plain
+    cells = read_cells(X, labels)
+    nominal = np.array([_is_nominal(column, listed is None) for column in cells], np.bool_)
+    if listed is not None:
+        nominal |= listed
+    if every_nominal:
+        nominal[:] = True
+    cells = _factorize(cells, nominal, labels)
+    return Columns(nominal, tuple(map(_categories, cells, nominal))), cells
+
+
+def _is_nominal(cells: Cells, by_type: bool) -> bool:
+    """Whether a column is nominal by its type, or because it cannot be numeric."""
+    if isinstance(cells, Coded):
+        return by_type or cells.values.dtype.kind not in NUMBERS
+    return by_type and cells.dtype.kind == "b"
+
+
+def _categories(cells: Cells, nominal: bool) -> NDArray | None:
+    if not nominal:
+        return None
+    assert isinstance(cells, Coded)
+    return cells.values if cells.declared else in_order(cells.values)
+
+
+# ---------------------------------------------------- categorical_features
+def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
+    """The mask of the columns that the user lists, or None for "auto"."""
+    if isinstance(categorical_features, str) and categorical_features == "auto":
+        return None
+    listed, d = np.asarray(categorical_features), X.shape[1]
+    mask = np.zeros(d, np.bool_)
+    if listed.ndim == 1 and listed.size == 0:
+        return mask
+    if listed.ndim == 1 and listed.dtype.kind == "b" and listed.size == d:
+        return listed
+    if listed.ndim == 1 and listed.dtype.kind in "iu" and 0 <= listed.min() <= listed.max() < d:
+        mask[listed] = True
+        return mask
+    if listed.ndim == 1 and all(isinstance(name, str) for name in listed.tolist()):
+        return _named(listed.tolist(), X)
+    raise ValueError(
+        "The 'categorical_features' parameter must be 'auto', names of columns, indices from 0 "
+        f"to {d - 1} or a mask of {d} booleans. Got {categorical_features!r} instead."
+    )
+
+
+def _named(names: list[str], X: Any) -> NDArray[np.bool_]:
+    present = _names(X)
+    if present is None:
+        raise ValueError(
+            "The 'categorical_features' parameter names columns, but X has no column names. Got "
+            f"{names!r}; pass a data frame, or indices."
+        )
+    unknown = sorted(set(names).difference(present))
+    if unknown:
+        raise ValueError(
+            f"The 'categorical_features' parameter must name columns of X. Got {unknown!r}, which "
+            "are none."
+        )
+    return np.isin(np.array(present, dtype=object), names)
+
+
+def _names(X: Any) -> list[Any] | None:
+    if not is_frame(X):
+        return None
+    return list(getattr(X, "column_names", None) or X.columns)
+
+
+def _labels(X: Any) -> list[str]:
+    """What messages call the columns: names in quotes, or indices."""
+    names = _names(X)
+    return list(map(repr, range(X.shape[1]) if names is None else names))
+
+
+# ------------------------------------------------------------------ numbers
+def _plain_numbers(X: Any) -> NDArray | None:
+    """The table as one array of integers or floats, if that needs no conversion."""
+    if not isinstance(X, np.ndarray):
+        kinds = set(getattr(X, "dtypes", ())) if hasattr(X, "iloc") else set()
+        if len(kinds) != 1 or not isinstance(kind := next(iter(kinds)), np.dtype):
+            return None
+        return X.to_numpy() if kind.kind in "iuf" else None
+    return X if X.dtype.kind in "iuf" else None
+
+
+def _as_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
+    """Numbers as float32 where their type says that it is exact, else as float64."""
+    if X.dtype.kind == "f":
+        dtype = np.float32 if X.dtype.itemsize <= 4 else np.float64
+    else:
+        dtype = np.float32 if _fits_float32(X) else np.float64
+    with np.errstate(over="ignore"):  # of long doubles; infinity is refused by those who ask
+        return np.asarray(X, dtype, order=order)
+
+
+def _fits_float32(values: NDArray) -> bool:
+    """Whether every number is exact as float32."""
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if kind == "b" or values.size == 0:
+        return True
+    if kind in "iu":
+        return size <= 2 or max(int(values.max()), -int(values.min())) <= EXACT_IN_FLOAT32
+    return size <= 4 or (_rounds_to_itself(values[:FIRST_LOOK]) and _rounds_to_itself(values))
+
+
+def _rounds_to_itself(values: NDArray) -> bool:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        rounded = values.astype(np.float32)
+    return bool(((rounded == values) | (values != values)).all())
+
+
+# ------------------------------------------------------------------ columns
+def _factorize(
+    cells: list[Cells], nominal: NDArray[np.bool_], labels: Sequence[str]
+) -> list[Cells]:
+    """The same cells, the nominal ones by their distinct values."""
+    return [
+        _distinct(column, label) if is_nominal and not isinstance(column, Coded) else column
+        for column, is_nominal, label in zip(cells, nominal, labels, strict=True)
+    ]
+
+
+def _distinct(numbers: NDArray, label: str) -> Coded:
+    """Numbers by their distinct values."""
+    import pyarrow as pa
+
+    if numbers.dtype.kind == "f":
+        wide = np.float32 if numbers.dtype.itemsize <= 4 else np.float64
+        numbers = numbers.astype(wide) + wide(0)  # of two zeros one
+        if np.isinf(numbers).any():
+            raise ValueError(
+                f"Input X contains infinity in column {label}, whose values are categories."
+            )
+    numbers = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
+    encoded = pa.array(numbers, from_pandas=True).dictionary_encode()
+    code = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    return Coded(code, encoded.dictionary.to_numpy(zero_copy_only=False), False)
+
+
+def _code_column(cells: Cells, categories: NDArray) -> Writable:
+    """The codes of a nominal column, looked up by its distinct values."""
+    assert isinstance(cells, Coded)
+    lookup = np.append(match(categories, cells.values), np.nan)  # the last place: MISSING
+    return Writable(cells.code, lookup, categories.size <= EXACT_IN_FLOAT32)
+
+
+def _number_column(cells: Cells, label: str) -> Writable:
+    if not isinstance(cells, Coded):
+        return Writable(cells, None, _fits_float32(cells))
+    if cells.values.dtype.kind not in NUMBERS and cells.values.size:
+        raise ValueError(
+            f"Column {label} of X was numeric in fit; now it holds text, such as "
+            f"{str(cells.values[0])!r}."
+        )
+    lookup = np.append(cells.values.astype(np.float64), np.nan)
+    return Writable(cells.code, lookup, _fits_float32(lookup))
