@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"gputree-cuda-emulator-{os.getuid()}"
 COMPILER = os.environ.get("CXX", "g++")
 
-RUNTIME = ("scheduler.cpp", "checker.cpp")
+RUNTIME = ("fibers.cpp", "faults.cpp", "collectives.cpp", "scheduler.cpp", "checker.cpp")
 COMMON = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing"]
 COMMON += ["-w"]
 FAST = ["-O2"]

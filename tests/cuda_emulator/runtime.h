@@ -1,4 +1,4 @@
-// What the scheduler and the checker of memory accesses share.
+// What the parts of the emulator's runtime share.
 #pragma once
 #include "cuda.h"
 #undef threadIdx
@@ -18,16 +18,35 @@ struct Buffer {  // a device array passed to the kernel; laid out as in library.
     int read_only;
 };
 
-// A failed launch reports its first failure; the failing thread never goes on.
-void fail(const char* format, ...);
-[[noreturn]] void stop_thread();
-extern bool failed;
+enum State { NEW, READY, IN_COLLECTIVE, AT_BARRIER, ENDED };  // of a thread
 
+// ------------------------------------------------------------------ fibers.cpp
+extern char* stacks;
+void prepare_fibers(void (*kernel)(void**), void** arguments);  // all threads of a launch run it
+void resume(Thread& thread);                                    // until it waits or ends
+void yield();
+[[noreturn]] void stop_thread();
+
+// ------------------------------------------------------------------ faults.cpp
+// A failed launch reports its first failure; the failing thread never goes on.
+extern bool failed;
+extern volatile bool inside_kernel;
+void fail(const char* format, ...);
+void forget_failure();
+void catch_signals(int seconds);  // of processor time that the launch may take
+void release_signals();
+
+// ------------------------------------------------------------------ collectives.cpp
+const char* name_of(int operation);
+// Answer the collectives whose lanes have all arrived; returns whether any was.
+bool answer_collectives(Thread* warp, unsigned lanes);
+
+// ------------------------------------------------------------------ scheduler.cpp
 // Order of accesses: barriers of the block so far, __syncwarp of each warp so far, blocks run.
 extern unsigned barriers_passed, block_number;
 extern unsigned warp_barriers[MOST_THREADS / 32];
-extern char* stacks;
 
+// ------------------------------------------------------------------ checker.cpp
 void begin_checks(const Buffer* buffers, int count, char* shared, size_t shared_bytes);
 void end_checks();
 void poison_static_shared();
