@@ -34,6 +34,9 @@ def tree_of_shape(n_children, statistics, impurity, weight, task="classification
     for node in range(1, n_nodes):
         depth[node] = depth[parent[node]] + 1
     tables = [np.arange(k, dtype=NODE) for k in n_children[inner]]
+    weight, impurity = np.asarray(weight, dtype=float), np.asarray(impurity, dtype=float)
+    below = np.bincount(parent[1:], (weight * impurity)[1:], minlength=n_nodes)
+    gain = (weight * impurity - below) / np.where(weight > 0, weight, 1.0)
     tree = Tree(
         task=task,
         criterion="gini" if task == "classification" else "squared_error",
@@ -46,11 +49,11 @@ def tree_of_shape(n_children, statistics, impurity, weight, task="classification
         feature=np.where(leaf, NO_FEATURE, 0).astype(NODE),
         threshold=np.full(n_nodes, NO_THRESHOLD),
         missing_child=np.full(n_nodes, MISSING_STOPS, dtype=NODE),
-        weight=np.asarray(weight, dtype=float),
+        weight=weight,
         n_rows=np.ones(n_nodes, dtype=np.int64),
         statistics=np.asarray(statistics, dtype=float),
-        impurity=np.asarray(impurity, dtype=float),
-        gain=np.zeros(n_nodes),
+        impurity=impurity,
+        gain=np.where(leaf, 0.0, gain),
         branch_offset=np.concatenate([[0], np.cumsum(n_children)]).astype(np.int64),
         branch_child=np.concatenate(tables) if tables else np.empty(0, dtype=NODE),
     )

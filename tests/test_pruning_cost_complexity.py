@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
 
+import gputree
 from gputree.pruning import CostComplexity, cost_complexity_path
 from gputree.pruning.cost_complexity import weakest_links
 
@@ -99,6 +102,30 @@ def test_path_has_scikit_learns_steps_where_no_two_links_tie():
     ours = cost_complexity_path(from_sklearn(model))
     np.testing.assert_allclose(ours.ccp_alphas, theirs.ccp_alphas, rtol=1e-11)
     np.testing.assert_allclose(ours.impurities, theirs.impurities, rtol=1e-11)
+
+
+def test_small_gains_keep_their_digits():
+    # Steps of 1 in targets of a million: a split gains down to 1e-13 of the root's impurity.
+    rng = np.random.default_rng(0)
+    x = np.arange(24)
+    y = 1_000_000 * (x >= 12) + 1000 * (x % 12 >= 6) + rng.permutation(24)
+    model = gputree.DecisionTreeRegressor().fit(x[:, None], y)
+    passed = model.decision_path(x[:, None]).toarray().astype(bool)
+    targets = [[int(v) for v in y[rows]] for rows in passed.T]
+    risk = [sum(v * v for v in t) - Fraction(sum(t) ** 2, len(t)) for t in targets]
+    exact = [float(a / 24) for a, _ in weakest_link_sequence(model.tree_, risk)]
+    assert exact[1] < 1e-12 * exact[-1]
+    np.testing.assert_allclose(cost_complexity_path(model.tree_).ccp_alphas, exact, rtol=1e-14)
+
+
+def test_splits_that_save_no_error_collapse_at_alpha_0():
+    # Thirds of rows that all answer 0: in shares of the weight, differences of errors round.
+    X = np.arange(49.0).reshape(-1, 1)
+    y = np.where(X[:, 0] < 42, X[:, 0] % 3 == 0, 1).astype(int)
+    model = gputree.DecisionTreeClassifier(min_samples_leaf=3).fit(X, y)
+    path = cost_complexity_path(model.tree_, risk="error")
+    assert path.ccp_alphas[path.ccp_alphas > 0].tolist() == [7 / 49]
+    assert CostComplexity(0.0, risk="error").prune_tree(model.tree_).n_leaves == 2
 
 
 @st.composite

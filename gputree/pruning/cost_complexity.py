@@ -129,7 +129,7 @@ def cost_complexity_path(tree: Tree, risk: Risk = "impurity") -> CostComplexityP
         scikit-learn's ``cost_complexity_pruning_path``.
     """
     links = weakest_links(tree, risk)
-    full = node_risk(tree, risk)[tree.is_leaf].sum()
+    full = node_risk(tree, risk)[tree.is_leaf].sum() / tree.weight[0]
     steps = np.concatenate([[full], links.risk_increase[links.order]])
     return CostComplexityPath(
         ccp_alphas=np.concatenate([[0.0], links.alpha[links.order]]),
@@ -139,8 +139,7 @@ def cost_complexity_path(tree: Tree, risk: Risk = "impurity") -> CostComplexityP
 
 def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
     """The alpha at which each node collapses, in O(n log n)."""
-    as_leaf = node_risk(tree, risk)
-    risk_increase = as_leaf - sum_over_children(tree, as_leaf)
+    risk_increase = _increase_by_split(tree, risk)
     leaves_lost = tree.n_children.astype(np.int64) - 1
     alpha = np.full(tree.n_nodes, np.inf)
     is_link = ~tree.is_leaf
@@ -148,15 +147,27 @@ def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
     links = np.flatnonzero(is_link)
     depth_first = _depth_first_rank(tree.parent, tree.first_child)
     order = links[np.lexsort((depth_first[links], alpha[links]))]
-    return WeakestLinks(alpha, risk_increase, leaves_lost, order)
+    # Shares of the weight are taken last: sums of misclassified rows are exact until then.
+    total = tree.weight[0]
+    return WeakestLinks(alpha / total, risk_increase / total, leaves_lost, order)
 
 
 def node_risk(tree: Tree, risk: Risk) -> NDArray[np.float64]:
-    """R of each node as a leaf: its impurity or error rate times its share of the weight."""
+    """R of each node as a leaf, times the weight of the tree: weighted impurity or errors."""
     if risk == "impurity" or tree.task == "regression":
-        return tree.weight * tree.impurity / tree.weight[0]
+        return tree.weight * tree.impurity
     correct = tree.statistics[np.arange(tree.n_nodes), majority_class(tree)]
-    return (tree.weight - correct) / tree.weight[0]
+    return tree.weight - correct
+
+
+def _increase_by_split(tree: Tree, risk: Risk) -> NDArray[np.float64]:
+    """What each node's own split takes off its weighted risk."""
+    if tree.task == "regression":
+        # The gain was computed from the difference of means. That of the nodes' variances
+        # has lost the digits of small gains: alphas were off by up to 1e-9, relative.
+        return tree.weight * tree.gain
+    as_leaf = node_risk(tree, risk)
+    return as_leaf - sum_over_children(tree, as_leaf)
 
 
 @njit(nogil=True, cache=True)

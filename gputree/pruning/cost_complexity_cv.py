@@ -238,7 +238,7 @@ def _loss_along(
 def _cp_table(tree: Tree, risk: Risk, sequence: _Sequence, errors: _HeldOutLoss) -> NDArray[Any]:
     """One row a tree of the sequence, the smallest first."""
     root = sequence.risk[-1] or 1.0
-    root_loss = node_risk(tree, "error")[0] * tree.weight[0] or 1.0
+    root_loss = node_risk(tree, "error")[0] or 1.0
     spread = np.maximum(errors.squares - errors.loss**2 / errors.n_rows, 0.0)
     table = np.empty(sequence.alphas.size, dtype=CP_TABLE)
     table["alpha"] = sequence.alphas
