@@ -5,6 +5,8 @@ from __future__ import annotations
 from gputree._optional import require
 from gputree.backends.base import Backend
 from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cpu.lists.backend import CpuLists
+from gputree.backends.lists import ListBackend
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -44,3 +46,8 @@ def _device_answers(cupy: object) -> bool:
         return runtime.getDeviceCount() > 0
     except runtime.CUDARuntimeError:
         return False
+
+
+def get_list_backend(device: str) -> type[ListBackend]:
+    """The backend of attribute lists for a device name; see `get_backend`."""
+    return CpuLists

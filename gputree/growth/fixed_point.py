@@ -47,25 +47,32 @@ def power_of_two(x: float) -> float:
     return float(np.ldexp(1.0, int(exponent) - (1 if mantissa == 0.5 else 0)))
 
 
-def fix_weights(sample_weight: NDArray[np.float64] | None, n: int) -> Weights:
+def fix_weights(
+    sample_weight: NDArray[np.float64] | None, n: int, fractions: bool = False
+) -> Weights:
     """Weights in units: exactly, where a unit divides them all, else rounded.
 
     Parameters
     ----------
     sample_weight : float64 array of shape (n,), positive, or None
+    n : int
+    fractions : bool, default=False
+        Parts of rows will be weighed: the unit is the finest that sums allow.
     """
-    if sample_weight is None:
-        return Weights(None, 1.0, 1.0, n)
-    first = float(sample_weight[0])
-    if (sample_weight == first).all():
-        return Weights(None, 1.0, first, n)
+    first = 1.0 if sample_weight is None else float(sample_weight[0])
+    if sample_weight is None or (sample_weight == first).all():
+        if not fractions:
+            return Weights(None, 1.0, first, n)
+        units = int(2.0**WEIGHT_BITS / power_of_two(n))
+        return Weights(np.full(n, units), 1.0 / units, first, n * units)
     # a sum of integers bounds the total in any order of rows, and closely where weights differ
     coarse = power_of_two(float(sample_weight.max())) * power_of_two(n) * 2.0**-WEIGHT_BITS
     total = int(np.ceil(sample_weight / coarse).astype(np.int64).sum())
     finest = power_of_two(float(total)) * coarse * 2.0**-WEIGHT_BITS
     weight = np.maximum(np.rint(sample_weight / finest), 1.0).astype(np.int64)
     common = int(np.bitwise_or.reduce(weight))
-    shift = (common & -common).bit_length() - 1  # low bits that every weight has zero
+    # low bits that every weight has zero
+    shift = 0 if fractions else (common & -common).bit_length() - 1
     weight >>= shift
     return Weights(weight, finest * 2.0**shift, 1.0, int(weight.sum()))
 

@@ -1,0 +1,225 @@
+"""Attribute lists on the CPU: NumPy arrays, numba kernels, a pool of threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.cpu.lists.partition import (
+    assign_entries,
+    move_entries,
+    move_lists,
+    sum_parts,
+)
+from gputree.backends.cpu.lists.score import score_columns
+from gputree.backends.cpu.pool import run, spans
+from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
+from gputree.dtypes import ROW
+
+# Entries x columns that one thread takes at a time, at least.
+SPAN_CELLS = 1 << 15
+
+
+class Entries(NamedTuple):
+    """Parts of rows, by node; `weight` is None where all weigh one unit."""
+
+    row: NDArray[np.int32]
+    target: NDArray[Any]
+    weight: Int64s | None
+
+
+class Lists(NamedTuple):
+    """Entries by code and their codes, shape (d, E)."""
+
+    item: NDArray[np.int32]
+    code: NDArray[np.uint32]
+
+
+class CpuLists:
+    """`gputree.backends.lists.ListBackend` on the host."""
+
+    name = "cpu"
+
+    def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None:
+        self.codes = codes
+        self.task = task
+        self.n_threads = n_threads
+
+    def root(self) -> CpuLevel:
+        """All rows in one node; the sorted columns become its lists, without a copy."""
+        task, (d, n) = self.task, self.codes.order.shape
+        entries = Entries(np.arange(n, dtype=ROW), task.target, task.weight)
+        weights = np.zeros((1, task.n_classes), np.int64)
+        if task.weight is None:
+            weights[0] = np.bincount(task.target, minlength=task.n_classes)
+        else:
+            np.add.at(weights[0], task.target, task.weight)
+        return CpuLevel(
+            self,
+            entries,
+            Lists(*self.codes),
+            np.array([0]),
+            np.array([n]),
+            weights,
+            np.zeros((d, 1), np.bool_),
+        )
+
+
+@dataclass
+class _Assigned:
+    """Tests, their parts, and the part of every entry."""
+
+    tests: Tests
+    parts: Parts
+    child: NDArray[np.int32]
+    part_weight: Int64s
+    missing: Int64s
+
+
+class CpuLevel:
+    """`gputree.backends.lists.Level` on the host."""
+
+    def __init__(
+        self,
+        backend: CpuLists,
+        entries: Entries,
+        lists: Lists,
+        begin: Int64s,
+        end: Int64s,
+        weights: Int64s,
+        resting: NDArray[np.bool_],
+    ) -> None:
+        self.backend = backend
+        self.entries = entries
+        self.lists = lists
+        self.begin = begin
+        self.end = end
+        self.weights = weights
+        self.resting = resting
+        self._assigned: _Assigned | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.entries.row.size
+
+    def score(self) -> Candidates:
+        task = self.backend.task
+        d, m = self.resting.shape
+        out = Candidates.empty(d, m)
+        self._run(
+            score_columns,
+            self.end - self.begin,
+            lambda f, g, a, b: (
+                task.information, task.limits, task.missing_is_category, task.nominal,
+                *self.lists, self.entries.target, self.entries.weight, self.begin, self.end,
+                self.weights, self.resting, f, g, a, b, out,
+            ),
+            columns=d,
+        )  # fmt: skip
+        self.resting = self.resting | (out.parts == 1)
+        return out
+
+    def assign(self, tests: Tests) -> Parts:
+        task = self.backend.task
+        m, n_parts = tests.node.size, int(tests.part[-1])
+        child = np.empty(self.entries.row.size, np.int32)
+        part_weight = np.empty(n_parts, np.int64)
+        missing = np.zeros(m, np.int64)
+        parts = Parts(
+            code=np.empty(n_parts, np.uint32),
+            rows=np.zeros(n_parts, np.int64),
+            weights=np.zeros((n_parts, task.n_classes), np.int64),
+        )
+        sizes = (self.end - self.begin)[tests.node]
+        self._run(
+            assign_entries,
+            sizes,
+            lambda a, b: (
+                task.nominal, task.missing_is_category, *self.lists, self.entries.weight,
+                self.begin, self.end, tests, a, b, child, parts.code, part_weight, missing,
+            ),
+        )  # fmt: skip
+        self._run(
+            sum_parts,
+            sizes,
+            lambda a, b: (
+                self.entries.target, self.entries.weight, self.begin, self.end, tests, a, b,
+                child, part_weight, parts.rows, parts.weights,
+            ),
+        )  # fmt: skip
+        self._assigned = _Assigned(tests, parts, child, part_weight, missing)
+        return parts
+
+    def descend(self, parts: Int64s) -> CpuLevel:
+        done = self._assigned
+        assert done is not None
+        tests, sizes = done.tests, done.parts.rows[parts]
+        end = np.cumsum(sizes)
+        place = np.full(done.part_weight.size, -1)
+        place[parts] = end - sizes
+        part_begin = place.copy()
+        moved, spread, entries = self._move_entries(done, place, int(end[-1]))
+        lists = Lists(
+            np.empty((self.resting.shape[0], entries.row.size), ROW),
+            np.empty((self.resting.shape[0], entries.row.size), np.uint32),
+        )
+        skip = self.resting[:, tests.node]
+        own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
+        skip = skip | (own & self.backend.task.nominal[:, None])
+        self._run(
+            move_lists,
+            (self.end - self.begin)[tests.node],
+            lambda f, g, a, b: (
+                *self.lists, self.begin, self.end, tests, a, b, f, g, skip, done.child, moved,
+                spread, part_begin, *lists,
+            ),
+            columns=skip.shape[0],
+        )  # fmt: skip
+        test = np.repeat(np.arange(tests.node.size), np.diff(tests.part))[parts]
+        return CpuLevel(
+            self.backend, entries, lists, end - sizes, end, done.parts.weights[parts],
+            np.ascontiguousarray(skip[:, test]),
+        )  # fmt: skip
+
+    def _move_entries(
+        self, done: _Assigned, place: Int64s, size: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Entries]:
+        """Entries of the next level, and where those of this level went."""
+        tests, old = done.tests, self.entries
+        room = done.missing * np.diff(tests.part)
+        spread_begin = np.cumsum(room) - room
+        moved = np.empty(old.row.size, ROW)
+        spread = np.empty(int(room.sum()), ROW)
+        new = Entries(
+            np.empty(size, ROW),
+            np.empty(size, old.target.dtype),
+            None if old.weight is None else np.empty(size, np.int64),
+        )
+        self._run(
+            move_entries,
+            (self.end - self.begin)[tests.node],
+            lambda a, b: (
+                *old, self.begin, self.end, tests, a, b, done.child, done.part_weight, place,
+                spread_begin, moved, spread, *new,
+            ),
+        )  # fmt: skip
+        return moved, spread, new
+
+    def _run(self, kernel: Any, sizes: Int64s, arguments: Any, columns: int = 0) -> None:
+        """Run a kernel over spans of nodes of `sizes` entries, and of columns where it has any."""
+        threads = self.backend.n_threads
+        width = max(columns, 1)
+        work = int(sizes.sum()) * width
+        if threads == 1 or work <= SPAN_CELLS:
+            whole = (0, columns) if columns else ()
+            kernel(*arguments(*whole, 0, sizes.size))
+            return
+        nodes = spans(sizes, threads, max(SPAN_CELLS // width, 1))
+        parts = [
+            (*((f, f + 1) if columns else ()), a, b) for a, b in nodes for f in range(width)
+        ]
+        run(threads, kernel, [arguments(*part) for part in parts])

@@ -1,0 +1,172 @@
+"""Entries and lists of a level become those of the next, stably.
+
+    level      | a b c d e |      the test sends a, d to part 0; b, e to part 1; of c the
+    next       | a c d | b c e |  value is missing: a fraction of it goes to every part
+
+An entry of the next level is known by its place; `moved` holds the place of an entry, or,
+for one that went to several parts, ``-2 -`` its row in `spread`, the places of its
+fractions. Places in parts
+that are not opened are -1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.lists import MISSING_CODE
+
+
+@inner
+def fraction(weight, part, whole):
+    """The share ``part / whole`` of a weight, in units."""
+    return np.int64(np.rint(np.float64(weight) * (np.float64(part) / np.float64(whole))))
+
+
+@kernel
+def assign_entries(
+    nominal, missing_is_category, item, code, weight, begin, end, tests, first, last, child,
+    part_code, part_weight, missing,
+):  # fmt: skip
+    """Write the part of each entry to `child`, -1 where the value is missing.
+
+    `part_code` and `part_weight` become the code and the known weight of each part, `missing`
+    the number of entries of each test without a part.
+    """
+    for j in range(first, last):
+        f = tests.feature[j]
+        node = tests.node[j]
+        part = tests.part[j] - 1
+        own = np.int32(-1)
+        previous = MISSING_CODE
+        for i in range(begin[node], end[node]):
+            e = item[f, i]
+            this = code[f, i]
+            if this == MISSING_CODE and not missing_is_category:
+                child[e] = -1
+                missing[j] += 1
+                continue
+            new = i == begin[node] or this != previous
+            if not nominal[f]:
+                new = i == begin[node] or (previous <= tests.cut[j] and this > tests.cut[j])
+            previous = this
+            if new:
+                part += 1
+                own += np.int32(1)
+                part_code[part] = this
+                part_weight[part] = 0
+            child[e] = own
+            part_weight[part] += pick(weight, e, 1)
+
+
+@kernel
+def sum_parts(target, weight, begin, end, tests, first, last, child, part_weight, rows, weights):
+    """Sum up class weights (P, K) and entries of the parts, fractions included."""
+    for j in range(first, last):
+        start = tests.part[j]
+        stop = tests.part[j + 1]
+        whole = np.int64(0)
+        for part in range(start, stop):
+            whole += part_weight[part]
+        for e in range(begin[tests.node[j]], end[tests.node[j]]):
+            k = target[e]
+            w = pick(weight, e, 1)
+            if child[e] >= 0:
+                weights[start + child[e], k] += w
+                rows[start + child[e]] += 1
+                continue
+            for part in range(start, stop):
+                share = fraction(w, part_weight[part], whole)
+                weights[part, k] += share
+                rows[part] += share > 0
+
+
+@kernel
+def move_entries(
+    row, target, weight, begin, end, tests, first, last, child, part_weight, place, spread_begin,
+    moved, spread, new_row, new_target, new_weight,
+):  # fmt: skip
+    """Move entries to their places in the next level.
+
+    `place` (P,) is the next free place of every part, -1 where it is not opened; used up.
+    """
+    for j in range(first, last):
+        start = tests.part[j]
+        stop = tests.part[j + 1]
+        whole = np.int64(0)
+        for part in range(start, stop):
+            whole += part_weight[part]
+        free = spread_begin[j]
+        for e in range(begin[tests.node[j]], end[tests.node[j]]):
+            if child[e] >= 0:
+                part = start + child[e]
+                moved[e] = put(
+                    row, target, weight, e, pick(weight, e, 1), part, place, new_row, new_target,
+                    new_weight,
+                )  # fmt: skip
+                continue
+            moved[e] = -2 - free
+            for part in range(start, stop):
+                share = fraction(pick(weight, e, 1), part_weight[part], whole)
+                spread[free + part - start] = -1
+                if share > 0:
+                    spread[free + part - start] = put(
+                        row, target, weight, e, share, part, place, new_row, new_target,
+                        new_weight,
+                    )  # fmt: skip
+            free += stop - start
+
+
+@inner
+def put(row, target, weight, e, share, part, place, new_row, new_target, new_weight):
+    """Put `share` of entry e to the next place of a part; returns the place."""
+    at = place[part]
+    if at < 0:
+        return np.int64(-1)
+    place[part] = at + 1
+    new_row[at] = row[e]
+    new_target[at] = target[e]
+    if weight is not None:
+        new_weight[at] = share
+    return at
+
+
+@kernel
+def move_lists(
+    item, code, begin, end, tests, first, last, first_column, last_column, skip, child, moved,
+    spread, part_begin, new_item, new_code,
+):  # fmt: skip
+    """Partition the lists of columns ``first_column .. last_column`` of the tested nodes.
+
+    `skip` (d, tests) marks lists that nobody will look at below.
+    """
+    place = np.empty(part_begin.size, np.int64)
+    for f in range(first_column, last_column):
+        for j in range(first, last):
+            if skip[f, j]:
+                continue
+            node = tests.node[j]
+            start = tests.part[j]
+            stop = tests.part[j + 1]
+            for part in range(start, stop):
+                place[part] = part_begin[part]
+            for i in range(begin[node], end[node]):
+                ahead = item[f, min(i + PREFETCH_ROWS, end[node] - 1)]
+                prefetch(child, ahead, 0)
+                prefetch(moved, ahead, 0)
+                e = item[f, i]
+                to = moved[e]
+                if to >= 0:
+                    part = start + child[e]
+                    at = place[part]
+                    place[part] = at + 1
+                    new_item[f, at] = to
+                    new_code[f, at] = code[f, i]
+                elif to < -1:
+                    for part in range(start, stop):
+                        to = spread[-2 - moved[e] + part - start]
+                        if to >= 0:
+                            at = place[part]
+                            place[part] = at + 1
+                            new_item[f, at] = to
+                            new_code[f, at] = code[f, i]

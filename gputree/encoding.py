@@ -1,0 +1,57 @@
+"""Columns coded losslessly and sorted: what attribute lists are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.pool import run
+from gputree.backends.lists import MISSING_CODE, ColumnCodes
+from gputree.dtypes import ROW
+
+
+def code_columns(
+    values: NDArray, nominal: NDArray[np.bool_], n_threads: int
+) -> tuple[ColumnCodes, list[NDArray]]:
+    """Code every column by its distinct values, and sort the rows by it.
+
+    Parameters
+    ----------
+    values : float32 or float64 array of shape (n, d), NaN where missing
+        Read by columns: Fortran order is faster.
+    nominal : bool array of shape (d,)
+        Columns that hold categories 0, 1, ...; these are their own codes.
+    n_threads : int
+
+    Returns
+    -------
+    codes : ColumnCodes
+    distinct : list of d arrays
+        The distinct values of each numeric column, ascending; empty for nominal ones.
+    """
+    n, d = values.shape
+    codes = ColumnCodes(np.empty((d, n), ROW), np.empty((d, n), np.uint32))
+    distinct = run(
+        n_threads,
+        _code_column,
+        [(values[:, f], bool(nominal[f]), codes.order[f], codes.code[f]) for f in range(d)],
+    )
+    return codes, distinct
+
+
+def _code_column(
+    column: NDArray, nominal: bool, order: NDArray[np.int32], code: NDArray[np.uint32]
+) -> NDArray:
+    """Fill `order` and `code`; returns the distinct values of a numeric column."""
+    column = np.ascontiguousarray(column)
+    order[:] = np.argsort(column)
+    ordered = column[order]
+    known = int(np.searchsorted(ordered, np.nan)) if np.isnan(ordered[-1]) else ordered.size
+    code[known:] = MISSING_CODE
+    if nominal:
+        code[:known] = ordered[:known]
+        return ordered[:0]
+    first = np.ones(known, np.bool_)
+    np.not_equal(ordered[1:known], ordered[: known - 1], out=first[1:])
+    code[:known] = np.cumsum(first) - 1
+    return ordered[:known][first]

@@ -1,0 +1,236 @@
+"""From validated arrays to the `Tree` of ID3 or C4.5: attribute lists, growth, numbering."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends import get_list_backend
+from gputree.backends.lists import MISSING_CODE, BranchLimits, ListTask
+from gputree.criteria import node_entropies
+from gputree.criteria.information import new_information
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    LEAF,
+    MISSING_STOPS,
+    MISSING_TO_ALL,
+    NO_BRANCH,
+    NO_FEATURE,
+    NO_THRESHOLD,
+    NODE,
+    THRESHOLD_SPLIT,
+)
+from gputree.encoding import code_columns
+from gputree.estimators.growing import UNLIMITED_DEPTH
+from gputree.growth.branching import Branching, Expansion, Shape, breadth_first
+from gputree.growth.fixed_point import Weights, fix_weights
+from gputree.growth.lists import Budget, Limits, ListGrower, Rule
+from gputree.growth.progress import Progress
+from gputree.tree import Tree
+
+# Weights, counts and sums nearer than this are equal.
+WEIGHT_SLACK = 1e-6
+
+# Bytes of the lists of one level, at least; beyond it the table's own size sets the budget.
+LEAST_LIST_BYTES = 1 << 28
+
+
+class ListOptions(NamedTuple):
+    """What a user's parameters amount to for one table.
+
+    Attributes
+    ----------
+    missing_is_category : bool
+        One more branch (ID3), rather than fractions of a row in every branch (C4.5).
+    every_category : bool
+        A split has a branch for every category of its column, with rows or not.
+    min_branch_weight : float
+        Least weight of a branch that counts; nodes of less than twice as much are leaves.
+    cut_share, max_cut_weight : float
+        See `gputree.backends.lists.BranchLimits`.
+    actual_values : bool
+        Thresholds are values of the table, rather than midpoints.
+    """
+
+    n_classes: int
+    nominal: NDArray[np.bool_]
+    n_categories: NDArray[np.int64]
+    rule: Rule
+    missing_is_category: bool
+    every_category: bool
+    min_branch_weight: float
+    cut_share: float
+    max_cut_weight: float
+    actual_values: bool
+    max_depth: int | None
+    min_samples_split: int
+    device: str
+    n_threads: int
+    verbose: bool
+
+
+def grow_lists(
+    values: NDArray, target: NDArray, sample_weight: NDArray[np.float64] | None, options: ListOptions
+) -> Tree:
+    """Grow a multiway tree by information gain.
+
+    Parameters
+    ----------
+    values : float32 or float64 array of shape (n, d), NaN where missing
+        Numbers, and codes of categories in nominal columns.
+    target : class codes of shape (n,)
+    sample_weight : float64 array of shape (n,), positive, or None
+    options : ListOptions
+    """
+    codes, distinct = code_columns(values, options.nominal, options.n_threads)
+    splits_rows = not options.missing_is_category and bool((codes.code[:, -1] == MISSING_CODE).any())
+    weights = fix_weights(sample_weight, target.size, fractions=splits_rows)
+    task = _task(target, weights, options)
+    grower = ListGrower(
+        task, options.rule, _limits(weights, options), distinct, _budget(values, target.size)
+    )
+    with Progress(target.size, enabled=options.verbose) as progress:
+        nodes = grower.grow(
+            get_list_backend(options.device)(codes, task, options.n_threads), progress
+        )
+    return _to_tree(nodes, distinct, weights, options)
+
+
+def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:
+    weight = weights.unit * weights.scale  # of one unit
+    return ListTask(
+        information=new_information(weights.total, weights.unit),
+        n_classes=options.n_classes,
+        target=target,
+        weight=weights.weight,
+        nominal=options.nominal,
+        missing_is_category=options.missing_is_category,
+        limits=BranchLimits(
+            least=options.min_branch_weight / weight,
+            cut_share=options.cut_share,
+            most=options.max_cut_weight / weight,
+            slack=WEIGHT_SLACK / weight,
+        ),
+    )
+
+
+def _limits(weights: Weights, options: ListOptions) -> Limits:
+    weight = weights.unit * weights.scale
+    return Limits(
+        max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
+        min_rows=options.min_samples_split,
+        min_weight=2 * options.min_branch_weight / weight,
+        slack=WEIGHT_SLACK / weight,
+    )
+
+
+def _budget(values: NDArray, n: int) -> Budget:
+    """Entries of one level: four times the table's, or what a small table can afford."""
+    entry_bytes = 8 * values.shape[1] + 16
+    return Budget(entries=max(4 * n, LEAST_LIST_BYTES // entry_bytes))
+
+
+# ------------------------------------------------------------ the tree
+def _to_tree(
+    nodes: Branching, distinct: list[NDArray], weights: Weights, options: ListOptions
+) -> Tree:
+    """Number the nodes breadth-first and give them their splits and statistics."""
+    splits = nodes.join()
+    is_nominal = options.nominal[splits.feature]
+    part_split = np.repeat(np.arange(splits.node.size), np.diff(splits.part))
+    local = np.arange(part_split.size) - splits.part[part_split]
+    by_code = is_nominal[part_split] & options.every_category
+    ordinal = np.where(by_code, splits.code.astype(np.int64), local)
+    n_children = np.diff(splits.part)
+    if options.every_category:
+        n_children = np.where(is_nominal, options.n_categories[splits.feature], n_children)
+    shape = breadth_first(splits, nodes.n_nodes, n_children, ordinal)
+    offset, branches = _branch_tables(splits, shape, part_split, ordinal, options)
+    sums = np.concatenate([*nodes.weights, np.zeros((1, options.n_classes), np.int64)])
+    rows = np.concatenate([*nodes.rows, [0]])
+    leaf = shape.split < 0
+    return Tree(
+        task="classification",
+        criterion="entropy",
+        n_features=options.nominal.size,
+        first_child=shape.first_child.astype(NODE),
+        n_children=shape.n_children.astype(NODE),
+        parent=shape.parent.astype(NODE),
+        depth=shape.depth.astype(NODE),
+        split_kind=_per_node(shape, np.where(is_nominal, BRANCH_SPLIT, THRESHOLD_SPLIT), LEAF).astype(np.uint8),
+        feature=_per_node(shape, splits.feature, NO_FEATURE).astype(np.int32),
+        threshold=_per_node(shape, _thresholds(splits, distinct, options), NO_THRESHOLD),
+        missing_child=_per_node(shape, _missing_children(splits, local, options), MISSING_STOPS).astype(NODE),
+        weight=sums[shape.source].sum(axis=1) * (weights.unit * weights.scale),
+        n_rows=rows[shape.source],
+        statistics=np.multiply(sums[shape.source], weights.unit * weights.scale, dtype=np.float64),
+        impurity=_entropies(sums)[shape.source],
+        gain=_per_node(shape, splits.gain, 0.0),
+        branch_offset=offset,
+        branch_child=branches,
+    )
+
+
+def _per_node(shape: Shape, per_split: NDArray, at_leaf: float) -> NDArray:
+    """What each split has, at its node; `at_leaf` elsewhere."""
+    return np.append(per_split, np.array([at_leaf], per_split.dtype))[shape.split]
+
+
+def _thresholds(
+    splits: Expansion, distinct: list[NDArray], options: ListOptions
+) -> NDArray[np.float64]:
+    """Thresholds of the numeric splits: midway, or the greatest value of the table up to there."""
+    middle = 0.5 * splits.low + 0.5 * splits.high
+    threshold = np.where(middle < splits.high, middle, splits.low)
+    numeric = ~options.nominal[splits.feature]
+    if options.actual_values:
+        for f in np.unique(splits.feature[numeric]):
+            own = splits.feature == f
+            place = np.searchsorted(distinct[f], threshold[own], side="right") - 1
+            threshold[own] = distinct[f][place]
+    return np.where(numeric, threshold, NO_THRESHOLD)
+
+
+def _missing_children(
+    splits: Expansion, local: NDArray[np.int64], options: ListOptions
+) -> NDArray[np.int64]:
+    """Where each split sends missing values."""
+    if not options.missing_is_category:
+        return np.full(splits.node.size, MISSING_TO_ALL)
+    last = splits.part[1:] - 1
+    has_missing = splits.code[last] == MISSING_CODE
+    return np.where(has_missing, local[last], MISSING_STOPS)
+
+
+def _branch_tables(
+    splits: Expansion,
+    shape: Shape,
+    part_split: NDArray[np.int64],
+    ordinal: NDArray[np.int64],
+    options: ListOptions,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Tables from categories to children, node by node: offsets and entries."""
+    is_nominal = options.nominal[splits.feature]
+    sizes = np.where(is_nominal, options.n_categories[splits.feature], 0)
+    offset = np.concatenate([[0], np.cumsum(_per_node(shape, sizes, 0))])
+    if options.every_category:
+        inner = shape.split[shape.split >= 0]
+        starts = np.repeat(offset[:-1][shape.split >= 0], sizes[inner])
+        return offset, (np.arange(offset[-1]) - starts).astype(NODE)
+    table = np.full(int(offset[-1]), NO_BRANCH, NODE)
+    node_of = np.empty(splits.node.size, np.int64)
+    node_of[shape.split[shape.split >= 0]] = np.flatnonzero(shape.split >= 0)
+    listed = is_nominal[part_split] & (splits.code != MISSING_CODE)
+    place = offset[node_of[part_split[listed]]] + splits.code[listed]
+    table[place] = ordinal[listed]
+    return offset, table
+
+
+def _entropies(sums: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Entropy in bits of every node; 0 without weight."""
+    out = np.zeros(sums.shape[0])
+    filled = np.flatnonzero(sums.any(axis=1))
+    out[filled] = node_entropies(sums[filled])
+    return out

@@ -1,0 +1,188 @@
+"""The level loop over attribute lists: one grower of multiway trees for every device.
+
+while nodes are open:
+    score -> choose a test for each node -> assign entries to its parts -> descend
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.lists import Candidates, Level, ListBackend, ListTask, Parts, Tests
+from gputree.criteria.information import Information
+from gputree.growth.branching import Branching, Expansion
+from gputree.growth.gain_ratio import gains
+from gputree.growth.progress import Progress
+
+
+class Rule(Protocol):
+    """How the column of a split is chosen."""
+
+    def choose(
+        self, candidates: Candidates, total: Int64s, information: Information
+    ) -> NDArray[np.int32]:
+        """Column that splits each node of `total` units of weight; -1 for none."""
+
+
+class Limits(NamedTuple):
+    """Which nodes are opened.
+
+    Attributes
+    ----------
+    max_depth : int
+    min_rows : int
+        Fewest entries.
+    min_weight : float
+        Least weight, in units.
+    slack : float
+        Weights that differ by no more than this are equal.
+    """
+
+    max_depth: int
+    min_rows: int
+    min_weight: float
+    slack: float
+
+
+class Budget(NamedTuple):
+    """Most entries that are opened at once; it does not change the tree."""
+
+    entries: int
+
+
+class _Open(NamedTuple):
+    """A level and the numbers and depth of its nodes."""
+
+    level: Level
+    node: Int64s
+    depth: int
+
+
+class ListGrower:
+    """Grows one tree.
+
+    Parameters
+    ----------
+    task : ListTask
+    rule : Rule
+    limits : Limits
+    distinct : list of d arrays
+        Distinct values of the numeric columns.
+    budget : Budget
+    """
+
+    def __init__(
+        self,
+        task: ListTask,
+        rule: Rule,
+        limits: Limits,
+        distinct: list[NDArray],
+        budget: Budget,
+    ) -> None:
+        self.task = task
+        self.rule = rule
+        self.limits = limits
+        self.distinct = distinct
+        self.budget = budget
+
+    def grow(self, backend: ListBackend, progress: Progress) -> Branching:
+        """Grow the tree over all rows of the backend's table.
+
+        Levels are opened whole while their entries fit the budget, else in groups of nodes,
+        each grown to its leaves before the next.
+        """
+        level = backend.root()
+        nodes = Branching(self.task.target.size, level.weights)
+        is_open = self._can_open(nodes.rows[0], level.weights, 0)
+        waiting = [iter([_Open(level, np.array([0]), 0)] if is_open[0] else [])]
+        del level
+        while waiting:
+            opened = next(waiting[-1], None)
+            if opened is None:
+                waiting.pop()
+            else:
+                progress.level(opened.depth, opened.node.size, opened.level.rows, nodes.n_nodes)
+                waiting.append(self._expand(opened.level, opened.node, opened.depth, nodes))
+        return nodes
+
+    def _expand(
+        self, level: Level, node: Int64s, depth: int, nodes: Branching
+    ) -> Iterator[_Open]:
+        """Split the nodes of a level; yields the groups of children to be opened."""
+        candidates = level.score()
+        total = level.weights.sum(axis=1)
+        tests = _tests(self.rule.choose(candidates, total, self.task.information), candidates)
+        if tests.node.size == 0:
+            return
+        parts = level.assign(tests)
+        child = nodes.add(self._expansion(tests, parts, node, total, candidates))
+        opened = np.flatnonzero(self._can_open(parts.rows, parts.weights, depth + 1))
+        groups = _groups(opened, parts.rows[opened], self.budget.entries)
+        for i, group in enumerate(groups):
+            below = level.descend(group)
+            if i + 1 == len(groups):
+                del level  # its memory is needed below
+            yield _Open(below, child[group], depth + 1)
+            del below
+
+    def _can_open(self, rows: Int64s, weights: Int64s, depth: int) -> NDArray[np.bool_]:
+        """Nodes deep, large and mixed enough to be looked at."""
+        limits = self.limits
+        total = weights.sum(axis=1)
+        mixed = total - weights.max(axis=1) > limits.slack
+        large = (rows >= limits.min_rows) & (total >= limits.min_weight - limits.slack)
+        return mixed & large & (depth < limits.max_depth)
+
+    def _expansion(
+        self,
+        tests: Tests,
+        parts: Parts,
+        node: Int64s,
+        total: Int64s,
+        candidates: Candidates,
+    ) -> Expansion:
+        at = (tests.feature, tests.node)
+        gain = gains(candidates.gain[at], total[tests.node], self.task.information)
+        low = np.full(tests.node.size, np.nan)
+        high = low.copy()
+        cut, after = candidates.cut[at], candidates.after[at]
+        for f in np.unique(tests.feature[~self.task.nominal[tests.feature]]):
+            own = tests.feature == f
+            low[own] = self.distinct[f][cut[own]]
+            high[own] = self.distinct[f][after[own]]
+        return Expansion(
+            node[tests.node], tests.feature, gain, low, high, tests.part, *parts
+        )
+
+
+def _tests(chosen: NDArray[np.int32], candidates: Candidates) -> Tests:
+    """The tests of the nodes that have one, on the columns chosen."""
+    node = np.flatnonzero(chosen >= 0)
+    feature = chosen[node]
+    parts = candidates.parts[feature, node]
+    return Tests(
+        node=node,
+        feature=feature,
+        cut=candidates.cut[feature, node],
+        part=np.concatenate([[0], np.cumsum(parts, dtype=np.int64)]),
+    )
+
+
+def _groups(parts: Int64s, rows: Int64s, entries: int) -> list[Int64s]:
+    """Cut parts into runs of at most so many entries, or of one part."""
+    if parts.size == 0:
+        return []
+    groups, start, held = [], 0, 0
+    if int(rows.sum()) <= entries:
+        return [parts]
+    for i, size in enumerate(rows.tolist()):
+        if i > start and held + size > entries:
+            groups.append(parts[start:i])
+            start, held = i, 0
+        held += size
+    return [*groups, parts[start:]]
