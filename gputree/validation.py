@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, validate_data
 
+from gputree.columns import fit_encode
+from gputree.columns.cells import is_frame
 from gputree.dtypes import MOST_ROWS
 from gputree.scores import is_missing
-
-FLOAT32_INTEGER = 1 << 24  # integers up to this are exact in float32
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
@@ -26,26 +26,62 @@ MOST_WEIGHT = 1e100
 LEAST_WEIGHT = 1e-100
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool) -> NDArray:
-    """The table as a C-contiguous float32 or float64 matrix, NaN where missing.
+def check_table(
+    estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"] = "C"
+) -> NDArray[np.floating]:
+    """The table as a float32 or float64 matrix: numbers, codes of categories, NaN where missing.
 
-    float32 is chosen only where it holds every value exactly: float64 columns and wide
-    integers keep their precision. Integers beyond 2**53 are rounded to float64.
+    `reset` learns the columns (`columns_`, `n_features_in_`, `feature_names_in_`); without it
+    they are compared with those of fit. `gputree.columns` says what tables may hold.
+    Integers beyond 2**53 are rounded to float64.
 
     Raises
     ------
     ValueError
-        Wrong shape, no rows, no columns, other columns than at fit, strings, dates, complex
+        Wrong shape, no rows, no columns, other columns than at fit, dates, bytes, complex
         numbers.
     TypeError
-        Sparse input.
+        Sparse input, objects that are no cells.
     """
-    X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    X = _two_dimensional(estimator, X, reset)
     if X.shape[0] > MOST_ROWS:
         raise ValueError(
             f"{type(estimator).__name__} takes at most {MOST_ROWS:,} rows, got {X.shape[0]:,}."
         )
-    return _writable(np.ascontiguousarray(_to_float(estimator, X)))
+    if not reset:
+        return _writable(estimator.columns_.encode(X, order))
+    estimator.columns_, values = fit_encode(
+        X,
+        getattr(estimator, "categorical_features", "auto"),
+        getattr(estimator, "_every_nominal", False),
+        order,
+    )
+    return _writable(values)
+
+
+def refuse_text(estimator: Any) -> None:
+    """Raise ValueError if a column has categories other than numbers and booleans."""
+    text = [
+        j
+        for j, categories in enumerate(estimator.columns_.categories)
+        if categories is not None and categories.dtype.kind == "O"
+    ]
+    if text:
+        raise ValueError(
+            f"{type(estimator).__name__} takes numeric columns; columns {text} hold text."
+        )
+
+
+def _two_dimensional(estimator: Any, X: Any, reset: bool) -> Any:
+    """`X` as a data frame or as an array of two dimensions, with the columns of fit."""
+    if is_frame(X):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        shape_alone = np.broadcast_to(np.float32(0), X.shape)
+        check_array(shape_alone, estimator=estimator, input_name="X")
+        return X
+    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
+        X = np.array(X, dtype=object)  # numbers beside text stay numbers
+    return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
 
 
 def _writable(values: NDArray) -> NDArray:
@@ -60,20 +96,6 @@ def _writable(values: NDArray) -> NDArray:
     return np.asarray(SimpleNamespace(__array_interface__=interface, owner=values))
 
 
-def _to_float(estimator: Any, X: NDArray) -> NDArray:
-    """`X` as float32 where that is exact, else as float64."""
-    kind, size = X.dtype.kind, X.dtype.itemsize
-    if kind == "f":
-        with np.errstate(over="ignore"):  # of long doubles; infinity is refused later
-            return X.astype(np.float32 if size <= 4 else np.float64, copy=False)
-    if kind in "iub":
-        exact = kind == "b" or size <= 2 or _greatest(X) <= FLOAT32_INTEGER
-        return X.astype(np.float32 if exact else np.float64)
-    return _numbers(
-        X, f"{type(estimator).__name__} takes numeric columns; got a table of {X.dtype}"
-    )
-
-
 def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
     """Objects as float64, None as NaN; text and dates, whose unit would be lost, are refused."""
     types = set(map(type, values.flat)) if values.dtype.kind == "O" else set()
@@ -85,10 +107,6 @@ def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
         raise ValueError(f"{complaint}: {error}") from error
     except TypeError as error:
         raise TypeError(f"{complaint}: {error}") from error
-
-
-def _greatest(X: NDArray) -> int:
-    return max(abs(int(X.max())), abs(int(X.min())))
 
 
 def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[np.integer]]:

@@ -111,19 +111,34 @@ def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
     kind = column.type
     if types.is_dictionary(kind):
         return _of_dictionary(column)
-    if any(test(kind) for test in (types.is_string, types.is_large_string, types.is_string_view)):
+    if _is_text(kind):
         return _of_codes(column.dictionary_encode(), False)
     if types.is_boolean(kind) and column.null_count:
         return _of_codes(column.dictionary_encode(), False)
     if types.is_null(kind):
         return np.full(len(column), np.nan, np.float32)
+    if not _is_number(kind):
+        raise _refusal(kind)
     if types.is_decimal(kind):
         column = column.cast(pa.float64(), safe=False)
-    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-        raise _refusal(kind)
     if isinstance(column, pa.ChunkedArray):
         return column.to_numpy()
     return column.to_numpy(zero_copy_only=False)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(test(kind) for test in tests)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    # A column whose cells are all missing has the null type.
+    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    return any(test(kind) for test in tests)
 
 
 def _of_dictionary(column: pa.Array | pa.ChunkedArray) -> Coded:
@@ -173,10 +188,9 @@ def _of_objects(values: NDArray) -> Cells:
         column = pa.array(values, kind, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeError):
         return _of_mixed(values)
-    types = pa.types
-    tests = (types.is_large_string, types.is_string, types.is_boolean, types.is_null)
-    tests += (types.is_integer, types.is_floating, types.is_decimal)
-    return _of_arrow(column) if any(test(column.type) for test in tests) else _of_mixed(values)
+    if _is_text(column.type) or _is_number(column.type):
+        return _of_arrow(column)
+    return _of_mixed(values)
 
 
 def _of_mixed(values: NDArray) -> Cells:

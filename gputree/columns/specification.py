@@ -309,8 +309,7 @@ def _distinct(numbers: NDArray, label: str) -> Coded:
     import pyarrow as pa
 
     if numbers.dtype.kind == "f":
-        wide = np.float32 if numbers.dtype.itemsize <= 4 else np.float64
-        numbers = numbers.astype(wide) + wide(0)  # of two zeros one
+        numbers = _as_floats(numbers, "C") + np.float32(0)  # of two zeros one
         if np.isinf(numbers).any():
             raise ValueError(
                 f"Input X contains infinity in column {label}, whose values are categories."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numba
 import numpy as np
@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree.backends import DEVICES
-from gputree.estimators.growing import UNLIMITED_DEPTH, Columns, Options, grow_tree
+from gputree.estimators.growing import Columns
 from gputree.importance import impurity_importances
-from gputree.pruning import PRUNERS, CostComplexity, Pruner, get_pruner
+from gputree.pruning import PRUNERS, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.tree import Tree
-from gputree.validation import check_table, check_weight_range, check_weights
+from gputree.validation import check_table, check_weight_range, check_weights, refuse_text
 
 
 class BaseDecisionTree(BaseEstimator):
@@ -31,31 +31,19 @@ class BaseDecisionTree(BaseEstimator):
     unpruned_tree_: Tree
     n_features_in_: int
 
+    # Order of the table in memory that growth reads fastest.
+    _order: ClassVar[Literal["C", "F"]] = "C"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
             Interval(RealNotInt, 0.0, 1.0, closed="right"),
         ],
-        "min_samples_leaf": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-        ],
-        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-            StrOptions({"sqrt", "log2"}),
-            None,
-        ],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-        "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+        "categorical_features": [StrOptions({"auto"}), "array-like", None],
         "pruning": [StrOptions(set(PRUNERS)), Pruner, None],
         "random_state": ["random_state"],
         "device": [StrOptions(set(DEVICES))],
-        "splitter": [StrOptions({"exact", "binned"})],
-        "max_bins": [Interval(Integral, 2, 256, closed="both")],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
@@ -72,12 +60,7 @@ class BaseDecisionTree(BaseEstimator):
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
-        if self.ccp_alpha > 0.0 and self.pruning is not None:
-            raise ValueError(
-                f"{type(self).__name__} takes 'ccp_alpha' or 'pruning', not both; got "
-                f"ccp_alpha={self.ccp_alpha!r} and pruning={self.pruning!r}."
-            )
-        values = check_table(self, X, reset=True)
+        values = check_table(self, X, reset=True, order=self._order)
         target = self._check_target(y, values.shape[0])
         weight = self._combine_weights(check_weights(sample_weight, values), target)
         check_weight_range(weight)
@@ -90,8 +73,6 @@ class BaseDecisionTree(BaseEstimator):
         else:
             self._grow(values, target, weight)
             rows = X, y, weight
-        if self.ccp_alpha > 0.0:
-            self.tree_ = CostComplexity(self.ccp_alpha).prune_tree(self.tree_)
         if pruner is not None:
             self.tree_ = pruner.prune(self, *rows).tree_
         return self
@@ -107,40 +88,28 @@ class BaseDecisionTree(BaseEstimator):
 
     def _grow(self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None) -> None:
         """Grow and keep the tree; rows of weight zero take no part."""
-        options = self._options(*values.shape)  # shares are of all rows, as in scikit-learn
+        n = values.shape[0]  # shares are of all rows, as in scikit-learn
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
             if rows.size == 0:  # of those that a pruner leaves
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             values, target, weight = values[rows], target[rows], weight[rows]
-        grown = grow_tree(values, target, weight, options)
-        self.tree_ = self.unpruned_tree_ = grown.tree
-        self.growth_report_ = grown.report
+        self.tree_ = self.unpruned_tree_ = self._grow_tree(values, target, weight, n)
 
-    def _options(self, n: int, d: int) -> Options:
-        """The parameters' meaning for a table of n rows and d columns."""
-        return Options(
-            criterion="entropy" if self.criterion == "log_loss" else self.criterion,
-            n_classes=getattr(self, "n_classes_", 0),
-            max_depth=None if self.max_depth is None else min(int(self.max_depth), UNLIMITED_DEPTH),
-            min_samples_split=max(_count(self.min_samples_split, n), 2),
-            min_samples_leaf=_count(self.min_samples_leaf, n),
-            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
-            min_impurity_decrease=self.min_impurity_decrease,
-            max_features=_column_count(self.max_features, d),
-            max_leaf_nodes=self.max_leaf_nodes,
-            exact=self.splitter == "exact",
-            max_bins=int(self.max_bins),
-            device=self.device,
-            n_threads=n_threads(self.n_jobs),
-            key=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
-            verbose=bool(self.verbose),
-        )
+    def _grow_tree(
+        self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
+    ) -> Tree:
+        """The unpruned tree; n rows count where a parameter is a share of them."""
+        raise NotImplementedError
 
     # ---------------------------------------------------------- descent
+    def _values(self, X: Any) -> NDArray:
+        """`X` as the matrix that the tree tests, columns as at fit."""
+        return check_table(self, X, reset=False)
+
     def _leaves(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "tree_")
-        values = check_table(self, X, reset=False)
+        values = self._values(X)
         columns = Columns(values)
         threads = n_threads(self.n_jobs)
         leaves = prediction.apply(self.tree_, values, threads, before=columns.inspect)
@@ -208,22 +177,9 @@ def n_threads(n_jobs: int | None) -> int:
     return max(n_jobs if n_jobs > 0 else most + 1 + n_jobs, 1)
 
 
-def _count(number: float, n: int) -> int:
+def count_rows(number: float, n: int) -> int:
     """A number of rows, or a share of n, as a number."""
     return int(number) if isinstance(number, Integral) else int(np.ceil(number * n))
-
-
-def _column_count(max_features: Any, d: int) -> int:
-    """Number of columns to draw at a node."""
-    if max_features is None:
-        return d
-    if max_features == "sqrt":
-        return max(1, int(np.sqrt(d)))
-    if max_features == "log2":
-        return max(1, int(np.log2(d)))
-    if isinstance(max_features, Integral):
-        return min(int(max_features), d)
-    return max(1, int(max_features * d))
 
 
 def _take(weight: NDArray[np.float64] | None, rows: NDArray) -> NDArray[np.float64] | None:
