@@ -124,10 +124,10 @@ def fit_columns(X: Any, categorical_features: Any = "auto", every_nominal: bool 
     X : data frame, or array of two dimensions
         Of pandas, polars or pyarrow, or another that narwhals reads; numbers, booleans,
         text, categorical types or objects. None, NaN, NA, NaT and masked cells are missing.
-    categorical_features : "auto", or array-like of str, int or bool
+    categorical_features : "auto", array-like of str, int or bool, or None
         "auto": columns of text, booleans, categorical types and objects with text or
         booleans among them are nominal. Else names or indices of the nominal columns, or
-        a mask over all; text is nominal in any case.
+        a mask over all; None lists no column. Text is nominal in any case.
     every_nominal : bool, default=False
         Make numeric columns nominal, too: their distinct values are their categories.
 
@@ -211,7 +211,7 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
     """The mask of the columns that the user lists, or None for "auto"."""
     if isinstance(categorical_features, str) and categorical_features == "auto":
         return None
-    listed, d = np.asarray(categorical_features), X.shape[1]
+    listed, d = np.asarray([] if categorical_features is None else categorical_features), X.shape[1]
     mask = np.zeros(d, np.bool_)
     if listed.ndim == 1 and listed.size == 0:
         return mask
@@ -223,8 +223,8 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
     if listed.ndim == 1 and all(isinstance(name, str) for name in listed.tolist()):
         return _named(listed.tolist(), X)
     raise ValueError(
-        "The 'categorical_features' parameter must be 'auto', names of columns, indices from 0 "
-        f"to {d - 1} or a mask of {d} booleans. Got {categorical_features!r} instead."
+        "The 'categorical_features' parameter must be 'auto', None, names of columns, indices "
+        f"from 0 to {d - 1} or a mask of {d} booleans. Got {categorical_features!r} instead."
     )
 
 

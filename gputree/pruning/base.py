@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import (
     _check_sample_weight,
-    check_array,
+    assert_all_finite,
     check_consistent_length,
     check_is_fitted,
     check_random_state,
@@ -206,17 +206,13 @@ def training_rows(
 ) -> TrainingRows:
     """The rows that a classification tree was grown on."""
     check_consistent_length(X, y)
-    X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+    values = np.ascontiguousarray(estimator._values(X), np.float64)
+    assert_all_finite(values, allow_nan=True, input_name="X")
     target = _encode_target(estimator, y)
-    if X.shape[1] != estimator.tree_.n_features:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.tree_.n_features} features as input."
-        )
     if (target == UNKNOWN_CLASS).any():
         unknown = sorted(set(np.asarray(y)[target == UNKNOWN_CLASS].tolist()))
         raise ValueError(f"y contains labels that the tree was not grown on: {unknown}.")
-    return TrainingRows(X, target, _check_sample_weight(sample_weight, X))
+    return TrainingRows(values, target, _check_sample_weight(sample_weight, values))
 
 
 def route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:
