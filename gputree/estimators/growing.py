@@ -123,7 +123,8 @@ def grow_tree(
     weights = fix_weights(sample_weight, n)
     targets = None if options.n_classes else fix_targets(target, weights)
     task = _task(target, weights, targets, options)
-    backend = get_backend(options.device)(values, missing, task, options.n_threads)
+    kind = get_backend(options.device, options.verbose)
+    backend = kind(values, missing, task, options.n_threads)
     plan = Plan(
         max_bins=options.max_bins,
         exact=options.exact,

@@ -17,6 +17,7 @@ from gputree.backends.cpu.partition import node_statistics, partition_chunks, pl
 from gputree.backends.cpu.pool import chunks, run, spans
 from gputree.backends.cpu.refine import refine_nodes
 from gputree.backends.cpu.score import score_nodes
+from gputree.backends.thresholds import thresholds
 from gputree.dtypes import CODE, ROW
 
 # Rows of a node that one thread takes at a time.
@@ -288,21 +289,8 @@ class CpuBackend:
         )
         low = np.maximum.reduceat(low, starts)
         high = np.minimum.reduceat(high, starts)
-        return middle, self._thresholds(splits, low, high)
-
-    def _thresholds(
-        self, splits: Splits, low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Thresholds of the cuts; those between bins lie midway between the node's neighbours."""
-        f, after = splits.feature, splits.next_bin
-        if self.table.by_code.any():
-            known = self.table.by_code[f]
-            low = np.where(known, self.table.low[f, splits.cut_bin], low)
-            high = np.where(known, self.table.high[f, np.maximum(after, 0)], high)
-        middle = 0.5 * low + 0.5 * np.where(after < 0, 0.0, high)
-        between = np.where(middle < high, middle, low)
-        between[after < 0] = np.inf
-        return np.where(splits.inside, splits.threshold, between)
+        table = self.table
+        return middle, thresholds(splits, low, high, table.by_code, table.low, table.high)
 
     # --------------------------------------------------------- subtrees
     def finish(

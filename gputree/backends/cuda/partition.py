@@ -11,6 +11,7 @@ from gputree.backends.base import Int64s, Splits
 from gputree.backends.cuda.histogram import SHARED_BYTES
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Chunks, Grower, HostTable, to_device
+from gputree.backends.thresholds import thresholds
 
 # Entries that one block partitions. Not measured on a device yet.
 PARTITION_ROWS = 2048
@@ -48,7 +49,9 @@ def partition(
         grower.entries,
     )  # fmt: skip
     middle, low, high = records.get().T.copy()
-    return middle, thresholds(table.host, splits, low.view(np.float64), high.view(np.float64))
+    neighbours = low.view(np.float64), high.view(np.float64)
+    host = table.host
+    return middle, thresholds(splits, *neighbours, host.by_code, host.low, host.high)
 
 
 def _cuts(host: HostTable, splits: Splits) -> list[Any]:
@@ -65,20 +68,6 @@ def _cuts(host: HostTable, splits: Splits) -> list[Any]:
         to_device(splits.threshold),
         to_device(host.by_code[f], np.uint8),
     ]
-
-
-def thresholds(
-    host: HostTable, splits: Splits, low: NDArray[np.float64], high: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Thresholds of the cuts; those between bins lie midway between the node's neighbours."""
-    f, after = splits.feature, splits.next_bin
-    known = host.by_code[f]
-    low = np.where(known, host.low[f, splits.cut_bin], low)
-    high = np.where(known, host.high[f, np.maximum(after, 0)], high)
-    high = np.where(after < 0, 0.0, high)
-    middle = 0.5 * low + 0.5 * high
-    between = np.where(after < 0, np.inf, np.where(middle < high, middle, low))
-    return np.where(splits.inside, splits.threshold, between)
 
 
 def node_statistics(grower: Grower, begin: Int64s, end: Int64s) -> Int64s:
