@@ -209,8 +209,9 @@ def _of_mixed(values: NDArray) -> Cells:
 
 def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Objects as float64; what `float` would take but is no number is refused."""
-    if any(isinstance(value, (bytes, np.datetime64, np.timedelta64)) for value in values[known]):
-        raise _refusal(values.dtype)
+    for kind in set(map(type, values[known])):
+        if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
+            raise _refusal(kind.__name__)
     numbers = np.full(values.size, np.nan)
     numbers[known] = values[known].astype(np.float64)
     return numbers
