@@ -2,7 +2,12 @@
 
 __version__ = "0.1.0"
 
-from gputree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.estimators import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+)
 from gputree.estimators.model_file import load_model, save_model
 from gputree.export import export_text
 from gputree.scores import (
@@ -15,8 +20,10 @@ from gputree.scores import (
 )
 
 __all__ = [
+    "C45Classifier",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "ID3Classifier",
     "entropy",
     "export_text",
     "gain_ratio",

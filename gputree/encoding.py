@@ -52,6 +52,6 @@ def _code_column(
         code[:known] = ordered[:known]
         return ordered[:0]
     first = np.ones(known, np.bool_)
-    np.not_equal(ordered[1:known], ordered[: known - 1], out=first[1:])
+    np.not_equal(ordered[1:known], ordered[: max(known - 1, 0)], out=first[1:])
     code[:known] = np.cumsum(first) - 1
     return ordered[:known][first]

@@ -1,5 +1,7 @@
 """Estimators with scikit-learn's interface."""
 
+from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.estimators.id3 import ID3Classifier
 
-__all__ = ["DecisionTreeClassifier", "DecisionTreeRegressor"]
+__all__ = ["C45Classifier", "DecisionTreeClassifier", "DecisionTreeRegressor", "ID3Classifier"]

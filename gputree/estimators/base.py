@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from collections.abc import Callable
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numba
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +22,7 @@ from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.tree import Tree
-from gputree.validation import check_table, check_weight_range, check_weights, refuse_text
+from gputree.validation import check_table, check_weight_range, check_weights
 
 
 class BaseDecisionTree(BaseEstimator):
@@ -107,13 +108,17 @@ class BaseDecisionTree(BaseEstimator):
         """`X` as the matrix that the tree tests, columns as at fit."""
         return check_table(self, X, reset=False)
 
-    def _leaves(self, X: Any) -> NDArray[np.int32]:
+    def _descend(self, descent: Callable[..., Any], X: Any) -> Any:
+        """What `descent`, of `gputree.prediction`, finds for each row of `X`."""
         check_is_fitted(self, "tree_")
         values = self._values(X)
         columns = Columns(values)
-        threads = n_threads(self.n_jobs)
-        leaves = prediction.apply(self.tree_, values, threads, before=columns.inspect)
+        found = descent(self.tree_, values, n_threads(self.n_jobs), before=columns.inspect)
         columns.forbid_infinity()
+        return found
+
+    def _leaves(self, X: Any) -> NDArray[np.int32]:
+        leaves: NDArray[np.int32] = self._descend(prediction.apply, X)
         return leaves
 
     def apply(self, X: Any) -> NDArray[np.int32]:
@@ -142,8 +147,8 @@ class BaseDecisionTree(BaseEstimator):
         indicator : CSR matrix of shape (n_rows, n_nodes)
             1 where the row passes the node.
         """
-        leaves = self._leaves(X)
-        return prediction.decision_path(self.tree_, leaves)
+        path: csr_matrix = self._descend(prediction.decision_path, X)
+        return path
 
     def get_depth(self) -> int:
         """Depth of the tree; that of a root alone is 0."""

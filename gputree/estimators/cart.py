@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
-from sklearn.utils import Bunch, compute_sample_weight
-from sklearn.utils._param_validation import StrOptions
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from gputree.estimators.base import BaseDecisionTree
-from gputree.pruning import Pruner, cost_complexity_path
-from gputree.validation import check_labels, check_targets
+from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
+from gputree.estimators.classification import TreeClassifier
+from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
+from gputree.pruning import CostComplexity, Pruner, cost_complexity_path
+from gputree.tree import Tree
+from gputree.validation import check_targets, refuse_text
 
 _PARAMETERS = """max_depth : int, default=None
         Greatest depth of the tree; None for no limit.
@@ -38,8 +42,8 @@ _PARAMETERS = """max_depth : int, default=None
         Draws columns for `max_features`, and rows for a pruner that holds some out and has
         no random state of its own. Nothing else is random.
     device : "auto", "cpu" or "cuda", default="auto"
-        Where the tree is grown; the tree is the same everywhere. "auto" is the CPU for
-        now, "cuda" needs CuPy (extra cuda12 or cuda13) and a device.
+        Where the tree is grown; the tree is the same everywhere. "cuda" needs CuPy (extra
+        cuda12 or cuda13) and a device; "auto" is that where both are there, else the CPU.
     splitter : "exact" or "binned", default="exact"
         Every cut between two values, or only those between the `max_bins` bins.
     max_bins : int, default=256
@@ -47,7 +51,8 @@ _PARAMETERS = """max_depth : int, default=None
     n_jobs : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
-        Show a progress bar where standard error is a terminal."""
+        Show a progress bar where standard error is a terminal, and say what device "auto"
+        amounts to."""
 
 _ATTRIBUTES = """tree_ : Tree
         The tree, after pruning, as arrays.
@@ -74,7 +79,67 @@ def _document(cls: type) -> type:
 
 
 class _Cart(BaseDecisionTree):
-    """Parameters and the pruning path of both CART estimators."""
+    """Parameters, growth and the pruning path of both CART estimators."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseDecisionTree._parameter_constraints,
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="neither"),
+        ],
+        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+        "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+        "splitter": [StrOptions({"exact", "binned"})],
+        "max_bins": [Interval(Integral, 2, 256, closed="both")],
+    }
+
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Validate, grow and prune."""
+        if self.ccp_alpha > 0.0 and self.pruning is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes 'ccp_alpha' or 'pruning', not both; got "
+                f"ccp_alpha={self.ccp_alpha!r} and pruning={self.pruning!r}."
+            )
+        super()._fit_afresh(X, y, sample_weight)
+        if self.ccp_alpha > 0.0:
+            self.tree_ = CostComplexity(self.ccp_alpha).prune_tree(self.tree_)
+        return self
+
+    def _grow_tree(
+        self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
+    ) -> Tree:
+        refuse_text(self)
+        grown = grow_tree(values, target, weight, self._options(n, values.shape[1]))
+        self.growth_report_ = grown.report
+        return grown.tree
+
+    def _options(self, n: int, d: int) -> Options:
+        """The parameters' meaning for a table of n rows and d columns."""
+        return Options(
+            criterion="entropy" if self.criterion == "log_loss" else self.criterion,
+            n_classes=getattr(self, "n_classes_", 0),
+            max_depth=None if self.max_depth is None else min(int(self.max_depth), UNLIMITED_DEPTH),
+            min_samples_split=max(count_rows(self.min_samples_split, n), 2),
+            min_samples_leaf=count_rows(self.min_samples_leaf, n),
+            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
+            min_impurity_decrease=self.min_impurity_decrease,
+            max_features=_column_count(self.max_features, d),
+            max_leaf_nodes=self.max_leaf_nodes,
+            exact=self.splitter == "exact",
+            max_bins=int(self.max_bins),
+            device=self.device,
+            n_threads=n_threads(self.n_jobs),
+            key=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            verbose=bool(self.verbose),
+        )
 
     def cost_complexity_pruning_path(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -97,8 +162,21 @@ class _Cart(BaseDecisionTree):
         return Bunch(ccp_alphas=path.ccp_alphas, impurities=path.impurities)
 
 
+def _column_count(max_features: Any, d: int) -> int:
+    """Number of columns to draw at a node."""
+    if max_features is None:
+        return d
+    if max_features == "sqrt":
+        return max(1, int(np.sqrt(d)))
+    if max_features == "log2":
+        return max(1, int(np.log2(d)))
+    if isinstance(max_features, Integral):
+        return min(int(max_features), d)
+    return max(1, int(max_features * d))
+
+
 @_document
-class DecisionTreeClassifier(ClassifierMixin, _Cart):
+class DecisionTreeClassifier(_Cart, TreeClassifier):
     """A CART decision tree for classification.
 
     Numeric columns are cut in two, exactly where the impurity falls most; missing
@@ -131,7 +209,7 @@ class DecisionTreeClassifier(ClassifierMixin, _Cart):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseDecisionTree._parameter_constraints,
+        **_Cart._parameter_constraints,
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
@@ -194,68 +272,6 @@ class DecisionTreeClassifier(ClassifierMixin, _Cart):
         """
         return self._fit(X, y, sample_weight)
 
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        self.classes_, codes = check_labels(self, y, n_rows)
-        self.n_classes_ = self.classes_.size
-        return codes
-
-    def _combine_weights(
-        self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
-        """Sample weights times class weights."""
-        if self.class_weight is None:
-            return weight
-        by_class = compute_sample_weight(self.class_weight, self.classes_[codes])
-        if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
-            raise ValueError(
-                f"The 'class_weight' parameter of {type(self).__name__} must give finite, "
-                f"non-negative weights. Got {self.class_weight!r} instead."
-            )
-        return by_class if weight is None else weight * by_class
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the greatest class of each row's leaf; of equals, the first.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_rows,)
-        """
-        leaves = self._leaves(X)
-        return self.classes_[self.tree_.statistics.argmax(axis=1)][leaves]
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Share of each class in each row's leaf.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_classes)
-        """
-        leaves = self._leaves(X)
-        tree = self.tree_
-        return (tree.statistics / tree.statistics.sum(axis=1, keepdims=True))[leaves]
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Natural logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        log_probabilities : float64 array of shape (n_rows, n_classes)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
 
 @_document
 class DecisionTreeRegressor(RegressorMixin, _Cart):
@@ -287,7 +303,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseDecisionTree._parameter_constraints,
+        **_Cart._parameter_constraints,
         "criterion": [StrOptions({"squared_error"})],
     }
 

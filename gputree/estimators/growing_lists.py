@@ -72,7 +72,10 @@ class ListOptions(NamedTuple):
 
 
 def grow_lists(
-    values: NDArray, target: NDArray, sample_weight: NDArray[np.float64] | None, options: ListOptions
+    values: NDArray,
+    target: NDArray,
+    sample_weight: NDArray[np.float64] | None,
+    options: ListOptions,
 ) -> Tree:
     """Grow a multiway tree by information gain.
 
@@ -85,8 +88,8 @@ def grow_lists(
     options : ListOptions
     """
     codes, distinct = code_columns(values, options.nominal, options.n_threads)
-    splits_rows = not options.missing_is_category and bool((codes.code[:, -1] == MISSING_CODE).any())
-    weights = fix_weights(sample_weight, target.size, fractions=splits_rows)
+    has_missing = bool((codes.code[:, -1] == MISSING_CODE).any())
+    weights = fix_weights(sample_weight, target.size, fractions=has_missing and not options.missing_is_category)
     task = _task(target, weights, options)
     grower = ListGrower(
         task, options.rule, _limits(weights, options), distinct, _budget(values, target.size)
@@ -150,7 +153,9 @@ def _to_tree(
     offset, branches = _branch_tables(splits, shape, part_split, ordinal, options)
     sums = np.concatenate([*nodes.weights, np.zeros((1, options.n_classes), np.int64)])
     rows = np.concatenate([*nodes.rows, [0]])
-    leaf = shape.split < 0
+    kind = np.where(is_nominal, BRANCH_SPLIT, THRESHOLD_SPLIT)
+    threshold = _thresholds(splits, distinct, options)
+    missing_child = _missing_children(splits, local, options)
     return Tree(
         task="classification",
         criterion="entropy",
@@ -159,13 +164,13 @@ def _to_tree(
         n_children=shape.n_children.astype(NODE),
         parent=shape.parent.astype(NODE),
         depth=shape.depth.astype(NODE),
-        split_kind=_per_node(shape, np.where(is_nominal, BRANCH_SPLIT, THRESHOLD_SPLIT), LEAF).astype(np.uint8),
+        split_kind=_per_node(shape, kind, LEAF).astype(np.uint8),
         feature=_per_node(shape, splits.feature, NO_FEATURE).astype(np.int32),
-        threshold=_per_node(shape, _thresholds(splits, distinct, options), NO_THRESHOLD),
-        missing_child=_per_node(shape, _missing_children(splits, local, options), MISSING_STOPS).astype(NODE),
+        threshold=_per_node(shape, threshold, NO_THRESHOLD),
+        missing_child=_per_node(shape, missing_child, MISSING_STOPS).astype(NODE),
         weight=sums[shape.source].sum(axis=1) * (weights.unit * weights.scale),
         n_rows=rows[shape.source],
-        statistics=np.multiply(sums[shape.source], weights.unit * weights.scale, dtype=np.float64),
+        statistics=sums[shape.source] * (weights.unit * weights.scale),
         impurity=_entropies(sums)[shape.source],
         gain=_per_node(shape, splits.gain, 0.0),
         branch_offset=offset,

@@ -101,9 +101,7 @@ class Shape(NamedTuple):
     n_children: Int64s
 
 
-def breadth_first(
-    splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: Int64s
-) -> Shape:
+def breadth_first(splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: Int64s) -> Shape:
     """Number nodes breadth-first, children without entries among them.
 
     Parameters

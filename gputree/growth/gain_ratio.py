@@ -29,12 +29,15 @@ class GainRatio(NamedTuple):
     averaged : bool array of shape (d,)
         Columns whose gains make the average: numeric ones and those of few categories.
     average_gain_rule, mdl_correction : bool
+    min_gain : float
+        Least gain of a split in bits, after the correction.
     """
 
     numeric: NDArray[np.bool_]
     averaged: NDArray[np.bool_]
     average_gain_rule: bool
     mdl_correction: bool
+    min_gain: float
 
     def choose(
         self, candidates: Candidates, total: Int64s, information: Information
@@ -46,6 +49,7 @@ class GainRatio(NamedTuple):
             gain[self.numeric] -= _cost_of_cuts(candidates.tries[self.numeric]) / weight
         valid = candidates.gain >= 0
         valid &= (gain >= TOLERANCE) | ~self.numeric[:, None]
+        valid &= gain >= self.min_gain - TOLERANCE
         split = candidates.split / information.scale
         ratio = np.zeros_like(gain)
         np.divide(gain, split / weight, out=ratio, where=valid & (split > TOLERANCE))
@@ -53,9 +57,7 @@ class GainRatio(NamedTuple):
             ratio[gain < self._average(gain, valid) - AVERAGE_SLACK] = 0.0
         return _first_greatest(ratio)
 
-    def _average(
-        self, gain: NDArray[np.float64], valid: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _average(self, gain: NDArray[np.float64], valid: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Mean gain of the valid columns that count; there may be none."""
         counted = valid & self.averaged[:, None]
         number = counted.sum(axis=0)

@@ -110,9 +110,7 @@ class ListGrower:
                 waiting.append(self._expand(opened.level, opened.node, opened.depth, nodes))
         return nodes
 
-    def _expand(
-        self, level: Level, node: Int64s, depth: int, nodes: Branching
-    ) -> Iterator[_Open]:
+    def _expand(self, level: Level, node: Int64s, depth: int, nodes: Branching) -> Iterator[_Open]:
         """Split the nodes of a level; yields the groups of children to be opened."""
         candidates = level.score()
         total = level.weights.sum(axis=1)
@@ -155,9 +153,7 @@ class ListGrower:
             own = tests.feature == f
             low[own] = self.distinct[f][cut[own]]
             high[own] = self.distinct[f][after[own]]
-        return Expansion(
-            node[tests.node], tests.feature, gain, low, high, tests.part, *parts
-        )
+        return Expansion(node[tests.node], tests.feature, gain, low, high, tests.part, *parts)
 
 
 def _tests(chosen: NDArray[np.int32], candidates: Candidates) -> Tests:

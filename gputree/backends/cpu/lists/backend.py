@@ -219,7 +219,5 @@ class CpuLevel:
             kernel(*arguments(*whole, 0, sizes.size))
             return
         nodes = spans(sizes, threads, max(SPAN_CELLS // width, 1))
-        parts = [
-            (*((f, f + 1) if columns else ()), a, b) for a, b in nodes for f in range(width)
-        ]
+        parts = [(*((f, f + 1) if columns else ()), a, b) for a, b in nodes for f in range(width)]
         run(threads, kernel, [arguments(*part) for part in parts])

@@ -1,0 +1,100 @@
+"""ID3: Quinlan, Induction of decision trees, Machine Learning 1 (1986)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+
+from gputree.estimators.growing_lists import ListOptions
+from gputree.estimators.multiway import MultiwayTree, document
+from gputree.growth.gain_ratio import InformationGain
+from gputree.pruning import Pruner
+
+
+@document
+class ID3Classifier(MultiwayTree):
+    """ID3: the greatest information gain, one branch a value.
+
+    Every distinct value of a column, numbers included, is a category; missing values are
+    one more. A node is a leaf when it is pure, when no column varies in it, or when no gain
+    reaches `min_gain`. A value that a node has no branch for stops there: the node's own
+    classes answer.
+
+    Parameters
+    ----------
+    {parameters}
+    pruning : Pruner, str or None, default=None
+        A method of `gputree.pruning`, or its short name.
+
+    Attributes
+    ----------
+    {attributes}
+
+    Examples
+    --------
+    >>> from gputree import ID3Classifier
+    >>> from gputree.datasets import load_golf
+    >>> X, y = load_golf(return_X_y=True)
+    >>> ID3Classifier().fit(X, y).score(X, y)
+    1.0
+    """
+
+    _every_nominal: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        min_gain: float = 0.0,
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        pruning: Pruner | str | None = None,
+        categorical_features: Any = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: Any = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.min_gain = min_gain
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.pruning = pruning
+        self.categorical_features = categorical_features
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.device = device
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            Categories or numbers; None, NaN or NA where missing.
+        y : array-like of shape (n_rows,)
+            Class labels: integers, strings or booleans.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Non-negative weights; rows of weight zero take no part.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _options(self, n: int) -> ListOptions:
+        return ListOptions(
+            rule=InformationGain(float(self.min_gain)),
+            missing_is_category=True,
+            every_category=False,
+            min_branch_weight=0.0,
+            cut_share=0.0,
+            max_cut_weight=0.0,
+            actual_values=False,
+            **self._shared_options(n),
+        )
