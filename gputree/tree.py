@@ -66,8 +66,9 @@ class Tree:
         ``x <= threshold`` goes to the first child; -2.0 where the split is not
         numeric. Infinity sends every known value left and missing ones right.
     missing_child : int32 array of shape (N,)
-        Ordinal of the child that takes missing values, MISSING_TO_ALL or
-        MISSING_STOPS.
+        Ordinal of the child that takes missing values (NaN), MISSING_TO_ALL or
+        MISSING_STOPS. Values without a branch go with the missing ones, except
+        where a category-per-branch split has a child for those: they stop.
     branch_offset : int64 array of shape (N + 1,)
         Categories of node t read ``branch_child[branch_offset[t] + category]``.
     branch_child : int32 array
@@ -152,6 +153,14 @@ class Tree:
         begin, end = self.branch_offset[node : node + 2]
         return self.branch_child[begin:end]
 
+    def nearest_with_weight(self) -> NDArray[np.intp]:
+        """Each node, or where it has no weight, its nearest ancestor that has."""
+        nearest = np.arange(self.n_nodes)
+        for level in self.levels()[1:]:
+            empty = level.start + np.flatnonzero(self.weight[level] == 0)
+            nearest[empty] = nearest[self.parent[empty]]
+        return nearest
+
     # ---------------------------------------------------------- cutting
     def collapse(self, nodes: NDArray[np.bool_]) -> Tree:
         """The tree with every node marked in `nodes` made a leaf.
@@ -232,10 +241,17 @@ class Tree:
 
     @property
     def value(self) -> NDArray[np.float64]:
-        """Class fractions (classification) or mean target, shape (N, 1, K)."""
-        if self.task == "regression":
-            return self.statistics[:, None, :]
-        return (self.statistics / self.weight[:, None])[:, None, :]
+        """Class fractions (classification) or mean target, shape (N, 1, K).
+
+        A node without weight has those of its nearest ancestor with weight.
+        """
+        empty = self.weight == 0
+        value = self.statistics
+        if self.task == "classification":
+            value = value / np.where(empty, 1.0, self.weight)[:, None]
+        if empty.any():
+            value = value[self.nearest_with_weight()]
+        return value[:, None, :]
 
     @property
     def missing_go_to_left(self) -> NDArray[np.uint8]:

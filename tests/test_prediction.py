@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputree import prediction
+from gputree.prediction import answers
 from gputree.dtypes import LEAF, MISSING_STOPS, NO_CHILD, NO_FEATURE, NO_THRESHOLD, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
@@ -101,7 +102,7 @@ def test_apply(seed, n_splits, dtype):
 def test_decision_path(seed, n_splits):
     rng = np.random.default_rng(seed)
     tree, rows = random_tree(rng, n_splits), random_rows(rng, 30)
-    indicator = prediction.decision_path(tree, prediction.apply(tree, rows))
+    indicator = prediction.decision_path(tree, rows)
     assert indicator.shape == (30, tree.n_nodes)
     for row, (begin, end) in enumerate(zip(indicator.indptr, indicator.indptr[1:], strict=False)):
         assert indicator.indices[begin:end].tolist() == walk_slowly(tree, rows[row])
@@ -112,7 +113,7 @@ def test_decision_path(seed, n_splits):
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_blocks_and_threads(monkeypatch, n_rows, n_threads):
     """Spans of threads, and of rows that walk together, end anywhere."""
-    monkeypatch.setattr(prediction, "FEWEST_ROWS", 7)
+    monkeypatch.setattr(answers, "FEWEST_ROWS", 7)
     rng = np.random.default_rng(n_rows)
     tree, rows = random_tree(rng, 30), random_rows(rng, n_rows)
     expected = [walk_slowly(tree, row)[-1] for row in rows]
@@ -126,7 +127,7 @@ def test_root_alone():
     rows = random_rows(np.random.default_rng(0), 10, 2)
     leaves = prediction.apply(tree, rows, 2)
     assert leaves.tolist() == [0] * 10
-    assert prediction.decision_path(tree, leaves).toarray().tolist() == [[1]] * 10
+    assert prediction.decision_path(tree, rows).toarray().tolist() == [[1]] * 10
 
 
 def test_deep_chain():
@@ -136,7 +137,7 @@ def test_deep_chain():
     leaves = prediction.apply(tree, values[:, None])
     assert leaves.tolist() == [walk_slowly(tree, [v])[-1] for v in values]
     assert tree.depth[leaves].tolist() == [1, 1, 2, 8, 1002, 2000, 2000, 2000, 2000, 2000]
-    lengths = np.diff(prediction.decision_path(tree, leaves).indptr)
+    lengths = np.diff(prediction.decision_path(tree, values[:, None]).indptr)
     np.testing.assert_array_equal(lengths, tree.depth[leaves] + 1)
 
 

@@ -225,7 +225,7 @@ def test_types_of_numbers(iris, dtype):
 
 
 def test_a_read_only_table_compiles_nothing_new(iris):
-    from gputree.prediction import walk
+    from gputree.prediction.descent import walk
 
     X, y = iris
     plain = DecisionTreeClassifier().fit(X, y)

@@ -5,6 +5,7 @@ smaller one. It prunes a fitted estimator (`prune`) or a bare tree (`prune_tree`
 """
 
 from gputree.pruning.base import Pruner, RoutedRows, TrainingRows, ValidationPruner
+from gputree.pruning.collapse import collapse_splits
 from gputree.pruning.cost_complexity import (
     CostComplexity,
     CostComplexityPath,
@@ -65,6 +66,7 @@ __all__ = [
     "ValidationPrePruning",
     "ValidationPruner",
     "add_errors",
+    "collapse_splits",
     "cost_complexity_path",
     "get_pruner",
 ]

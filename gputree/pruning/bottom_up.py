@@ -18,6 +18,14 @@ def sum_over_children(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.flo
     return total
 
 
+def sum_over_subtrees(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of `values` over the leaves of the subtree at each node; a leaf's own."""
+    total = np.where(tree.is_leaf, values, 0.0)
+    for level in tree.levels()[:0:-1]:
+        np.add.at(total, tree.parent[level], total[level])
+    return total
+
+
 def best_pruning(
     tree: Tree,
     leaf_cost: NDArray[np.float64],

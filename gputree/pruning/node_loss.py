@@ -61,11 +61,7 @@ def node_loss(tree: Tree, data: RoutedRows, power: int = 1) -> NodeLoss:
 
 def majority_class(tree: Tree) -> NDArray[np.intp]:
     """Class of each node: the heaviest, the lowest on ties; without rows, the parent's."""
-    label = tree.statistics.argmax(axis=1)
-    for level in tree.levels()[1:]:
-        empty = level.start + np.flatnonzero(tree.weight[level] == 0)
-        label[empty] = label[tree.parent[empty]]
-    return label
+    return tree.statistics.argmax(axis=1)[tree.nearest_with_weight()]
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,10 @@
+"""Prediction on the host: every row walks from the root to the nodes that answer it."""
+
+from gputree.prediction.answers import (
+    apply,
+    class_distributions,
+    decision_path,
+    stopping_shares,
+)
+
+__all__ = ["apply", "class_distributions", "decision_path", "stopping_shares"]

@@ -1,0 +1,210 @@
+"""What a tree says of rows: where they end, by which nodes, with which classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from gputree.dtypes import MISSING_TO_ALL, NODE
+from gputree.prediction.descent import pack, walk
+from gputree.prediction.shares import Parts, list_stops, mix, portions, settle
+from gputree.tree import Tree
+
+BLOCK_ROWS = 1 << 13  # rows of 28 float32 columns that fill half of a core's own cache
+FEWEST_ROWS = 1 << 14  # rows a thread is worth waking for
+
+
+def apply(
+    tree: Tree,
+    values: NDArray,
+    n_threads: int = 1,
+    before: Callable[[int, int], object] | None = None,
+) -> NDArray[np.int32]:
+    """Index of the node that each row reaches.
+
+    That is a leaf, or an inner node whose test has no branch for the row's value. Where a
+    missing value goes down all branches, it is the node that the greatest share of the row
+    reaches; of equals, the one with the lowest index.
+
+    Parameters
+    ----------
+    tree : Tree
+    values : float32 or float64 array of shape (n_rows, n_features)
+        Codes of categories, -1 where unknown; NaN where missing.
+    n_threads : int
+    before : callable, optional
+        Called with the first and last row of each block before it walks: what else
+        has to read the rows does so while they are in the cache.
+
+    Returns
+    -------
+    nodes : int32 array of shape (n_rows,)
+    """
+    packed, parts = pack(tree), _parts(tree)
+    stop = np.empty(values.shape[0], NODE)
+
+    def block(begin: int, end: int) -> None:
+        walk(values, begin, end, *packed, stop)
+        if parts is not None:
+            settle(values, begin, end, *packed, parts, stop)
+
+    _run_blocks(values.shape[0], n_threads, before, block)
+    return stop
+
+
+def class_distributions(
+    tree: Tree,
+    values: NDArray,
+    n_threads: int = 1,
+    before: Callable[[int, int], object] | None = None,
+) -> NDArray[np.float64]:
+    """Share of each class in the node that answers each row; the mean target in regression.
+
+    Where a missing value goes down all branches, a row's answer is the sum of the answers of
+    the nodes that its parts reach, times their shares. A node without weight answers as its
+    nearest ancestor with weight does.
+
+    Parameters
+    ----------
+    tree : Tree
+    values, n_threads, before
+        As in `apply`.
+
+    Returns
+    -------
+    distributions : float64 array of shape (n_rows, K)
+
+    References
+    ----------
+    J. R. Quinlan. C4.5: Programs for Machine Learning. Morgan Kaufmann, 1993. Section 3.2.
+    """
+    packed, parts = pack(tree), _parts(tree)
+    answer = np.ascontiguousarray(tree.value[:, 0, :])
+    stop = np.empty(values.shape[0], NODE)
+    out = np.empty((values.shape[0], tree.n_classes))
+
+    def block(begin: int, end: int) -> None:
+        walk(values, begin, end, *packed, stop)
+        if parts is None:
+            np.take(answer, stop[begin:end], axis=0, out=out[begin:end], mode="clip")
+        else:
+            mix(values, begin, end, *packed, parts, stop, answer, out)
+
+    _run_blocks(values.shape[0], n_threads, before, block)
+    return out
+
+
+def stopping_shares(
+    tree: Tree,
+    values: NDArray,
+    n_threads: int = 1,
+    before: Callable[[int, int], object] | None = None,
+) -> csr_matrix:
+    """Share of each row that stops at each node.
+
+    Parameters
+    ----------
+    tree : Tree
+    values, n_threads, before
+        As in `apply`.
+
+    Returns
+    -------
+    shares : CSR matrix of shape (n_rows, n_nodes)
+        Rows add up to 1, but for rounding; one entry a row where none is spread.
+    """
+    n, packed, parts = values.shape[0], pack(tree), _parts(tree)
+    if parts is None:
+        stop = apply(tree, values, n_threads, before)
+        return csr_matrix((np.ones(n), stop, np.arange(n + 1)), shape=(n, tree.n_nodes))
+    stop, count = np.empty(n, NODE), np.zeros(n + 1, np.int64)
+
+    def block(begin: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        walk(values, begin, end, *packed, stop)
+        return list_stops(values, begin, end, *packed, parts, stop, count[1:])
+
+    lists = _run_blocks(n, n_threads, before, block)
+    nodes = np.concatenate([node for node, _ in lists]) if lists else np.empty(0, NODE)
+    shares = np.concatenate([share for _, share in lists]) if lists else np.empty(0)
+    return csr_matrix((shares, nodes, np.cumsum(count)), shape=(n, tree.n_nodes))
+
+
+def decision_path(
+    tree: Tree,
+    values: NDArray,
+    n_threads: int = 1,
+    before: Callable[[int, int], object] | None = None,
+) -> csr_matrix:
+    """Nodes that each row, or a part of it, passes.
+
+    Parameters
+    ----------
+    tree : Tree
+    values, n_threads, before
+        As in `apply`.
+
+    Returns
+    -------
+    indicator : CSR matrix of shape (n_rows, n_nodes)
+        1 where the row passes the node.
+    """
+    if _parts(tree) is None:
+        return _paths(tree, apply(tree, values, n_threads, before))
+    stops = stopping_shares(tree, values, n_threads, before)
+    reached, place = np.unique(stops.indices, return_inverse=True)
+    rows = csr_matrix((np.ones(place.size, np.int64), place, stops.indptr))
+    rows.resize(values.shape[0], reached.size)
+    passed = rows @ _paths(tree, reached.astype(NODE))
+    passed.sort_indices()
+    passed.data[:] = 1
+    return passed
+
+
+def _paths(tree: Tree, nodes: NDArray[np.int32]) -> csr_matrix:
+    """Each of `nodes` and its ancestors, as an indicator matrix (len(nodes), n_nodes)."""
+    lengths = tree.depth[nodes] + 1
+    ends = np.cumsum(lengths)
+    passed = np.empty(int(ends[-1]) if ends.size else 0, np.int64)
+    node, row = nodes, np.arange(nodes.size)
+    while row.size:
+        passed[ends[row] - lengths[row] + tree.depth[node]] = node
+        node = tree.parent[node]
+        row, node = row[node >= 0], node[node >= 0]
+    indptr = np.concatenate([[0], ends])
+    ones = np.ones(passed.size, dtype=np.int64)
+    return csr_matrix((ones, passed, indptr), shape=(nodes.size, tree.n_nodes))
+
+
+def _parts(tree: Tree) -> Parts | None:
+    """How rows are spread over children; None where they never are."""
+    return portions(tree) if (tree.missing_child == MISSING_TO_ALL).any() else None
+
+
+def _run_blocks(
+    n: int,
+    n_threads: int,
+    before: Callable[[int, int], object] | None,
+    block: Callable[[int, int], Any],
+) -> list[Any]:
+    """Results of `block` for consecutive blocks of n rows, in order; `before` first, if given."""
+    parts = max(min(n_threads, n // FEWEST_ROWS), 1)
+    bounds = [n * i // parts for i in range(parts + 1)]
+
+    def task(i: int) -> list[Any]:
+        results = []
+        for begin in range(bounds[i], bounds[i + 1], BLOCK_ROWS):
+            end = min(begin + BLOCK_ROWS, bounds[i + 1])
+            if before is not None:
+                before(begin, end)
+            results.append(block(begin, end))
+        return results
+
+    if parts == 1:
+        return task(0)
+    with ThreadPoolExecutor(parts) as pool:
+        return [result for results in pool.map(task, range(parts)) for result in results]

@@ -1,0 +1,161 @@
+r"""Descent of rows in parts: C4.5 sends a missing value down all branches.
+
+The nodes that a row visits are listed in the order of their numbers:
+
+    node    0    share 1        missing: 0.6 | 0.4 by the weights of the children
+           / \
+          1   2        0.6 stops at 1, 0.4 goes on to 5
+             / \
+            4   5
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gputree.dtypes import MISSING_TO_ALL
+from gputree.prediction.descent import step
+from gputree.tree import Tree
+
+
+class Parts(NamedTuple):
+    """How rows are spread over children, arrays of shape (N,).
+
+    Attributes
+    ----------
+    spreads : bool
+        Nodes that send what they cannot place to all children.
+    first_child, n_children : int32
+    portion : float64
+        A node's weight, as a part of its siblings' and its own.
+    """
+
+    spreads: NDArray[np.bool_]
+    first_child: NDArray[np.int32]
+    n_children: NDArray[np.int32]
+    portion: NDArray[np.float64]
+
+
+def portions(tree: Tree) -> Parts:
+    """Weights of children by weights of nodes; what has no child with weight stays."""
+    below = np.zeros(tree.n_nodes)
+    np.add.at(below, tree.parent[1:], tree.weight[1:])
+    above = np.append(1.0, below[tree.parent[1:]])
+    portion = np.divide(tree.weight, above, out=np.zeros(tree.n_nodes), where=above > 0)
+    spreads = (tree.missing_child == MISSING_TO_ALL) & (below > 0)
+    return Parts(spreads, tree.first_child, tree.n_children, portion)
+
+
+@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def spread(
+    values: NDArray,
+    row: int,
+    nodes: NDArray,
+    target: NDArray[np.int32] | None,
+    parts: Parts,
+    node: NDArray[np.int32],
+    share: NDArray[np.float64],
+) -> int:
+    """Send a row on from ``node[0]``; the number of nodes it visits.
+
+    They are written to `node`, ascending, and what stops at each to `share`, 0 where all goes on.
+    """
+    share[0] = 1.0
+    visited = 1
+    i = 0
+    while i < visited:
+        at = node[i]
+        below = step(values, row, nodes, target, at)
+        first, n, whole = below, 1, share[i]
+        if below == at:
+            first, n = parts.first_child[at], parts.n_children[at] if parts.spreads[at] else 0
+        for child in range(first, first + n):
+            portion = parts.portion[child] if below == at else 1.0
+            if portion > 0.0:
+                node[visited], share[visited] = child, whole * portion
+                visited += 1
+        if n > 0:
+            share[i] = 0.0
+        i += 1
+    return visited
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def settle(
+    values: NDArray,
+    begin: int,
+    end: int,
+    nodes: NDArray,
+    target: NDArray[np.int32] | None,
+    parts: Parts,
+    stop: NDArray[np.int32],
+) -> None:
+    """Where rows stay at a node that spreads, write the node of the greatest share to `stop`."""
+    node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
+    for row in range(begin, end):
+        if not parts.spreads[stop[row]]:
+            continue
+        node[0] = stop[row]
+        visited = spread(values, row, nodes, target, parts, node, share)
+        stop[row] = node[np.argmax(share[:visited])]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def mix(
+    values: NDArray,
+    begin: int,
+    end: int,
+    nodes: NDArray,
+    target: NDArray[np.int32] | None,
+    parts: Parts,
+    stop: NDArray[np.int32],
+    answer: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write the answer of each row's node, or of all its nodes by shares, to `out`."""
+    node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
+    for row in range(begin, end):
+        node[0], share[0], visited = stop[row], 1.0, 1
+        if parts.spreads[stop[row]]:
+            visited = spread(values, row, nodes, target, parts, node, share)
+        for k in range(answer.shape[1]):
+            out[row, k] = share[0] * answer[node[0], k]
+        for i in range(1, visited):
+            if share[i] > 0.0:
+                for k in range(answer.shape[1]):
+                    out[row, k] += share[i] * answer[node[i], k]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def list_stops(
+    values: NDArray,
+    begin: int,
+    end: int,
+    nodes: NDArray,
+    target: NDArray[np.int32] | None,
+    parts: Parts,
+    stop: NDArray[np.int32],
+    count: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Nodes where parts of the rows stop and their shares, row by row; their number to `count`."""
+    node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
+    all_nodes, all_shares = np.empty(end - begin, np.int32), np.empty(end - begin)
+    n = 0
+    for row in range(begin, end):
+        node[0], share[0], visited = stop[row], 1.0, 1
+        if parts.spreads[stop[row]]:
+            visited = spread(values, row, nodes, target, parts, node, share)
+        if n + visited > all_nodes.size:
+            room = 2 * n + visited
+            all_nodes = np.append(all_nodes[:n], np.empty(room, np.int32))
+            all_shares = np.append(all_shares[:n], np.empty(room))
+        for i in range(visited):
+            if share[i] > 0.0:
+                all_nodes[n], all_shares[n] = node[i], share[i]
+                n += 1
+                count[row] += 1
+    return all_nodes[:n].copy(), all_shares[:n].copy()
