@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from multiway_trees import answer, multiway_cases, random_multiway_tree, visit
+from multiway_trees import random_rows as multiway_rows
+from pruning_oracles import tree_of_shape
 
 from gputree import prediction
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    LEAF,
+    MISSING_STOPS,
+    MISSING_TO_ALL,
+    NO_CHILD,
+    NO_FEATURE,
+    NO_THRESHOLD,
+    THRESHOLD_SPLIT,
+)
 from gputree.prediction import answers
-from gputree.dtypes import LEAF, MISSING_STOPS, NO_CHILD, NO_FEATURE, NO_THRESHOLD, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
 
@@ -153,3 +167,123 @@ def test_float32_rows_meet_float64_thresholds():
     tree = make_tree([1, -1, -1], [0, 0, 0], [just_below_one, 0, 0], [0, 0, 0], 1)
     assert prediction.apply(tree, np.ones((1, 1), np.float32)).tolist() == [2]
     assert prediction.apply(tree, np.full((1, 1), just_below_one)).tolist() == [1]
+
+
+# ---------------------------------------------------- branches and shares
+def stops(tree, row):
+    """What of a row stops where, by ascending node."""
+    return {node: share for node, share in sorted(visit(tree, row).items()) if share > 0}
+
+
+@given(multiway_cases())
+def test_apply_on_branches(case):
+    tree, rows = case
+    expected = [max(stops(tree, row).items(), key=lambda s: (s[1], -s[0]))[0] for row in rows]
+    np.testing.assert_array_equal(prediction.apply(tree, rows), expected)
+
+
+@given(multiway_cases())
+def test_class_distributions(case):
+    """To the last bit: shares are added in the order of nodes."""
+    tree, rows = case
+    expected = np.zeros((len(rows), tree.n_classes))
+    for i, row in enumerate(rows):
+        for node, share in stops(tree, row).items():
+            expected[i] += share * answer(tree, node)
+    np.testing.assert_array_equal(prediction.class_distributions(tree, rows), expected)
+
+
+@given(multiway_cases())
+def test_stopping_shares(case):
+    tree, rows = case
+    shares = prediction.stopping_shares(tree, rows)
+    assert shares.shape == (len(rows), tree.n_nodes)
+    for row, begin, end in zip(rows, shares.indptr, shares.indptr[1:], strict=False):
+        found = zip(shares.indices[begin:end], shares.data[begin:end], strict=True)
+        assert dict(found) == stops(tree, row)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
+@given(multiway_cases())
+def test_decision_path_of_parts(case):
+    tree, rows = case
+    indicator = prediction.decision_path(tree, rows)
+    assert indicator.shape == (len(rows), tree.n_nodes)
+    for row, begin, end in zip(rows, indicator.indptr, indicator.indptr[1:], strict=False):
+        assert indicator.indices[begin:end].tolist() == sorted(visit(tree, row))
+    assert (indicator.data == 1).all()
+
+
+@pytest.mark.parametrize("policy", ["all", "child"])
+@pytest.mark.parametrize("n_rows", [0, 1, 8, 31, 100])
+def test_threads_change_nothing(monkeypatch, policy, n_rows):
+    monkeypatch.setattr(answers, "FEWEST_ROWS", 7)
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 5)
+    rng = np.random.default_rng(n_rows)
+    tree, rows = random_multiway_tree(rng, 25, policy), multiway_rows(rng, n_rows)
+    for descent in (prediction.apply, prediction.class_distributions):
+        np.testing.assert_array_equal(descent(tree, rows, 3), descent(tree, rows))
+    for descent in (prediction.stopping_shares, prediction.decision_path):
+        ours, alone = descent(tree, rows, 3), descent(tree, rows)
+        for name in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(ours, name), getattr(alone, name))
+
+
+@pytest.mark.parametrize("policy", ["all", "child"])
+def test_every_row_is_shown_once_before_it_walks(monkeypatch, policy):
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 16)
+    rng = np.random.default_rng(3)
+    tree, rows = random_multiway_tree(rng, 10, policy), multiway_rows(rng, 50)
+    for descent in (
+        prediction.apply,
+        prediction.class_distributions,
+        prediction.stopping_shares,
+        prediction.decision_path,
+    ):
+        shown = []
+        descent(tree, rows, 1, before=lambda a, b, shown=shown: shown.extend(range(a, b)))
+        assert shown == list(range(50))
+
+
+def golf():
+    """Quinlan's golf tree: outlook, then humidity or wind; counts are (no, yes)."""
+    counts = [[5, 9], [3, 2], [0, 4], [2, 3], [0, 2], [3, 0], [0, 3], [2, 0]]
+    return replace(
+        tree_of_shape([3, 2, 0, 2, 0, 0, 0, 0], counts, np.zeros(8), np.sum(counts, axis=1)),
+        n_features=3,
+        split_kind=np.array([BRANCH_SPLIT, THRESHOLD_SPLIT, 0, BRANCH_SPLIT] + [0] * 4, np.uint8),
+        feature=np.array([0, 1, -2, 2, -2, -2, -2, -2], np.int32),
+        threshold=np.array([-2.0, 75.0, -2.0, -2.0, -2.0, -2.0, -2.0, -2.0]),
+        missing_child=np.array([MISSING_TO_ALL] * 2 + [-2, MISSING_TO_ALL] + [-2] * 4, np.int32),
+        branch_offset=np.array([0, 3, 3, 3, 5, 5, 5, 5, 5]),
+        branch_child=np.array([0, 1, 2, 0, 1], np.int32),
+    )
+
+
+def test_quinlans_case_with_unknown_values():
+    """Play with unknown outlook, humidity 70 and wind: 5/14, 4/14 and 5/14 of a case."""
+    tree = golf()
+    tree.check()
+    rows = np.array([[np.nan, 70.0, 1.0], [0.0, np.nan, 0.0], [-1.0, 80.0, 0.0], [1.0, 0.0, 0.0]])
+    found = prediction.class_distributions(tree, rows)
+    expected = [[5 / 14, 9 / 14], [3 / 5, 2 / 5], [5 / 14, 9 / 14], [0, 1]]
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    assert prediction.apply(tree, rows).tolist() == [4, 5, 5, 2]
+    path = prediction.decision_path(tree, rows).toarray()
+    assert path[0].tolist() == [1, 1, 1, 1, 1, 0, 0, 1]
+
+
+def test_a_chain_of_unknowns_is_walked_without_recursion():
+    tree = chain(2000)
+    tree = replace(tree, missing_child=np.where(tree.is_leaf, -2, MISSING_TO_ALL).astype(np.int32))
+    shares = prediction.stopping_shares(tree, np.array([[np.nan], [0.5]]))
+    halves = [*(2.0 ** -np.arange(1, 1075)), 0.0]  # the smallest share there is; then nothing
+    assert shares.data[:1074].tolist() == halves[:1074]
+    assert shares[1].indices.tolist() == [3]
+
+
+def test_a_node_without_weight_keeps_what_it_cannot_place():
+    tree = random_multiway_tree(np.random.default_rng(0), 1, "all")
+    empty = replace(tree, weight=np.zeros(tree.n_nodes), statistics=0 * tree.statistics)
+    shares = prediction.stopping_shares(empty, np.full((1, tree.n_features), np.nan))
+    assert shares.indices.tolist() == [0]

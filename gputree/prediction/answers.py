@@ -157,8 +157,8 @@ def decision_path(
         return _paths(tree, apply(tree, values, n_threads, before))
     stops = stopping_shares(tree, values, n_threads, before)
     reached, place = np.unique(stops.indices, return_inverse=True)
-    rows = csr_matrix((np.ones(place.size, np.int64), place, stops.indptr))
-    rows.resize(values.shape[0], reached.size)
+    shape = values.shape[0], reached.size
+    rows = csr_matrix((np.ones(place.size, np.int64), place, stops.indptr), shape=shape)
     passed = rows @ _paths(tree, reached.astype(NODE))
     passed.sort_indices()
     passed.data[:] = 1

@@ -1,0 +1,181 @@
+"""Random trees of every kind of split, rows for them, and the slow, obvious descent."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    LEAF,
+    MISSING_STOPS,
+    MISSING_TO_ALL,
+    NO_BRANCH,
+    NO_CHILD,
+    NO_FEATURE,
+    NO_THRESHOLD,
+    NODE,
+    SUBSET_SPLIT,
+    THRESHOLD_SPLIT,
+)
+from gputree.tree import Tree
+
+N_CODES = (0, 2, 3, 7, 0)  # categories of each column; 0 where it is numeric
+NUMBERS = [-3e38, -0.0, 0.0, 0.5, 1.0, 1.0 + 2**-20, 3e38]
+
+# What trees do with values that they cannot place.
+POLICIES = ("all", "stops", "child", "mixed")
+
+
+class _Splits:
+    """Splits drawn at random, one a node."""
+
+    def __init__(self, rng: np.random.Generator, policy: str) -> None:
+        self.rng, self.policy = rng, policy
+
+    def draw(self) -> tuple[int, int, float, int, int, list[int]]:
+        """(kind, feature, threshold, n_children, missing_child, table) of one node."""
+        feature = int(self.rng.integers(len(N_CODES)))
+        n_codes = N_CODES[feature]
+        if n_codes == 0:
+            threshold = float(self.rng.choice([*NUMBERS, np.inf]))
+            return THRESHOLD_SPLIT, feature, threshold, 2, self._missing(2), []
+        n_children = int(self.rng.integers(2, n_codes + 2))  # one may be for missing values
+        if self.rng.random() < 0.4:
+            table = self.rng.integers(NO_BRANCH, 2, n_codes).tolist()
+            return SUBSET_SPLIT, feature, NO_THRESHOLD, 2, self._missing(2), table
+        table = np.full(n_codes, NO_BRANCH)
+        codes = self.rng.permutation(n_codes)[:n_children]
+        table[codes] = np.arange(codes.size)
+        missing = self._missing(n_children)
+        return BRANCH_SPLIT, feature, NO_THRESHOLD, n_children, missing, table.tolist()
+
+    def _missing(self, n_children: int) -> int:
+        policy = self.policy
+        if policy == "mixed":
+            policy = self.rng.choice(POLICIES[:3])
+        if policy == "child":
+            return int(self.rng.integers(n_children))
+        return MISSING_TO_ALL if policy == "all" else MISSING_STOPS
+
+
+def random_multiway_tree(
+    rng: np.random.Generator, n_splits: int, policy: str = "mixed", n_classes: int = 3
+) -> Tree:
+    """A tree of `n_splits` splits; some leaves, and some subtrees, have no weight."""
+    splits, rows, n_open = _Splits(rng, policy), [], 1
+    while n_open:
+        inner = n_splits > 0 and (n_open == 1 or rng.random() < 0.6)
+        leaf = (LEAF, NO_FEATURE, NO_THRESHOLD, 0, MISSING_STOPS, [])
+        rows.append(splits.draw() if inner else leaf)
+        n_splits -= inner
+        n_open += rows[-1][3] - 1
+    kind, feature, threshold, count, missing, tables = zip(*rows, strict=True)
+    n_children = np.array(count, NODE)
+    inner = np.flatnonzero(n_children)
+    parent = np.append(NO_CHILD, np.repeat(inner, n_children[inner])).astype(NODE)
+    depth = np.zeros(n_children.size, NODE)
+    for node in range(1, depth.size):
+        depth[node] = depth[parent[node]] + 1
+    statistics = _class_weights(rng, parent, n_children, n_classes)
+    weight = statistics.sum(axis=1)
+    shares = statistics / np.where(weight > 0, weight, 1.0)[:, None]
+    gini = np.where(weight > 0, 1 - (shares**2).sum(axis=1), 0.0)
+    below = np.zeros(weight.size)
+    np.add.at(below, parent[1:], (weight * gini)[1:])
+    gain = gini - below / np.where(weight > 0, weight, 1.0)
+    tree = Tree(
+        task="classification",
+        criterion="gini",
+        n_features=len(N_CODES),
+        first_child=np.where(n_children, 1 + np.cumsum(n_children) - n_children, -1).astype(NODE),
+        n_children=n_children,
+        parent=parent,
+        depth=depth,
+        split_kind=np.array(kind, np.uint8),
+        feature=np.array(feature, NODE),
+        threshold=np.array(threshold, float),
+        missing_child=np.array(missing, NODE),
+        weight=weight,
+        n_rows=np.ceil(weight).astype(np.int64),
+        statistics=statistics,
+        impurity=gini,
+        gain=np.where(n_children, gain, 0.0),
+        branch_offset=np.cumsum([0, *map(len, tables)]).astype(np.int64),
+        branch_child=np.array([child for table in tables for child in table], NODE),
+    )
+    tree.check()
+    return tree
+
+
+def _class_weights(rng, parent, n_children, n_classes) -> np.ndarray:
+    """Quarters in the leaves, none in some; sums above."""
+    statistics = rng.integers(0, 5, (parent.size, n_classes)) / 4.0
+    statistics[(n_children > 0) | (rng.random(parent.size) < 0.3)] = 0.0
+    statistics[-1, 0] += 1.0  # the last node is a leaf: the tree has some weight
+    for node in range(parent.size - 1, 0, -1):
+        statistics[parent[node]] += statistics[node]
+    return statistics
+
+
+def random_rows(rng: np.random.Generator, n: int, dtype=np.float64, missing=0.2) -> np.ndarray:
+    """Numbers that tie with thresholds; codes, unknown ones and codes beyond every table."""
+    columns = [rng.choice(NUMBERS, n) if c == 0 else rng.integers(-1, c + 2, n) for c in N_CODES]
+    values = np.stack(columns, axis=1).astype(dtype)
+    values[rng.random(values.shape) < missing] = np.nan
+    return np.ascontiguousarray(values)
+
+
+@st.composite
+def multiway_cases(draw, policies=POLICIES, max_splits=30, max_rows=40):
+    """A random tree and rows for it."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    tree = random_multiway_tree(
+        rng,
+        draw(st.integers(0, max_splits)),
+        draw(st.sampled_from(policies)),
+        draw(st.integers(1, 4)),
+    )
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    return tree, random_rows(rng, draw(st.integers(0, max_rows)), dtype)
+
+
+# -------------------------------------------------------------------- oracle
+def send(tree: Tree, node: int, x: float) -> int:
+    """Ordinal of the child for a value, MISSING_TO_ALL or MISSING_STOPS, as `Tree` tells it."""
+    missing = int(tree.missing_child[node])
+    if np.isnan(x):
+        return missing
+    if tree.split_kind[node] == THRESHOLD_SPLIT:
+        return int(x > tree.threshold[node])
+    table = tree.branches(node)
+    ordinal = int(table[int(x)]) if 0 <= x < len(table) else NO_BRANCH
+    if ordinal != NO_BRANCH:
+        return ordinal
+    own_branch = tree.split_kind[node] == BRANCH_SPLIT and missing >= 0
+    return MISSING_STOPS if own_branch else missing
+
+
+def visit(tree: Tree, row, node: int = 0, share: float = 1.0) -> dict[int, float]:
+    """What of a row stops at each node that it visits at or below `node`; 0 where all goes on."""
+    if tree.is_leaf[node]:
+        return {node: share}
+    ordinal = send(tree, node, float(row[tree.feature[node]]))
+    children = list(tree.children(node))
+    whole = sum(float(tree.weight[child]) for child in children)
+    if ordinal == MISSING_STOPS or (ordinal == MISSING_TO_ALL and whole == 0):
+        return {node: share}
+    seen = {node: 0.0}
+    if ordinal >= 0:
+        return seen | visit(tree, row, children[ordinal], share)
+    for child in children:
+        if tree.weight[child] > 0:
+            seen |= visit(tree, row, child, share * (float(tree.weight[child]) / whole))
+    return seen
+
+
+def answer(tree: Tree, node: int) -> np.ndarray:
+    """Class shares of a node, or of its nearest ancestor with weight."""
+    while tree.weight[node] == 0:
+        node = int(tree.parent[node])
+    return tree.statistics[node] / tree.weight[node]
