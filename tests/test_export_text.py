@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
 
 import gputree
-from gputree.datasets import load_auto_mpg, load_iris
+from gputree.datasets import load_auto_mpg, load_golf, load_iris
 from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL
 from gputree.export import export_text
 from gputree.export.describe import describe, format_number
@@ -191,6 +191,61 @@ def test_multiway_and_category_sets():
     kind = np.array([BRANCH_SPLIT, 0, 0], np.uint8)
     text = export_text(stump(threshold=-2.0, split_kind=kind, **tables))
     assert text == "x0 = 1: 0 (4)\nx0 in {0, 3}: 1 (6)\n"
+
+
+def branches(table, missing_child=MISSING_STOPS, categories=None, **changes) -> str:
+    """The text of a stump that sends category j to child table[j]."""
+    n = len(table)
+    changes |= {"branch_offset": np.array([0, n, n, n]), "branch_child": np.array(table, np.int32)}
+    kind = np.array([BRANCH_SPLIT, 0, 0], np.uint8)
+    tree = stump(threshold=-2.0, split_kind=kind, missing_child=missing_child, **changes)
+    description = describe(tree)
+    return "".join(text_lines(replace(description, categories=[categories])))
+
+
+def test_categories_go_by_their_names():
+    names = np.array(["rain", "wind", "sun", "", "a, b", "x: y", " b", "missing", "ü\nx"], object)
+    assert branches([0, 1, 1, -1, 1, 1, 1, 1, 1], categories=names) == (
+        'x0 = rain: 0 (4)\nx0 in {wind, sun, "a, b", "x: y", " b", "missing", ü\\nx}: 1 (6)\n'
+    )
+    assert branches([0, -1, -1, 1], categories=names).endswith('x0 = "": 1 (6)\n')
+    numbers = np.array([0.1, 1e16, 3.0])
+    assert branches([0, 1, 1], categories=numbers) == ("x0 = 0.1: 0 (4)\nx0 in {1e+16, 3}: 1 (6)\n")
+    truths = np.array([False, True])
+    assert branches([1, 0], categories=truths) == "x0 = True: 0 (4)\nx0 = False: 1 (6)\n"
+
+
+def test_many_categories_are_counted():
+    text = branches([0] + [1] * 5000, categories=np.arange(5001))
+    assert text.splitlines()[1].endswith(", 19, 20, ... 4,980 more}: 1 (6)")
+
+
+def test_a_branch_of_missing_values():
+    text = branches([0, -1], missing_child=1, categories=np.array(["a", "b"], object))
+    assert text == "x0 = a: 0 (4)\nx0 is missing: 1 (6)\n"
+
+
+def test_a_leaf_without_cases_answers_as_its_parent():
+    table = {"missing_child": MISSING_TO_ALL, "categories": np.array(["a", "b"], object)}
+    empty = {"weight": (3.0, 0, 3), "n_rows": np.array([3, 0, 3])}
+    assert branches([0, 1], **table, **empty) == "x0 = a: 1 (0)\nx0 = b: 1 (3)\n"
+
+
+def test_an_estimator_knows_its_categories():
+    golf = load_golf()
+    X = golf.data.copy()
+    X[0, 2] = None
+    tree = gputree.ID3Classifier().fit(X, golf.target)
+    assert export_text(tree, feature_names=golf.feature_names) == (
+        "outlook = overcast: yes (4)\n"
+        "outlook = rain\n"
+        "|   wind = strong: no (2)\n"
+        "|   wind = weak: yes (3)\n"
+        "outlook = sunny\n"
+        "|   humidity = high: no (2)\n"
+        "|   humidity = normal: yes (2)\n"
+        "|   humidity is missing: no (1)\n"
+    )
 
 
 def test_a_deep_tree_is_no_recursion_and_no_square():

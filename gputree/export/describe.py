@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
 _MSE_DIGITS = 4  # significant: squares of large targets have many before the point
 _FIXED_POINT_BELOW = 1e16  # from here on a float64 is a multiple of 2
+_MOST_CATEGORIES = 20  # of a set, before the others are counted
+_UNCLEAR = re.compile(r'^$|^\s|\s$|[,{}":]|^(missing|present)$')  # words that need quotes
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # would break or garble lines
 
 
@@ -27,7 +30,9 @@ class Condition:
     operator : str
         "<=", ">", "=", "in" or "is" (present or missing).
     operand : str
-        Threshold, category, ``{a, b}``, "present" or "missing".
+        Threshold, category, ``{a, b}``, "present" or "missing". Categories that could be
+        mistaken for something else are in double quotes; of many, the first are named and
+        the others counted.
     or_missing : bool
         The child takes missing values although it is not the one that takes them
         where no training value was missing: the one of most rows, of equals the last.
@@ -54,12 +59,16 @@ class Description:
     class_names : sequence of str, one a class; None for regression
     decimals : int or None
         See `format_number`.
+    categories : sequence of arrays or None, one a feature
+        What the codes of categories stand for (`gputree.columns.Columns.categories`); None
+        where they stand for themselves.
     """
 
     tree: Tree
     feature_names: Sequence[str]
     class_names: Sequence[str] | None
     decimals: int | None
+    categories: Sequence[NDArray[Any] | None] | None = None
 
     def condition(self, node: int) -> Condition:
         """The condition that leads from the parent of `node` (not the root) to it."""
@@ -69,7 +78,10 @@ class Description:
         ordinal = node - int(tree.first_child[parent])
         feature = self.feature_names[tree.feature[parent]]
         if tree.split_kind[parent] != THRESHOLD_SPLIT:
-            operator, operand = self._categories(parent, ordinal)
+            codes = np.flatnonzero(tree.branches(parent) == ordinal)
+            if codes.size == 0 and tree.missing_child[parent] == ordinal:
+                return Condition(feature, "is", "missing")
+            operator, operand = self._set(int(tree.feature[parent]), codes)
         elif np.isposinf(tree.threshold[parent]):
             return Condition(feature, "is", ("present", "missing")[ordinal])
         else:
@@ -78,7 +90,12 @@ class Description:
         return Condition(feature, operator, operand, self._takes_missing(parent, ordinal))
 
     def answer(self, node: int) -> str:
-        """The class with the greatest weight (the first of equals), or the mean target."""
+        """The class with the greatest weight (the first of equals), or the mean target.
+
+        A node without cases answers as its parent.
+        """
+        while self.tree.weight[node] == 0.0 and self.tree.parent[node] != NO_CHILD:
+            node = int(self.tree.parent[node])
         statistics = self.tree.statistics[node]
         if self.class_names is None:
             return self.number(statistics[0])
@@ -104,12 +121,24 @@ class Description:
         """Format `value`; see `format_number`."""
         return format_number(value, self.decimals)
 
-    def _categories(self, node: int, ordinal: int) -> tuple[str, str]:
-        # Codes stand for themselves: trees of numeric columns have no categories.
-        codes = np.flatnonzero(self.tree.branches(node) == ordinal)
-        if codes.size == 1:
-            return "=", str(codes[0])
-        return "in", f"{{{', '.join(map(str, codes))}}}"
+    def _set(self, feature: int, codes: NDArray[np.intp]) -> tuple[str, str]:
+        """Operator and operand of a test for some categories of a feature."""
+        words = [self._category(feature, int(code)) for code in codes[:_MOST_CATEGORIES]]
+        if len(words) == 1:
+            return "=", words[0]
+        if codes.size > len(words):
+            words.append(f"... {codes.size - len(words):,} more")
+        return "in", f"{{{', '.join(words)}}}"
+
+    def _category(self, feature: int, code: int) -> str:
+        categories = None if self.categories is None else self.categories[feature]
+        if categories is None:
+            return str(code)
+        category = categories[code]
+        if isinstance(category, str):
+            return _word(category)
+        truth = isinstance(category, (bool, np.bool_))
+        return str(category) if truth else format_number(category, None)
 
     def _takes_missing(self, node: int, ordinal: int) -> bool:
         # The rule of growth where nothing was missing, which is not worth saying. Rows, not
@@ -153,17 +182,20 @@ def describe(
     if decimals is not None and decimals < 0:
         raise ValueError(f"decimals must be None or an int >= 0, got {decimals!r}.")
     tree = _tree_of(estimator_or_tree)
+    columns = getattr(estimator_or_tree, "columns_", None)
+    categories = None if columns is None else columns.categories
     features = _names("feature_names", feature_names, tree.n_features)
     if features is None:
         found = getattr(estimator_or_tree, "feature_names_in_", None)
         features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
     features = list(map(_on_one_line, features))
     if tree.task == "regression":
-        return Description(tree, features, None, decimals)
+        return Description(tree, features, None, decimals, categories)
     classes = _names("class_names", class_names, tree.n_classes)
     if classes is None:
         classes = list(map(str, getattr(estimator_or_tree, "classes_", range(tree.n_classes))))
-    return Description(tree, features, list(map(_on_one_line, classes)), decimals)
+    classes = list(map(_on_one_line, classes))
+    return Description(tree, features, classes, decimals, categories)
 
 
 def format_number(value: float, decimals: int | None) -> str:
@@ -199,6 +231,13 @@ def _tree_of(estimator_or_tree: Any) -> Tree:
 
     check_is_fitted(estimator_or_tree, "tree_")
     return estimator_or_tree.tree_
+
+
+def _word(category: str) -> str:
+    """A category on one line, in double quotes where it could be mistaken."""
+    if _UNCLEAR.search(category):
+        category = f'"{category}"'
+    return _on_one_line(category)
 
 
 def _on_one_line(name: str) -> str:

@@ -32,7 +32,9 @@ def export_text(
     to other classes; in regression the weight and the mean squared error.
 
     Missing values follow the child with more training rows, of equals the last,
-    unless ``or missing`` marks another. Control characters in names are escaped.
+    unless ``or missing`` marks another or ``is missing`` a child of their own; in a C4.5
+    tree they go down every branch, in shares, and weights are fractions. A leaf of weight
+    0 answers as its parent. Control characters in names are escaped.
 
     Parameters
     ----------
@@ -75,6 +77,18 @@ def export_text(
     petal length > 2.45
     |   petal width <= 1.75: versicolor (54/5)
     |   petal width > 1.75: virginica (46/1)
+
+    Categories go by their names:
+
+    >>> from gputree import ID3Classifier
+    >>> from gputree.datasets import load_fish
+    >>> fish = load_fish()
+    >>> tree = ID3Classifier().fit(fish.data, fish.target)
+    >>> print(export_text(tree, feature_names=fish.feature_names), end="")
+    no surfacing = 0: no (2)
+    no surfacing = 1
+    |   flippers = 0: no (1)
+    |   flippers = 1: yes (2)
     """
     description = describe(
         estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
