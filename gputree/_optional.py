@@ -14,17 +14,18 @@ EXTRAS = {
 
 
 def require(name: str, purpose: str) -> ModuleType:
-    """Import the optional module `name`, or say which extra brings it.
+    """Import the optional module `name`, or say which extra brings its package.
 
     Raises
     ------
     ImportError
         Naming `purpose` and the extra to install.
     """
+    package = name.partition(".")[0]
     try:
         return importlib.import_module(name)
     except ImportError as error:
         raise ImportError(
-            f"{purpose} needs {name}, which is not installed. "
-            f'Install it with: pip install "gputree-learn[{EXTRAS[name]}]"'
+            f"{purpose} needs {package}, which is not installed. "
+            f'Install it with: pip install "gputree-learn[{EXTRAS[package]}]"'
         ) from error

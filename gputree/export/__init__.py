@@ -4,6 +4,7 @@ All formats take their words from one description of the tree
 (`gputree.export.describe`), so that they agree on names, operators and numbers.
 """
 
+from gputree.export.plot import plot_cp_table, plot_tree
 from gputree.export.text import export_text
 
-__all__ = ["export_text"]
+__all__ = ["export_text", "plot_cp_table", "plot_tree"]
