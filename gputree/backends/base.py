@@ -53,6 +53,8 @@ class Task:
         What `square` cuts off, in 2**-30 of its unit.
     exact : bool
         Whether cuts inside bins are looked for.
+    max_device_memory : int or None
+        Bytes that a device other than the CPU may use; None for a share of what is free.
     """
 
     criterion: Criterion
@@ -62,6 +64,7 @@ class Task:
     square: Int64s | None
     square_rest: Int64s | None
     exact: bool
+    max_device_memory: int | None = None
 
     @property
     def n_classes(self) -> int:
@@ -148,6 +151,10 @@ class Backend(Protocol):
     @property
     def histogram_bytes(self) -> int:
         """Bytes of one node's histogram. Needs `encode`."""
+
+    @property
+    def most_histogram_bytes(self) -> int:
+        """Budget of the histograms of one level, in bytes."""
 
     def new_histograms(self, m: int) -> Any:
         """Zeroed histograms of m nodes, shape (m, histogram_cells x channels)."""

@@ -35,9 +35,6 @@ from gputree.tree import Tree
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max
 
-# Histograms of one level, at least; beyond it the table's own size sets the budget.
-LEAST_HISTOGRAM_BYTES = 1 << 25
-
 # Class weights of all nodes while they are summed up, at most.
 MOST_STATISTICS_BYTES = 1 << 34
 
@@ -129,7 +126,7 @@ def grow_tree(
         max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
-        histogram_bytes=max(LEAST_HISTOGRAM_BYTES, values.nbytes // 2),
+        histogram_bytes=backend.most_histogram_bytes,
         finish_rows=None,
         key=options.key,
     )

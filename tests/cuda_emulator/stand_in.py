@@ -7,13 +7,14 @@ the real CuPy where that is installed (it needs no device for that).
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import inspect
 import operator
 import types
 from collections import Counter
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -26,8 +27,8 @@ transfers: Counter[str] = Counter()
 
 SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 FUNCTIONS = ["arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "flatnonzero"]
-FUNCTIONS += ["ones", "searchsorted", "zeros"]
-METHODS = ["all", "any", "astype", "reshape", "sum", "view"]
+FUNCTIONS += ["ones", "searchsorted", "sort", "zeros"]
+METHODS = ["all", "any", "astype", "max", "min", "reshape", "sum", "view"]
 BINARY = ["add", "sub", "mul", "floordiv", "mod", "lshift", "rshift", "and", "or"]
 COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
 
@@ -39,7 +40,10 @@ class ndarray:
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, host: np.ndarray) -> None:
+    def __init__(self, host: Any, dtype: Any = None, memptr: Any = None) -> None:
+        if memptr is not None:  # CuPy's constructor: an array over memory that is there
+            memory = (ctypes.c_uint8 * memptr.mem.size).from_address(memptr.mem.ptr)
+            host = np.frombuffer(memory, dtype).reshape(host)
         self.host = host
 
     shape = property(lambda self: self.host.shape)
@@ -80,6 +84,14 @@ class ndarray:
 
     def fill(self, value: Any) -> None:
         self.host.fill(value)
+
+    def set(self, arr: np.ndarray, stream: _Stream | None = None) -> None:
+        if arr.dtype != self.dtype or arr.shape != self.shape:
+            raise ValueError("Shape or dtype mismatch.")
+        if not (arr.flags.c_contiguous and self.host.flags.c_contiguous):
+            raise RuntimeError("Cannot set to non-contiguous array")
+        transfers["to device"] += 1
+        self.host[...] = arr
 
 
 def _unwrap(value: Any) -> Any:
@@ -160,16 +172,55 @@ def asnumpy(a: Any) -> np.ndarray:
 
 
 class _Stream:
+    """Nothing runs ahead here."""
+
+    def __init__(self, non_blocking: bool = False) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
     def synchronize(self) -> None:
-        """Nothing runs ahead here."""
+        pass
+
+
+class _Registry:
+    """Page-locked ranges of host memory."""
+
+    def __init__(self) -> None:
+        self.ranges: dict[int, int] = {}
+
+    def register(self, ptr: int, size: int, flags: int) -> None:
+        if ptr in self.ranges:
+            raise RuntimeError("cudaErrorHostMemoryAlreadyRegistered")
+        self.ranges[ptr] = size
+
+    def unregister(self, ptr: int) -> None:
+        del self.ranges[ptr]
 
 
 class _Device:
     id = 0
     mem_info = (8 << 30, 8 << 30)
+    attributes: ClassVar[dict[str, int]] = {"CanUseHostPointerForRegisteredMem": 1}
 
     def synchronize(self) -> None:
         """Nothing runs ahead here."""
+
+
+class _UnownedMemory(NamedTuple):
+    ptr: int
+    size: int
+    owner: Any
+    device_id: int
+
+
+class _MemoryPointer(NamedTuple):
+    mem: _UnownedMemory
+    offset: int
 
 
 def _raw_module(check: bool, replace: dict[str, str]) -> type:
@@ -213,8 +264,24 @@ def make_module(check: bool, replace: dict[str, str] | None = None) -> types.Mod
     module.ndarray, module.empty = ndarray, empty
     module.asarray, module.asnumpy = asarray, asnumpy
     module.RawModule = _raw_module(check, replace or {})
-    runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=RuntimeError)
-    module.cuda = types.SimpleNamespace(
-        runtime=runtime, Device=_Device, get_current_stream=_Stream, is_available=lambda: True
+    registry = _Registry()
+    runtime = types.SimpleNamespace(
+        getDeviceCount=lambda: 1,
+        getDeviceProperties=lambda device: {"name": b"an emulated device"},
+        CUDARuntimeError=RuntimeError,
+        hostRegister=registry.register,
+        hostUnregister=registry.unregister,
+        registry=registry,
     )
+    module.cuda = types.SimpleNamespace(
+        runtime=runtime,
+        Device=_Device,
+        Stream=_Stream,
+        get_current_stream=_Stream,
+        is_available=lambda: True,
+        alloc_pinned_memory=bytearray,
+        UnownedMemory=_UnownedMemory,
+        MemoryPointer=_MemoryPointer,
+    )
+    module.get_default_memory_pool = lambda: types.SimpleNamespace(free_bytes=lambda: 0)
     return module

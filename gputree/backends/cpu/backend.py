@@ -27,6 +27,10 @@ CHUNK_ROWS = 1 << 16
 PARTIAL_BYTES = 1 << 25
 
 
+# Histograms of one level, at least; beyond it the table's own size sets the budget.
+LEAST_HISTOGRAM_BYTES = 1 << 25
+
+
 class Scores(NamedTuple):
     """Best boundary of every (node, column), and the greatest bound of its bins."""
 
@@ -153,6 +157,10 @@ class CpuBackend:
     @property
     def histogram_cells(self) -> int:
         return int(self.table.offset[-1])
+
+    @property
+    def most_histogram_bytes(self) -> int:
+        return max(LEAST_HISTOGRAM_BYTES, self.table.values.nbytes // 2)
 
     @property
     def histogram_bytes(self) -> int:

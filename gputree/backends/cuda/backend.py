@@ -13,9 +13,11 @@ from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import Grower, Rows, Table, to_device
+from gputree.backends.cuda.memory import share_out
 from gputree.backends.cuda.partition import node_statistics, partition
 from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import Scores, score
+from gputree.backends.cuda.source import new_source
 from gputree.dtypes import ROW
 
 
@@ -25,12 +27,13 @@ class CudaBackend:
     Parameters
     ----------
     values : (n, d) float32 or float64 array, NumPy or CuPy, C-contiguous
-        The table, NaN where missing. CuPy arrays stay where they are.
+        The table, NaN where missing. CuPy arrays stay where they are; values on the host
+        are copied where they fit `Task.max_device_memory`, else coded block by block.
     missing : (d,) bool array
         Columns that hold missing values.
     task : Task
     n_threads : int
-        Host threads that fit the bins.
+        Host threads that hand a table on the host over.
     """
 
     name = "cuda"
@@ -39,22 +42,24 @@ class CudaBackend:
         xp = cupy()
         self.task = task
         self.channels = task.channels
-        self.n_threads = n_threads
-        self.dtype = np.dtype(values.dtype)
         self.refined_pairs = 0
         self.scanned_pairs = 0
-        kernels = Kernels(task.criterion, task.weight is not None, 8 * self.dtype.itemsize)
+        n, d = values.shape
+        on_host = isinstance(values, np.ndarray)
+        memory = share_out(task, n, coding.row_stride(d), values.nbytes if on_host else 0)
+        self.source = new_source(values, memory.keeps_values, n_threads)
         target = np.int32 if task.n_classes else np.int64
         rest = (task.weight, task.square, task.square_rest)
         self.grower = Grower(
-            kernels=kernels,
+            kernels=Kernels(task.criterion, task.weight is not None, 8 * values.dtype.itemsize),
             task=task,
-            table=coding.new_table(xp.asarray(values), missing),
+            table=coding.new_table(self.source, missing),
             rows=Rows(
                 to_device(task.target, target),
                 *(None if column is None else to_device(column, np.int64) for column in rest),
             ),
-            entries=xp.arange(values.shape[0], dtype=ROW),
+            entries=xp.arange(n, dtype=ROW),
+            memory=memory,
         )
 
     @property
@@ -73,15 +78,18 @@ class CudaBackend:
 
     def encode(self, max_bins: int) -> None:
         table = coding.encode(
-            self.grower.kernels, self.grower.table, self.dtype, max_bins, self.task.exact,
-            self.n_threads,
-        )  # fmt: skip
+            self.grower.kernels, self.source, self.table.host.missing, max_bins, self.task.exact
+        )
         self.grower = self.grower._replace(table=table)
 
     # ------------------------------------------------------- histograms
     @property
     def histogram_cells(self) -> int:
         return int(self.grower.table.host.offset[-1])
+
+    @property
+    def most_histogram_bytes(self) -> int:
+        return self.grower.memory.histogram_bytes
 
     @property
     def histogram_bytes(self) -> int:
@@ -134,6 +142,9 @@ class CudaBackend:
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
     ) -> Subtrees:
+        if self.table.codes.shape[0] == 0:  # not coded: values decide
+            table = self.table._replace(values=self.source.resident())
+            self.grower = self.grower._replace(table=table)
         return finish(self.grower, begin, end, depth, keys)
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:

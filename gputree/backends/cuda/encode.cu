@@ -1,4 +1,6 @@
 // Coding of values into bins: bin b of a column holds the values x with edge[b-1] < x <= edge[b].
+#define ROOM 256  // bins of a column, at most
+#define NO_KEY SIGN_BIT  // of zero: what the host puts where there is nothing
 
 // First of the `count` ascending keys that is not below `key`.
 __device__ __forceinline__ i64 lower_bound(const Bits* keys, i64 count, Bits key) {
@@ -13,6 +15,123 @@ __device__ __forceinline__ i64 lower_bound(const Bits* keys, i64 count, Bits key
         }
     }
     return first;
+}
+
+// Each thread keeps to one column: threads are a multiple of `columns`. found[f] gets bit 0 if
+// the column has missing values, bit 1 if it has infinite ones.
+extern "C" __global__ void __launch_bounds__(256) inspect_values(
+    const Bits* values, i64 rows, i64 columns, i64 threads, i32* found
+) {
+    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= threads) return;
+    i32 seen = 0;
+    for (i64 i = at; i < rows * columns; i += threads) {
+        const Bits size = values[i] & ~SIGN_BIT;
+        if (size > INFINITY_BITS) seen |= 1;
+        if (size == INFINITY_BITS) seen |= 2;
+    }
+    if (seen) atomicOr(&found[at % columns], seen);
+}
+
+// One thread a value: keys[f * rows + i] is that of row places[i], or row i (`places` is null).
+extern "C" __global__ void __launch_bounds__(256) column_keys(
+    const Bits* values, const i64* places, i64 rows, i64 columns, Bits* keys
+) {
+    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= rows * columns) return;
+    const i64 i = at / columns, f = at % columns;
+    keys[f * rows + i] = key_of(values[(places ? places[i] : i) * columns + f]);
+}
+
+// One thread a value: those whose hash is among the lowest `share` of 2**63 are picked, whatever
+// the order of rows. taken[f] counts them all; the first `room` of a column are kept in `picked`.
+extern "C" __global__ void __launch_bounds__(256) pick_values(
+    const Bits* values, i64 rows, i64 columns, i64 share, i64 room, u32* taken, Bits* picked
+) {
+    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= rows * columns) return;
+    const Bits key = key_of(values[at]);
+    if (key == MISSING_KEY) return;
+    const u64 hash = mix(u64(__double_as_longlong(value_of(key))));
+    if (i64(hash >> 1) >= share) return;
+    const i64 f = at % columns, slot = atomicAdd(&taken[f], 1u);
+    if (slot < room) picked[f * room + slot] = key;
+}
+
+// The key of the greatest value below that of `key`.
+__device__ __forceinline__ Bits key_below(Bits key) {
+    return key == SIGN_BIT ? SIGN_BIT - 2 : key - 1;  // -0.0 has no key
+}
+
+// A set of keys that a block collects.
+struct Keys {
+    Bits* key;
+    u32* size;
+    __device__ void add(Bits one) { key[atomicAdd(size, 1u)] = one; }
+};
+
+// Candidates for the edges of `known` sorted keys, at quantiles; a value that fills a bin alone
+// gets one of its own, where that leaves at most `most` bins. Returns how many there are.
+__device__ i64 quantile_edges(const Bits* keys, i64 known, i64 most, Bits* picks, Keys edges) {
+    const i64 i = threadIdx.x;
+    if (i < most - 1) picks[i] = keys[(i + 1) * (known - 1) / most];
+    __syncthreads();
+    const bool exists = i < most - 1;
+    const bool again = exists && i > 0 && picks[i] == picks[i - 1];
+    if (exists && !again) edges.add(picks[i]);
+    __syncthreads();
+    const i64 plain = *edges.size;
+    __syncthreads();
+    const bool heavy = again && (i == 1 || picks[i - 2] != picks[i - 1]);
+    if (heavy && picks[i] > ~(INFINITY_BITS - 1 | SIGN_BIT)) {  // above the least finite value
+        const Bits below = key_below(picks[i]);
+        const i64 place = lower_bound(picks, most - 1, below);
+        if (picks[place] != below) edges.add(below);
+    }
+    __syncthreads();
+    const i64 isolated = *edges.size;
+    return isolated < most ? isolated : plain;
+}
+
+// Grid: columns in column[]; block: ROOM threads. The bins of a column from its `length` sorted
+// keys, missing ones last: at most most[f] bins, one a distinct value where they suffice. Edges,
+// least and greatest keys are padded; distinct[f] counts the distinct values.
+extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
+    const Bits* ordered, i64 length, const i64* column, const i64* most, Bits* edge, Bits* least,
+    Bits* greatest, i64* count, i64* distinct
+) {
+    __shared__ Bits found[2 * ROOM], picks[ROOM], sorted[2 * ROOM];
+    __shared__ u32 size, changes;
+    const i64 f = column[blockIdx.x], tid = threadIdx.x;
+    const Bits* keys = ordered + blockIdx.x * length;
+    const i64 known = lower_bound(keys, length, MISSING_KEY);
+    if (tid == 0) size = changes = 0;
+    __syncthreads();
+    for (i64 i = tid; i < known; i += blockDim.x) {
+        if (i > 0 && keys[i] == keys[i - 1]) continue;
+        const u32 place = atomicAdd(&changes, 1u);
+        if (place < ROOM) found[place] = keys[i];
+    }
+    __syncthreads();
+    const bool lossless = changes <= most[f];
+    i64 edges = lossless ? changes : quantile_edges(keys, known, most[f], picks, {found, &size});
+    for (i64 i = tid; i < edges; i += blockDim.x) {
+        i64 rank = 0;
+        for (i64 k = 0; k < edges; ++k) rank += found[k] < found[i];
+        sorted[rank] = found[i];
+    }
+    __syncthreads();
+    if (lossless && edges > 0) --edges;  // the greatest value needs none
+    const Bits beyond = INFINITY_BITS | SIGN_BIT;
+    const i64 upper = tid < edges ? lower_bound(keys, known, sorted[tid] + 1) : known;
+    const i64 lower = tid > 0 && tid <= edges ? lower_bound(keys, known, sorted[tid - 1] + 1) : 0;
+    const bool holds = tid <= edges && known > 0;
+    edge[f * ROOM + tid] = tid < edges ? sorted[tid] : beyond;
+    greatest[f * ROOM + tid] = holds ? keys[upper > 0 ? upper - 1 : 0] : NO_KEY;
+    least[f * ROOM + tid] = holds ? keys[lower < known ? lower : known - 1] : NO_KEY;
+    if (tid != 0) return;
+    count[f] = edges + 1;
+    distinct[f] = changes;
 }
 
 // One thread a code; rows of codes are padded to `stride`. `edges` and `least` are keys,
@@ -36,12 +155,4 @@ extern "C" __global__ void __launch_bounds__(256) encode_values(
     const i64 bin = lower_bound(edges + f * room, count[f] - 1, key);
     codes[at] = u8(bin);
     if (lossless[f] && least[f * room + bin] != key) atomicOr(&inexact[f], 1);
-}
-
-// Keys of values, for the tables above.
-extern "C" __global__ void __launch_bounds__(256) value_keys(
-    const Bits* values, i64 count, Bits* keys
-) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at < count) keys[at] = key_of(values[at]);
 }

@@ -1,26 +1,49 @@
-"""Coding of columns on the device; bin edges are fitted on the host, from a sample of rows."""
+"""Bins are fitted and columns coded on the device; the host sees the bins alone."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cpu import encode as coding
-from gputree.backends.cpu.pool import run
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import HostTable, Table, to_device
+from gputree.backends.cuda.source import Source
 
 # Columns of codes that are read as one word.
 WORD = 4
 
+# Threads that inspect a table, about.
+INSPECTING = 1 << 18
 
-def new_table(values: Any, missing: NDArray[np.bool_]) -> Table:
-    """A table that is not coded yet: values are all there is to it."""
-    d = values.shape[1]
-    bits = np.uint32 if values.dtype == np.float32 else np.uint64
+
+class Bins(NamedTuple):
+    """Bins of d columns on the device, by keys of values; padded as `coding.Bins`."""
+
+    edge: Any  # (d, MAX_BINS)
+    least: Any  # (d, MAX_BINS)
+    greatest: Any  # (d, MAX_BINS)
+    count: Any  # (d,) int64
+    distinct: Any  # (d,) int64: distinct values that they were fitted to
+
+    @classmethod
+    def empty(cls, d: int, bits: np.dtype) -> Bins:
+        xp = cupy()
+        keys = (xp.empty((d, coding.MAX_BINS), dtype=bits) for _ in range(3))
+        return cls(*keys, *(xp.empty(d, dtype=np.int64) for _ in range(2)))
+
+
+def row_stride(columns: int) -> int:
+    """Bytes of a row of codes: whole words."""
+    return -(-columns // WORD) * WORD
+
+
+def new_table(source: Source, missing: NDArray[np.bool_]) -> Table:
+    """A table that is not coded: values are all there is to it, if they are there."""
+    d = source.shape[1]
     host = HostTable(
         offset=np.zeros(d + 1, np.int64),
         missing=missing,
@@ -28,13 +51,16 @@ def new_table(values: Any, missing: NDArray[np.bool_]) -> Table:
         low=np.zeros((d, coding.MAX_BINS)),
         high=np.zeros((d, coding.MAX_BINS)),
     )
-    stride = -(-d // WORD) * WORD
-    codes = cupy().empty((0, stride), dtype=np.uint8)
-    return _with_host(values.view(bits), codes, host, np.empty(0, np.bool_))
+    codes = cupy().empty((0, row_stride(d)), dtype=np.uint8)
+    return _with_host(source, None, codes, host, np.empty(0, np.bool_))
 
 
-def _with_host(values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]) -> Table:
+def _with_host(
+    source: Source, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
+) -> Table:
     return Table(
+        rows=source.shape[0],
+        bits=source.bits,
         values=values,
         codes=codes,
         offset=to_device(host.offset),
@@ -48,60 +74,134 @@ def _with_host(values: Any, codes: Any, host: HostTable, single: NDArray[np.bool
 
 
 def encode(
-    kernels: Kernels, table: Table, dtype: np.dtype, max_bins: int, exact: bool, n_threads: int
+    kernels: Kernels, source: Source, missing: NDArray[np.bool_], max_bins: int, exact: bool
 ) -> Table:
     """The table, coded into at most `max_bins` bins a column, missing values included."""
-    n, d = table.rows, table.columns
-    missing = table.host.missing
+    n, d = source.shape
     most = np.full(d, max_bins) - missing
-    bins = coding.empty_bins(d, dtype)
-    by_value = not exact and n > coding.SAMPLE_ROWS
-    fit = coding.fit_columns_by_value if by_value else coding.fit_columns
-    sample = _sample(table, dtype, exact)
-    run(n_threads, fit, [(bins, sample, range(f, f + 1), most) for f in range(d)])
-    codes = cupy().empty((n, table.stride), dtype=np.uint8)
-    again = encode_values(kernels, table, bins, codes)
-    if again.size:  # the sample missed values of columns that looked lossless
-        for f in again:
-            ordered = np.sort(table.values[:, int(f)].get().view(dtype))  # NaN comes last
-            known = ordered[: np.searchsorted(ordered, np.nan)]
-            coding.fit_column(bins, int(f), known, int(most[f]))
-        encode_values(kernels, table, bins, codes)
-    offset, single = coding.single_bins(bins, missing)
+    bins = Bins.empty(d, source.bits)
+    delimited = _fit(kernels, source, bins, most, exact)
+    codes = cupy().empty((n, row_stride(d)), dtype=np.uint8)
+    again = _encode_values(kernels, source, bins, most, codes)
+    for f in again:  # the sample missed values of columns that looked lossless
+        _fit_whole(kernels, source, bins, most, f)
+    if again.size:
+        _encode_values(kernels, source, bins, most, codes)
+    host_bins = _to_host(bins, most, delimited)
+    offset, single = coding.single_bins(host_bins, missing)
     host = HostTable(
         offset=offset,
         missing=missing,
-        by_code=bins.lossless.copy() if exact else np.ones(d, np.bool_),
-        low=bins.greatest.astype(np.float64),
-        high=bins.least.astype(np.float64),
+        by_code=host_bins.lossless if exact else np.ones(d, np.bool_),
+        low=host_bins.greatest.astype(np.float64),
+        high=host_bins.least.astype(np.float64),
     )
-    return _with_host(table.values, codes, host, single if exact else np.ones_like(single))
+    values = source.resident() if exact else None
+    return _with_host(source, values, codes, host, single if exact else np.ones_like(single))
 
 
-def _sample(table: Table, dtype: np.dtype, exact: bool) -> NDArray:
-    """Rows on the host that place the edges: a sample of long tables, where cuts are exact."""
-    n = table.rows
-    if not (exact and n > coding.SAMPLE_ROWS):
-        return table.values.get().view(dtype)
-    places = np.linspace(0, n - 1, coding.SAMPLE_ROWS).astype(np.int64)
-    return table.values[to_device(places)].get().view(dtype)
+def _fit(
+    kernels: Kernels, source: Source, bins: Bins, most: Int64s, exact: bool
+) -> NDArray[np.bool_]:
+    """Fit all columns; returns those whose bins are delimited by their edges.
+
+    From all rows, a sample of rows where cuts are exact, or else a sample of values.
+    """
+    n, d = source.shape
+    if not exact and n > coding.SAMPLE_ROWS:
+        return _fit_by_value(kernels, source, bins, most)
+    places = np.linspace(0, n - 1, min(n, coding.SAMPLE_ROWS)).astype(np.int64)
+    values, places = source.rows(places)
+    keys = cupy().empty((d, places.size), dtype=source.bits)
+    kernels.each("encode", "column_keys", keys.size, values, places, places.size, d, keys)
+    _fit_keys(kernels, keys, np.arange(d), most, bins)
+    return np.zeros(d, np.bool_)
 
 
-def encode_values(kernels: Kernels, table: Table, bins: coding.Bins, codes: Any) -> Int64s:
+def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) -> NDArray[np.bool_]:
+    """As `coding.fit_columns_by_value`."""
+    xp = cupy()
+    n, d = source.shape
+    room = min(4 * coding.SAMPLE_ROWS, n)
+    share = int(2.0**63 * coding.SAMPLE_ROWS / n)
+    taken = xp.zeros(d, dtype=np.uint32)
+    picked = xp.empty((d, room), dtype=source.bits)
+    picked.fill(~source.bits.type(0))  # MISSING_KEY
+    source.visit(
+        lambda block, first: kernels.each(
+            "encode", "pick_values", block.size, block, block.shape[0], d, share, room, taken,
+            picked,
+        )
+    )  # fmt: skip
+    _fit_keys(kernels, picked, np.arange(d), most, bins)
+    few = (bins.distinct.get() <= coding.FEWEST_DISTINCT) | (taken.get() > room)
+    for f in np.flatnonzero(few):
+        _fit_whole(kernels, source, bins, most, f)
+    return ~few
+
+
+def _fit_whole(kernels: Kernels, source: Source, bins: Bins, most: Int64s, f: Any) -> None:
+    """Fit column f to all of its values."""
+    n = source.shape[0]
+    keys = cupy().empty((1, n), dtype=source.bits)
+    kernels.each("encode", "column_keys", n, source.column(int(f)), None, n, 1, keys)
+    _fit_keys(kernels, keys, np.array([f]), most, bins)
+
+
+def _fit_keys(kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: Bins) -> None:
+    """Fit `columns` to the rows of `keys`."""
+    kernels(
+        "encode", "fit_bins", (columns.size,), cupy().sort(keys, axis=1), keys.shape[1],
+        to_device(columns), to_device(most), *bins, threads=coding.MAX_BINS,
+    )  # fmt: skip
+
+
+def _encode_values(
+    kernels: Kernels, source: Source, bins: Bins, most: Int64s, codes: Any
+) -> Int64s:
     """Code the table; returns the columns taken for lossless that are not."""
-    inexact = cupy().zeros(table.columns, dtype=np.int32)
-    kernels.each(
-        "encode", "encode_values", codes.size, table.values, table.rows, table.columns,
-        table.stride, value_keys(kernels, bins.edge[:, : coding.MAX_BINS]),
-        value_keys(kernels, bins.least), coding.MAX_BINS, to_device(bins.count),
-        to_device(bins.lossless, np.uint8), codes, inexact,
+    d, stride = source.shape[1], codes.shape[1]
+    inexact = cupy().zeros(d, dtype=np.int32)
+    lossless = to_device(bins.distinct.get() <= most, np.uint8)
+    source.visit(
+        lambda block, first: kernels.each(
+            "encode", "encode_values", block.shape[0] * stride, block, block.shape[0], d, stride,
+            bins.edge, bins.least, coding.MAX_BINS, bins.count, lossless,
+            codes[first : first + block.shape[0]], inexact,
+        )
     )  # fmt: skip
     return np.flatnonzero(inexact.get())
 
 
-def value_keys(kernels: Kernels, values: NDArray) -> Any:
-    """Keys of host values, on the device."""
-    bits = to_device(values).view(np.uint32 if values.dtype == np.float32 else np.uint64)
-    keys = cupy().empty(bits.shape, dtype=bits.dtype)
-    kernels.each("encode", "value_keys", bits.size, bits, bits.size, keys)
-    return keys
+def _to_host(bins: Bins, most: Int64s, delimited: NDArray[np.bool_]) -> coding.Bins:
+    """The bins as the host has them; those `delimited` reach from edge to edge."""
+    edge, least, greatest = (values_of(keys.get()) for keys in bins[:3])
+    greatest[delimited] = edge[delimited]
+    least[delimited, 1:] = edge[delimited, :-1]
+    return coding.empty_bins(len(least), least.dtype)._replace(
+        edge=edge,
+        count=bins.count.get(),
+        lossless=bins.distinct.get() <= most,
+        least=least,
+        greatest=greatest,
+    )
+
+
+def values_of(keys: NDArray[Any]) -> NDArray[np.floating]:
+    """Values behind keys; `key_of` in values.cuh says what keys are."""
+    sign = np.array(1, keys.dtype) << np.array(8 * keys.dtype.itemsize - 1, keys.dtype)
+    bits = np.where(keys & sign, keys & ~sign, ~keys)
+    return bits.view(f"f{keys.dtype.itemsize}")
+
+
+def inspect_columns(values: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which columns of a table on the device hold missing values, and infinite ones."""
+    n, d = values.shape
+    found = cupy().zeros(d, dtype=np.int32)
+    threads = d * min(n, max(INSPECTING // d, 1))
+    Kernels(None, False, 8 * values.dtype.itemsize).each(
+        "encode", "inspect_values", threads, values.view(f"u{values.dtype.itemsize}"), n, d,
+        threads, found,
+    )  # fmt: skip
+    seen = found.get()
+    return seen & 1 != 0, seen & 2 != 0

@@ -11,7 +11,7 @@ from gputree.backends.base import Int64s, Limits, Subtrees
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Grower, sort_segments, to_device
 
-# (row, column) pairs that are sorted at once, some 50 bytes each.
+# (row, column) pairs that are sorted at once, at most.
 SORTED_PAIRS = 1 << 25
 
 # A tree this deep has more nodes than rows.
@@ -47,7 +47,8 @@ def finish(
     grower: Grower, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
 ) -> Subtrees:
     """Grow the subtrees of nodes whole; their entries end in leaf order."""
-    bounds = batches((end - begin) * (grower.table.columns + 1), SORTED_PAIRS)
+    most = min(SORTED_PAIRS, grower.memory.sorted_pairs)
+    bounds = batches((end - begin) * (grower.table.columns + 1), most)
     parts = [
         _finish_batch(grower, begin[a:b], end[a:b], depth[a:b], keys[a:b])
         for a, b in zip(bounds, bounds[1:], strict=False)
@@ -107,7 +108,7 @@ def _sort_columns(grower: Grower, places: Places) -> Lists:
     xp = cupy()
     table = grower.table
     rows, d, nodes = places.entry.size, table.columns, places.start.size - 1
-    keys = xp.empty(d * rows, dtype=table.values.dtype)
+    keys = xp.empty(d * rows, dtype=table.bits)
     segments = xp.empty(d * rows, dtype=np.uint32)
     grower.kernels.each(
         "finish", "fill_lists", d * rows, table.values, table.codes, table.stride, d,

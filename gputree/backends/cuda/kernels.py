@@ -1,8 +1,20 @@
 """Loading of CUDA sources and launching of their kernels.
 
-Sources are the ``.cu`` files beside this module, each behind the headers it names here;
-they include nothing, since NVRTC brings no headers. CuPy compiles them at the first
-launch on a device, and keeps them on disk.
+A module of kernels is a ``.cu`` file beside this one. To add one:
+
+1. Name the headers it stands behind in `HEADERS`; nothing includes anything, since NVRTC
+   brings no headers. What every module shares (types, constants) is in ``types.cuh``.
+2. Write kernels as ``extern "C" __global__ void __launch_bounds__(threads) name(...)``, with
+   a comment that says what a block, warp or thread takes. Numbers are ``i64`` or ``double``,
+   indices of memory ``i64`` throughout: rows x columns exceed 32 bits.
+3. Launch them by name through `Kernels`: ``kernels("score", "score_columns", grid, ...)``, or
+   ``kernels.each(...)`` for a thread an item. Arguments are C-contiguous device arrays of
+   the kernel's types, ints, floats, or None for a null pointer.
+4. Where a kernel does not depend on criterion or weights, list its module in `PLAIN`: it is
+   compiled once for all of them.
+
+CuPy compiles a module at the first launch on a device, and keeps it on disk. A launch
+returns at once; the host waits where it copies a result.
 """
 
 from __future__ import annotations
@@ -31,7 +43,7 @@ OPTIONS = ("-std=c++17", "--fmad=false")
 CRITERIA = ("criteria.cuh", "class_weights.cuh", "gini.cuh", "entropy.cuh", "squared_error.cuh")
 _CUT = (*CRITERIA, "limits.cuh", "views.cuh", "warp.cuh", "cut.cuh")
 HEADERS = {
-    "encode": ("types.cuh", "values.cuh"),
+    "encode": ("types.cuh", "values.cuh", "draw.cuh"),
     "histogram": ("types.cuh", "atomics.cuh"),
     "score": ("types.cuh", *_CUT),
     "refine": ("types.cuh", "values.cuh", *_CUT),
@@ -40,6 +52,9 @@ HEADERS = {
     "statistics": ("types.cuh", "atomics.cuh"),
     "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh"),
 }
+
+# Modules whose kernels see values, codes and entries alone.
+PLAIN = frozenset({"encode", "partition"})
 
 _MACROS: dict[type, str] = {
     Gini: "GINI",
@@ -53,18 +68,17 @@ _MACROS: dict[type, str] = {
 class Variant(NamedTuple):
     """What kernels are compiled for."""
 
-    criterion: type
+    criterion: type | None
     weighted: bool
     value_bits: int
 
     @property
     def macros(self) -> tuple[str, ...]:
         """Options of the compiler."""
-        return (
-            f"-D{_MACROS[self.criterion]}",
-            f"-DWEIGHTED={int(self.weighted)}",
-            f"-DVALUE_BITS={self.value_bits}",
-        )
+        value_bits = f"-DVALUE_BITS={self.value_bits}"
+        if self.criterion is None:
+            return (value_bits,)
+        return (f"-D{_MACROS[self.criterion]}", f"-DWEIGHTED={int(self.weighted)}", value_bits)
 
 
 def cupy() -> Any:
@@ -88,8 +102,9 @@ def load(name: str, variant: Variant) -> Any:
 class Kernels:
     """The kernels of one variant, launched by name: ``kernels("score", "score_columns", ...)``."""
 
-    def __init__(self, criterion: Criterion, weighted: bool, value_bits: int) -> None:
-        self.variant = Variant(type(criterion), weighted, value_bits)
+    def __init__(self, criterion: Criterion | None, weighted: bool, value_bits: int) -> None:
+        kind = None if criterion is None else type(criterion)
+        self.variant = Variant(kind, weighted, value_bits)
 
     def __call__(
         self,
@@ -103,7 +118,8 @@ class Kernels:
         """Launch; device arrays must be C-contiguous, numbers are int64 or float64."""
         if min(grid) == 0:
             return
-        function = load(module, self.variant).get_function(kernel)
+        variant = self.variant._replace(criterion=None) if module in PLAIN else self.variant
+        function = load(module, variant).get_function(kernel)
         checked = tuple(_checked(kernel, argument) for argument in arguments)
         function(grid, (threads,), checked, shared_mem=shared)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s, Task
 from gputree.backends.cpu.pool import chunks
 from gputree.backends.cuda.kernels import Kernels, cupy
+from gputree.backends.cuda.memory import Memory
 
 # Entries that one block takes. Not measured on a device yet.
 CHUNK_ROWS = 8192
@@ -22,7 +23,9 @@ class Table(NamedTuple):
     columns are read at once.
     """
 
-    values: Any  # (n, d) uint32 or uint64
+    rows: int
+    bits: np.dtype  # uint32 or uint64: the bits of a value
+    values: Any  # (n, d), or None where codes decide everywhere
     codes: Any  # (n, stride) uint8
     offset: Any  # (d + 1,) int64
     missing: Any  # (d,) uint8
@@ -33,12 +36,8 @@ class Table(NamedTuple):
     host: HostTable
 
     @property
-    def rows(self) -> int:
-        return self.values.shape[0]
-
-    @property
     def columns(self) -> int:
-        return self.values.shape[1]
+        return self.missing.size
 
     @property
     def stride(self) -> int:
@@ -72,6 +71,7 @@ class Grower(NamedTuple):
     table: Table
     rows: Rows
     entries: Any  # (n,) int32
+    memory: Memory
 
     @property
     def criterion(self) -> tuple[int, float, float]:

@@ -26,8 +26,8 @@ def partition(
     chunks = Chunks.of(begin, end, PARTITION_ROWS)
     sides = xp.empty(table.rows, dtype=np.uint8)
     lefts = xp.empty(chunks.number, dtype=np.int64)
-    neighbours = xp.zeros((begin.size, 2), dtype=table.values.dtype)
-    neighbours[:, 1] = np.iinfo(table.values.dtype).max
+    neighbours = xp.zeros((begin.size, 2), dtype=table.bits)
+    neighbours[:, 1] = ~table.bits.type(0)
     kernels(
         "partition", "mark_sides", (chunks.number,), table.values, table.codes, table.stride,
         table.columns, grower.entries, chunks.owner, chunks.first, chunks.last,

@@ -17,7 +17,7 @@ from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Chunks, Grower, sort_segments, to_device
 from gputree.backends.cuda.score import Scores
 
-# (row, column) pairs that are gathered and sorted at once, some 40 bytes each.
+# (row, column) pairs that are gathered and sorted at once, at most.
 GATHERED_PAIRS = 1 << 25
 
 # A cut on the device, as int64: see cut.cuh.
@@ -150,9 +150,10 @@ def _look_inside(grower: Grower, level: Level, lead_only: int) -> int:
     """Refine the leading column of each node, or all others; returns the pairs gathered."""
     alive = _mark_alive(grower, level, lead_only)
     starts = alive.row_start
+    most = min(GATHERED_PAIRS, grower.memory.gathered_pairs)
     begin = 0
     while starts[begin] < starts[-1]:
-        end = int(np.searchsorted(starts, starts[begin] + GATHERED_PAIRS, side="right")) - 1
+        end = int(np.searchsorted(starts, starts[begin] + most, side="right")) - 1
         end = max(end, begin + 1)
         if starts[end] > starts[begin]:
             _refine_columns(grower, level, alive, begin, end)
@@ -207,7 +208,7 @@ def _gather(grower: Grower, level: Level, alive: Alive, begin: int, end: int) ->
     table = grower.table
     count = int(alive.row_start[end] - alive.row_start[begin])
     segments = xp.empty(count, dtype=np.uint32)
-    keys = xp.empty(count, dtype=table.values.dtype)
+    keys = xp.empty(count, dtype=table.bits)
     items = xp.empty(count, dtype=np.int32)
     grower.kernels(
         "refine", "gather_rows", (level.chunks.number,), table.values, table.codes, table.stride,

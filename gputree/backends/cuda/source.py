@@ -1,0 +1,195 @@
+"""Where a table's values lie, and how they come to the device.
+
+    host memory     |  block 0  |  block 1  |  block 2  | ...
+    pinned buffers  |  0  |  1  |  0  | ...      filled by host threads, in turn
+    streams         |  0  |  1  |  0  | ...      copy, then code: while one is copied
+                                                 the other is coded
+
+Values of a table that does not fit beside its codes stay in host memory, which is
+page-locked where it lies, and kernels that look at single values read them over the bus.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.cpu.pool import run, spans
+from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.layout import to_device
+
+# Bytes of values that are copied at once: long enough for the bus, short enough to overlap.
+# Not measured on a device yet.
+BLOCK_BYTES = 1 << 25
+
+# Host memory that kernels may read, in any context.
+_PORTABLE_MAPPED = 1 | 2
+
+# Launches kernels on a block of values, of which the first row is given.
+Visit = Callable[[Any, int], None]
+
+
+class Source(Protocol):
+    """The values of a table (n, d), as their bits."""
+
+    shape: tuple[int, int]
+    bits: np.dtype  # uint32 or uint64
+
+    def visit(self, visit: Visit) -> None:
+        """Call `visit` for all rows, block by block; it must not allocate memory."""
+
+    def rows(self, places: Int64s) -> tuple[Any, Any]:
+        """A device array that holds the rows at `places`, and their places in it."""
+
+    def column(self, f: int) -> Any:
+        """One column, shape (n, 1)."""
+
+    def resident(self) -> Any:
+        """All values, where kernels can read them."""
+
+
+def new_source(values: Any, keeps_values: bool, n_threads: int) -> Source:
+    """The values of a float32 or float64 table, NumPy's or CuPy's."""
+    bits = values.view(bits_of(values.dtype))
+    if isinstance(values, np.ndarray):
+        return HostSource(bits, keeps_values, n_threads)
+    return DeviceSource(bits)
+
+
+def bits_of(dtype: np.dtype) -> np.dtype:
+    """The unsigned integers as wide as `dtype`."""
+    return np.dtype(f"u{np.dtype(dtype).itemsize}")
+
+
+class DeviceSource:
+    """Values on the device, which stay where they are."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.shape: tuple[int, int] = values.shape
+        self.bits = values.dtype
+
+    def visit(self, visit: Visit) -> None:
+        visit(self.values, 0)
+
+    def rows(self, places: Int64s) -> tuple[Any, Any]:
+        return self.values, to_device(places)
+
+    def column(self, f: int) -> Any:
+        return cupy().ascontiguousarray(self.values[:, f : f + 1])
+
+    def resident(self) -> Any:
+        return self.values
+
+
+class HostSource:
+    """Values on the host: copied when they are first read as a whole, where they fit."""
+
+    def __init__(self, values: NDArray[Any], keeps_values: bool, n_threads: int) -> None:
+        self.values = values
+        self.shape: tuple[int, int] = values.shape
+        self.bits = values.dtype
+        self.n_threads = n_threads
+        self.keeps_values = keeps_values
+        self._resident: Any = None
+
+    def visit(self, visit: Visit) -> None:
+        if self._resident is not None and self.keeps_values:
+            visit(self._resident, 0)
+            return
+        whole = cupy().empty(self.shape, dtype=self.bits) if self.keeps_values else None
+        self._stream(whole, visit)
+        self._resident = whole
+
+    def rows(self, places: Int64s) -> tuple[Any, Any]:
+        return to_device(self.values[places]), to_device(np.arange(places.size))
+
+    def column(self, f: int) -> Any:
+        return to_device(self.values[:, f : f + 1])
+
+    def resident(self) -> Any:
+        if self._resident is None:
+            if self.keeps_values:
+                self.visit(lambda block, first: None)
+            else:
+                self._resident = map_to_device(self.values)
+        return self._resident
+
+    def _stream(self, whole: Any, visit: Visit) -> None:
+        """Copy and visit block after block, on two streams in turn."""
+        n, d = self.shape
+        rows = min(max(BLOCK_BYTES // (d * self.bits.itemsize), 1), n)
+        lanes = [_Lane((rows, d), self.bits, whole is None) for _ in range(2 if rows < n else 1)]
+        cupy().cuda.get_current_stream().synchronize()  # what the visits read is there
+        for i, first in enumerate(range(0, n, rows)):
+            part = self.values[first : first + rows]
+            lane = lanes[i % len(lanes)]
+            room = lane.block if whole is None else whole[first:]
+            block = room[: len(part)]
+            lane.copy(part, block, self.n_threads)
+            with lane.stream:
+                visit(block, first)
+        for lane in lanes:
+            lane.stream.synchronize()
+
+
+class _Lane:
+    """A stream with its pinned buffer, and a block on the device where values do not stay."""
+
+    def __init__(self, shape: tuple[int, int], bits: np.dtype, has_block: bool) -> None:
+        xp = cupy()
+        self.stream = xp.cuda.Stream(non_blocking=True)
+        size = shape[0] * shape[1]
+        self._memory = xp.cuda.alloc_pinned_memory(size * bits.itemsize)
+        self.pinned = np.frombuffer(self._memory, bits, size).reshape(shape)
+        self.block: Any = xp.empty(shape, dtype=bits) if has_block else None
+
+    def copy(self, part: NDArray[Any], block: Any, n_threads: int) -> None:
+        """Send `part` to `block` on the device, once what used the buffer before is done."""
+        self.stream.synchronize()
+        staged = self.pinned[: len(part)]
+        pieces = spans(np.full(len(part), part.shape[1]), n_threads, 1 << 18)
+        run(n_threads, np.copyto, [(staged[a:b], part[a:b]) for a, b in pieces])
+        block.set(staged, stream=self.stream)
+
+
+class _Mapped:
+    """Keeps page-locked host memory."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
+
+
+def map_to_device(values: NDArray[Any]) -> Any:
+    """Host memory as a device array: page-locked, not copied, until the array is gone.
+
+    Raises
+    ------
+    MemoryError
+        The system or the device cannot map it.
+    """
+    xp = cupy()
+    runtime, device = xp.cuda.runtime, xp.cuda.Device()
+    problem = "" if device.attributes.get("CanUseHostPointerForRegisteredMem") else "not supported"
+    address = values.ctypes.data
+    try:
+        if not problem:
+            runtime.hostRegister(address, values.nbytes, _PORTABLE_MAPPED)
+    except runtime.CUDARuntimeError as error:
+        problem = str(error)
+    if problem:
+        raise MemoryError(
+            f"The values of X, {values.nbytes:,} bytes, do not fit the device beside their codes, "
+            f"and cannot be read from host memory ({problem}). Use splitter='binned', which "
+            "needs codes alone, float32 values, or device='cpu'."
+        )
+    owner = _Mapped(values)  # of the memory: gone with the last array that reads it
+    weakref.finalize(owner, runtime.hostUnregister, address)
+    memory = xp.cuda.UnownedMemory(address, values.nbytes, owner, device.id)
+    pointer = xp.cuda.MemoryPointer(memory, 0)
+    return xp.ndarray(values.shape, dtype=values.dtype, memptr=pointer)
