@@ -1,11 +1,12 @@
-"""What all tests share: backends to run one body on, growing on them, Hypothesis's profile."""
+"""What all tests share: devices to run one body on, growing on them, Hypothesis's profile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import devices
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,8 +19,6 @@ from gputree.growth.assembly import renumber
 from gputree.growth.grower import Plan, grow
 from gputree.growth.progress import Progress
 
-BACKENDS = ["cpu"]
-
 # The first example of a kernel compiles it.
 settings.register_profile(
     "gputree", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
@@ -27,21 +26,45 @@ settings.register_profile(
 settings.load_profile("gputree")
 
 
-def new_backend(name: str, sample: Sample, task: Task, n_threads: int = 1) -> Backend:
-    """The backend called `name` over one table: the only place where tests make one."""
-    assert name == "cpu"
-    from gputree.backends.cpu.backend import CpuBackend
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--emulate",
+        default="ascending",
+        type=devices.parse_ways,
+        metavar="WAY,...",
+        help=f"emulate CUDA in these orders of work: {', '.join(devices.WAYS)}. checked is a "
+        "random order, with races, accesses out of bounds and undefined operations reported.",
+    )
 
-    return CpuBackend(sample.values, sample.missing, task, n_threads)
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for fixture, cpu in (("device", True), ("cuda_device", False)):
+        if fixture in metafunc.fixturenames:
+            params = devices.names(metafunc.config.getoption("--emulate"), cpu=cpu)
+            metafunc.parametrize(fixture, params, indirect=True, scope="module")
 
 
-@pytest.fixture(params=BACKENDS, scope="session")
-def backend(request: pytest.FixtureRequest) -> Callable[..., Backend]:
+@pytest.fixture(scope="module")
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of the device a body runs on: CPU, emulator or CUDA device in turn."""
+    with devices.opened(request.param) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def cuda_device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As `device`, without the CPU."""
+    with devices.opened(request.param) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def backend(device: str) -> Callable[..., Backend]:
     """``backend(sample, task, n_threads=1)``: a backend of each device in turn."""
-    return partial(new_backend, request.param)
+    return partial(devices.new_backend, device)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
     """``grow_tree(sample, task, ...)``: the tree that the grower makes on the backend."""
 
@@ -72,10 +95,12 @@ def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
 
 @pytest.fixture
 def chunk_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """``chunk_rows(m)``: let threads take m rows of a node at a time, from here on."""
+    """``chunk_rows(m)``: let threads and blocks take m rows of a node at a time, from here on."""
 
     def cut(m: int) -> None:
         monkeypatch.setattr("gputree.backends.cpu.backend.CHUNK_ROWS", m)
+        monkeypatch.setattr("gputree.backends.cuda.layout.CHUNK_ROWS", m)
+        monkeypatch.setattr("gputree.backends.cuda.partition.PARTITION_ROWS", m)
 
     return cut
 
@@ -83,6 +108,12 @@ def chunk_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def to_host(array: Any) -> np.ndarray:
     """A device's array as NumPy's."""
     return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+def host_codes(backend: Any) -> np.ndarray:
+    """Codes (n, d) of a backend's table; on a device its rows are padded."""
+    table = backend.table
+    return to_host(table.codes)[:, : len(table.offset) - 1]
 
 
 def as_grown(nodes: Any, device: Any) -> Grown:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from cuda_emulator import LaunchError, emulated_cuda
 from strategies import Sample, make_task
-from test_cuda_backend import assert_same_tree, table
+from twins import assert_same_tree, table
 
 from gputree.backends.cuda import layout, partition
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import host_codes
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import best_cut, exact_tree
@@ -94,7 +95,7 @@ def test_binned_tree_is_the_exact_tree_of_the_codes(backend, grow_tree, problem,
     task = make_task(criterion, sample, exact=False)
     device = backend(sample, task)
     device.encode(max_bins)
-    codes = device.table.codes.astype(np.float64)
+    codes = host_codes(device).astype(np.float64)
     codes[np.isnan(sample.values)] = np.nan
     expected = exact_tree(codes, make_task(criterion, sample._replace(values=codes)))
     for finish_rows in (None, 1):

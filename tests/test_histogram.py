@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import to_host
+from conftest import host_codes, to_host
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import row_statistics
@@ -13,7 +13,7 @@ from strategies import PROBLEMS, make_task, problems, random_sample
 
 def naive_histogram(device, task, rows):
     """Cells of one node: bin by bin, channel by channel."""
-    codes, offset = to_host(device.table.codes), to_host(device.table.offset)
+    codes, offset = host_codes(device), to_host(device.table.offset)
     statistics = row_statistics(task)
     if task.weight is not None:
         statistics = np.column_stack([statistics, np.ones(len(statistics), np.int64)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import to_host
+from conftest import host_codes, to_host
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import midpoint, row_statistics
@@ -15,7 +15,7 @@ from gputree.backends.base import Splits
 
 def split_at(device, sample, rows, f, place, missing_left):
     """A split after bin `place` of column f, as `refine` describes it, and who goes left."""
-    codes, column = to_host(device.table.codes)[rows, f], sample.values[rows, f]
+    codes, column = host_codes(device)[rows, f], sample.values[rows, f]
     known = ~np.isnan(column)
     after = codes[known & (codes > place)]
     goes_left = np.where(known, codes <= place, missing_left)
@@ -49,7 +49,7 @@ def test_cuts_between_bins(backend, problem, max_bins, missing_left, data):
     known = np.flatnonzero(~np.isnan(sample.values[:, f]))
     if not known.size:
         return
-    place = int(to_host(device.table.codes)[data.draw(st.sampled_from(known.tolist())), f])
+    place = int(host_codes(device)[data.draw(st.sampled_from(known.tolist())), f])
     rows = np.arange(n)
     split, goes_left, threshold = split_at(device, sample, rows, f, place, missing_left)
     middle, found = device.partition(np.array([0]), np.array([n]), split)
@@ -71,14 +71,14 @@ def test_chunks_and_threads_leave_the_order_alone(backend, chunk_rows, n_threads
         splits, left, thresholds = [], [], []
         for j in range(3):
             rows = before[begin[j] : end[j]]
-            codes = to_host(device.table.codes)[rows, f][~np.isnan(sample.values[rows, f])]
+            codes = host_codes(device)[rows, f][~np.isnan(sample.values[rows, f])]
             split, goes_left, threshold = split_at(
                 device, sample, rows, f, int(np.median(codes)), j == 1
             )
             if j == 2:  # inside the bin, at one of its values
                 column = sample.values[rows, f]
                 threshold = np.median(column[~np.isnan(column)])
-                place = to_host(device.table.codes)[rows[column == threshold][0], f]
+                place = host_codes(device)[rows[column == threshold][0], f]
                 split = split._replace(
                     cut_bin=np.array([place], np.int32),
                     inside=np.array([True]),

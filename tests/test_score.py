@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from conftest import to_host
+from conftest import host_codes, to_host
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import all_cuts, column_best, row_statistics
@@ -25,7 +25,7 @@ def check(backend, problem, max_bins, data, **limits):
     task = make_task(criterion, sample, **limits)
     middle = data.draw(st.integers(1, len(sample.y) - 1))
     device, scores, nodes = scored(backend, sample, task, max_bins, middle)
-    codes = to_host(device.table.codes).astype(np.float64)
+    codes = host_codes(device).astype(np.float64)
     codes[np.isnan(sample.values)] = np.nan
     coded = sample._replace(values=codes)
     for j, rows in enumerate(nodes):
@@ -33,7 +33,7 @@ def check(backend, problem, max_bins, data, **limits):
         total = row_statistics(task)[rows].sum(axis=0)
         assert (to_host(scores.total)[j, : total.size] == total).all()
         for f in range(codes.shape[1]):
-            check_column(task, sample, coded, rows, f, [to_host(field)[j] for field in scores])
+            check_column(task, sample, coded, rows, f, [to_host(field)[j] for field in scores[:5]])
 
 
 def check_column(task, sample, coded, rows, f, scores):

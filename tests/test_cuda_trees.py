@@ -1,0 +1,153 @@
+"""Trees grown on CUDA against those grown on the CPU: equal field by field, to the bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+import tables
+from cuda_emulator import transfers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import PROBLEMS, make_task, problems, random_problems
+from twins import as_dtype, assert_equal, assert_same_tree, grown, pair, table
+
+from gputree import DecisionTreeClassifier
+from gputree.backends.cuda import kernels, refine
+from gputree.criteria import ManyClassEntropy
+
+
+def test_a_column_that_only_looks_lossless_is_fitted_again(cuda_device, monkeypatch):
+    """Its bins are the backend's own business: exact cuts do not depend on them."""
+    monkeypatch.setattr("gputree.backends.cpu.encode.SAMPLE_ROWS", 20)
+    values = np.where(np.arange(300) % 16 == 7, np.arange(300), 0).astype(np.float32)[:, None]
+    sample = table("gini", False, n=300)._replace(values=values)
+    assert_same_tree(sample, make_task("gini", sample), finish_rows=1, max_bins=8)
+
+
+@pytest.mark.parametrize("finish_rows", [1, 40, None])
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_trees(cuda_device, criterion, weighted, exact, finish_rows):
+    n = 90 if cuda_device.endswith("checked") else 200
+    dtype = np.float32 if weighted else np.float64
+    sample = table(criterion, weighted, n=n, dtype=dtype, seed=11)
+    task = make_task(criterion, sample, exact=exact)
+    assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=12)
+
+
+@pytest.mark.parametrize("finish_rows", [1, 30])
+def test_drawn_columns(cuda_device, finish_rows):
+    sample = table("gini", False, n=120, d=6)
+    task = make_task("gini", sample, max_features=1, min_samples_leaf=4)
+    assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=6)
+
+
+@pytest.mark.parametrize("finish_rows", [1, 30])
+def test_entropy_of_many_classes(cuda_device, finish_rows):
+    sample = table("entropy", True, n=120)
+    task = make_task("entropy", sample)
+    criterion = ManyClassEntropy(3, task.criterion.unit, 2.0**40)
+    task = dataclasses.replace(task, criterion=criterion)
+    assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=6)
+
+
+def test_more_columns_than_lanes(cuda_device):
+    sample = table("entropy", False, n=60, d=70)
+    for max_features in (70, 3):
+        task = make_task("entropy", sample, max_features=max_features)
+        assert_same_tree(sample, task, finish_rows=25, max_bins=8)
+
+
+def test_rows_are_refined_in_batches(cuda_device, monkeypatch):
+    monkeypatch.setattr(refine, "GATHERED_PAIRS", 40)
+    sample = table("squared_error", False, n=150)
+    assert_same_tree(sample, make_task("squared_error", sample), finish_rows=20, max_bins=4)
+
+
+def test_levels_make_few_copies_to_the_host(cuda_device):
+    if cuda_device == "cuda":
+        pytest.skip("copies are counted by the emulator")
+    sample = table("gini", False, n=400)
+    task = make_task("gini", sample, max_depth=5)
+    _, cuda = pair(sample, task, 16)
+    cuda.encode = lambda max_bins: None
+    before = transfers["to host"]
+    grown(cuda, sample, task, finish_rows=1)
+    # a level: slots to gather, twice; splits; middles. Then finishing, entries, statistics
+    assert transfers["to host"] - before <= 5 * 4 + 12
+
+
+# ----------------------------------------------------------------------- random tables
+@given(problems())
+@settings(max_examples=15)
+def test_tables_where_everything_ties(cuda_device, problem):
+    criterion, sample = problem
+    task = make_task(criterion, sample)
+    for finish_rows in (1, None):
+        assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=3)
+
+
+@given(
+    random_problems(150),
+    st.booleans(),
+    st.integers(2, 20),
+    st.sampled_from([1, 25, None]),
+    st.integers(1, 5),
+    st.sampled_from([None, 6]),
+)
+def test_random_tables(
+    cuda_device, problem, exact, max_bins, finish_rows, max_features, max_leaf_nodes
+):
+    """Classes and targets, weighted or not, with missing values and repeated rows."""
+    criterion, sample = problem
+    sample = as_dtype(sample, np.float64 if sample.weight is None else np.float32)
+    limits = {
+        "max_features": min(max_features, sample.values.shape[1]),
+        "min_samples_leaf": max_features,
+        "min_decrease": 0.0,
+    }
+    task = make_task(criterion, sample, exact=exact, **limits)
+    options = {"max_bins": max_bins, "max_leaf_nodes": max_leaf_nodes}
+    assert_same_tree(sample, task, finish_rows=finish_rows, **options)
+
+
+# ------------------------------------------------------------------ tables of people
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("name", tables.TEXTBOOK)
+def test_textbook_tables(cuda_device, name, exact, weighted):
+    criterion, sample = tables.textbook(name, weighted)
+    task = make_task(criterion, sample, exact=exact)
+    for finish_rows in (1, None):
+        assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=16)
+
+
+@pytest.mark.parametrize("name", tables.REAL or ["none"])
+def test_real_tables(cuda_device, name):
+    if not tables.REAL:
+        pytest.skip("GPUTREE_DATA names no folder of real tables")
+    rows = 150 if cuda_device.endswith("checked") else 600
+    criterion, sample = tables.real(name, rows)
+    for exact in (True, False):
+        task = make_task(criterion, sample, exact=exact)
+        assert_same_tree(sample, task, finish_rows=40, max_bins=32)
+
+
+# ------------------------------------------------------------------- estimators
+def test_an_estimator_on_the_device(cuda_device):
+    sample = table("gini", True, n=300)
+    trees = []
+    for name in ("cpu", "cuda"):
+        model = DecisionTreeClassifier(device=name, criterion="entropy", max_depth=4)
+        trees.append(model.fit(sample.values, sample.y, sample.weight).tree_)
+    for field in ("feature", "threshold", "statistics", "impurity", "gain", "n_rows"):
+        assert_equal(*(getattr(tree, field) for tree in trees), field)
+
+
+def test_without_cupy_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ImportError, match=r"device='cuda' needs cupy.*gputree-learn\[cuda13\]"):
+        kernels.cupy()
