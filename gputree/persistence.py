@@ -1,6 +1,6 @@
 """The model file: one tree and what is needed to use it, without pickle.
 
-A model file is a zip archive. Format version 1 holds
+A model file is a zip archive. It holds
 
 =====================  ==========================================================
 member                 content
@@ -17,9 +17,10 @@ Keys of the header that this module writes and reads:
 - ``tree``: object with ``task``, ``criterion`` and ``n_features``
 
 All other keys belong to the caller (`gputree.estimators.model_file` documents
-those of estimators). The same model gives the same bytes (under one zlib): members
-have a fixed order and no time stamp. Arrays are little-endian or big-endian as written;
-reading converts.
+those of estimators). Format version 2 is that of trees with categories: a reader of
+version 1 would take their codes for numbers. The same model gives the same bytes (under
+one zlib): members have a fixed order and no time stamp. Arrays are little-endian or
+big-endian as written; reading converts.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from gputree.dtypes import NODE
 from gputree.tree import Task, Tree
 
 FORMAT = "gputree-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _HEADER = "model.json"
 _OWN_KEYS = ("format", "format_version", "gputree_version", "tree")

@@ -1,14 +1,21 @@
 """Estimators come back from model files as they were."""
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from gputree.datasets import load_auto_mpg, load_iris
-from gputree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.estimators import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+)
 from gputree.estimators.model_file import _decode, _encode, load_model, save_model
 from gputree.persistence import read_model, write_model
 from gputree.pruning import Pessimistic
@@ -101,6 +108,67 @@ def test_arrays(array):
     np.testing.assert_array_equal(back, array)
 
 
+# Of every type that a table may have.
+MIXED = pandas.DataFrame(
+    {
+        "text": ["b", None, "a", "größe", "", "b"],
+        "truth": [True, False, True, True, False, False],
+        "mixed": pandas.Series(["x", 3, 2.5, True, None, "x"], dtype=object),
+        "declared": pandas.Categorical(list("uvuvuv"), ["w", "v", "u"]),
+        "of_integers": pandas.Categorical([2**60, 1, 1, 1, 2**60, 1]),
+        "of_floats": pandas.Categorical([0.1, 0.2, 0.1, None, 0.2, 0.1], [0.2, np.inf, 0.1]),
+        "number": [0.5, np.nan, 1.0, 2.0, 3.0, 4.0],
+    }
+)
+OTHER = MIXED.iloc[::-1].assign(text=["b", "new", "a", None, "b", "b"])
+
+
+@pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier])
+def test_categories_come_back(round_trip, kind):
+    before = kind(pruning=None).fit(MIXED, list("abcabc"))
+    after = round_trip(before)
+    assert after.tree_.equals(before.tree_)
+    assert after.columns_.nominal.tolist() == before.columns_.nominal.tolist()
+    for found, expected in zip(after.columns_.categories, before.columns_.categories, strict=True):
+        assert (found is None) == (expected is None)
+        if expected is not None:
+            assert found.dtype == expected.dtype
+            assert list(map(repr, found)) == list(map(repr, expected))
+    for table in (MIXED, OTHER):
+        np.testing.assert_array_equal(after.predict_proba(table), before.predict_proba(table))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"array": ["a", "a"], "dtype": "|O"}, "or one is repeated"),
+        ({"array": [["a"], ["b"]], "dtype": "|O"}, "no list|unhashable"),
+        ({"array": ["a", "b", "c"], "dtype": "|O"}, "one branch for each category"),
+        (None, "one branch for each category"),
+    ],
+)
+def test_categories_that_are_not_those_of_the_tree(tmp_path, words, message):
+    fitted = C45Classifier(pruning=None).fit([["a"], ["b"]] * 4, [0, 1] * 4)
+    assert fitted.get_n_leaves() == 2
+    with pytest.raises(ValueError, match=message):
+        load_changed(fitted, {"categories": [words]}, tmp_path / "model")
+
+
+def test_a_file_without_categories_is_of_numbers():
+    model = load_model(Path(__file__).with_name("model_files") / "version_1.gputree")
+    assert model.columns_.n_categories.tolist() == [0, 0, 0]
+
+
+def load_changed(estimator, changes, path):
+    """The estimator from a file whose header has other values."""
+    save_model(estimator, path)
+    header, tree = read_model(path)
+    own = ("format", "format_version", "gputree_version", "tree")
+    kept = {key: value for key, value in header.items() if key not in own}
+    write_model(path, kept | changes, tree)
+    return load_model(path)
+
+
 def test_class_weight_keeps_its_keys(round_trip):
     weights = {np.int64(0): 1, 1: np.float64(2.5), 2: 1}
     after = round_trip(DecisionTreeClassifier(class_weight=weights).fit(X, CODES))
@@ -128,7 +196,7 @@ def test_what_cannot_be_saved(tmp_path):
 
     with pytest.raises(NotFittedError):
         save_model(DecisionTreeClassifier(), path)
-    with pytest.raises(TypeError, match=r"takes one of \['DecisionTreeClassifier'.* got Other"):
+    with pytest.raises(TypeError, match=r"takes one of \[.*'DecisionTreeClassifier'.* got Other"):
         save_model(Other(), path)
     with pytest.raises(TypeError, match="got DecisionTreeClassifierChild"):
         save_model(DecisionTreeClassifierChild().fit(X, CODES), path)
@@ -152,17 +220,14 @@ def test_what_cannot_be_saved(tmp_path):
         ({"classes": {"array": [1, 2], "dtype": "<i8"}}, "classes must contain 3 elements, got 2"),
         ({"classes": {"array": [1, 2, 3], "dtype": "V8"}}, "unknown dtype"),
         ({"feature_names": ["a"]}, "feature_names must contain 4 elements, got 1"),
+        ({"categories": [None]}, "categories must contain 4 elements, got 1"),
+        ({"categories": [None, None, None, 3]}, "not hold a valid estimator"),
+        ({"categories": None}, "not hold a valid estimator"),
     ],
 )
 def test_headers_that_are_no_estimator(tmp_path, changes, message):
-    path = tmp_path / "model"
-    save_model(DecisionTreeClassifier().fit(X, SPECIES), path)
-    header, tree = read_model(path)
-    own = ("format", "format_version", "gputree_version", "tree")
-    kept = {key: value for key, value in header.items() if key not in own}
-    write_model(path, kept | changes, tree)
     with pytest.raises(ValueError, match=message):
-        load_model(path)
+        load_changed(DecisionTreeClassifier().fit(X, SPECIES), changes, tmp_path / "model")
 
 
 def test_pruner_among_the_parameters(round_trip):

@@ -7,6 +7,8 @@ Beside what `gputree.persistence` writes, the header of an estimator's file has
 - ``classes``: the class labels in the order of the tree's statistics; null for
   regression
 - ``feature_names``: list of strings, or null where `fit` saw no names
+- ``categories``: list of an array of categories, or null, for each column (since format
+  version 2; before, all columns are numeric)
 
 Values that JSON lacks are written as objects with one meaning each:
 ``{"float": "inf"}`` (also "-inf" and "nan"), ``{"tuple": [...]}``,
@@ -26,6 +28,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.columns import Columns
 from gputree.persistence import read_model, write_model
 from gputree.pruning import PRUNERS, Pruner
 from gputree.tree import Tree
@@ -77,6 +80,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "params": {key: _encode(value, key) for key, value in params.items()},
         "classes": _encode(getattr(estimator, "classes_", None), "classes_"),
         "feature_names": None if names is None else list(map(str, names)),
+        "categories": _encode(list(estimator.columns_.categories), "columns_"),
     }
     write_model(path, header, estimator.tree_)
 
@@ -136,6 +140,7 @@ def _rebuild(header: dict[str, Any], tree: Tree) -> BaseEstimator:
     estimator = kind(**params)
     estimator.tree_ = tree
     estimator.n_features_in_ = tree.n_features
+    estimator.columns_ = _columns(header, tree)
     estimator.n_outputs_ = 1
     names = header["feature_names"]
     if names is not None:
@@ -146,6 +151,24 @@ def _rebuild(header: dict[str, Any], tree: Tree) -> BaseEstimator:
         estimator.n_classes_ = len(estimator.classes_)
         _check_count("classes", estimator.classes_, tree.n_classes)
     return estimator
+
+
+def _columns(header: dict[str, Any], tree: Tree) -> Columns:
+    """The columns' specifications, if they are those of the tree."""
+    if header["format_version"] == 1:
+        return Columns.numeric(tree.n_features)
+    categories = _decode(header["categories"])
+    _check_count("categories", categories, tree.n_features)
+    for words in categories:
+        if words is not None and (words.ndim != 1 or len(set(words.tolist())) < words.size):
+            raise ValueError("the categories of a column are no list, or one is repeated.")
+    nominal = np.array([words is not None for words in categories])
+    columns = Columns(nominal, tuple(categories))
+    sizes = np.diff(tree.branch_offset)
+    by_table = sizes > 0
+    if (sizes[by_table] != columns.n_categories[tree.feature[by_table]]).any():
+        raise ValueError("a split does not have one branch for each category of its column.")
+    return columns
 
 
 def _check_count(key: str, values: Any, count: int) -> None:
