@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.pool import run
+from gputree.backends.cpu.radix import radix_argsort
 from gputree.backends.lists import MISSING_CODE, ColumnCodes
 from gputree.dtypes import ROW
 
@@ -44,14 +45,14 @@ def _code_column(
 ) -> NDArray:
     """Fill `order` and `code`; returns the distinct values of a numeric column."""
     column = np.ascontiguousarray(column)
-    order[:] = np.argsort(column)
-    ordered = column[order]
-    known = int(np.searchsorted(ordered, np.nan)) if np.isnan(ordered[-1]) else ordered.size
+    order[:], keys = radix_argsort(column)
+    known = int(np.searchsorted(keys, np.array(-1).astype(keys.dtype)))
     code[known:] = MISSING_CODE
     if nominal:
-        code[:known] = ordered[:known]
-        return ordered[:0]
+        code[:known] = column[order[:known]]
+        return column[:0]
     first = np.ones(known, np.bool_)
-    np.not_equal(ordered[1:known], ordered[: max(known - 1, 0)], out=first[1:])
-    code[:known] = np.cumsum(first) - 1
-    return ordered[:known][first]
+    np.not_equal(keys[1:known], keys[: max(known - 1, 0)], out=first[1:])
+    np.cumsum(first, out=code[:known], dtype=np.uint32)
+    code[:known] -= np.uint32(1)
+    return column[order[:known][first]]

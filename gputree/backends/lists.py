@@ -165,6 +165,9 @@ class Level(Protocol):
     def descend(self, parts: Int64s) -> Level:
         """The level below that consists of `parts` (ascending) of the last `assign`."""
 
+    def close(self) -> None:
+        """Hand the memory of the lists back: the level is not asked again."""
+
 
 class ListBackend(Protocol):
     """Attribute lists of one table on one device."""
@@ -174,7 +177,7 @@ class ListBackend(Protocol):
     def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None: ...
 
     def root(self) -> Level:
-        """The root's level: all rows, sorted by every column."""
+        """The root's level: all rows, sorted by every column. The codes are used up."""
 
 
 class ColumnCodes(NamedTuple):

@@ -39,13 +39,16 @@ class Information(NamedTuple):
         Steps of a term in a bit x weight, a power of two.
     shift : int
         A term shifted right by so many bits is in steps of ``2**-GAIN_BITS``.
+    row_bits : int
+        Units of a whole row of weight 1, as a power of two.
     terms : int64 array of shape (size,)
-        Terms of weights 0 .. size - 1.
+        Terms of 0 .. size - 1 whole rows.
     """
 
     unit: float
     scale: float
     shift: int
+    row_bits: int
     terms: NDArray[np.int64]
 
 
@@ -53,8 +56,9 @@ def new_information(total: int, unit: float) -> Information:
     """The measure for tables of `total` units of weight."""
     scale = entropy_scale(total, unit)
     shift = max(int(np.frexp(scale)[1]) - 1 - GAIN_BITS, 0)
-    size = min(total + 1, TABLE_SIZE) if unit == 1.0 else 1
-    return Information(unit, scale, shift, _terms(size, unit, scale))
+    row_bits = 1 - int(np.frexp(unit)[1])
+    size = min((total >> row_bits) + 1, TABLE_SIZE) if row_bits >= 0 else 1
+    return Information(unit, scale, shift, max(row_bits, 0), _terms(size, scale))
 
 
 @register_jitable
@@ -66,16 +70,17 @@ def fixed_term(unit, scale, weight):
 @register_jitable
 def term(information, weight):
     """``x log2 x`` of a weight in units, in fixed point, from the table where it reaches."""
-    if weight < information.terms.size:
-        return information.terms[weight]
+    rows = weight >> information.row_bits
+    if rows < information.terms.size and rows << information.row_bits == weight:
+        return information.terms[rows]
     return fixed_term(information.unit, information.scale, weight)
 
 
 @njit(cache=True, error_model="numpy")
-def _terms(size, unit, scale):
+def _terms(size, scale):
     terms = np.empty(size, np.int64)
-    for weight in range(size):
-        terms[weight] = fixed_term(unit, scale, weight)
+    for rows in range(size):
+        terms[rows] = fixed_term(1.0, scale, rows)
     return terms
 
 

@@ -89,7 +89,9 @@ def grow_lists(
     """
     codes, distinct = code_columns(values, options.nominal, options.n_threads)
     has_missing = bool((codes.code[:, -1] == MISSING_CODE).any())
-    weights = fix_weights(sample_weight, target.size, fractions=has_missing and not options.missing_is_category)
+    weights = fix_weights(
+        sample_weight, target.size, fractions=has_missing and not options.missing_is_category
+    )
     task = _task(target, weights, options)
     grower = ListGrower(
         task, options.rule, _limits(weights, options), distinct, _budget(values, target.size)

@@ -116,17 +116,18 @@ class ListGrower:
         total = level.weights.sum(axis=1)
         tests = _tests(self.rule.choose(candidates, total, self.task.information), candidates)
         if tests.node.size == 0:
+            level.close()
             return
         parts = level.assign(tests)
         child = nodes.add(self._expansion(tests, parts, node, total, candidates))
         opened = np.flatnonzero(self._can_open(parts.rows, parts.weights, depth + 1))
         groups = _groups(opened, parts.rows[opened], self.budget.entries)
-        for i, group in enumerate(groups):
-            below = level.descend(group)
-            if i + 1 == len(groups):
-                del level  # its memory is needed below
-            yield _Open(below, child[group], depth + 1)
-            del below
+        for group in groups[:-1]:
+            yield _Open(level.descend(group), child[group], depth + 1)
+        last = [level.descend(group) for group in groups[-1:]]
+        level.close()  # its memory is needed below
+        for below in last:
+            yield _Open(below, child[groups[-1]], depth + 1)
 
     def _can_open(self, rows: Int64s, weights: Int64s, depth: int) -> NDArray[np.bool_]:
         """Nodes deep, large and mixed enough to be looked at."""

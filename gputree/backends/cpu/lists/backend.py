@@ -27,7 +27,6 @@ SPAN_CELLS = 1 << 15
 class Entries(NamedTuple):
     """Parts of rows, by node; `weight` is None where all weigh one unit."""
 
-    row: NDArray[np.int32]
     target: NDArray[Any]
     weight: Int64s | None
 
@@ -39,6 +38,28 @@ class Lists(NamedTuple):
     code: NDArray[np.uint32]
 
 
+class Memory:
+    """Arrays that are used again: fresh memory costs more than what is done with it."""
+
+    def __init__(self) -> None:
+        self._free: list[NDArray[Any]] = []
+
+    def take(self, shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
+        """An array of any content."""
+        size = shape[0] * shape[1]
+        fitting = [a for a in self._free if a.dtype == dtype and a.size >= size]
+        if not fitting:
+            return np.empty(shape, dtype)
+        smallest = min(fitting, key=lambda a: a.size)
+        self._free = [a for a in self._free if a is not smallest]
+        return smallest[:size].reshape(shape)
+
+    def give(self, array: NDArray[Any]) -> None:
+        """Hand an array back that was taken, or is not needed any more."""
+        owner = array if array.base is None else array.base
+        self._free.append(owner.reshape(-1))
+
+
 class CpuLists:
     """`gputree.backends.lists.ListBackend` on the host."""
 
@@ -48,11 +69,12 @@ class CpuLists:
         self.codes = codes
         self.task = task
         self.n_threads = n_threads
+        self.memory = Memory()
 
     def root(self) -> CpuLevel:
         """All rows in one node; the sorted columns become its lists, without a copy."""
         task, (d, n) = self.task, self.codes.order.shape
-        entries = Entries(np.arange(n, dtype=ROW), task.target, task.weight)
+        entries = Entries(task.target, task.weight)
         weights = np.zeros((1, task.n_classes), np.int64)
         if task.weight is None:
             weights[0] = np.bincount(task.target, minlength=task.n_classes)
@@ -104,7 +126,7 @@ class CpuLevel:
 
     @property
     def rows(self) -> int:
-        return self.entries.row.size
+        return self.entries.target.size
 
     def score(self) -> Candidates:
         task = self.backend.task
@@ -126,7 +148,7 @@ class CpuLevel:
     def assign(self, tests: Tests) -> Parts:
         task = self.backend.task
         m, n_parts = tests.node.size, int(tests.part[-1])
-        child = np.empty(self.entries.row.size, np.int32)
+        child = np.empty(self.entries.target.size, np.int32)
         part_weight = np.empty(n_parts, np.int64)
         missing = np.zeros(m, np.int64)
         parts = Parts(
@@ -159,14 +181,12 @@ class CpuLevel:
         assert done is not None
         tests, sizes = done.tests, done.parts.rows[parts]
         end = np.cumsum(sizes)
-        place = np.full(done.part_weight.size, -1)
-        place[parts] = end - sizes
-        part_begin = place.copy()
-        moved, spread, entries = self._move_entries(done, place, int(end[-1]))
-        lists = Lists(
-            np.empty((self.resting.shape[0], entries.row.size), ROW),
-            np.empty((self.resting.shape[0], entries.row.size), np.uint32),
-        )
+        part_begin = np.full(done.part_weight.size, -1)
+        part_begin[parts] = end - sizes
+        route, spread, entries = self._move_entries(done, part_begin.copy(), int(end[-1]))
+        shape = self.resting.shape[0], entries.target.size
+        memory = self.backend.memory
+        lists = Lists(memory.take(shape, ROW), memory.take(shape, np.uint32))
         skip = self.resting[:, tests.node]
         own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
         skip = skip | (own & self.backend.task.nominal[:, None])
@@ -174,8 +194,8 @@ class CpuLevel:
             move_lists,
             (self.end - self.begin)[tests.node],
             lambda f, g, a, b: (
-                *self.lists, self.begin, self.end, tests, a, b, f, g, skip, done.child, moved,
-                spread, part_begin, *lists,
+                *self.lists, self.begin, self.end, tests, a, b, f, g, skip, route, spread,
+                part_begin, *lists,
             ),
             columns=skip.shape[0],
         )  # fmt: skip
@@ -187,15 +207,14 @@ class CpuLevel:
 
     def _move_entries(
         self, done: _Assigned, place: Int64s, size: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Entries]:
-        """Entries of the next level, and where those of this level went."""
+    ) -> tuple[Int64s, NDArray[np.int32], Entries]:
+        """Where the entries of this level go, and those of the next."""
         tests, old = done.tests, self.entries
         room = done.missing * np.diff(tests.part)
         spread_begin = np.cumsum(room) - room
-        moved = np.empty(old.row.size, ROW)
+        route = np.empty(old.target.size, np.int64)
         spread = np.empty(int(room.sum()), ROW)
         new = Entries(
-            np.empty(size, ROW),
             np.empty(size, old.target.dtype),
             None if old.weight is None else np.empty(size, np.int64),
         )
@@ -204,10 +223,14 @@ class CpuLevel:
             (self.end - self.begin)[tests.node],
             lambda a, b: (
                 *old, self.begin, self.end, tests, a, b, done.child, done.part_weight, place,
-                spread_begin, moved, spread, *new,
+                spread_begin, route, spread, *new,
             ),
         )  # fmt: skip
-        return moved, spread, new
+        return route, spread, new
+
+    def close(self) -> None:
+        for array in self.lists:
+            self.backend.memory.give(array)
 
     def _run(self, kernel: Any, sizes: Int64s, arguments: Any, columns: int = 0) -> None:
         """Run a kernel over spans of nodes of `sizes` entries, and of columns where it has any."""

@@ -83,8 +83,8 @@ def sum_parts(target, weight, begin, end, tests, first, last, child, part_weight
 
 @kernel
 def move_entries(
-    row, target, weight, begin, end, tests, first, last, child, part_weight, place, spread_begin,
-    moved, spread, new_row, new_target, new_weight,
+    target, weight, begin, end, tests, first, last, child, part_weight, place, spread_begin,
+    route, spread, new_target, new_weight,
 ):  # fmt: skip
     """Move entries to their places in the next level.
 
@@ -99,32 +99,31 @@ def move_entries(
         free = spread_begin[j]
         for e in range(begin[tests.node[j]], end[tests.node[j]]):
             if child[e] >= 0:
-                part = start + child[e]
-                moved[e] = put(
-                    row, target, weight, e, pick(weight, e, 1), part, place, new_row, new_target,
+                own = np.int64(child[e])
+                at = put(
+                    target, weight, e, pick(weight, e, 1), start + own, place, new_target,
                     new_weight,
                 )  # fmt: skip
+                route[e] = (own << 32) | at if at >= 0 else -1
                 continue
-            moved[e] = -2 - free
+            route[e] = -2 - free
             for part in range(start, stop):
                 share = fraction(pick(weight, e, 1), part_weight[part], whole)
-                spread[free + part - start] = -1
+                spread[free] = -1
                 if share > 0:
-                    spread[free + part - start] = put(
-                        row, target, weight, e, share, part, place, new_row, new_target,
-                        new_weight,
-                    )  # fmt: skip
-            free += stop - start
+                    spread[free] = put(
+                        target, weight, e, share, part, place, new_target, new_weight
+                    )
+                free += 1
 
 
 @inner
-def put(row, target, weight, e, share, part, place, new_row, new_target, new_weight):
+def put(target, weight, e, share, part, place, new_target, new_weight):
     """Put `share` of entry e to the next place of a part; returns the place."""
     at = place[part]
     if at < 0:
         return np.int64(-1)
     place[part] = at + 1
-    new_row[at] = row[e]
     new_target[at] = target[e]
     if weight is not None:
         new_weight[at] = share
@@ -133,8 +132,8 @@ def put(row, target, weight, e, share, part, place, new_row, new_target, new_wei
 
 @kernel
 def move_lists(
-    item, code, begin, end, tests, first, last, first_column, last_column, skip, child, moved,
-    spread, part_begin, new_item, new_code,
+    item, code, begin, end, tests, first, last, first_column, last_column, skip, route, spread,
+    part_begin, new_item, new_code,
 ):  # fmt: skip
     """Partition the lists of columns ``first_column .. last_column`` of the tested nodes.
 
@@ -142,31 +141,30 @@ def move_lists(
     """
     place = np.empty(part_begin.size, np.int64)
     for f in range(first_column, last_column):
+        old_item, old_code = item[f], code[f]
+        to_item, to_code = new_item[f], new_code[f]
         for j in range(first, last):
             if skip[f, j]:
                 continue
-            node = tests.node[j]
             start = tests.part[j]
             stop = tests.part[j + 1]
             for part in range(start, stop):
                 place[part] = part_begin[part]
-            for i in range(begin[node], end[node]):
-                ahead = item[f, min(i + PREFETCH_ROWS, end[node] - 1)]
-                prefetch(child, ahead, 0)
-                prefetch(moved, ahead, 0)
-                e = item[f, i]
-                to = moved[e]
-                if to >= 0:
-                    part = start + child[e]
+            final = end[tests.node[j]]
+            for i in range(begin[tests.node[j]], final):
+                prefetch(route, old_item[min(i + PREFETCH_ROWS, final - 1)], 0)
+                way = route[old_item[i]]
+                if way >= 0:
+                    part = start + (way >> 32)
                     at = place[part]
                     place[part] = at + 1
-                    new_item[f, at] = to
-                    new_code[f, at] = code[f, i]
-                elif to < -1:
+                    to_item[at] = way & 0xFFFFFFFF
+                    to_code[at] = old_code[i]
+                elif way < -1:
                     for part in range(start, stop):
-                        to = spread[-2 - moved[e] + part - start]
+                        to = spread[-2 - way + part - start]
                         if to >= 0:
                             at = place[part]
                             place[part] = at + 1
-                            new_item[f, at] = to
-                            new_code[f, at] = code[f, i]
+                            to_item[at] = to
+                            to_code[at] = old_code[i]

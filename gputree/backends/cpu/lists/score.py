@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.jit import inner, kernel, pick
 from gputree.backends.lists import MISSING_CODE
 from gputree.criteria.information import in_steps, term
+
+
+class Scan(NamedTuple):
+    """Class weights on the way through a list: left of it, new, and the terms of both sides."""
+
+    left: NDArray[np.int64]
+    fresh: NDArray[np.int64]
+    terms: NDArray[np.int64]
 
 
 @inner
@@ -44,7 +55,32 @@ def least_side(information, limits, total, count):
 
 
 @inner
-def best_cut(information, item, code, target, weight, begin, end, known, left, total, least):
+def take_run(information, item, target, weight, begin, end, known, state):
+    """Move the rows ``begin .. end`` of one value to the left.
+
+    Every class among them changes two terms, however many rows it has. Returns the change
+    of the sum of terms, and the weight of the rows.
+    """
+    moved = np.int64(0)
+    for i in range(begin, end):
+        w = np.int64(pick(weight, item[i], 1))
+        state.fresh[target[item[i]]] += w
+        moved += w
+    change = np.int64(0)
+    for i in range(begin, end):
+        k = target[item[i]]
+        w = state.fresh[k]
+        if w > 0:
+            state.fresh[k] = 0
+            state.left[k] += w
+            own = term(information, state.left[k]) + term(information, known[k] - state.left[k])
+            change += own - state.terms[k]
+            state.terms[k] = own
+    return change, moved
+
+
+@inner
+def best_cut(information, item, code, target, weight, begin, end, known, state, total, least):
     """Best cut between the sorted values ``begin .. end``: the first of greatest gain.
 
     Returns
@@ -53,41 +89,40 @@ def best_cut(information, item, code, target, weight, begin, end, known, left, t
         Gain in steps, admissible cuts, the last entry left of the best (-1 where none gains
         anything), and the weight up to it.
     """
-    for k in range(left.size):
-        left[k] = 0
-    terms = term(information, total)  # those of a side, less its own, less those of the node
-    best = np.int64(0)
-    tries = np.int64(0)
+    for k in range(known.size):
+        state.left[k] = 0
+        state.terms[k] = term(information, known[k])
+    gained = term(
+        information, total
+    )  # terms of the sides' classes and of their own, less the node's
+    best = tries = before = best_weight = np.int64(0)
     place = np.int64(-1)
-    best_weight = before = np.int64(0)
-    final = item.size - 1
-    for i in range(begin, end - 1):
-        prefetch(target, item[min(i + PREFETCH_ROWS, final)], 0)
-        k = target[item[i]]
-        w = np.int64(pick(weight, item[i], 1))
-        a = left[k]
-        b = known[k] - a
-        left[k] = a + w
-        terms += term(information, a + w) - term(information, a)
-        terms += term(information, b - w) - term(information, b)
-        before += w
-        if code[i] == code[i + 1] or before < least:
-            continue
+    start = begin
+    while start < end:
+        stop = start + 1
+        while stop < end and code[stop] == code[start]:
+            stop += 1
         if total - before < least:
             break
+        change, moved = take_run(information, item, target, weight, start, stop, known, state)
+        gained += change
+        before += moved
+        start = stop
+        if before < least or total - before < least:
+            continue
         tries += 1
         own = term(information, before) + term(information, total - before)
-        gain = in_steps(information, terms - own)
+        gain = in_steps(information, gained - own)
         if gain > best:
             best = gain
-            place = i
+            place = stop - 1
             best_weight = before
     return best, tries, place, best_weight
 
 
 @inner
 def score_numeric(
-    information, limits, item, code, target, weight, begin, end, whole, known, left, out, f, j
+    information, limits, item, code, target, weight, begin, end, whole, known, state, out, f, j
 ):
     """Best cut of a numeric column in node j; `known` holds the node's class weights."""
     end, unknown = take_missing(item, code, target, weight, begin, end, known)
@@ -99,7 +134,7 @@ def score_numeric(
     if total < 2 * least:
         return
     gain, tries, place, before = best_cut(
-        information, item, code, target, weight, begin, end, known, left, total, least
+        information, item, code, target, weight, begin, end, known, state, total, least
     )
     if place < 0:
         return
@@ -116,25 +151,25 @@ def score_numeric(
 
 
 @inner
-def add_run(information, item, target, weight, begin, end, left):
-    """Class terms and weight of the entries ``begin .. end``; `left` is zero before and after."""
+def add_run(information, item, target, weight, begin, end, state):
+    """Class terms and weight of the entries ``begin .. end``."""
     terms = total = np.int64(0)
     for i in range(begin, end):
-        k = target[item[i]]
         w = np.int64(pick(weight, item[i], 1))
-        a = left[k]
-        left[k] = a + w
-        terms += term(information, a + w) - term(information, a)
+        state.fresh[target[item[i]]] += w
         total += w
     for i in range(begin, end):
-        left[target[item[i]]] = 0
+        k = target[item[i]]
+        if state.fresh[k] > 0:
+            terms += term(information, state.fresh[k])
+            state.fresh[k] = 0
     return terms, total
 
 
 @inner
 def score_nominal(
     information, limits, missing_is_category, item, code, target, weight, begin, end, whole, known,
-    left, out, f, j,
+    state, out, f, j,
 ):  # fmt: skip
     """One branch a category in node j; `known` holds the node's class weights."""
     unknown = np.int64(0)
@@ -142,8 +177,6 @@ def score_nominal(
         end, unknown = take_missing(item, code, target, weight, begin, end, known)
     if end == begin or code[begin] == code[end - 1]:
         return
-    for k in range(left.size):
-        left[k] = 0
     class_sum, total = class_terms(information, known)
     gain = term(information, total) - class_sum
     split = term(information, whole) - term(information, unknown)
@@ -153,7 +186,7 @@ def score_nominal(
         stop = start + 1
         while stop < end and code[stop] == code[start]:
             stop += 1
-        terms, branch = add_run(information, item, target, weight, start, stop, left)
+        terms, branch = add_run(information, item, target, weight, start, stop, state)
         own = term(information, branch)
         gain += terms - own
         split -= own
@@ -177,8 +210,11 @@ def score_columns(
     `item`, `code` are (d, E); `weights` the class weights (m, K) of the nodes; `resting`
     (d, m) columns known to be constant.
     """
-    known = np.empty(weights.shape[1], np.int64)
-    left = np.empty(weights.shape[1], np.int64)
+    n_classes = weights.shape[1]
+    known = np.empty(n_classes, np.int64)
+    state = Scan(
+        np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
+    )
     for f in range(first_column, last_column):
         for j in range(first, last):
             if resting[f, j]:
@@ -190,10 +226,10 @@ def score_columns(
             if nominal[f]:
                 score_nominal(
                     information, limits, missing_is_category, item[f], code[f], target, weight,
-                    begin[j], end[j], whole, known, left, out, f, j,
+                    begin[j], end[j], whole, known, state, out, f, j,
                 )  # fmt: skip
             else:
                 score_numeric(
                     information, limits, item[f], code[f], target, weight, begin[j], end[j],
-                    whole, known, left, out, f, j,
+                    whole, known, state, out, f, j,
                 )  # fmt: skip
