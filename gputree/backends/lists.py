@@ -35,8 +35,8 @@ class BranchLimits(NamedTuple):
     least : float
         Weight of a branch that counts.
     cut_share, most : float
-        Either side of a numeric cut holds at least this share of the node's known weight,
-        but no less than `least` and no more than `most` is asked for.
+        Either side of a numeric cut holds at least this share of the node's known weight:
+        `least` where that is more, else `most` where that is less.
     slack : float
         Weights that fall short by no more than this still pass.
     """

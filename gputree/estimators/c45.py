@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.multiway import MultiwayTree, document
 from gputree.growth.gain_ratio import GainRatio
-from gputree.pruning import Pruner
+from gputree.pruning import Pruner, collapse_splits
 from gputree.tree import Tree
 
 # Release 8: either side of a numeric cut holds a tenth of the known rows of an average
@@ -62,8 +62,8 @@ class C45Classifier(MultiwayTree):
 
     Notes
     -----
-    A numeric cut leaves on either side at least `min_samples_leaf`, or a tenth of the known
-    weight divided by the number of classes where that is more, but never more than 25. Weights
+    A numeric cut leaves on either side at least `min_samples_leaf`, or where that is more, a
+    tenth of the known weight divided by the number of classes, or 25 where even that is more. Weights
     are fixed-point, with at least 2**-50 of the total weight as the unit: smaller fractions
     of a row end. Release 8 does not cut between values nearer than 1e-5; gputree does.
 
@@ -143,8 +143,6 @@ class C45Classifier(MultiwayTree):
         self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
         tree = super()._grow_tree(values, target, weight, n)
-        from gputree.pruning import collapse_splits
-
         return collapse_splits(tree) if self.collapse else tree
 
     def _options(self, n: int) -> ListOptions:
@@ -162,7 +160,7 @@ class C45Classifier(MultiwayTree):
             every_category=True,
             min_branch_weight=float(self.min_samples_leaf),
             cut_share=CUT_SHARE / self.n_classes_,
-            max_cut_weight=max(MOST_CUT_WEIGHT, float(self.min_samples_leaf)),
+            max_cut_weight=MOST_CUT_WEIGHT,
             actual_values=self.threshold_placement == "data",
             **self._shared_options(n),
         )

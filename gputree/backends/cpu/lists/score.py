@@ -48,7 +48,8 @@ def class_terms(information, weights):
 @inner
 def least_side(information, limits, total, count):
     """Least units on either side of a cut; more than there are where too few rows are known."""
-    least = min(max(limits.cut_share * np.float64(total), limits.least), limits.most)
+    least = limits.cut_share * np.float64(total)
+    least = limits.least if least <= limits.least + limits.slack else min(least, limits.most)
     if np.float64(count) < 2.0 * least * information.unit - limits.slack * information.unit:
         return total + 1
     return max(np.int64(np.ceil(least - limits.slack)), np.int64(1))
