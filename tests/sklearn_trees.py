@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.validation import validate_data
 
 from gputree.dtypes import (
     LEAF,
@@ -72,7 +73,7 @@ def from_sklearn(estimator) -> Tree:
 
 
 class _Grown(BaseEstimator):
-    """The least a pruner asks of an estimator: a tree, and where rows end in it."""
+    """The least a pruner asks of an estimator: a tree, and the table that it tests."""
 
     def __init__(self, pruning=None, min_samples_leaf=1):
         self.pruning = pruning
@@ -87,9 +88,13 @@ class _Grown(BaseEstimator):
         return self
 
     def apply(self, X):
-        """Leaves of the unpruned tree; pruners route rows through no other."""
-        assert self.tree_ is self.unpruned_tree_
+        """Leaves of the unpruned tree, by scikit-learn."""
         return np.argsort(breadth_first(self.grown_.tree_))[self.grown_.apply(X)]
+
+    def _values(self, X):
+        """The table in scikit-learn's precision, as the tree was grown."""
+        assert self.tree_ is self.unpruned_tree_  # pruners route rows through no other
+        return validate_data(self.grown_, X, reset=False, dtype=np.float32)
 
 
 class Classifier(ClassifierMixin, _Grown):

@@ -87,7 +87,7 @@ def test_pessimistic_takes_the_training_rows(fitted, table):
     assert 1 < raised.tree_.n_leaves <= replaced.tree_.n_leaves < fitted.tree_.n_leaves
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         Pessimistic().prune(fitted, X, y[1:])
-    with pytest.raises(ValueError, match="X has 3 features, but Classifier is expecting 30"):
+    with pytest.raises(ValueError, match="X has 3 features, but .*Classifier is expecting 30"):
         Pessimistic().prune(fitted, X[:, :3], y)
     with pytest.raises(ValueError, match=r"not grown on: \['unseen'\]"):
         Pessimistic().prune(fitted, X, np.where(np.arange(len(y)) == 3, "unseen", y))

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from gputree.prediction import stopping_shares
 from gputree.tree import Tree
 
 UNKNOWN_CLASS = -1  # code of a label that the tree has never seen: always an error
@@ -52,15 +53,15 @@ class TrainingRows:
 
     Attributes
     ----------
-    X : float64 array of shape (n_rows, n_features)
-        Numeric values, or the codes of categories; NaN where missing.
+    X : float32 or float64 array of shape (n_rows, n_features)
+        Numeric values, or the codes of categories, -1 where unknown; NaN where missing.
     target : int array of shape (n_rows,)
         Class codes.
     weight : float64 array of shape (n_rows,)
         Sample weights.
     """
 
-    X: NDArray[np.float64]
+    X: NDArray[np.floating]
     target: NDArray[np.integer]
     weight: NDArray[np.float64]
 
@@ -206,8 +207,7 @@ def training_rows(
 ) -> TrainingRows:
     """The rows that a classification tree was grown on."""
     check_consistent_length(X, y)
-    values = np.ascontiguousarray(estimator._values(X), np.float64)
-    assert_all_finite(values, allow_nan=True, input_name="X")
+    values = _table(estimator, X)
     target = _encode_target(estimator, y)
     if (target == UNKNOWN_CLASS).any():
         unknown = sorted(set(np.asarray(y)[target == UNKNOWN_CLASS].tolist()))
@@ -216,13 +216,23 @@ def training_rows(
 
 
 def route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:
-    """The rows of `X` at the leaves of the estimator's tree."""
+    """The rows of `X`, or the parts of them, where they stop in the estimator's tree."""
     check_consistent_length(X, y)
+    shares = stopping_shares(estimator.tree_, _table(estimator, X))
+    row = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
+    weight = _check_sample_weight(sample_weight, shares, ensure_non_negative=True)
     return RoutedRows(
-        node=estimator.apply(X),
-        target=_encode_target(estimator, y),
-        weight=_check_sample_weight(sample_weight, X, ensure_non_negative=True),
+        node=shares.indices,
+        target=_encode_target(estimator, y)[row],
+        weight=weight[row] * shares.data,
     )
+
+
+def _table(estimator: Any, X: Any) -> NDArray[np.floating]:
+    """`X` as the tree's tests see it."""
+    values = np.ascontiguousarray(estimator._values(X))
+    assert_all_finite(values, allow_nan=True, input_name="X")
+    return values
 
 
 def _encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:
