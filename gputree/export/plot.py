@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,7 +181,7 @@ def _cut(whole: Description, max_depth: int | None) -> Description:
             f"plot_tree shows at most {_MOST_LEAVES} leaves, got {tree.n_leaves}. Pass a smaller "
             "max_depth, prune the tree, or use export_text."
         )
-    return Description(tree, whole.feature_names, whole.class_names, whole.decimals)
+    return replace(whole, tree=tree)
 
 
 def _label(shown: Description, whole: Tree, node: int) -> str:
