@@ -7,7 +7,7 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from cuda_emulator import emulated_cuda, unavailable
@@ -25,6 +25,12 @@ WAYS = {
 }
 PREFIX = "cuda-emulated-"
 
+# For tests of the emulator itself, or of parts of kernels.
+needs_emulator = [
+    pytest.mark.emulated,
+    pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())),
+]
+
 
 def parse_ways(text: str) -> list[str]:
     """The ways of emulation that an option lists."""
@@ -40,20 +46,25 @@ def names(ways: list[str], *, cpu: bool) -> list[Any]:
     return [*(["cpu"] if cpu else []), *emulated, pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
+def absent(what: str, reason: str) -> NoReturn:
+    """Skip with the reason, or fail where GPUTREE_REQUIRE_GPU (_EMULATOR, _NVRTC) is 1."""
+    if os.environ.get(f"GPUTREE_REQUIRE_{what}") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 @contextmanager
 def opened(name: str) -> Iterator[str]:
     """Make `name` the device that kernels run on, or skip with the reason why it cannot be."""
     if name.startswith(PREFIX):
         if reason := unavailable():
-            pytest.skip(reason)
+            absent("EMULATOR", reason)
         order, check = WAYS[name.removeprefix(PREFIX)]
         with emulated_cuda(order, check):
             yield name
         return
     if name == "cuda" and (reason := _no_device()):
-        if os.environ.get("GPUTREE_REQUIRE_GPU") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        absent("GPU", reason)
     yield name
 
 

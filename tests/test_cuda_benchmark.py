@@ -6,6 +6,7 @@ from cuda_emulator import emulated_cuda, unavailable
 from benchmarks import gpu
 
 
+@pytest.mark.emulated
 @pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 @pytest.mark.parametrize("place", ["host", "device"])
 def test_a_case_is_measured(monkeypatch, place):

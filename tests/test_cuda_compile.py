@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from importlib.resources import files
 from typing import NamedTuple
 
 import pytest
 from cuda_mutants import MUTANTS
+from devices import absent
 
 from gputree.backends.cuda import kernels
 from gputree.backends.cuda.kernels import HEADERS, OPTIONS, Variant, source
@@ -42,11 +44,11 @@ class Usage(NamedTuple):
 
 @pytest.fixture(scope="module")
 def nvrtc():
-    cupy = pytest.importorskip("cupy", reason="NVRTC is reached through CuPy, which is absent")
     try:
+        cupy = importlib.import_module("cupy")
         version = cupy.cuda.nvrtc.getVersion()
     except (ImportError, RuntimeError, OSError) as error:
-        pytest.skip(f"NVRTC cannot be loaded: {error}")
+        absent("NVRTC", f"NVRTC is reached through CuPy, which is not here: {error}")
     print(f"NVRTC {version[0]}.{version[1]}")
     return cupy.cuda.nvrtc
 

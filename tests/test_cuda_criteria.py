@@ -4,14 +4,15 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from cuda_emulator import emulated_cuda, unavailable
+from cuda_emulator import emulated_cuda
+from devices import needs_emulator
 from numba import njit
 
 from gputree import criteria
 from gputree.backends.cuda.kernels import CRITERIA as CRITERIA_HEADERS
 from gputree.backends.cuda.kernels import OPTIONS, Variant
 
-pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+pytestmark = needs_emulator
 
 FORMULAS = r"""
 extern "C" __global__ void formulas(

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from cuda_emulator import LaunchError, emulated_cuda, library, transfers, unavailable
+from cuda_emulator import LaunchError, emulated_cuda, library, transfers
+from devices import needs_emulator
 
-pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+pytestmark = needs_emulator
 
 WORDS = r"""
 extern "C" __global__ void words(int* o, unsigned* u, unsigned long long* q, double* d) {
