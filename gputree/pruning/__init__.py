@@ -12,8 +12,9 @@ from gputree.pruning.cost_complexity import (
     cost_complexity_path,
 )
 from gputree.pruning.cost_complexity_cv import CostComplexityCV
+from gputree.pruning.error_limit import add_errors
 from gputree.pruning.penalized_loss import PenalizedLoss
-from gputree.pruning.pessimistic import Pessimistic, add_errors
+from gputree.pruning.pessimistic import Pessimistic
 from gputree.pruning.reduced_error import ReducedError
 from gputree.pruning.validation_pre_pruning import ValidationPrePruning
 
