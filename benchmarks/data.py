@@ -9,9 +9,13 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TEST_ROWS = 100_000
 Table = tuple[NDArray[np.float32], NDArray]
@@ -117,6 +121,49 @@ def _standard(values: NDArray) -> NDArray:
     return (values - values.mean()) / values.std()
 
 
+# ---------------------------------------------- generated, with categories
+_MIXED_CATEGORIES = (2, 3, 4, 6, 8, 12, 17, 25, 35, 50)
+_MIXED_NUMBERS = 10
+_MIXED_MISSING = 0.05
+
+
+@lru_cache(maxsize=1)
+def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray]:
+    """`n` rows of 10 columns of strings and 10 of numbers, 5% of cells missing, 3 classes.
+
+    Columns have 2 to 50 categories, the later of them rarer. Half the columns carry signal:
+    an effect of each category, kinks and waves of numbers, and one number whose sign a
+    category turns. Noise leaves about a third of the classes to chance.
+    """
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    codes = [_rarer_and_rarer(rng, n, count) for count in _MIXED_CATEGORIES]
+    numbers = [np.round(rng.normal(size=n), 1 + j % 4) for j in range(_MIXED_NUMBERS)]
+    y = _mixed_classes(rng, codes, numbers)
+    columns: dict[str, Any] = {}
+    for j, code in enumerate(codes):
+        names = np.array([f"value {c}" for c in range(_MIXED_CATEGORIES[j])] + [None], object)
+        columns[f"category_{j}"] = names[np.where(rng.random(n) < _MIXED_MISSING, -1, code)]
+    for j, number in enumerate(numbers):
+        columns[f"number_{j}"] = np.where(rng.random(n) < _MIXED_MISSING, np.nan, number)
+    return pd.DataFrame(columns), np.array(["low", "middle", "high"])[y]
+
+
+def _rarer_and_rarer(rng: np.random.Generator, n: int, count: int) -> NDArray:
+    share = 1.0 / np.arange(2, count + 2)
+    return rng.choice(count, n, p=share / share.sum())
+
+
+def _mixed_classes(
+    rng: np.random.Generator, codes: list[NDArray], numbers: list[NDArray]
+) -> NDArray:
+    z = sum(rng.normal(size=code.max() + 1)[code] for code in codes[::2])
+    z = z + np.abs(numbers[0]) + np.sin(2 * numbers[2]) + np.where(numbers[4] > 0.5, 1.0, 0.0)
+    z = z + numbers[6] * np.where(codes[1] == 0, 1.0, -1.0) + rng.normal(size=len(z))
+    return np.searchsorted(np.quantile(z, [1 / 3, 2 / 3]), z)
+
+
 # ------------------------------------------------------------------- real
 @dataclass(frozen=True)
 class RealTable:
@@ -151,6 +198,42 @@ def real_table(name: str) -> RealTable:
     is_regression = manifest["target_kind"] == "regression"
     y = np.array(target, dtype=np.float64) if is_regression else np.array(target)
     return RealTable(name, X, y, is_regression)
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """A classification table as a data frame: text, numbers and holes as they are.
+
+    `categories` lists the values of each nominal column, `classes` those of the target, in
+    the order that other programs were told.
+    """
+
+    name: str
+    X: pd.DataFrame
+    y: NDArray
+    categories: dict[str, list[str]]
+    classes: list[str]
+
+    def declared(self) -> pd.DataFrame:
+        """The table with its nominal columns as categoricals of the declared categories."""
+        import pandas as pd
+
+        types = {c: pd.CategoricalDtype(values) for c, values in self.categories.items()}
+        return self.X.astype(types)
+
+
+@lru_cache(maxsize=1)
+def frame_table(name: str) -> FrameTable:
+    """Read a table as `real_table` does, nominal columns as strings."""
+    import pandas as pd
+
+    path, manifest = _locate(name)
+    X = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+    y = X.pop("target").to_numpy(dtype=str)
+    categories = manifest.get("nominal_values", {})
+    numeric = [c for c in X if c not in categories]
+    classes = [str(c) for c in manifest["classes"]]
+    return FrameTable(name, X.astype(dict.fromkeys(numeric, float)), y, categories, classes)
 
 
 def _locate(name: str) -> tuple[Path, dict]:
