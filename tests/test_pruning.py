@@ -122,12 +122,18 @@ def test_parameters_are_reachable_in_a_grid_search(table):
     assert search.best_estimator_.tree_.n_leaves == 1
 
 
-@pytest.mark.parametrize("name", PRUNERS)
+@pytest.mark.parametrize("name", [name for name in PRUNERS if name != "cost_complexity"])
 def test_a_short_name_is_its_pruner(name):
     pruner = get_pruner(name)
     assert type(pruner) is PRUNERS[name]
     assert clone(pruner).get_params() == pruner.get_params()
     assert get_pruner(pruner) is pruner
+
+
+def test_cost_complexity_by_name_lacks_its_alpha():
+    message = r"pass pruning=CostComplexity\(alpha\), or 'cost_complexity_cv'"
+    with pytest.raises(ValueError, match=message):
+        get_pruner("cost_complexity")
 
 
 def test_unknown_pruners():

@@ -122,7 +122,7 @@ def test_fit_leaves_parameters_alone(iris):
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_pickle(iris, protocol):
     X, y = iris
-    tree = DecisionTreeClassifier(pruning="cost_complexity").fit(X, y)
+    tree = DecisionTreeClassifier(pruning="penalized_loss").fit(X, y)
     again = pickle.loads(pickle.dumps(tree, protocol))
     assert again.tree_.equals(tree.tree_)
     assert again.unpruned_tree_.equals(tree.unpruned_tree_)

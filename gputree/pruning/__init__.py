@@ -34,7 +34,8 @@ def get_pruner(pruning: str | Pruner) -> Pruner:
     Raises
     ------
     ValueError
-        If the name is unknown.
+        If the name is unknown, or "cost_complexity": its default alpha of 0 would take
+        away only splits that gain nothing, which nobody means who asks for pruning.
     TypeError
         If `pruning` is neither a name nor a pruner.
     """
@@ -49,6 +50,11 @@ def get_pruner(pruning: str | Pruner) -> Pruner:
         raise ValueError(
             f"The 'pruning' parameter must be a Pruner instance or one of {sorted(PRUNERS)}. "
             f"Got {pruning!r} instead."
+        )
+    if pruning == "cost_complexity":
+        raise ValueError(
+            "pruning='cost_complexity' lacks its alpha: pass pruning=CostComplexity(alpha), or "
+            "'cost_complexity_cv', which chooses alpha by cross-validation."
         )
     return PRUNERS[pruning]()
 
