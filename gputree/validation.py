@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, validate_data
 
 from gputree.columns import fit_encode
-from gputree.columns.cells import is_frame
+from gputree.columns.cells import Coded, is_frame, read_array
 from gputree.dtypes import MOST_ROWS
 from gputree.scores import is_missing
 
@@ -122,12 +122,28 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
         low, high = int(y.min()), int(y.max())
         if high - low < max(COUNTED_LABELS, n_rows):
             return _count_labels(y, low, high)
+    if y.dtype.kind in "OU" and (text := _text_labels(y)):
+        return text
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
+    _forbid_missing(y)
     if y.dtype.kind not in "US":  # of text, nothing is left to check
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return classes, codes.astype(_code_dtype(classes.size))
+
+
+def _text_labels(y: NDArray) -> tuple[NDArray, NDArray[np.integer]] | None:
+    """Labels and codes where all are text, without sorting them; None for anything else."""
+    if not isinstance(y[0], str):
+        return None
+    coded = read_array(y)
+    if not isinstance(coded, Coded) or not all(isinstance(value, str) for value in coded.values):
+        return None
+    if (coded.code < 0).any():
+        raise ValueError("Input y contains missing values.")
+    classes, place = np.unique(coded.values.astype(y.dtype), return_inverse=True)
+    return classes, place.astype(_code_dtype(classes.size))[coded.code]
 
 
 def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.integer]]:
@@ -153,6 +169,7 @@ def check_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
         Labels that are not numbers, missing or infinite targets, another length than X.
     """
     y = _check_target(estimator, y, n_rows)
+    _forbid_missing(y)
     if y.dtype.kind in "fiub":
         y = y.astype(np.float64, copy=False)
     else:
@@ -187,9 +204,12 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: [{n_rows}, {y.size}]"
         )
+    return y
+
+
+def _forbid_missing(y: NDArray) -> None:
     if y.dtype.kind == "O" and any(map(is_missing, y)):
         raise ValueError("Input y contains missing values.")
-    return y
 
 
 def check_weights(sample_weight: Any, X: NDArray) -> NDArray[np.float64] | None:

@@ -61,7 +61,7 @@ def _columns(X: Any) -> list[tuple[Any, Any]]:
     import narwhals as nw
 
     if isinstance(X, np.ndarray):
-        return [(_of_array, X[:, j]) for j in range(X.shape[1])]
+        return [(read_array, X[:, j]) for j in range(X.shape[1])]
     if nw.dependencies.is_pandas_dataframe(X):
         return [(_of_pandas, X.iloc[:, j]) for j in range(X.shape[1])]
     if nw.dependencies.is_pyarrow_table(X):
@@ -71,7 +71,8 @@ def _columns(X: Any) -> list[tuple[Any, Any]]:
 
 
 # --------------------------------------------------------------- by library
-def _of_array(values: NDArray) -> Cells:
+def read_array(values: NDArray) -> Cells:
+    """One column of an array."""
     if values.dtype.kind in NUMBERS:
         return values
     if values.dtype.kind == "U":
@@ -87,12 +88,12 @@ def _of_pandas(series: Any) -> Cells:
     import pyarrow as pa
 
     if isinstance(series.dtype, np.dtype):
-        return _of_array(series.to_numpy())
+        return read_array(series.to_numpy())
     if hasattr(series.dtype, "categories"):
         values = _as_categories(series.cat.categories.to_numpy())
         return Coded(series.cat.codes.to_numpy(), values, True)
     if hasattr(series.dtype, "fill_value"):  # sparse
-        return _of_array(series.to_numpy())
+        return read_array(series.to_numpy())
     return _of_arrow(pa.array(series.array, from_pandas=True))
 
 
