@@ -8,7 +8,7 @@ from conftest import host_codes, to_host
 from strategies import PROBLEMS, make_task
 from twins import assert_equal, pair, table
 
-from gputree.backends.cuda import finish, histogram, layout, partition
+from gputree.backends.cuda import encode, finish, histogram, kernels, layout, partition
 from gputree.growth.assembly import Nodes, renumber
 
 
@@ -20,6 +20,16 @@ def test_codes(cuda_device, dtype, exact):
     assert_equal(cpu.table.codes, host_codes(cuda))
     for name in ("offset", "single", "by_code", "low", "high"):
         assert_equal(getattr(cpu.table, name), getattr(cuda.table, name), name)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_with_holes_and_infinities_are_told(cuda_device, dtype):
+    values = np.ones((70, 5), dtype)
+    values[69, 0], values[2, 1], values[33, 2], values[0, 2] = np.nan, np.inf, -np.inf, -np.nan
+    values[:, 4] = [np.finfo(dtype).max, -np.finfo(dtype).max] * 35
+    missing, infinite = encode.inspect_columns(kernels.cupy().asarray(values))
+    assert missing.tolist() == [True, False, True, False, False]
+    assert infinite.tolist() == [False, True, True, False, False]
 
 
 @pytest.mark.parametrize("shared_bytes", [48 * 1024, 4096, 64])

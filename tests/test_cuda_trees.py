@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 
 import numpy as np
 import pytest
 import tables
-from cuda_emulator import transfers
+from cuda_emulator import launches, transfers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import PROBLEMS, make_task, problems, random_problems
 from twins import as_dtype, assert_equal, assert_same_tree, grown, pair, table
 
 from gputree import DecisionTreeClassifier
-from gputree.backends.cuda import kernels, refine
+from gputree.backends.cuda import encode, histogram, kernels, refine
 from gputree.criteria import ManyClassEntropy
 
 
@@ -65,6 +66,24 @@ def test_rows_are_refined_in_batches(cuda_device, monkeypatch):
     monkeypatch.setattr(refine, "GATHERED_PAIRS", 40)
     sample = table("squared_error", False, n=150)
     assert_same_tree(sample, make_task("squared_error", sample), finish_rows=20, max_bins=4)
+
+
+def test_every_kernel_runs(cuda_device, monkeypatch):
+    """What is not launched is not checked: no kernel is left out of what trees are made of."""
+    if cuda_device == "cuda":
+        pytest.skip("launches are counted by the emulator")
+    launches.clear()
+    monkeypatch.setattr("gputree.backends.cpu.encode.SAMPLE_ROWS", 50)
+    for criterion, shared_bytes in (("gini", 48 * 1024), ("squared_error", 64)):
+        monkeypatch.setattr(histogram, "SHARED_BYTES", shared_bytes)
+        sample = table(criterion, False, n=120)
+        for max_features, exact in ((4, True), (1, False)):
+            task = make_task(criterion, sample, max_features=max_features, exact=exact)
+            assert_same_tree(sample, task, finish_rows=20, max_bins=6)
+    encode.inspect_columns(kernels.cupy().asarray(sample.values))
+    pattern = r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\("
+    written = {k for name in kernels.HEADERS for k in re.findall(pattern, kernels.source(name))}
+    assert written - set(launches) == set()
 
 
 def test_levels_make_few_copies_to_the_host(cuda_device):

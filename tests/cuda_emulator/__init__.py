@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .compiler import unavailable
-from .library import Kernel, LaunchError, Library, Schedule
+from .library import Kernel, LaunchError, Library, Schedule, launches
 from .stand_in import make_module, ndarray, transfers
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Library",
     "Schedule",
     "emulated_cuda",
+    "launches",
     "ndarray",
     "transfers",
     "unavailable",
