@@ -88,15 +88,15 @@ def test_one_matrix_whatever_the_library(library, order):
 )
 def test_columns_of_several_types(cells, others):
     """Numbers come before text, and a table does not depend on the order of its rows."""
-    columns = fit_columns(objects([*cells, "text"]))
-    known = {cell for cell in [*cells, "text"] if cell is not None}
+    columns = fit_columns(objects([*cells, "text", 1]))
+    known = {cell for cell in [*cells, "text", 1] if cell is not None}
     ordered = sorted(known, key=lambda cell: (isinstance(cell, str), cell))
     assert columns.categories[0].tolist() == ordered
     expected = [
         NAN if cell is None else ordered.index(cell) if cell in known else UNSEEN for cell in others
     ]
     np.testing.assert_array_equal(columns.encode(objects(others))[:, 0], expected)
-    assert fit_columns(objects(["text", *cells[::-1]])).categories[0].tolist() == ordered
+    assert fit_columns(objects([1, "text", *cells[::-1]])).categories[0].tolist() == ordered
 
 
 # --------------------------------------------------------------------- missing
@@ -309,6 +309,17 @@ def test_text_in_a_column_of_numbers():
     columns = fit_columns(pandas.DataFrame({"age": [1.0, 2.0]}))
     with pytest.raises(ValueError, match=r"Column 'age' of X was numeric.*such as 'old'"):
         columns.encode(pandas.DataFrame({"age": ["old", "new"]}))
+
+
+def test_categories_of_another_kind():
+    """That "7" is none of the categories would be true, and no help."""
+    text, numbers = objects(["7", "8"]), objects([7, 8])
+    with pytest.raises(ValueError, match="Column 0 of X held text in fit; now it holds numbers"):
+        fit_columns(text).encode(numbers)
+    with pytest.raises(ValueError, match="held numbers in fit; now it holds text, such as '7'"):
+        fit_columns(numbers, [0]).encode(text)
+    for columns in (fit_columns(text), fit_columns(numbers, [0])):
+        assert np.isnan(columns.encode(objects([None, None]))).all()
 
 
 def test_another_number_of_columns():

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gputree import datasets
-from gputree.datasets import infer_task, read_table, to_matrix
+from gputree.columns import fit_encode
+from gputree.datasets import infer_task, read_table
 
 
 # -------------------------------------------------------------- textbook
@@ -63,8 +64,8 @@ def test_the_reader_reads_the_same_table(name):
     read = read_table(table.filename, table.target_name)
     assert read.names == table.feature_names
     np.testing.assert_array_equal(read.target.astype(table.target.dtype), table.target)
-    if table.data.dtype != object:
-        np.testing.assert_array_equal(to_matrix(read.columns), table.data)
+    expected = table.data if table.data.dtype != object else fit_encode(table.data)[1]
+    np.testing.assert_array_equal(fit_encode(read.columns)[1], expected)
 
 
 def test_fish():
@@ -138,10 +139,7 @@ def test_csv(write):
     assert table.names == ["a", "b"]
     assert table.n_rows == 2
     assert table.target.tolist() == ["yes", "no"]
-    X = to_matrix(table.columns)
-    np.testing.assert_array_equal(X, [[1, 2.5], [np.nan, 0.25]])
-    assert X.dtype == np.float32
-    assert X.flags.c_contiguous
+    assert table.columns.to_pydict() == {"a": [1, None], "b": [2.5, 0.25]}
 
 
 def test_variants_of_csv(write):
@@ -171,40 +169,37 @@ def test_parquet(tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "data.parquet")
     table = read_table(tmp_path / "data.parquet", "y")
     assert table.target.tolist() == ["b", "a"]
-    X = to_matrix(table.columns)
-    assert X.dtype == np.float32
-    np.testing.assert_array_equal(X[0], np.float32([0.1, 1, 1, 1.5, np.nan]))
-    assert np.isnan(X[1]).all()
-
-
-@pytest.mark.parametrize(
-    ("value", "dtype"),
-    [("0.5", np.float32), ("0.1", np.float64), ("16777217", np.float64), ("1e300", np.float64)],
-)
-def test_the_matrix_keeps_every_value(write, value, dtype):
-    X = to_matrix(read_table(write(f"a,b,y\n{value},1,x\n,2,z\n"), "y").columns)
-    assert X.dtype == dtype
-    assert X[0, 0] == float(value)
+    assert table.columns.equals(pa.table(columns).drop_columns("y"))
 
 
 def test_a_column_may_become_fractional_late(write):
     rows = "1,x\n" * 400_000 + "0.5,x\n"  # beyond the first block the parser sees
-    assert to_matrix(read_table(write("a,y\n" + rows), "y").columns)[-1, 0] == 0.5
+    assert read_table(write("a,y\n" + rows), "y").columns["a"][-1].as_py() == 0.5
 
 
 def test_missing_values_of_text_and_numbers(write):
     table = read_table(write("n,s,y\nNA,NA,1\n2,,2\n3,x,1\n"), "y")
-    np.testing.assert_array_equal(to_matrix(table.columns.select(["n"])), [[np.nan], [2], [3]])
+    assert table.columns["n"].to_pylist() == [None, 2, 3]
     assert table.columns["s"].to_pylist() == ["NA", None, "x"]
 
 
 def test_columns_are_taken_by_name(write):
     path = write("text,b,a,y\nq,1,2,0\nq,3,4,1\n")
     table = read_table(path, "y", columns=["a", "b"])
-    np.testing.assert_array_equal(to_matrix(table.columns), [[2, 1], [4, 3]])
+    assert table.columns.to_pydict() == {"a": [2, 4], "b": [1, 3]}
     assert read_table(path, "y", ignore=["text"]).names == ["b", "a"]
     assert read_table(path).names == ["text", "b", "a", "y"]
     assert read_table(path).target is None
+
+
+def test_text_stays_text(write):
+    path = write("zip,truth,n,y\n01234,true,1,0\n,false,2,1\n")
+    table = read_table(path, "y", text=["zip", "truth", "absent"])
+    assert table.columns.to_pydict() == {
+        "zip": ["01234", None],
+        "truth": ["true", "false"],
+        "n": [1, 2],
+    }
 
 
 @pytest.mark.parametrize(
@@ -268,29 +263,6 @@ def test_missing_file(tmp_path):
 def test_unknown_format(write):
     with pytest.raises(ValueError, match=r"Cannot tell the format of .*data\.xls"):
         read_table(write("a,y\n1,2\n", "data.xls"), "y")
-
-
-def test_columns_that_are_not_numbers(write):
-    table = read_table(write("n,s,d,y\n1,q,2024-01-31,0\n"), "y")
-    expected = (
-        r"these of t\.csv are not: 's' \(string, such as 'q'\), "
-        r"'d' \(date32\[day\], such as '2024-01-31'\)"
-    )
-    with pytest.raises(ValueError, match=expected):
-        to_matrix(table.columns, path="t.csv")
-
-
-def test_the_cell_that_makes_text_of_a_column_is_shown(write):
-    table = read_table(write('a,y\n,0\n1.5,1\n"1,5",0\n2,1\n'), "y")
-    with pytest.raises(ValueError, match=r"these are not: 'a' \(string, such as '1,5'\)\."):
-        to_matrix(table.columns)
-
-
-def test_infinite_values(write):
-    table = read_table(write("a,b,y\n1,inf,0\n2,-inf,1\n"), "y")
-    message = r"Columns of t\.csv hold infinite values \(how many\): 'b' \(2\)"
-    with pytest.raises(ValueError, match=message):
-        to_matrix(table.columns, path="t.csv")
 
 
 # ------------------------------------------------------------------ task

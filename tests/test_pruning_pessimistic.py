@@ -121,3 +121,7 @@ def test_bad_parameters(params, message):
     tree = tree_of_shape([0], [[1, 1]], [0.5], [2])
     with pytest.raises(ValueError, match=message):
         Pessimistic(**params).prune_tree(tree)
+
+
+def test_the_least_confidence_has_a_limit():
+    assert np.isfinite(add_errors(100, [0, 5, 99], confidence=5e-324)).all()

@@ -56,33 +56,50 @@ def least_side(information, limits, total, count):
 
 
 @inner
-def take_run(information, item, target, weight, begin, end, known, state):
-    """Move the rows ``begin .. end`` of one value to the left.
+def read_run(item, code, target, weight, begin, end):
+    """The run of one value that starts at `begin`: its end, weight and class, -1 if mixed."""
+    value = code[begin]
+    k = np.int64(target[item[begin]])
+    total = np.int64(pick(weight, item[begin], 1))
+    stop = begin + 1
+    while stop < end and code[stop] == value:
+        if target[item[stop]] != k:
+            k = np.int64(-1)
+        total += pick(weight, item[stop], 1)
+        stop += 1
+    return stop, total, k
 
-    Every class among them changes two terms, however many rows it has. Returns the change
-    of the sum of terms, and the weight of the rows.
-    """
-    moved = np.int64(0)
+
+@inner
+def move_class(information, known, state, k, weight):
+    """Move weight of one class to the left; returns the change of the sum of terms."""
+    state.left[k] += weight
+    own = term(information, state.left[k]) + term(information, known[k] - state.left[k])
+    change = own - state.terms[k]
+    state.terms[k] = own
+    return change
+
+
+@inner
+def move_rows(information, item, target, weight, begin, end, known, state):
+    """Move rows of several classes to the left; a class changes two terms, whatever its rows."""
     for i in range(begin, end):
-        w = np.int64(pick(weight, item[i], 1))
-        state.fresh[target[item[i]]] += w
-        moved += w
+        state.fresh[target[item[i]]] += pick(weight, item[i], 1)
     change = np.int64(0)
     for i in range(begin, end):
         k = target[item[i]]
-        w = state.fresh[k]
-        if w > 0:
+        if state.fresh[k] > 0:
+            change += move_class(information, known, state, k, state.fresh[k])
             state.fresh[k] = 0
-            state.left[k] += w
-            own = term(information, state.left[k]) + term(information, known[k] - state.left[k])
-            change += own - state.terms[k]
-            state.terms[k] = own
-    return change, moved
+    return change
 
 
 @inner
 def best_cut(information, item, code, target, weight, begin, end, known, state, total, least):
     """Best cut between the sorted values ``begin .. end``: the first of greatest gain.
+
+    A cut between two values of one and the same class is never the best (Fayyad and Irani
+    1992), unless no cut is admissible on one side of it: others are not evaluated.
 
     Returns
     -------
@@ -93,31 +110,35 @@ def best_cut(information, item, code, target, weight, begin, end, known, state, 
     for k in range(known.size):
         state.left[k] = 0
         state.terms[k] = term(information, known[k])
-    gained = term(
-        information, total
-    )  # terms of the sides' classes and of their own, less the node's
-    best = tries = before = best_weight = np.int64(0)
+    # terms of the sides' classes and of the node, less those of the node's classes
+    gained = term(information, total)
+    best = tries = before = best_weight = moved = np.int64(0)
     place = np.int64(-1)
-    start = begin
-    while start < end:
-        stop = start + 1
-        while stop < end and code[stop] == code[start]:
-            stop += 1
-        if total - before < least:
-            break
-        change, moved = take_run(information, item, target, weight, start, stop, known, state)
-        gained += change
-        before += moved
+    pending = start = begin  # rows from `pending` on are not yet moved
+    pending_class = previous = np.int64(-2)
+    while start < end and total - before >= least:
+        stop, run, k = read_run(item, code, target, weight, start, end)
+        if before >= least and start > begin:
+            tries += 1
+            if tries == 1 or total - before - run < least or k < 0 or k != previous:
+                if pending_class >= 0:
+                    gained += move_class(information, known, state, pending_class, before - moved)
+                else:
+                    gained += move_rows(
+                        information, item, target, weight, pending, start, known, state
+                    )
+                own = term(information, before) + term(information, total - before)
+                gain = in_steps(information, gained - own)
+                if gain > best:
+                    best = gain
+                    place = start - 1
+                    best_weight = before
+                pending = start
+                moved = before
+        pending_class = k if pending == start or pending_class == k else np.int64(-1)
+        previous = k
+        before += run
         start = stop
-        if before < least or total - before < least:
-            continue
-        tries += 1
-        own = term(information, before) + term(information, total - before)
-        gain = in_steps(information, gained - own)
-        if gain > best:
-            best = gain
-            place = stop - 1
-            best_weight = before
     return best, tries, place, best_weight
 
 
