@@ -25,6 +25,7 @@ extern "C" __global__ void __launch_bounds__(256) inspect_values(
     const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at >= threads) return;
     i32 seen = 0;
+#pragma unroll 4  // more, and registers spill on sm_90
     for (i64 i = at; i < rows * columns; i += threads) {
         const Bits size = values[i] & ~SIGN_BIT;
         if (size > INFINITY_BITS) seen |= 1;
