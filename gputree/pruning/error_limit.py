@@ -40,7 +40,7 @@ def error_limit(confidence: float, quantile: Quantile) -> ErrorLimit:
     if quantile == "release8":
         deviate = float(np.interp(confidence, RELEASE8_CONFIDENCE, RELEASE8_DEVIATE))
     else:
-        deviate = NormalDist().inv_cdf(1 - confidence)
+        deviate = -NormalDist().inv_cdf(confidence)  # 1 - confidence may round to 1
     return ErrorLimit(confidence, deviate, quantile == "release8")
 
 
