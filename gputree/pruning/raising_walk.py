@@ -11,7 +11,7 @@ The last child is visited first, so that whatever a visit has left behind it is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -30,192 +30,187 @@ MOVED, DONE = 1, 2
 STAYS = -1  # instead of a child's ordinal, where a row goes to no single one
 
 
-class Splits(NamedTuple):
-    """What the walk reads: the tree's splits and the rows, as `step` takes them.
+inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+# A node of the walk: the node whose split it carries, and that one's first child in the tree
+# as it was; its children; limits of the errors as a leaf, of the subtree as it stands and of
+# what stops at the node; whether its rows came by a raised branch.
+# Records, for each array that a kernel takes adds to the time it compiles in.
+NODE_STATE = np.dtype(
+    [
+        ("split_of", np.int32),
+        ("split_child", np.int32),
+        ("first_child", np.int32),
+        ("n_children", np.int32),
+        ("n_rows", np.int64),
+        ("weight", np.float64),
+        ("as_leaf", np.float64),
+        ("estimate", np.float64),
+        ("stopped", np.float64),
+        ("spreads", np.bool_),
+        ("refilled", np.bool_),
+    ],
+    align=True,
+)
+# A row in a node, and the share of it that is there, times its weight.
+ENTRY = np.dtype([("weight", np.float64), ("row", np.int32)])
+# A node to visit, and where its entries lie.
+FRAME = np.dtype(
+    [("begin", np.int64), ("end", np.int64), ("node", np.int32), ("state", np.int32)], align=True
+)
+# A child in a distribution: weight of its known rows, then its share; number, then place.
+CHILD = np.dtype([("known", np.float64), ("place", np.int64)])
+
+
+class Rows(NamedTuple):
+    """The tree's splits and the rows, as `step` takes them.
 
     Attributes
     ----------
     nodes : structured array of shape (N,)
     target : int32 array or None
-    spreads : bool array of shape (N,)
-        Nodes that send what stays to all children.
-    first_child : int32 array of shape (N,)
-        Of the tree as it was.
     values : array of shape (n_rows, n_features)
     label : int array of shape (n_rows,)
     """
 
     nodes: NDArray
     target: NDArray[np.int32] | None
-    spreads: NDArray[np.bool_]
-    first_child: NDArray[np.int32]
     values: NDArray[np.floating]
     label: NDArray[np.integer]
-
-
-class State(NamedTuple):
-    """What the walk changes, arrays of shape (N,) but for `statistics`, (N, K).
-
-    Attributes
-    ----------
-    split_of, first_child, n_children : int32
-        The node whose split each node carries, and its children.
-    statistics, weight : float64
-    n_rows : int64
-    as_leaf, estimate, stopped : float64
-        Limit of the errors as a leaf; of the subtree as it stands; of what stops at the node.
-    refilled : bool
-        Nodes whose rows came by a raised branch.
-    """
-
-    split_of: NDArray[np.int32]
-    first_child: NDArray[np.int32]
-    n_children: NDArray[np.int32]
-    statistics: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    n_rows: NDArray[np.int64]
-    as_leaf: NDArray[np.float64]
-    estimate: NDArray[np.float64]
-    stopped: NDArray[np.float64]
-    refilled: NDArray[np.bool_]
-
-
-class Entries(NamedTuple):
-    """Rows, and the share of each that is in a node, times its weight."""
-
-    row: NDArray[np.int32]
-    weight: NDArray[np.float64]
-
-
-class Frames(NamedTuple):
-    """Nodes to visit, last in first out, and where their entries lie."""
-
-    node: NDArray[np.int32]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    state: NDArray[np.int8]
 
 
 class Scratch(NamedTuple):
     """Room for one distribution: by row; by child; by class."""
 
     ordinal: NDArray[np.int32]
-    place: NDArray[np.int64]
-    known: NDArray[np.float64]
+    child: NDArray
     counts: NDArray[np.float64]
 
 
 def walk(
-    splits: Splits, state: State, weight: NDArray[np.float64], limit: ErrorLimit, slack: float
+    rows: Rows,
+    nodes: NDArray,
+    statistics: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    limit: ErrorLimit,
+    slack: float,
 ) -> None:
-    """Visit every node after its children; again, after a branch was raised."""
-    n, n_nodes = weight.size, state.weight.size
+    """Visit every node after its children; again, after a branch was raised.
+
+    Parameters
+    ----------
+    rows : Rows
+    nodes : NODE_STATE array of shape (N,)
+        Changed, as are `statistics`.
+    statistics : float64 array of shape (N, K)
+    weight : float64 array of shape (n_rows,)
+    limit : ErrorLimit
+    slack : float
+        Errors that a replacement may cost.
+    """
     # Pending are nodes of the walk, and of one descent below the node it is at.
-    frames = Frames(
-        np.empty(2 * n_nodes, np.int32),
-        np.empty(2 * n_nodes, np.int64),
-        np.empty(2 * n_nodes, np.int64),
-        np.empty(2 * n_nodes, np.int8),
-    )
-    most = int(state.n_children.max())
+    frames = np.empty(2 * nodes.size, FRAME)
     scratch = Scratch(
-        np.empty(n, np.int32),
-        np.empty(most, np.int64),
-        np.empty(most),
-        np.empty(state.statistics.shape[1]),
+        np.empty(weight.size, np.int32),
+        np.empty(int(nodes["n_children"].max()), CHILD),
+        np.empty(statistics.shape[1]),
     )
-    entries = Entries(np.arange(n, dtype=np.int32), weight)
-    _walk(splits, state, entries, frames, scratch, limit, slack)
+    entries = np.empty(weight.size, ENTRY)
+    entries["row"], entries["weight"] = np.arange(weight.size), weight
+    _walk(rows, nodes, statistics, entries, frames, scratch, limit, slack)
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _push(frames: Frames, n: int, node: int, begin: int, end: int, state: int) -> int:
+@inner
+def _push(frames: NDArray, n: int, node: int, begin: int, end: int, state: int) -> int:
     """Put a node on top of n others; how many there are."""
-    frames.node[n], frames.begin[n], frames.end[n], frames.state[n] = node, begin, end, state
+    frame = frames[n]
+    frame.node, frame.begin, frame.end, frame.state = node, begin, end, state
     return n + 1
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _class_weights(
-    splits: Splits, entries: Entries, begin: int, end: int, counts: NDArray[np.float64]
+    rows: Rows, entries: NDArray, begin: int, end: int, counts: NDArray[np.float64]
 ) -> None:
     """Write the class weights of entries to `counts`."""
     counts[:] = 0.0
     for i in range(begin, end):
-        counts[splits.label[entries.row[i]]] += entries.weight[i]
+        counts[rows.label[entries[i].row]] += entries[i].weight
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _stopped_errors(
-    splits: Splits,
-    entries: Entries,
+    rows: Rows,
+    entries: NDArray,
     begin: int,
     end: int,
     scratch: Scratch,
     limit: ErrorLimit,
 ) -> float:
     """Limit of the errors of entries that stay at their node: it answers with its majority."""
-    _class_weights(splits, entries, begin, end, scratch.counts)
+    _class_weights(rows, entries, begin, end, scratch.counts)
     answer = np.argmax(scratch.counts)
     weight = errors = 0.0
     for i in range(begin, end):
         if scratch.ordinal[i - begin] == STAYS:
-            weight += entries.weight[i]
-            if splits.label[entries.row[i]] != answer:
-                errors += entries.weight[i]
+            weight += entries[i].weight
+            if rows.label[entries[i].row] != answer:
+                errors += entries[i].weight
     return errors + added_errors(weight, errors, limit)
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _find_children(
-    splits: Splits, split: int, entries: Entries, begin: int, end: int, scratch: Scratch
+    rows: Rows, node: Any, entries: NDArray, begin: int, end: int, scratch: Scratch
 ) -> int:
     """Write the ordinal of each entry's child, and rows and weight of each child.
 
     Returns how many entries stay.
     """
     n_stay = 0
-    first = splits.first_child[split]
+    split, first = node.split_of, node.split_child
+    for child in range(node.n_children):
+        scratch.child[child].known, scratch.child[child].place = 0.0, 0
     for i in range(begin, end):
-        below = step(splits.values, entries.row[i], splits.nodes, splits.target, split)
+        below = step(rows.values, entries[i].row, rows.nodes, rows.target, split)
         if below == split:
             scratch.ordinal[i - begin] = STAYS
             n_stay += 1
         else:
             ordinal = below - first
             scratch.ordinal[i - begin] = ordinal
-            scratch.place[ordinal] += 1
-            scratch.known[ordinal] += entries.weight[i]
+            scratch.child[ordinal].place += 1
+            scratch.child[ordinal].known += entries[i].weight
     return n_stay
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _lay_out(n_children: int, n_spread: int, end: int, scratch: Scratch) -> int:
     """Make shares of known weights and places of numbers of rows; the end of the last child."""
     known = 0.0
     for child in range(n_children):
-        known += scratch.known[child]
+        known += scratch.child[child].known
     for child in range(n_children):
-        share = scratch.known[child] / known if known > 0.0 else 1.0 / n_children
-        size = scratch.place[child] + (n_spread if share > 0.0 else 0)
-        scratch.known[child], scratch.place[child] = share, end
+        share = scratch.child[child].known / known if known > 0.0 else 1.0 / n_children
+        size = scratch.child[child].place + (n_spread if share > 0.0 else 0)
+        scratch.child[child].known, scratch.child[child].place = share, end
         end += size
     return end
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _grown(entries: Entries, end: int, size: int) -> Entries:
+@inner
+def _grown(entries: NDArray, end: int, size: int) -> NDArray:
     """`entries` with room for `size`; what lies before `end` stays."""
-    if size <= entries.row.size:
+    if size <= entries.size:
         return entries
-    row, weight = np.empty(2 * size, np.int32), np.empty(2 * size)
-    row[:end], weight[:end] = entries.row[:end], entries.weight[:end]
-    return Entries(row, weight)
+    longer = np.empty(2 * size, entries.dtype)
+    longer[:end] = entries[:end]
+    return longer
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _scatter(
-    entries: Entries, begin: int, end: int, n_children: int, spreads: bool, scratch: Scratch
+    entries: NDArray, begin: int, end: int, n_children: int, spreads: bool, scratch: Scratch
 ) -> None:
     """Copy entries to their children; those that stay, in shares to all, if the node spreads."""
     n_spread = 0
@@ -225,24 +220,24 @@ def _scatter(
             scratch.ordinal[n_spread] = i
             n_spread += 1
         else:
-            place = scratch.place[ordinal]
-            entries.row[place], entries.weight[place] = entries.row[i], entries.weight[i]
-            scratch.place[ordinal] = place + 1
+            place = scratch.child[ordinal].place
+            entries[place].row, entries[place].weight = entries[i].row, entries[i].weight
+            scratch.child[ordinal].place = place + 1
     for child in range(n_children if spreads else 0):
-        share, place = scratch.known[child], scratch.place[child]
+        share, place = scratch.child[child].known, scratch.child[child].place
         for i in scratch.ordinal[: n_spread if share > 0.0 else 0]:
-            entries.row[place] = entries.row[i]
-            entries.weight[place] = entries.weight[i] * share
+            entries[place].row = entries[i].row
+            entries[place].weight = entries[i].weight * share
             place += 1
-        scratch.place[child] = place
+        scratch.child[child].place = place
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _distribute(
-    splits: Splits,
-    state: State,
-    entries: Entries,
-    frames: Frames,
+    rows: Rows,
+    nodes: NDArray,
+    entries: NDArray,
+    frames: NDArray,
     n_frames: int,
     scratch: Scratch,
     limit: ErrorLimit,
@@ -250,31 +245,30 @@ def _distribute(
     begin: int,
     end: int,
     moved: int,
-) -> tuple[Entries, int, float]:
+) -> tuple[NDArray, int, float]:
     """Pass the entries of `node` to its children, and put those on top of the frames."""
-    split, n_children = state.split_of[node], state.n_children[node]
-    scratch.place[:n_children], scratch.known[:n_children] = 0, 0.0
-    n_stay = _find_children(splits, split, entries, begin, end, scratch)
-    spreads, stopped = splits.spreads[split], 0.0
+    n_children = nodes[node].n_children
+    n_stay = _find_children(rows, nodes[node], entries, begin, end, scratch)
+    spreads, stopped = nodes[node].spreads, 0.0
     if n_stay > 0 and not spreads:
-        stopped = _stopped_errors(splits, entries, begin, end, scratch, limit)
+        stopped = _stopped_errors(rows, entries, begin, end, scratch, limit)
     last = _lay_out(n_children, n_stay if spreads else 0, end, scratch)
     entries = _grown(entries, end, last)
     _scatter(entries, begin, end, n_children, spreads, scratch)
     at = end
     for child in range(n_children):
-        below = state.first_child[node] + child
-        n_frames = _push(frames, n_frames, below, at, scratch.place[child], moved)
-        at = scratch.place[child]
+        below = nodes[node].first_child + child
+        n_frames = _push(frames, n_frames, below, at, scratch.child[child].place, moved)
+        at = scratch.child[child].place
     return entries, n_frames, stopped
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _estimate_branch(
-    splits: Splits,
-    state: State,
-    entries: Entries,
-    frames: Frames,
+    rows: Rows,
+    nodes: NDArray,
+    entries: NDArray,
+    frames: NDArray,
     n_frames: int,
     scratch: Scratch,
     limit: ErrorLimit,
@@ -282,106 +276,114 @@ def _estimate_branch(
     begin: int,
     end: int,
     enough: float,
-) -> tuple[Entries, float]:
+) -> tuple[NDArray, float]:
     """Errors if entries went down `branch`; or only more than `enough`, where it is more."""
     total, bottom = 0.0, n_frames
     n_frames = _push(frames, n_frames, branch, begin, end, 0)
     while n_frames > bottom and total <= enough:
         n_frames -= 1
-        node, begin, end = frames.node[n_frames], frames.begin[n_frames], frames.end[n_frames]
+        node, begin, end = frames[n_frames].node, frames[n_frames].begin, frames[n_frames].end
         if begin == end:
             continue
-        if state.n_children[node] == 0:
-            _class_weights(splits, entries, begin, end, scratch.counts)
+        if nodes[node].n_children == 0:
+            _class_weights(rows, entries, begin, end, scratch.counts)
             total += limited_errors(scratch.counts, limit)
         else:
             entries, n_frames, stopped = _distribute(
-                splits, state, entries, frames, n_frames, scratch, limit, node, begin, end, 0
+                rows, nodes, entries, frames, n_frames, scratch, limit, node, begin, end, 0
             )
             total += stopped
     return entries, total
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _largest(state: State, node: int) -> int:
+@inner
+def _largest(nodes: NDArray, node: int) -> int:
     """The heaviest child of `node`; of equals, the last."""
-    first = state.first_child[node]
+    first = nodes[node].first_child
     largest = first
-    for child in range(first + 1, first + state.n_children[node]):
-        if np.rint(state.weight[child] / TIE) >= np.rint(state.weight[largest] / TIE):
+    for child in range(first + 1, first + nodes[node].n_children):
+        if np.rint(nodes[child].weight / TIE) >= np.rint(nodes[largest].weight / TIE):
             largest = child
     return largest
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _subtree(state: State, node: int) -> float:
+@inner
+def _subtree(nodes: NDArray, node: int) -> float:
     """Limit of the errors of `node` with its children as they stand."""
-    errors = state.stopped[node]
-    first = state.first_child[node]
-    for child in range(first, first + state.n_children[node]):
-        errors += state.estimate[child]
+    errors = nodes[node].stopped
+    first = nodes[node].first_child
+    for child in range(first, first + nodes[node].n_children):
+        errors += nodes[child].estimate
     return errors
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _fill(
-    splits: Splits,
-    state: State,
-    entries: Entries,
+    rows: Rows,
+    node: Any,
+    class_weights: NDArray[np.float64],
+    entries: NDArray,
     limit: ErrorLimit,
-    node: int,
     begin: int,
     end: int,
 ) -> None:
     """Count the entries that have come to `node`."""
-    _class_weights(splits, entries, begin, end, state.statistics[node])
-    state.refilled[node] = True
-    state.weight[node] = entries.weight[begin:end].sum()
-    state.n_rows[node] = end - begin
-    state.as_leaf[node] = limited_errors(state.statistics[node], limit)
+    _class_weights(rows, entries, begin, end, class_weights)
+    node.refilled = True
+    node.n_rows = end - begin
+    node.weight = class_weights.sum()
+    node.as_leaf = limited_errors(class_weights, limit)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@inner
+def _give_way(node: Any, branch: Any) -> None:
+    """Let `node` carry the split and the children of its branch."""
+    node.split_of, node.split_child = branch.split_of, branch.split_child
+    node.first_child, node.n_children = branch.first_child, branch.n_children
+    node.spreads = branch.spreads
+
+
+@njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
 def _walk(
-    splits: Splits,
-    state: State,
-    entries: Entries,
-    frames: Frames,
+    rows: Rows,
+    nodes: NDArray,
+    statistics: NDArray[np.float64],
+    entries: NDArray,
+    frames: NDArray,
     scratch: Scratch,
     limit: ErrorLimit,
     slack: float,
 ) -> None:
-    n_frames = _push(frames, 0, 0, 0, entries.row.size, 0)
+    n_frames = _push(frames, 0, 0, 0, entries.size, 0)
     while n_frames > 0:
         n_frames -= 1
-        node, begin, end = frames.node[n_frames], frames.begin[n_frames], frames.end[n_frames]
-        moved = frames.state[n_frames] & MOVED
-        if not frames.state[n_frames] & DONE:  # on the way down
+        node, begin, end = frames[n_frames].node, frames[n_frames].begin, frames[n_frames].end
+        moved = frames[n_frames].state & MOVED
+        if not frames[n_frames].state & DONE:  # on the way down
             if moved:
-                _fill(splits, state, entries, limit, node, begin, end)
-            state.estimate[node] = state.as_leaf[node]
-            if state.n_children[node] > 0:
+                _fill(rows, nodes[node], statistics[node], entries, limit, begin, end)
+            nodes[node].estimate = nodes[node].as_leaf
+            if nodes[node].n_children > 0:
                 n_frames = _push(frames, n_frames, node, begin, end, moved | DONE)
-                entries, n_frames, state.stopped[node] = _distribute(
-                    splits, state, entries, frames, n_frames, scratch, limit,
+                entries, n_frames, nodes[node].stopped = _distribute(
+                    rows, nodes, entries, frames, n_frames, scratch, limit,
                     node, begin, end, moved,
                 )  # fmt: skip
             continue
-        leaf, subtree = state.as_leaf[node], _subtree(state, node)
-        largest = _largest(state, node)
+        leaf, subtree = nodes[node].as_leaf, _subtree(nodes, node)
+        largest = _largest(nodes, node)
         branch = leaf
-        if state.n_children[largest] > 0:
+        if nodes[largest].n_children > 0:
             # Beyond this the branch is out, whatever else it costs.
             enough = min(leaf, subtree + slack)
             entries, branch = _estimate_branch(
-                splits, state, entries, frames, n_frames, scratch, limit,
+                rows, nodes, entries, frames, n_frames, scratch, limit,
                 largest, begin, end, enough,
             )  # fmt: skip
         if leaf <= min(subtree, branch) + slack:
-            state.n_children[node] = 0
+            nodes[node].n_children = 0
         elif branch <= subtree + slack:
-            for array in (state.split_of, state.first_child, state.n_children):
-                array[node] = array[largest]
+            _give_way(nodes[node], nodes[largest])
             n_frames = _push(frames, n_frames, node, begin, end, MOVED)
         else:
-            state.estimate[node] = subtree
+            nodes[node].estimate = subtree

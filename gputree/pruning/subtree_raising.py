@@ -35,7 +35,7 @@ from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.penalized_loss import training_loss
-from gputree.pruning.raising_walk import Splits, State, walk
+from gputree.pruning.raising_walk import NODE_STATE, Rows, walk
 from gputree.tree import Tree
 
 
@@ -67,54 +67,55 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
             "Subtree raising needs the rows that the tree was grown on, with their weights. "
             f"The tree has a weight of {tree.weight[0]:g}; got rows of {data.weight.sum():g}."
         )
-    state = _as_grown(tree, limit)
-    weight = np.ascontiguousarray(data.weight, np.float64)
-    walk(_splits(tree, data), state, weight, limit, slack)
-    return _rebuild(tree, state)
+    nodes, statistics = _as_grown(tree, limit), tree.statistics.copy()
+    weight = np.asarray(data.weight, np.float64)
+    walk(_rows(tree, data), nodes, statistics, weight, limit, slack)
+    return _rebuild(tree, nodes, statistics)
 
 
-def _splits(tree: Tree, data: TrainingRows) -> Splits:
-    """The tree and the rows as the walk reads them."""
-    spreads = tree.missing_child == MISSING_TO_ALL
-    label = np.asarray(data.target, np.int64)
-    return Splits(*pack(tree), spreads, tree.first_child, np.ascontiguousarray(data.X), label)
+def _rows(tree: Tree, data: TrainingRows) -> Rows:
+    """The tree's splits and the rows as the walk reads them."""
+    label = np.ascontiguousarray(data.target, np.int64)
+    return Rows(*pack(tree), np.ascontiguousarray(data.X), label)
 
 
-def _as_grown(tree: Tree, limit: ErrorLimit) -> State:
+def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
     """Every node with its own split and its own training rows."""
-    as_leaf = limit_errors(tree.statistics, limit)
-    return State(
-        split_of=np.arange(tree.n_nodes, dtype=NODE),
-        first_child=tree.first_child.copy(),
-        n_children=tree.n_children.copy(),
-        statistics=tree.statistics.copy(),
-        weight=tree.weight.copy(),
-        n_rows=tree.n_rows.copy(),
-        as_leaf=as_leaf,
-        estimate=as_leaf.copy(),
-        stopped=np.zeros(tree.n_nodes),
-        refilled=np.zeros(tree.n_nodes, dtype=bool),
-    )
+    nodes = np.zeros(tree.n_nodes, NODE_STATE)
+    nodes["split_of"] = np.arange(tree.n_nodes)
+    nodes["split_child"] = tree.first_child
+    nodes["spreads"] = tree.missing_child == MISSING_TO_ALL
+    for name in ("first_child", "n_children", "n_rows", "weight"):
+        nodes[name] = getattr(tree, name)
+    nodes["as_leaf"] = nodes["estimate"] = limit_errors(tree.statistics, limit)
+    return nodes
 
 
-def _rebuild(tree: Tree, state: State) -> Tree:
+def _rebuild(tree: Tree, state: NDArray, statistics: NDArray[np.float64]) -> Tree:
     """What is left, numbered breadth-first."""
     levels, parents = [np.array([0])], [np.array([NO_CHILD])]
     n_before = 0
     while levels[-1].size:
-        count = state.n_children[levels[-1]]
+        count = state["n_children"][levels[-1]]
         ordinal = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         parents.append(np.repeat(n_before + np.arange(count.size), count))
         n_before += count.size
-        levels.append(np.repeat(state.first_child[levels[-1]], count) + ordinal)
+        levels.append(np.repeat(state["first_child"][levels[-1]], count) + ordinal)
     nodes, parent = np.concatenate(levels), np.concatenate(parents)
     depth = np.repeat(np.arange(len(levels)), [level.size for level in levels])
-    return _renumbered(tree, state, nodes, parent.astype(NODE), depth.astype(NODE))
+    parent, depth = parent.astype(NODE), depth.astype(NODE)
+    return _renumbered(tree, state[nodes], statistics[nodes], parent, depth)
 
 
-def _renumbered(old: Tree, state: State, nodes: NDArray, parent: NDArray, depth: NDArray) -> Tree:
+def _renumbered(
+    old: Tree,
+    nodes: NDArray,
+    statistics: NDArray[np.float64],
+    parent: NDArray,
+    depth: NDArray,
+) -> Tree:
     """The tree of `nodes`, each with the split it carries now."""
-    split, count = state.split_of[nodes], state.n_children[nodes]
+    split, count = nodes["split_of"], nodes["n_children"].copy()
     leaf = count == 0
     sizes = np.where(leaf, 0, np.diff(old.branch_offset)[split])
     tables = [old.branches(s) for s in split[sizes > 0]]
@@ -133,15 +134,15 @@ def _renumbered(old: Tree, state: State, nodes: NDArray, parent: NDArray, depth:
         feature=carried(old.feature, NO_FEATURE),
         threshold=carried(old.threshold, NO_THRESHOLD),
         missing_child=carried(old.missing_child, MISSING_STOPS),
-        weight=state.weight[nodes],
-        n_rows=state.n_rows[nodes],
-        statistics=state.statistics[nodes],
-        impurity=old.impurity[nodes],
+        weight=nodes["weight"].copy(),
+        n_rows=nodes["n_rows"].copy(),
+        statistics=statistics,
+        impurity=old.impurity[split],
         gain=carried(old.gain, 0.0),
         branch_offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         branch_child=np.concatenate(tables) if tables else np.empty(0, dtype=NODE),
     )
-    return _measure(tree, state.refilled[nodes])
+    return _measure(tree, nodes["refilled"].copy())
 
 
 def _measure(tree: Tree, refilled: NDArray[np.bool_]) -> Tree:
