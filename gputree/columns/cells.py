@@ -220,5 +220,6 @@ def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64
 
 def _refusal(kind: Any) -> ValueError:
     return ValueError(
-        f"it must hold numbers, booleans or text, got {kind}. Convert dates and bytes first."
+        f"it must hold numbers, booleans or text, got {kind}. Convert dates and bytes first, or "
+        "leave the column out."
     )

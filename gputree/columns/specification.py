@@ -103,7 +103,7 @@ class Columns:
         self, cells: list[Cells], labels: Sequence[str], n_rows: int, order: Order
     ) -> NDArray[np.floating]:
         columns = [
-            _number_column(column, label) if words is None else _code_column(column, words)
+            _number_column(column, label) if words is None else _code_column(column, words, label)
             for column, words, label in zip(cells, self.categories, labels, strict=True)
         ]
         exact = all(column.fits_float32 for column in columns)
@@ -320,11 +320,26 @@ def _distinct(numbers: NDArray, label: str) -> Coded:
     return Coded(code, encoded.dictionary.to_numpy(zero_copy_only=False), False)
 
 
-def _code_column(cells: Cells, categories: NDArray) -> Writable:
+def _code_column(cells: Cells, categories: NDArray, label: str) -> Writable:
     """The codes of a nominal column, looked up by its distinct values."""
     assert isinstance(cells, Coded)
+    before, now = _kind(categories), _kind(cells.values)
+    if {before, now} == {"numbers", "text"}:
+        raise ValueError(
+            f"Column {label} of X held {before} in fit; now it holds {now}, such as "
+            f"{cells.values[0]!r}."
+        )
     lookup = np.append(match(categories, cells.values), np.nan)  # the last place: MISSING
     return Writable(cells.code, lookup, categories.size <= EXACT_IN_FLOAT32)
+
+
+def _kind(values: NDArray) -> str | None:
+    """What all values are: "numbers" (or booleans) or "text"; None if neither, or no values."""
+    if values.size == 0:
+        return None
+    if values.dtype.kind in NUMBERS:
+        return "numbers"
+    return "text" if all(isinstance(value, str) for value in values.tolist()) else None
 
 
 def _number_column(cells: Cells, label: str) -> Writable:

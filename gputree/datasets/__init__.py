@@ -4,7 +4,7 @@ The tables are small enough to check by hand and are shipped with the package;
 `read_table` brings CSV and Parquet files in.
 """
 
-from gputree.datasets.readers import Table, infer_task, read_table, to_matrix
+from gputree.datasets.readers import Table, infer_task, read_table
 from gputree.datasets.textbook import (
     load_auto_mpg,
     load_contact_lenses,
@@ -26,5 +26,4 @@ __all__ = [
     "load_loan",
     "load_watermelon",
     "read_table",
-    "to_matrix",
 ]

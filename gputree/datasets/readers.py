@@ -1,12 +1,10 @@
-"""Tables from files: CSV and Parquet to NumPy, through pyarrow.
+"""Tables from files: CSV and Parquet, through pyarrow.
 
-Reading keeps the file's own column types (`Table.columns`); turning them into
-the matrix that a tree is grown on is a separate step (`to_matrix`).
+Reading keeps the file's own column types; estimators take `Table.columns` as they are.
 """
 
 from __future__ import annotations
 
-import reprlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -64,6 +62,7 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
+    text: Sequence[str] = (),
 ) -> Table:
     """Read a CSV or Parquet file.
 
@@ -82,6 +81,9 @@ def read_table(
         columns but the target.
     ignore : sequence of str
         Names of columns to leave out.
+    text : sequence of str
+        Names of columns that a CSV file holds as text, whatever it looks like; others
+        may be absent.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def read_table(
         column asked for, or has missing or infinite values in the target.
     """
     path = Path(fspath(path))
-    table = _read(path)
+    table = _read(path, text)
     if repeated := _repeated(table.column_names):
         raise ValueError(f"{path} has columns of the same name: {_listed(repeated)}.")
     if table.num_rows == 0:
@@ -104,40 +106,6 @@ def read_table(
     wanted = _wanted(path, table.column_names, target, columns, ignore)
     values = None if target is None else _target(path, target, table[target])
     return Table(table.select(wanted), values, target)
-
-
-def to_matrix(
-    columns: pa.Table, *, path: str | PathLike[str] | None = None
-) -> NDArray[np.floating]:
-    """Turn numeric columns into one matrix.
-
-    Parameters
-    ----------
-    columns : pyarrow.Table
-        Integer, floating, decimal and boolean columns.
-    path : str or path-like or None
-        The file they are from, for the errors to name.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns), C-contiguous
-        float32 if every value of every column is a float32, else float64.
-        Missing values are NaN.
-
-    Raises
-    ------
-    ValueError
-        Naming the columns that are not numeric, or hold infinite values.
-    """
-    source = "" if path is None else f" of {fspath(path)}"
-    _check_numeric(columns, source)
-    vectors = [_as_floats(column) for column in columns.columns]
-    _check_finite(columns.column_names, vectors, source)
-    dtype = np.float32 if all(_fits_float32(vector) for vector in vectors) else np.float64
-    matrix = np.empty((columns.num_rows, len(vectors)), dtype=dtype)
-    for j, vector in enumerate(vectors):
-        matrix[:, j] = vector
-    return matrix
 
 
 def infer_task(target: NDArray) -> Task:
@@ -167,7 +135,7 @@ def infer_task(target: NDArray) -> Task:
 
 
 # ------------------------------------------------------------------ reading
-def _read(path: Path) -> pa.Table:
+def _read(path: Path, text: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSION]
@@ -182,7 +150,10 @@ def _read(path: Path) -> pa.Table:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     try:
-        table = _read_parquet(path) if kind in _PARQUET else _read_csv(path, _DELIMITERS[kind])
+        if kind in _PARQUET:
+            table = _read_parquet(path)
+        else:
+            table = _read_csv(path, _DELIMITERS[kind], text)
         _ = table.column_names  # decoded only now: a header may not be UTF-8
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text, as it must be: {error}.") from error
@@ -197,11 +168,15 @@ def _read_parquet(path: Path) -> pa.Table:
     return pq.read_table(path)
 
 
-def _read_csv(path: Path, delimiter: str) -> pa.Table:
+def _read_csv(path: Path, delimiter: str, text: Sequence[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    table = pc.read_csv(path, parse_options=pc.ParseOptions(delimiter=delimiter))
+    table = pc.read_csv(
+        path,
+        parse_options=pc.ParseOptions(delimiter=delimiter),
+        convert_options=pc.ConvertOptions(column_types=dict.fromkeys(text, pa.string())),
+    )
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:  # what the reader makes of bytes that are not UTF-8
         raise ValueError(f"{path} is not UTF-8 text, as it must be: see {_listed(binary)}.")
@@ -263,52 +238,6 @@ def _separator_hint(present: list[str]) -> str:
     return f" The separator seems to be {found[0]!r}; it must be ',' in .csv and a tab in .tsv."
 
 
-def _check_numeric(columns: pa.Table, source: str) -> None:
-    other = [
-        f"{name!r} ({column.type}{_example(column)})"
-        for name, column in zip(columns.column_names, columns.columns, strict=True)
-        if not _is_number(column.type)
-    ]
-    if other:
-        raise ValueError(
-            f"Only numeric columns are supported; these{source} are not: {_shortened(other)}."
-        )
-
-
-def _example(column: pa.ChunkedArray) -> str:
-    """The first cell that is no number: one such makes text of a column of numbers."""
-    cells = (str(cell) for cell in column.drop_null())
-    return next((f", such as {reprlib.repr(cell)}" for cell in cells if not _reads(cell)), "")
-
-
-def _reads(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_finite(names: list[str], vectors: list[NDArray], source: str) -> None:
-    infinite = [
-        f"{name!r} ({count})"
-        for name, vector in zip(names, vectors, strict=True)
-        if (count := np.count_nonzero(np.isinf(vector)))
-    ]
-    if infinite:
-        raise ValueError(
-            f"Columns{source} hold infinite values (how many): {_shortened(infinite)}."
-        )
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    from pyarrow import types
-
-    # A column whose cells are all missing has the null type.
-    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
-    return any(test(kind) for test in tests)
-
-
 def _listed(names: Iterable[str]) -> str:
     return _shortened([repr(name) for name in names])
 
@@ -318,27 +247,7 @@ def _shortened(items: list[str], most: int = 30) -> str:
     return ", ".join(items[:most]) + rest
 
 
-# --------------------------------------------------------------- conversion
-def _as_floats(column: pa.ChunkedArray) -> NDArray[np.floating]:
-    """The column as float32 or float64, missing values as NaN."""
-    import pyarrow as pa
-
-    keep = pa.types.is_float32(column.type) or pa.types.is_float64(column.type)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    if not keep:
-        column = column.cast(pa.float64(), safe=False)
-    return column.to_numpy()
-
-
-def _fits_float32(vector: NDArray[np.floating]) -> bool:
-    if vector.dtype == np.float32:
-        return True
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = vector.astype(np.float32)
-    return np.array_equal(rounded, vector, equal_nan=True)
-
-
+# ------------------------------------------------------------------- target
 def _target(path: Path, name: str, column: pa.ChunkedArray) -> NDArray:
     import pyarrow as pa
 

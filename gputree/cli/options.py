@@ -1,0 +1,89 @@
+"""Options of `gputree train` that are parameters of estimators."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the tree."""
+    from gputree.pruning import PRUNERS
+
+    options = parser.add_argument_group("options of the tree (default: the estimator's)")
+    for name, (kind, metavar, text) in _TREE_OPTIONS.items():
+        options.add_argument(flag(name), type=kind, metavar=metavar, help=text)
+    for name, text in _SWITCHES.items():
+        options.add_argument(flag(name), dest=name, action="store_false", default=None, help=text)
+    options.add_argument("--class-weight", choices=["balanced"], help="classes weigh the same")
+    pruners = [*sorted(PRUNERS), NO_PRUNING]
+    text = f"a method with its default parameters: {', '.join(pruners)}"
+    options.add_argument("--pruning", choices=pruners, metavar="NAME", help=text)
+
+
+def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options that the user gave, by the parameters' names."""
+    names = (*_TREE_OPTIONS, *_SWITCHES, "class_weight", "pruning")
+    given = {name: getattr(arguments, name) for name in names}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given.get("pruning") == NO_PRUNING:
+        given["pruning"] = None
+    return given
+
+
+def flag(name: str) -> str:
+    """How the user gives the parameter `name`."""
+    return f"--{'no-' if name in _SWITCHES else ''}{name.replace('_', '-')}"
+
+
+def _number(text: str) -> int | float:
+    """A whole number as int, which counts; any other as float, which is a share."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def _number_or_name(text: str) -> int | float | str:
+    try:
+        return _number(text)
+    except argparse.ArgumentTypeError:
+        return text
+
+
+def names(text: str) -> list[str]:
+    """Names between commas."""
+    return text.split(",")
+
+
+# Named as the estimators' parameters, which check the values.
+_TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
+    "device": (str, "NAME", "auto, cpu or cuda"),
+    "categorical_features": (names, "A,B,...", "columns of categories, beside those of text"),
+    "criterion": (str, "NAME", "gini or entropy; squared_error (cart)"),
+    "splitter": (str, "NAME", "exact or binned (cart)"),
+    "threshold_placement": (str, "NAME", "midpoint or data (c45)"),
+    "max_depth": (int, "N", "greatest depth of a leaf"),
+    "max_leaf_nodes": (int, "N", "most leaves, opened best first (cart)"),
+    "min_samples_split": (_number, "N", "fewest rows to split; 0.01 is a share of all rows"),
+    "min_samples_leaf": (_number, "N", "fewest rows in a leaf; 0.01 is a share of all rows"),
+    "min_gain": (float, "X", "least information gain of a split, in bits (c45, id3)"),
+    "min_impurity_decrease": (float, "X", "least weighted decrease of impurity (cart)"),
+    "max_features": (_number_or_name, "N", "columns drawn for a node; sqrt, log2 (cart)"),
+    "ccp_alpha": (float, "X", "cost-complexity pruning: price of a leaf (cart)"),
+    "random_state": (int, "N", "seed"),
+    "n_jobs": (int, "N", "threads; -1 takes all"),
+}
+
+_SWITCHES = {
+    "average_gain_rule": "compare the ratios also of gains below average (c45)",
+    "mdl_correction": "let cuts of numeric columns cost nothing (c45)",
+    "collapse": "keep splits that save no error (c45)",
+}
+
+NO_PRUNING = "none"
