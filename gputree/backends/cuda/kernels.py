@@ -40,7 +40,14 @@ THREADS = 256
 # Multiply-add must not be fused: scores have the same bits as on the CPU.
 OPTIONS = ("-std=c++17", "--fmad=false")
 
-CRITERIA = ("criteria.cuh", "class_weights.cuh", "gini.cuh", "entropy.cuh", "squared_error.cuh")
+CRITERIA = (
+    "logarithm.cuh",
+    "criteria.cuh",
+    "class_weights.cuh",
+    "gini.cuh",
+    "entropy.cuh",
+    "squared_error.cuh",
+)
 _CUT = (*CRITERIA, "limits.cuh", "views.cuh", "warp.cuh", "cut.cuh")
 HEADERS = {
     "encode": ("types.cuh", "values.cuh", "draw.cuh"),
