@@ -132,9 +132,9 @@ def _limits(weights: Weights, options: ListOptions) -> Limits:
 
 
 def _budget(values: NDArray, n: int) -> Budget:
-    """Entries of one level: four times the table's, or what a small table can afford."""
+    """Entries of one level: twice the table's, or what a small table can afford."""
     entry_bytes = 8 * values.shape[1] + 16
-    return Budget(entries=max(4 * n, LEAST_LIST_BYTES // entry_bytes))
+    return Budget(entries=max(2 * n, LEAST_LIST_BYTES // entry_bytes))
 
 
 # ------------------------------------------------------------ the tree

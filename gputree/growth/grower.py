@@ -117,7 +117,8 @@ def _grow_level(
     if len(parts) > 1:
         histograms = Histograms.none()  # children build their own: the level did not fit
     splits = Splits(*(np.concatenate(field) for field in zip(*parts, strict=True)))
-    chosen = np.flatnonzero(best_first.worth(frontier, splits))
+    worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
+    chosen = np.flatnonzero(worth)
     return _open_children(backend, frontier, chosen, splits.take(chosen), histograms, table)
 
 

@@ -49,6 +49,10 @@ class Limits(NamedTuple):
     slack: float
 
 
+# The candidates of a node take as much memory as so many entries.
+NODE_ENTRIES = 12
+
+
 class Budget(NamedTuple):
     """Most entries that are opened at once; it does not change the tree."""
 
@@ -121,7 +125,8 @@ class ListGrower:
         parts = level.assign(tests)
         child = nodes.add(self._expansion(tests, parts, node, total, candidates))
         opened = np.flatnonzero(self._can_open(parts.rows, parts.weights, depth + 1))
-        groups = _groups(opened, parts.rows[opened], self.budget.entries)
+        sizes = parts.rows[opened] + NODE_ENTRIES
+        groups = _groups(opened, sizes, self.budget.entries)
         for group in groups[:-1]:
             yield _Open(level.descend(group), child[group], depth + 1)
         last = [level.descend(group) for group in groups[-1:]]
@@ -170,16 +175,15 @@ def _tests(chosen: NDArray[np.int32], candidates: Candidates) -> Tests:
     )
 
 
-def _groups(parts: Int64s, rows: Int64s, entries: int) -> list[Int64s]:
-    """Cut parts into runs of at most so many entries, or of one part."""
+def _groups(parts: Int64s, sizes: Int64s, most: int) -> list[Int64s]:
+    """Cut parts into runs of at most so much size, or of one part."""
     if parts.size == 0:
         return []
-    groups, start, held = [], 0, 0
-    if int(rows.sum()) <= entries:
-        return [parts]
-    for i, size in enumerate(rows.tolist()):
-        if i > start and held + size > entries:
-            groups.append(parts[start:i])
-            start, held = i, 0
-        held += size
-    return [*groups, parts[start:]]
+    ends = np.cumsum(sizes)
+    groups, start = [], 0
+    while start < parts.size:
+        held = int(ends[start] - sizes[start])
+        stop = max(int(np.searchsorted(ends, held + most, side="right")), start + 1)
+        groups.append(parts[start:stop])
+        start = stop
+    return groups

@@ -10,15 +10,8 @@ greater least gain are known, it never is. This bounds what the level loop has t
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
-
-from gputree.backends.base import Splits
-
-if TYPE_CHECKING:
-    from gputree.growth.frontier import Frontier
 
 
 class BestFirst:
@@ -34,12 +27,23 @@ class BestFirst:
         self._most = None if max_leaf_nodes is None else max_leaf_nodes - 1
         self._greatest: NDArray[np.float64] = np.empty(0)
 
-    def worth(self, frontier: Frontier, splits: Splits) -> NDArray[np.bool_]:
-        """Nodes that have a split and may be opened."""
-        found = splits.feature >= 0
+    def worth(
+        self,
+        path_gain: NDArray[np.float64],
+        found: NDArray[np.bool_],
+        weighted_gain: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
+        """Nodes that have a split and may be opened.
+
+        Parameters
+        ----------
+        path_gain : float64 array of shape (m,), least weighted gain above each node
+        found : bool array of shape (m,), whether it has a split
+        weighted_gain : float64 array of shape (m,), that of its split
+        """
         if self._most is None:
             return found
-        gain = np.minimum(frontier.path_gain, splits.gain * splits.weight)
+        gain = np.minimum(path_gain, weighted_gain)
         known = np.sort(np.concatenate([self._greatest, gain[found]]))
         self._greatest = known[max(known.size - self._most, 0) :]
         if self._greatest.size < self._most:

@@ -49,6 +49,7 @@ class Memory:
         size = shape[0] * shape[1]
         fitting = [a for a in self._free if a.dtype == dtype and a.size >= size]
         if not fitting:
+            self._free = [a for a in self._free if a.dtype != dtype]  # too small: let them go
             return np.empty(shape, dtype)
         smallest = min(fitting, key=lambda a: a.size)
         self._free = [a for a in self._free if a is not smallest]
@@ -233,14 +234,21 @@ class CpuLevel:
             self.backend.memory.give(array)
 
     def _run(self, kernel: Any, sizes: Int64s, arguments: Any, columns: int = 0) -> None:
-        """Run a kernel over spans of nodes of `sizes` entries, and of columns where it has any."""
-        threads = self.backend.n_threads
-        width = max(columns, 1)
-        work = int(sizes.sum()) * width
-        if threads == 1 or work <= SPAN_CELLS:
-            whole = (0, columns) if columns else ()
-            kernel(*arguments(*whole, 0, sizes.size))
-            return
-        nodes = spans(sizes, threads, max(SPAN_CELLS // width, 1))
-        parts = [(*((f, f + 1) if columns else ()), a, b) for a, b in nodes for f in range(width)]
-        run(threads, kernel, [arguments(*part) for part in parts])
+        run_spans(self.backend.n_threads, kernel, sizes, arguments, columns)
+
+
+def run_spans(threads: int, kernel: Any, sizes: Int64s, arguments: Any, columns: int = 0) -> None:
+    """Run a kernel over spans of nodes of `sizes` entries, and of columns where it has any.
+
+    ``arguments(first, last)`` are those of nodes ``first .. last``; with columns,
+    ``arguments(first_column, last_column, first, last)``.
+    """
+    width = max(columns, 1)
+    work = int(sizes.sum()) * width
+    if threads == 1 or work <= SPAN_CELLS:
+        whole = (0, columns) if columns else ()
+        kernel(*arguments(*whole, 0, sizes.size))
+        return
+    nodes = spans(sizes, threads, max(SPAN_CELLS // width, 1))
+    parts = [(*((f, f + 1) if columns else ()), a, b) for a, b in nodes for f in range(width)]
+    run(threads, kernel, [arguments(*part) for part in parts])
