@@ -11,7 +11,9 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, validate_data
 
-from gputree.columns import fit_encode
+from gputree.backends import resolve_device
+from gputree.backends.cuda.inputs import device_matrix, on_device, to_host
+from gputree.columns import Columns, fit_encode
 from gputree.columns.cells import Coded, is_frame, read_array
 from gputree.dtypes import MOST_ROWS
 from gputree.scores import is_missing
@@ -35,6 +37,9 @@ def check_table(
     they are compared with those of fit. `gputree.columns` says what tables may hold.
     Integers beyond 2**53 are rounded to float64.
 
+    A table on a CUDA device stays there, as a CuPy array, if a tree is to be grown there from
+    its numbers alone; else it is copied to the host.
+
     Raises
     ------
     ValueError
@@ -43,11 +48,13 @@ def check_table(
     TypeError
         Sparse input, objects that are no cells.
     """
+    if on_device(X):
+        matrix = _device_table(estimator, X) if reset else None
+        if matrix is not None:
+            return matrix
+        X = to_host(X)
     X = _two_dimensional(estimator, X, reset)
-    if X.shape[0] > MOST_ROWS:
-        raise ValueError(
-            f"{type(estimator).__name__} takes at most {MOST_ROWS:,} rows, got {X.shape[0]:,}."
-        )
+    _limit_rows(estimator, X)
     if not reset:
         return _writable(estimator.columns_.encode(X, order))
     estimator.columns_, values = fit_encode(
@@ -57,6 +64,29 @@ def check_table(
         order,
     )
     return _writable(values)
+
+
+def _device_table(estimator: Any, X: Any) -> Any:
+    """A table on the device as a matrix there, its columns learned; None if it has to leave."""
+    listed = getattr(estimator, "categorical_features", "auto")
+    numeric = listed is None or (isinstance(listed, str) and listed == "auto")
+    if not (estimator._grows_on_device and numeric and resolve_device(estimator.device) == "cuda"):
+        return None
+    matrix = device_matrix(X)
+    if matrix is None:
+        return None
+    check_array(np.broadcast_to(np.float32(0), X.shape), estimator=estimator, input_name="X")
+    _limit_rows(estimator, X)
+    validate_data(estimator, X, reset=True, skip_check_array=True)
+    estimator.columns_ = Columns.numeric(matrix.shape[1])
+    return matrix
+
+
+def _limit_rows(estimator: Any, X: Any) -> None:
+    if X.shape[0] > MOST_ROWS:
+        raise ValueError(
+            f"{type(estimator).__name__} takes at most {MOST_ROWS:,} rows, got {X.shape[0]:,}."
+        )
 
 
 def refuse_text(estimator: Any) -> None:

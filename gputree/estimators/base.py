@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree.backends import DEVICES
+from gputree.backends.cuda.inputs import take_rows, to_host
 from gputree.estimators.growing import Columns
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, Pruner, get_pruner
@@ -31,6 +32,9 @@ class BaseDecisionTree(BaseEstimator):
     tree_: Tree
     unpruned_tree_: Tree
     n_features_in_: int
+
+    # Whether a table on a CUDA device is grown on where it is.
+    _grows_on_device: ClassVar[bool] = False
 
     # Order of the table in memory that growth reads fastest.
     _order: ClassVar[Literal["C", "F"]] = "C"
@@ -61,15 +65,18 @@ class BaseDecisionTree(BaseEstimator):
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
+        y, sample_weight = to_host(y), to_host(sample_weight)
         values = check_table(self, X, reset=True, order=self._order)
         target = self._check_target(y, values.shape[0])
         weight = self._combine_weights(check_weights(sample_weight, values), target)
         check_weight_range(weight)
         self.n_outputs_ = 1
         pruner = self._pruner()
+        if pruner is not None:
+            X = to_host(X)  # rows descend there
         if isinstance(pruner, ValidationPruner):
             growing, held = pruner.hold_out(values.shape[0])
-            self._grow(values[growing], target[growing], _take(weight, growing))
+            self._grow(take_rows(values, growing), target[growing], _take(weight, growing))
             rows = _safe_indexing(X, held), _safe_indexing(y, held), _take(weight, held)
         else:
             self._grow(values, target, weight)
@@ -94,7 +101,7 @@ class BaseDecisionTree(BaseEstimator):
             rows = np.flatnonzero(weight)
             if rows.size == 0:  # of those that a pruner leaves
                 raise ValueError("Sample weights must contain at least one non-zero number.")
-            values, target, weight = values[rows], target[rows], weight[rows]
+            values, target, weight = take_rows(values, rows), target[rows], weight[rows]
         self.tree_ = self.unpruned_tree_ = self._grow_tree(values, target, weight, n)
 
     def _grow_tree(

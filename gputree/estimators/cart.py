@@ -44,6 +44,13 @@ _PARAMETERS = """max_depth : int, default=None
     device : "auto", "cpu" or "cuda", default="auto"
         Where the tree is grown; the tree is the same everywhere. "cuda" needs CuPy (extra
         cuda12 or cuda13) and a device; "auto" is that where both are there, else the CPU.
+        Numbers on a CUDA device (CuPy, cuDF, ``__cuda_array_interface__``, DLPack) are not
+        copied to the host to grow there; prediction, on the host, copies them.
+    max_device_memory : int, default=None
+        Bytes of the CUDA device's memory that growth may use, beside a table that lies
+        there; None for 80 % of what is free. Levels are split in batches under it. A
+        table on the host whose values do not fit is coded block by block, a byte a value,
+        and its values are read from host memory; the tree is the same.
     splitter : "exact" or "binned", default="exact"
         Every cut between two values, or only those between the `max_bins` bins.
     max_bins : int, default=256
@@ -81,6 +88,8 @@ def _document(cls: type) -> type:
 class _Cart(BaseDecisionTree):
     """Parameters, growth and the pruning path of both CART estimators."""
 
+    _grows_on_device = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseDecisionTree._parameter_constraints,
         "min_samples_leaf": [
@@ -97,6 +106,7 @@ class _Cart(BaseDecisionTree):
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
         "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+        "max_device_memory": [Interval(Integral, 1, None, closed="left"), None],
         "splitter": [StrOptions({"exact", "binned"})],
         "max_bins": [Interval(Integral, 2, 256, closed="both")],
     }
@@ -136,6 +146,7 @@ class _Cart(BaseDecisionTree):
             exact=self.splitter == "exact",
             max_bins=int(self.max_bins),
             device=self.device,
+            max_device_memory=self.max_device_memory,
             n_threads=n_threads(self.n_jobs),
             key=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             verbose=bool(self.verbose),
@@ -230,6 +241,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         pruning: Pruner | str | None = None,
         random_state: Any = None,
         device: str = "auto",
+        max_device_memory: int | None = None,
         splitter: str = "exact",
         max_bins: int = 256,
         n_jobs: int | None = None,
@@ -248,6 +260,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         self.pruning = pruning
         self.random_state = random_state
         self.device = device
+        self.max_device_memory = max_device_memory
         self.splitter = splitter
         self.max_bins = max_bins
         self.n_jobs = n_jobs
@@ -322,6 +335,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         pruning: Pruner | str | None = None,
         random_state: Any = None,
         device: str = "auto",
+        max_device_memory: int | None = None,
         splitter: str = "exact",
         max_bins: int = 256,
         n_jobs: int | None = None,
@@ -339,6 +353,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         self.pruning = pruning
         self.random_state = random_state
         self.device = device
+        self.max_device_memory = max_device_memory
         self.splitter = splitter
         self.max_bins = max_bins
         self.n_jobs = n_jobs

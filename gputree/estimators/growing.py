@@ -11,6 +11,7 @@ from gputree.backends import get_backend
 from gputree.backends.base import Limits, Task
 from gputree.backends.cpu.encode import inspect_columns
 from gputree.backends.cpu.pool import run, spans
+from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
 from gputree.criteria import (
     INTEGER_GINI_LIMIT,
     MANY_CLASSES,
@@ -54,6 +55,7 @@ class Options(NamedTuple):
     exact: bool
     max_bins: int
     device: str
+    max_device_memory: int | None
     n_threads: int
     key: int
     verbose: bool
@@ -76,7 +78,10 @@ def missing_columns(values: NDArray, n_threads: int) -> NDArray[np.bool_]:
     """
     n, d = values.shape
     columns = Columns(values)
-    run(n_threads, columns.inspect, spans(np.full(n, d), n_threads, 1 << 20))
+    if isinstance(values, np.ndarray):
+        run(n_threads, columns.inspect, spans(np.full(n, d), n_threads, 1 << 20))
+    else:
+        columns.missing, columns.infinite = inspect_on_device(values)
     columns.forbid_infinity()
     return columns.missing
 
@@ -111,6 +116,7 @@ def grow_tree(
     Parameters
     ----------
     values : float32 or float64 array of shape (n, d), C-contiguous, NaN where missing
+        NumPy's, or CuPy's where the device is "cuda".
     target : class codes, or float64 targets, of shape (n,)
     sample_weight : float64 array of shape (n,), positive, or None
     options : Options
@@ -157,11 +163,14 @@ def _task(target: NDArray, weights: Weights, targets: Targets | None, options: O
         else:
             scale = entropy_scale(weights.total, weights.unit)
             criterion = ManyClassEntropy(options.n_classes, weights.unit, scale)
-        return Task(criterion, limits, target, weights.weight, None, None, options.exact)
+        return Task(
+            criterion, limits, target, weights.weight, None, None, options.exact,
+            options.max_device_memory,
+        )  # fmt: skip
     square_unit = targets.square_unit / targets.unit**2
     return Task(
         SquaredError(targets.unit, square_unit), limits, targets.target, weights.weight,
-        targets.square, targets.square_rest, options.exact,
+        targets.square, targets.square_rest, options.exact, options.max_device_memory,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from .compiler import unavailable
 from .library import Kernel, LaunchError, Library, Schedule, launches
-from .stand_in import make_module, ndarray, transfers
+from .stand_in import make_module, memory, ndarray, transfers
 
 __all__ = [
     "Kernel",
@@ -22,6 +22,7 @@ __all__ = [
     "Schedule",
     "emulated_cuda",
     "launches",
+    "memory",
     "ndarray",
     "transfers",
     "unavailable",

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import operator
 import types
+import weakref
 from collections import Counter
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -20,10 +21,30 @@ import numpy as np
 
 from .library import Kernel, Library
 
-__all__ = ["make_module", "ndarray", "transfers"]
+__all__ = ["make_module", "memory", "ndarray", "transfers"]
 
 # Copies between host and device: "to device", "to host".
 transfers: Counter[str] = Counter()
+
+
+class Memory:
+    """Bytes of device arrays that are alive, and the most that ever were."""
+
+    live = peak = 0
+
+    def add(self, host: np.ndarray) -> None:
+        """Count an array that owns its memory, until it is gone."""
+        if host.base is not None:
+            return
+        self.live += host.nbytes
+        self.peak = max(self.peak, self.live)
+        weakref.finalize(host, self._drop, host.nbytes)
+
+    def _drop(self, size: int) -> None:
+        self.live -= size
+
+
+memory = Memory()
 
 SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 FUNCTIONS = ["arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "flatnonzero"]
@@ -42,9 +63,10 @@ class ndarray:
 
     def __init__(self, host: Any, dtype: Any = None, memptr: Any = None) -> None:
         if memptr is not None:  # CuPy's constructor: an array over memory that is there
-            memory = (ctypes.c_uint8 * memptr.mem.size).from_address(memptr.mem.ptr)
-            host = np.frombuffer(memory, dtype).reshape(host)
+            place = (ctypes.c_uint8 * memptr.mem.size).from_address(memptr.mem.ptr)
+            host = np.frombuffer(place, dtype).reshape(host)
         self.host = host
+        memory.add(host)
 
     shape = property(lambda self: self.host.shape)
     dtype = property(lambda self: self.host.dtype)
@@ -53,6 +75,10 @@ class ndarray:
     nbytes = property(lambda self: self.host.nbytes)
     itemsize = property(lambda self: self.host.itemsize)
     flags = property(lambda self: self.host.flags)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {**self.host.__array_interface__, "version": 3, "stream": None}
 
     def __array__(self, *_: Any, **__: Any) -> None:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Use .get().")
@@ -163,8 +189,30 @@ def empty(shape: Any, dtype: Any = float) -> ndarray:
 def asarray(a: Any, dtype: Any = None) -> ndarray:
     if isinstance(a, ndarray):
         return a if dtype is None or a.dtype == dtype else ndarray(a.host.astype(dtype))
+    if hasattr(a, "__cuda_array_interface__"):
+        return ndarray(np.asarray(_Shared(a)))
     transfers["to device"] += 1
     return ndarray(np.array(a, dtype=dtype, order="C"))
+
+
+class _Shared:
+    """Memory that an object shares as a device's; here it is the host's."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        if hasattr(owner, "__cuda_array_interface__"):
+            interface = owner.__cuda_array_interface__
+            self.__array_interface__ = {k: v for k, v in interface.items() if k != "stream"}
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.owner.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def from_dlpack(array: Any) -> ndarray:
+    return ndarray(np.from_dlpack(_Shared(array)))
 
 
 def asnumpy(a: Any) -> np.ndarray:
@@ -262,7 +310,7 @@ def make_module(check: bool, replace: dict[str, str] | None = None) -> types.Mod
         setattr(module, name, _function(name, real))
     module.float32, module.float64, module.dtype = np.float32, np.float64, np.dtype
     module.ndarray, module.empty = ndarray, empty
-    module.asarray, module.asnumpy = asarray, asnumpy
+    module.asarray, module.asnumpy, module.from_dlpack = asarray, asnumpy, from_dlpack
     module.RawModule = _raw_module(check, replace or {})
     registry = _Registry()
     runtime = types.SimpleNamespace(

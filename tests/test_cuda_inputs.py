@@ -1,0 +1,409 @@
+"""Tables on the device, on the host, and beyond the device's memory: one tree, few copies."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import twins
+from cuda_emulator import emulated_cuda, memory, transfers
+from strategies import Sample, make_task
+from twins import assert_equal, grown, pair, table
+
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, backends
+from gputree.backends.cpu import encode as coding
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cuda import inputs, source
+from gputree.backends.cuda import memory as sharing
+from gputree.backends.cuda.backend import CudaBackend
+
+FIELDS = ("feature", "threshold", "statistics", "impurity", "gain", "n_rows", "missing_child")
+
+
+def assert_equal_trees(expected: Any, found: Any) -> None:
+    for field in FIELDS:
+        assert_equal(getattr(expected, field), getattr(found, field), field)
+
+
+@pytest.fixture(scope="module")
+def xp(cuda_device: str) -> Any:
+    """The module cupy, or its stand-in."""
+    return importlib.import_module("cupy")
+
+
+@pytest.fixture
+def to_host(monkeypatch: pytest.MonkeyPatch, cuda_device: str) -> Counter[int]:
+    """Sizes in bytes of the copies to the host, counted by the emulator."""
+    if cuda_device == "cuda":
+        pytest.skip("copies are counted by the emulator")
+    sizes: Counter[int] = Counter()
+    array = importlib.import_module("cupy").ndarray
+    get = array.get
+
+    def counted(self: Any) -> np.ndarray:
+        sizes[self.nbytes] += 1
+        return get(self)
+
+    monkeypatch.setattr(array, "get", counted)
+    return sizes
+
+
+# ----------------------------------------------------------------- recognition
+class Shared:
+    """Device memory of another library, by the interface of CUDA arrays."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape = array.shape
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return self.array.__cuda_array_interface__
+
+
+class Lent:
+    """Device memory of another library, by DLPack."""
+
+    def __init__(self, array: Any, place: int = 2) -> None:
+        self.array = array
+        self.shape = array.shape
+        self.place = place
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return getattr(self.array, "host", self.array).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (self.place, 0)
+
+
+class Frame:
+    """A data frame as cuDF has it."""
+
+    ndim = 2
+    iloc = None
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.columns = list(columns)
+        self.parts = list(columns.values())
+        self.dtypes = [part.dtype for part in self.parts]
+        self.shape = (len(self.parts[0]), len(columns))
+
+    def __dataframe__(self) -> Any:
+        return SimpleNamespace(column_names=lambda: self.columns)
+
+    def to_cupy(self, dtype: Any, na_value: Any) -> Any:
+        assert np.isnan(na_value)
+        xp = importlib.import_module("cupy")
+        parts = [part.astype(dtype).reshape(-1, 1) for part in self.parts]
+        return xp.concatenate(parts, axis=1)
+
+
+Frame.__module__ = "cudf.core.dataframe"
+
+
+def test_places_of_data(xp):
+    array = xp.zeros((3, 2))
+    assert all(map(inputs.on_device, (array, Shared(array), Lent(array), Lent(array, 13))))
+    assert inputs.on_device(Frame({"a": array}))
+    for host in (np.zeros(3), [1.0], (2.0,), None, 3, "text", Lent(np.zeros(3), 1), object()):
+        assert not inputs.on_device(host)
+        assert inputs.to_host(host) is host
+
+
+@pytest.mark.parametrize(
+    ("dtype", "greatest", "expected"),
+    [
+        ("f4", 1, "f4"),
+        ("f8", 1, "f8"),
+        ("f2", 1, "f4"),
+        ("i2", 2**15 - 1, "f4"),
+        ("i8", 2**24, "f4"),
+        ("i8", -(2**24) - 1, "f8"),
+        ("u8", 2**64 - 1, "f8"),
+    ],
+)
+def test_types_of_numbers(xp, dtype, greatest, expected):
+    array = xp.asarray(np.array([[1, greatest]], dtype))
+    assert inputs.device_matrix(array).dtype == expected
+
+
+def test_a_matrix_is_not_copied_without_need(xp):
+    array = xp.zeros((3, 2), dtype=np.float32)
+    places = [a.__cuda_array_interface__["data"] for a in (array, inputs.device_matrix(array))]
+    assert places[0] == places[1]
+    assert inputs.device_matrix(xp.zeros((3, 2), dtype=np.bool_)) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_are_inspected_on_the_device(xp, dtype, monkeypatch):
+    from gputree.backends.cuda import encode
+
+    monkeypatch.setattr(encode, "INSPECTING", 20)
+    values = np.zeros((50, 7), dtype)
+    values[3, 1] = values[49, 6] = np.nan
+    values[7, 4], values[8, 6] = np.inf, -np.inf
+    missing, infinite = encode.inspect_columns(xp.asarray(values))
+    assert np.flatnonzero(missing).tolist() == [1, 6]
+    assert np.flatnonzero(infinite).tolist() == [4, 6]
+
+
+# ------------------------------------------------------------------ estimators
+KINDS = {
+    "cupy": lambda array: array,
+    "interface": Shared,
+    "dlpack": Lent,
+    "cudf": lambda array: Frame({f"c{f}": array[:, f] for f in range(array.shape[1])}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("choice", ["cuda", "auto"])
+def test_tables_on_the_device_stay_there(xp, to_host, kind, choice):
+    sample = table("gini", False, n=400, dtype=np.float32)
+    expected = DecisionTreeClassifier(device="cpu", max_bins=16).fit(sample.values, sample.y)
+    X = KINDS[kind](xp.asarray(sample.values))
+    model = DecisionTreeClassifier(device=choice, max_bins=16)
+    to_host.clear()
+    model.fit(X, xp.asarray(sample.y))
+    assert_equal_trees(expected.tree_, model.tree_)
+    assert sample.values.nbytes not in to_host
+    assert model.n_features_in_ == 4
+
+
+def test_weights_and_pruning_with_a_table_on_the_device(xp):
+    sample = table("gini", True, n=300)
+    weight = np.where(np.arange(300) % 5 == 0, 0.0, sample.weight)
+    models = [
+        DecisionTreeClassifier(device=d, pruning="reduced_error", random_state=0)
+        for d in ("cpu", "cuda")
+    ]
+    models[0].fit(sample.values, sample.y, weight)
+    models[1].fit(*map(xp.asarray, (sample.values, sample.y, weight)))
+    assert_equal_trees(models[0].tree_, models[1].tree_)
+    X = xp.asarray(sample.values)
+    assert_equal(models[0].predict(sample.values), models[1].predict(X))
+
+
+def test_regression_on_the_device(xp):
+    sample = table("squared_error", False, n=300)
+    expected = DecisionTreeRegressor(device="cpu", max_depth=5).fit(sample.values, sample.y)
+    found = DecisionTreeRegressor(device="cuda", max_depth=5)
+    assert_equal_trees(
+        expected.tree_, found.fit(xp.asarray(sample.values), xp.asarray(sample.y)).tree_
+    )
+
+
+def test_tables_on_the_device_come_to_the_cpu_where_they_must(xp):
+    sample = table("gini", False, n=120)
+    X, y = xp.asarray(sample.values), xp.asarray(sample.y)
+    for model in (DecisionTreeClassifier(device="cpu"), C45Classifier(device="cpu")):
+        expected = type(model)(device="cpu").fit(sample.values, sample.y)
+        assert_equal_trees(expected.tree_, model.fit(X, y).tree_)
+
+
+def test_what_is_wrong_with_a_table_on_the_device_is_said(xp):
+    y = np.array([0, 1, 0])
+    values = np.zeros((3, 2), np.float32)
+    values[1, 1] = np.inf
+    model = DecisionTreeClassifier(device="cuda")
+    with pytest.raises(ValueError, match=r"infinity .* for dtype\('float32'\), in column 1"):
+        model.fit(xp.asarray(values), y)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
+        model.fit(xp.zeros(3), y)
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        model.fit(xp.zeros((0, 2)), y)
+    model.fit(xp.zeros((3, 2)), y)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.predict(xp.zeros((3, 3)))
+
+
+# ------------------------------------------------------------------- host tables
+def small_memory(monkeypatch, *, work: int = 1 << 14, block: int = 1 << 10) -> None:
+    monkeypatch.setattr(sharing, "LEAST_WORK", work)
+    monkeypatch.setattr(sharing, "AMPLE_WORK", work)
+    monkeypatch.setattr(source, "BLOCK_BYTES", block)
+
+
+def budget(sample: Sample, task: Any, work: int) -> int:
+    """Device memory for what growth cannot do without, and `work` bytes."""
+    return len(sample.y) * sharing._row_bytes(task, -(-sample.values.shape[1] // 4) * 4) + work
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("fits", [True, False])
+def test_tables_come_in_blocks(cuda_device, monkeypatch, exact, fits):
+    """In two pinned buffers in turn; what does not fit is read from the host."""
+    small_memory(monkeypatch)
+    monkeypatch.setattr(coding, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(coding, "FEWEST_DISTINCT", 30)
+    sample = table("gini", False, n=700, d=6, dtype=np.float64)
+    work = 1 << 20 if fits else 1 << 15
+    task = make_task("gini", sample, exact=exact)
+    limited = make_task("gini", sample, exact=exact)
+    object.__setattr__(limited, "max_device_memory", budget(sample, task, work))
+    expected = grown(CpuBackend(sample.values, sample.missing, task, 1), sample, task, max_bins=8)
+    backend = CudaBackend(sample.values, sample.missing, limited, 2)
+    assert backend.grower.memory.keeps_values is fits
+    found = grown(backend, sample, limited, max_bins=8)
+    assert (backend.table.values is None) is not exact
+    for name, field in expected.items():
+        assert_equal(field, found[name], name)
+
+
+def test_host_memory_is_released(cuda_device, monkeypatch):
+    if cuda_device == "cuda":
+        pytest.skip("the emulator keeps the register")
+    small_memory(monkeypatch)
+    runtime = importlib.import_module("cupy").cuda.runtime
+    sample = table("gini", False, n=700, d=6)
+    model = DecisionTreeClassifier(device="cuda", max_device_memory=50_000)
+    model.fit(sample.values, sample.y)
+    assert runtime.registry.ranges == {}
+
+
+def test_memory_that_cannot_be_mapped_is_an_error(cuda_device, monkeypatch):
+    if cuda_device == "cuda":
+        pytest.skip("the device can map")
+    small_memory(monkeypatch)
+    monkeypatch.setattr(importlib.import_module("cupy").cuda.Device, "attributes", {})
+    sample = table("gini", False, n=700, d=6)
+    model = DecisionTreeClassifier(device="cuda", max_device_memory=50_000)
+    with pytest.raises(
+        MemoryError, match=r"do not fit .* \(not supported\). Use splitter='binned'"
+    ):
+        model.fit(sample.values, sample.y)
+    model.set_params(splitter="binned").fit(sample.values, sample.y)
+
+
+def test_a_budget_too_small_is_an_error(cuda_device):
+    sample = table("gini", False)
+    model = DecisionTreeClassifier(device="cuda", max_device_memory=1000)
+    with pytest.raises(MemoryError, match=r"at least .* max_device_memory allows 1,000"):
+        model.fit(sample.values, sample.y)
+
+
+@pytest.mark.parametrize("finish_rows", [1, 30])
+def test_levels_keep_to_the_budget(cuda_device, monkeypatch, finish_rows):
+    """Histograms, gathered and sorted rows: device arrays alive at once."""
+    if cuda_device == "cuda":
+        pytest.skip("the emulator counts what is alive")
+    small_memory(monkeypatch)
+    sample = table("gini", False, n=3000, d=5, dtype=np.float32)
+    task = make_task("gini", sample)
+    peaks, budgets = [], []
+    for work in (1 << 23, 1 << 19):
+        budgets.append(budget(sample, task, work))
+        object.__setattr__(task, "max_device_memory", budgets[-1])
+        memory.peak = before = memory.live
+        backend = CudaBackend(sample.values, sample.missing, task, 1)
+        monkeypatch.setattr(twins, "HISTOGRAM_BYTES", backend.most_histogram_bytes)
+        grown(backend, sample, task, finish_rows=finish_rows)
+        peaks.append(memory.peak - before)
+    assert peaks[1] <= budgets[1] < peaks[0] <= budgets[0]
+
+
+# -------------------------------------------------------------------------- bins
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(4))
+def test_bins_of_a_sample_of_values(cuda_device, monkeypatch, dtype, seed):
+    monkeypatch.setattr(coding, "SAMPLE_ROWS", 150)
+    monkeypatch.setattr(coding, "FEWEST_DISTINCT", 40)
+    sample = table("gini", False, n=900, d=9, seed=seed, dtype=dtype)
+    cpu, cuda = pair(sample, make_task("gini", sample, exact=False), 16)
+    assert_equal(cpu.table.codes, cuda.table.codes.get()[:, :9])
+    for name in ("offset", "single", "by_code", "low", "high"):
+        assert_equal(getattr(cpu.table, name), getattr(cuda.table, name), name)
+
+
+# ------------------------------------------------------------------ large tables
+def test_tables_of_more_than_2_31_values(cuda_device):
+    """The last rows of a table that is too long for 32-bit places; the others are not touched."""
+    if cuda_device == "cuda":
+        pytest.skip("the emulated table is not backed by memory")
+    sample = table("gini", True, n=200, d=6, dtype=np.float32)
+    task = make_task("gini", sample)
+    near, cuda = (CudaBackend(sample.values, sample.missing, task, 1) for _ in range(2))
+    near.encode(8)
+    cuda.encode(8)
+    n = 2**31 // 6 + 1000
+    far = lambda array: _at_the_end(array, n)  # noqa: E731
+    inner = cuda.grower.table
+    moved = inner._replace(rows=n, values=far(inner.values), codes=far(inner.codes))
+    rows = cuda.grower.rows
+    rows = rows._replace(target=far(rows.target), weight=far(rows.weight))
+    entries = _at_the_end(cuda.entries, n)
+    entries.host[-200:] += n - 200
+    cuda.grower = cuda.grower._replace(table=moved, rows=rows, entries=entries)
+    results = []
+    for backend, shift in ((near, 0), (cuda, n - 200)):
+        begin, end = np.array([shift]), np.array([shift + 200])
+        slots, keys = np.zeros(1, np.int64), np.zeros(1, np.uint64)
+        cells = backend.new_histograms(1)
+        backend.histogram(begin, end, cells, slots)
+        scores = backend.score(cells, slots)
+        splits = backend.refine(begin, end, cells, slots, scores, keys)
+        middle, threshold = backend.partition(begin, end, splits)
+        subtrees = backend.finish(begin, middle, np.zeros(1, np.int64), keys)
+        sums = backend.node_statistics(begin, middle)
+        last = backend.entries[-200:].get() - shift
+        nodes = (subtrees.feature, subtrees.threshold, subtrees.begin - shift)
+        results.append((*splits, middle - shift, threshold, *nodes, sums, last))
+    for expected, found in zip(*results, strict=True):
+        assert_equal(expected, found)
+
+
+def _at_the_end(array: Any, n: int) -> Any:
+    """Rows of `array` as the last of n, the others zero."""
+    whole = np.zeros((n, *array.shape[1:]), array.dtype)
+    whole[n - len(array) :] = array.host
+    return type(array)(whole)
+
+
+# ------------------------------------------------------------------------ device
+def test_auto_says_what_it_is(capsys, monkeypatch):
+    monkeypatch.setitem(importlib.import_module("sys").modules, "cupy", None)
+    sample = table("gini", False)
+    DecisionTreeClassifier(verbose=1, max_depth=2).fit(sample.values, sample.y)
+    said = capsys.readouterr().err
+    assert "device='auto' grows on the CPU: device='cuda' needs cupy" in said
+    DecisionTreeClassifier(max_depth=2).fit(sample.values, sample.y)
+    assert capsys.readouterr().err == ""
+
+
+def test_auto_names_the_device(capsys):
+    sample = table("gini", False)
+    with emulated_cuda():
+        assert backends.has_device()
+        DecisionTreeClassifier(verbose=1, max_depth=2).fit(sample.values, sample.y)
+    assert "device='auto' grows on the CUDA device an emulated device" in capsys.readouterr().err
+
+
+def test_no_device_answers(monkeypatch):
+    with emulated_cuda() as cupy:
+        monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 0)
+        assert not backends.has_device()
+        assert backends.resolve_device("auto") == "cpu"
+        with pytest.raises(RuntimeError, match=r"needs a CUDA device: none answers. Use device="):
+            backends.get_backend("cuda")
+
+
+def test_copies_to_the_device_are_blocks(cuda_device, monkeypatch):
+    """A table of 40 blocks takes 40 copies, not one in pageable memory."""
+    if cuda_device == "cuda":
+        pytest.skip("copies are counted by the emulator")
+    sample = table("gini", False, n=640, d=4, dtype=np.float32)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 256)
+    backend = CudaBackend(sample.values, sample.missing, make_task("gini", sample), 1)
+    before = transfers["to device"]
+    backend.source.resident()
+    assert transfers["to device"] - before == 40
+    assert_equal(sample.values, backend.source.resident().get().view(np.float32))
+
+
+def test_places_on_the_device(xp):
+    array = xp.asarray(np.arange(6.0))
+    assert_equal(np.array([5.0, 1.0]), inputs.take_rows(array, np.array([5, 1])))
