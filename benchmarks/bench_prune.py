@@ -2,17 +2,24 @@
 
 The trees are grown to single rows on one noisy column, so they have about twice
 as many nodes as rows; growing is not timed.
+
+``python -m benchmarks.bench_prune path`` prints the time of whole paths beside scikit-learn's
+for some sizes; ``python -m benchmarks.bench_prune cv 1000000`` how many fits of the full tree
+a `CostComplexityCV` of ten folds takes on so many rows of 28 columns.
 """
 
-from time import perf_counter
+import sys
+from time import perf_counter, process_time
 
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor as ScikitLearnRegressor
 from sklearn.tree._tree import ccp_pruning_path
 
+from benchmarks.data import binary_table
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.pruning import (
     CostComplexity,
+    CostComplexityCV,
     PenalizedLoss,
     Pessimistic,
     ReducedError,
@@ -22,6 +29,7 @@ from gputree.pruning import (
     cost_complexity_path,
 )
 
+PATH_NODES = (25_000, 50_000, 100_000, 200_000)
 METHODS = {
     "cost complexity": CostComplexity(1e-4),
     "penalized loss": PenalizedLoss(5.0),
@@ -78,6 +86,21 @@ class AgainstScikitLearn:
         )
 
 
+class CrossValidation:
+    """Ten folds' trees, their pruning and the held-out rows' descent, in fits of the full tree."""
+
+    params = ([20_000, 100_000],)
+    param_names = ("rows",)
+    unit = "fits"
+
+    def setup(self, rows):
+        X, y = binary_table(1000)
+        CostComplexityCV(cv=2, random_state=0).prune(DecisionTreeClassifier().fit(X, y), X, y)
+
+    def track_fits(self, rows):
+        return fits_of_cross_validation(rows)[1]
+
+
 class Prune:
     """One pruning of an unlimited tree."""
 
@@ -100,7 +123,51 @@ class Prune:
         self.pruner.prune_tree(self.tree, self.rows)
 
 
+def fits_of_cross_validation(rows, repeat=3):
+    """How many fits a fit pruned by `CostComplexityCV` takes: on the clock, by processor time.
+
+    The clock is at the mercy of other work on the machine for longer than one fit takes.
+    """
+    X, y = binary_table(rows)
+    grown = DecisionTreeClassifier()
+    once = [_both_clocks(lambda: grown.fit(X, y)) for _ in range(repeat)]
+    pruned = DecisionTreeClassifier(pruning=CostComplexityCV(random_state=0))
+    whole = _both_clocks(lambda: pruned.fit(X, y))
+    return tuple(whole / np.min(once, axis=0))
+
+
+def print_paths():
+    print("| nodes | gputree | scikit-learn | ratio |\n|---|---|---|---|")
+    for nodes in PATH_NODES:
+        x, y = noisy_column(nodes // 2)
+        ours = DecisionTreeRegressor().fit(x, y).tree_
+        theirs = ScikitLearnRegressor(random_state=0).fit(x, y).tree_
+        fast = min(_seconds(cost_complexity_path, ours) for _ in range(5))
+        slow = _seconds(ccp_pruning_path, theirs)
+        print(f"| {ours.n_nodes:,} | {fast * 1e3:.1f} ms | {slow:.2f} s | {slow / fast:,.0f} |")
+
+
+def main(what, rows="100000"):
+    if what == "path":
+        print_paths()
+        return
+    CrossValidation().setup(0)
+    clock, processor = fits_of_cross_validation(int(rows))
+    print(f"{int(rows):,} rows: {clock:.1f} fits on the clock, {processor:.1f} by processor time")
+
+
+def _both_clocks(function):
+    begin = np.array([perf_counter(), process_time()])
+    function()
+    return np.array([perf_counter(), process_time()]) - begin
+
+
 def _seconds(function, tree):
-    begin = perf_counter()
+    """Processor time: both paths run on one thread, scikit-learn's for longer than others rest."""
+    begin = process_time()
     function(tree)
-    return perf_counter() - begin
+    return process_time() - begin
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
