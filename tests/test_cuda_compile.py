@@ -1,4 +1,4 @@
-"""Every kernel compiles for every architecture that is supported; figures are printed.
+"""Every kernel compiles for every architecture that is supported, and no register spills.
 
 ``pytest -rP tests/test_cuda_compile.py`` shows registers, shared memory and spills.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections import defaultdict
 from importlib.resources import files
+from itertools import product
 from typing import NamedTuple
 
 import pytest
@@ -28,11 +30,11 @@ CUPY_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
 
 CRITERIA = (Gini, WideGini, Entropy, ManyClassEntropy, SquaredError)
 
-# All criteria for one architecture, two of them for all.
+# Every variant for one architecture, two of them for all.
+VARIANTS = [Variant(*v) for v in product(CRITERIA, (False, True), (32, 64))]
 CASES = [
-    *((90, Variant(criterion, weighted, 32)) for criterion in CRITERIA for weighted in (0, 1)),
-    *((arch, Variant(Gini, False, 32)) for arch in ARCHITECTURES if arch != 90),
-    *((arch, Variant(SquaredError, True, 64)) for arch in ARCHITECTURES),
+    *((90, variant) for variant in VARIANTS),
+    *product((75, 80, 86, 100, 120), (Variant(Gini, False, 32), Variant(SquaredError, True, 64))),
 ]
 
 
@@ -80,15 +82,37 @@ def usage(log):
         )
 
 
-@pytest.mark.parametrize(("arch", "variant"), CASES, ids=lambda v: " ".join(map(str, v)) if
-                         isinstance(v, tuple) else f"sm_{v}")  # fmt: skip
-def test_kernels_compile(nvrtc, arch, variant):
+@pytest.fixture(scope="module")
+def figures():
+    """The most that each kernel takes on each architecture, in any variant; printed at the end."""
+    found: dict[str, dict[int, Usage]] = defaultdict(dict)
+    yield found
+    columns = "".join(f"{f'sm_{arch}':>8}" for arch in ARCHITECTURES)
+    print(f"\n{'registers':20}{columns}{'shared':>9}{'spilled':>9}  (bytes)")
+    for kernel, by_arch in sorted(found.items()):
+        registers = "".join(
+            f"{by_arch[a].registers if a in by_arch else '':>8}" for a in ARCHITECTURES
+        )
+        most = [max(u) for u in zip(*by_arch.values(), strict=True)]
+        print(f"{kernel:20}{registers}{most[1]:9}{most[2]:9}")
+
+
+def name_case(value) -> str:
+    """sm_90, or Gini-weighted-64."""
+    if not isinstance(value, Variant):
+        return f"sm_{value}"
+    weighted = "-weighted" if value.weighted else ""
+    return f"{value.criterion.__name__}{weighted}-{value.value_bits}"
+
+
+@pytest.mark.parametrize(("arch", "variant"), CASES, ids=name_case)
+def test_kernels_compile(nvrtc, figures, arch, variant):
     found: dict[str, Usage] = {}
     for name in HEADERS:
         found |= compile_module(nvrtc, name, variant, arch)
     for kernel, used in found.items():
-        print(f"sm_{arch} {kernel:20} {used.registers:3} registers {used.shared:5} bytes shared "
-              f"{used.spilled} spilled")  # fmt: skip
+        most = figures[kernel].get(arch, used)
+        figures[kernel][arch] = Usage(*map(max, most, used))
     assert len(found) >= 25
     assert {k: u.spilled for k, u in found.items() if u.spilled > MOST_SPILLED} == {}
 

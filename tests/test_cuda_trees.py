@@ -82,7 +82,8 @@ def test_every_kernel_runs(cuda_device, monkeypatch):
             assert_same_tree(sample, task, finish_rows=20, max_bins=6)
     encode.inspect_columns(kernels.cupy().asarray(sample.values))
     pattern = r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\("
-    written = {k for name in kernels.HEADERS for k in re.findall(pattern, kernels.source(name))}
+    modules = [name for name in kernels.HEADERS if not name.startswith("lists")]  # of CART
+    written = {k for name in modules for k in re.findall(pattern, kernels.source(name))}
     assert written - set(launches) == set()
 
 
