@@ -127,7 +127,7 @@ def random_rows(rng: np.random.Generator, n: int, dtype=np.float64, missing=0.2)
 
 
 @st.composite
-def multiway_cases(draw, policies=POLICIES, max_splits=30, max_rows=40):
+def multiway_cases(draw, policies=POLICIES, max_splits=30, min_rows=0, max_rows=40):
     """A random tree and rows for it."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     tree = random_multiway_tree(
@@ -137,7 +137,7 @@ def multiway_cases(draw, policies=POLICIES, max_splits=30, max_rows=40):
         draw(st.integers(1, 4)),
     )
     dtype = draw(st.sampled_from([np.float32, np.float64]))
-    return tree, random_rows(rng, draw(st.integers(0, max_rows)), dtype)
+    return tree, random_rows(rng, draw(st.integers(min_rows, max_rows)), dtype)
 
 
 # -------------------------------------------------------------------- oracle

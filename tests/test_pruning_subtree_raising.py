@@ -30,6 +30,7 @@ class Node:
     def __init__(self, counts, split=None, missing=MISSING_STOPS, children=()):
         self.counts, self.split, self.missing = np.asarray(counts, float), split, missing
         self.children = list(children)
+        self.stopped = 0.0  # limit of the errors of the entries that stop here
 
     def to_tree(self) -> Tree:
         nodes = [self]
@@ -75,7 +76,7 @@ def send(node, X, entries):
             parts[int(x) if threshold is None else int(x > threshold)].append((row, weight))
         elif node.missing == MISSING_TO_ALL:
             unknown.append((row, weight))
-        else:
+        elif node.missing != MISSING_STOPS:
             parts[node.missing].append((row, weight))
     known = [sum(w for _, w in part) for part in parts]
     for part, weight in zip(parts, known, strict=True):
@@ -96,6 +97,17 @@ def limit(counts):
     return errors + float(add_errors(counts.sum(), errors))
 
 
+def stop(node, X, y, entries):
+    """Limit of the errors of what stops at an inner node, which answers with its majority."""
+    if node.missing != MISSING_STOPS:
+        return 0.0
+    answer = count(y, entries).argmax()
+    stay = [(row, weight) for row, weight in entries if np.isnan(X[row, node.split[0]])]
+    weight = sum(w for _, w in stay)
+    errors = sum(w for row, w in stay if y[row] != answer)
+    return errors + float(add_errors(weight, errors))
+
+
 def fill(node, X, y, entries):
     node.counts = count(y, entries)
     if node.children:
@@ -107,11 +119,14 @@ def estimate(node, X, y, entries):
     if not node.children:
         return limit(count(y, entries))
     parts = send(node, X, entries)
-    return sum(estimate(c, X, y, part) for c, part in zip(node.children, parts, strict=True))
+    below = sum(estimate(c, X, y, part) for c, part in zip(node.children, parts, strict=True))
+    return stop(node, X, y, entries) + below
 
 
 def standing(node):
-    return sum(map(standing, node.children)) if node.children else limit(node.counts)
+    if not node.children:
+        return limit(node.counts)
+    return node.stopped + sum(map(standing, node.children))
 
 
 def prune(node, X, y, entries):
@@ -119,6 +134,7 @@ def prune(node, X, y, entries):
     if not node.children:
         return 0
     parts = send(node, X, entries)
+    node.stopped = stop(node, X, y, entries)
     raised = sum(prune(c, X, y, part) for c, part in zip(node.children, parts, strict=True))
     largest = max(
         range(len(node.children)), key=lambda i: (round(node.children[i].counts.sum(), 6), i)
@@ -155,7 +171,7 @@ def grown(draw):
     n = draw(st.integers(3, 40))
     X = np.column_stack([rng.integers(0, 7, n), rng.integers(0, N_CATEGORIES, n)]).astype(float)
     y = ((X[:, 0] > 3) ^ (rng.random(n) < 0.25)).astype(int)
-    missing = draw(st.sampled_from([MISSING_TO_ALL, "learned"]))
+    missing = draw(st.sampled_from([MISSING_TO_ALL, MISSING_STOPS, "learned"]))
     X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
     weight = rng.integers(1, 3, n).astype(float)
     entries = list(enumerate(weight))

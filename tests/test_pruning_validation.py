@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from multiway_trees import multiway_cases, random_multiway_tree, random_rows, visit
 from pruning_oracles import (
     leaves_after,
     prunings,
@@ -14,7 +15,16 @@ from pruning_oracles import (
     trees_with_rows,
 )
 
-from gputree.pruning import ReducedError, RoutedRows, ValidationPrePruning
+from gputree.pruning import (
+    CostComplexity,
+    PenalizedLoss,
+    Pessimistic,
+    ReducedError,
+    RoutedRows,
+    ValidationPrePruning,
+    cost_complexity_path,
+)
+from gputree.pruning.base import route
 from gputree.pruning.node_loss import majority_class, node_loss
 
 BOTH = pytest.mark.parametrize("pruner", [ReducedError(), ValidationPrePruning()])
@@ -202,3 +212,110 @@ def test_deep_trees_are_pruned_without_recursion():
 def test_rows_at_unknown_nodes_are_refused():
     with pytest.raises(ValueError, match="must stop at nodes 0 to 2 of the tree"):
         ReducedError().prune_tree(_stump([[1, 1], [1, 0], [0, 1]]), _rows([3], [0]))
+
+
+# ------------------------------------------------- rows in parts, as C4.5 sends them
+class _Fitted:
+    """What pruners ask of an estimator where they route rows: its tree, classes and table."""
+
+    def __init__(self, tree):
+        self.tree_ = tree
+        self.classes_ = np.arange(tree.n_classes)
+
+    def _values(self, X):
+        return X
+
+
+@st.composite
+def trees_with_tables(draw, **kwargs):
+    tree, X = draw(multiway_cases(min_rows=1, **kwargs))
+    rng = np.random.default_rng(len(X))
+    y = rng.integers(0, tree.n_classes, len(X))
+    return tree, X, y, rng.integers(1, 4, len(X)).astype(float)
+
+
+def _loss_by_descent(tree, X, y, weight):
+    """Weight of the parts of rows that end where another class is the majority."""
+    label = majority_class(tree)
+    stops = [(row, visit(tree, values)) for row, values in enumerate(X)]
+    return sum(
+        weight[row] * share
+        for row, parts in stops
+        for node, share in parts.items()
+        if label[node] != y[row]
+    )
+
+
+@given(trees_with_tables())
+@settings(deadline=None)
+def test_rows_are_routed_in_parts(case):
+    tree, X, y, weight = case
+    rows = route(_Fitted(tree), X, y, weight)
+    expected = [
+        (node, y[row], weight[row] * share)
+        for row, values in enumerate(X)
+        for node, share in sorted(visit(tree, values).items())
+        if share > 0
+    ]
+    assert list(zip(rows.node, rows.target, rows.weight, strict=True)) == expected
+
+
+@given(trees_with_tables(max_splits=4, max_rows=12))
+@settings(deadline=None)
+def test_reduced_error_loses_least_of_rows_in_parts(case):
+    tree, X, y, weight = case
+    pruned = ReducedError().prune_tree(tree, route(_Fitted(tree), X, y, weight))
+    pruned.check()
+    losses = [
+        _loss_by_descent(tree.collapse(np.isin(np.arange(tree.n_nodes), [*leaves])), X, y, weight)
+        for leaves in prunings(tree)
+    ]
+    assert _loss_by_descent(pruned, X, y, weight) == pytest.approx(min(losses), abs=1e-9)
+
+
+@given(trees_with_tables(max_splits=8, max_rows=12))
+@settings(deadline=None)
+def test_pre_pruning_keeps_what_improves_on_rows_in_parts(case):
+    tree, X, y, weight = case
+    pruned = ValidationPrePruning().prune_tree(tree, route(_Fitted(tree), X, y, weight))
+    pruned.check()
+    for node in np.flatnonzero(~pruned.is_leaf):
+        above = pruned.collapse(np.arange(pruned.n_nodes) == node)
+        below = pruned.collapse(np.isin(pruned.parent, [node]))
+        less = _loss_by_descent(above, X, y, weight) - _loss_by_descent(below, X, y, weight)
+        assert less > -1e-9
+
+
+@BOTH
+@given(seed=st.integers(0, 10**6))
+@settings(deadline=None)
+def test_splits_that_change_no_answer_are_pruned(pruner, seed):
+    """Parts of rows add up to whole ones but for rounding; it keeps no split alive."""
+    rng = np.random.default_rng(seed)
+    tree, X = random_multiway_tree(rng, 12, "all", n_classes=1), random_rows(rng, 20)
+    y = rng.integers(0, 2, 20)  # 1 is unknown to the tree
+    assert pruner.prune_tree(tree, route(_Fitted(tree), X, y, None)).n_leaves == 1
+
+
+@given(multiway_cases(min_rows=1))
+@settings(deadline=None)
+@pytest.mark.filterwarnings("error")
+def test_every_method_takes_trees_with_empty_nodes(case):
+    tree, X = case
+    y = np.zeros(len(X), int)
+    data = route(_Fitted(tree), X, y, None)
+    methods = [
+        (CostComplexity(0.01), None),
+        (CostComplexity(0.01, risk="error"), None),
+        (PenalizedLoss(1.0), None),
+        (Pessimistic(subtree_raising=False), None),
+        (ReducedError(), data),
+        (ValidationPrePruning(), data),
+    ]
+    for pruner, rows in methods:
+        pruned = pruner.prune_tree(tree, rows)
+        pruned.check()
+        assert pruned.n_leaves <= tree.n_leaves
+        assert np.isfinite(pruned.value).all()
+    path = cost_complexity_path(tree)
+    assert np.isfinite(path.ccp_alphas).all()

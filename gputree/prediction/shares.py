@@ -130,6 +130,15 @@ def mix(
                     out[row, k] += share[i] * answer[node[i], k]
 
 
+@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _copy(values: NDArray, size: int) -> NDArray:
+    """`values` with room for `size`."""
+    longer = np.empty(size, values.dtype)
+    for i in range(values.size):
+        longer[i] = values[i]
+    return longer
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def list_stops(
     values: NDArray,
@@ -150,12 +159,11 @@ def list_stops(
         if parts.spreads[stop[row]]:
             visited = spread(values, row, nodes, target, parts, node, share)
         if n + visited > all_nodes.size:
-            room = 2 * n + visited
-            all_nodes = np.append(all_nodes[:n], np.empty(room, np.int32))
-            all_shares = np.append(all_shares[:n], np.empty(room))
+            room = 2 * (n + visited)
+            all_nodes, all_shares = _copy(all_nodes, room), _copy(all_shares, room)
         for i in range(visited):
             if share[i] > 0.0:
                 all_nodes[n], all_shares[n] = node[i], share[i]
                 n += 1
                 count[row] += 1
-    return all_nodes[:n].copy(), all_shares[:n].copy()
+    return all_nodes[:n], all_shares[:n]

@@ -12,6 +12,10 @@ from gputree.dtypes import NODE
 from gputree.pruning.base import RoutedRows
 from gputree.tree import Tree
 
+# Losses that differ by less than this share of the greatest tie: parts of rows add up to
+# whole ones but for rounding.
+ROUNDING = 1e-12
+
 
 class NodeLoss(NamedTuple):
     """Weighted errors (classification) or squared errors (regression) on given rows.
@@ -26,6 +30,11 @@ class NodeLoss(NamedTuple):
 
     as_leaf: NDArray[np.float64]
     stopped: NDArray[np.float64]
+
+    @property
+    def slack(self) -> float:
+        """How far apart two losses that are equal can be."""
+        return ROUNDING * float(self.as_leaf.max())
 
 
 def node_loss(tree: Tree, data: RoutedRows, power: int = 1) -> NodeLoss:

@@ -39,4 +39,4 @@ class ReducedError(ValidationPruner):
         """
         self._validate_params()
         loss = node_loss(tree, self._require_rows(data))
-        return tree.collapse(best_pruning(tree, loss.as_leaf, loss.stopped))
+        return tree.collapse(best_pruning(tree, loss.as_leaf, loss.stopped, loss.slack))

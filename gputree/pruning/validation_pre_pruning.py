@@ -44,4 +44,4 @@ class ValidationPrePruning(ValidationPruner):
         self._validate_params()
         loss = node_loss(tree, self._require_rows(data))
         split = sum_over_children(tree, loss.as_leaf) + loss.stopped
-        return tree.collapse(split >= loss.as_leaf)
+        return tree.collapse(split >= loss.as_leaf - loss.slack)
