@@ -126,7 +126,10 @@ class ListGrower:
         child = nodes.add(self._expansion(tests, parts, node, total, candidates))
         opened = np.flatnonzero(self._can_open(parts.rows, parts.weights, depth + 1))
         sizes = parts.rows[opened] + NODE_ENTRIES
-        groups = _groups(opened, sizes, self.budget.entries)
+        most = self.budget.entries
+        if sizes.sum() > most:  # half of this level, which waits: levels that wait add up to two
+            most = level.rows // 2
+        groups = _groups(opened, sizes, most)
         for group in groups[:-1]:
             yield _Open(level.descend(group), child[group], depth + 1)
         last = [level.descend(group) for group in groups[-1:]]
