@@ -39,6 +39,7 @@ import numpy as np
 
 TOLERANCE = 1e-6
 GAIN_STEP = 2.0**-20  # bits x weight
+MISSING = -2  # what ID3's branch of missing values is known by; -1 is a category not seen
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Node:
     gain: float = 0.0  # bits, before the MDL cost
     ratio: float = 0.0
     children: list[Node] = field(default_factory=list)
-    codes: list[int] = field(default_factory=list)  # category of each child; -1 for missing
+    codes: list[int] = field(default_factory=list)  # category of each child, or MISSING
 
     @property
     def total(self) -> float:
@@ -192,7 +193,7 @@ class C45:
     # ------------------------------------------------------- candidates
     def _choose(self, values, y, weight, n_rows: int) -> Test | None:
         tests = [self._test(f, values[:, f], y, weight) for f in range(values.shape[1])]
-        tests = [test for test in tests if test is not None]
+        tests = [t for t in tests if t is not None and t.net_gain >= self.min_gain - TOLERANCE]
         if not tests:
             return None
         bar = -np.inf
@@ -205,8 +206,7 @@ class C45:
             bar = sum(t.net_gain for t in counted) / len(counted) - 1e-3
         best, ratio = None, 0.0
         for test in tests:
-            enough = test.net_gain >= bar and test.net_gain >= self.min_gain - TOLERANCE
-            if enough and test.ratio > ratio + TOLERANCE:
+            if test.net_gain >= bar and test.ratio > ratio + TOLERANCE:
                 best, ratio = test, test.ratio
         return best
 
@@ -230,8 +230,9 @@ class C45:
         if (sizes >= self.min_samples_leaf - TOLERANCE).sum() < 2:
             return None
         gain = information(np.sum(branches, axis=0)) - sum(map(information, branches))
+        gain = self._rounded(gain) / total
         split = information([*sizes, total - sizes.sum()])
-        return Test(feature, gain / total, gain / total, split / total)
+        return Test(feature, gain, gain, split / total)
 
     def _numeric_test(self, feature, column, y, weight, total) -> Test | None:
         order = np.argsort(column, kind="stable")
@@ -251,7 +252,7 @@ class C45:
         split = cumulated_information(left[place]) + cumulated_information(whole - left[place])
         gains = information(whole) - split
         cut = self._first_greatest(gains, total)
-        gain = gains[cut] / total
+        gain = self._rounded(gains[cut]) / total
         net = gain - (np.log2(place.size) / total if self.mdl_correction else 0.0)
         if cut < 0 or net < TOLERANCE:
             return None
@@ -269,10 +270,14 @@ class C45:
             return self.min_samples_leaf
         return min(least, 25.0)
 
+    def _rounded(self, gain):
+        """A total gain in whole steps; as it is in J48."""
+        return gain if self.j48_ties else np.maximum(np.rint(gain / GAIN_STEP), 0) * GAIN_STEP
+
     def _first_greatest(self, gains, total) -> int:
         """The cut that is taken, -1 if none gains anything."""
         if not self.j48_ties:
-            steps = np.rint(gains / GAIN_STEP)
+            steps = self._rounded(gains)
             return int(steps.argmax()) if steps.max() > 0 else -1
         best, gain = -1, 0.0
         for i, candidate in enumerate(gains / total):
@@ -328,7 +333,6 @@ class ID3:
     min_gain: float = 0.0
     max_depth: float = np.inf
     min_samples_split: int = 2
-    min_samples_leaf: float = 1
 
     def grow(self, values, y, weight=None) -> Node:
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
@@ -346,18 +350,25 @@ class ID3:
         node.feature, node.gain = feature, gain
         for code in np.unique(values[:, feature]):
             own = values[:, feature] == code
-            node.codes.append(-1 if np.isinf(code) else int(code))
+            node.codes.append(MISSING if np.isinf(code) else int(code))
             node.children.append(self._grow(values[own], y[own], weight[own], depth + 1))
         return node
 
     def _steps(self, column, y, weight) -> float:
-        """Total gain in steps; -1 where fewer than two branches are heavy enough."""
+        """Total gain in steps; -1 where the column is constant."""
         codes = np.unique(column)
         branches = [
             class_weights(y[column == c], weight[column == c], self.n_classes) for c in codes
         ]
-        heavy = [branch for branch in branches if branch.sum() >= self.min_samples_leaf - TOLERANCE]
-        if len(codes) < 2 or len(heavy) < 2:
+        if len(codes) < 2:
             return -1.0
         gain = information(np.sum(branches, axis=0)) - sum(map(information, branches))
         return max(float(np.rint(gain / GAIN_STEP)), 0.0)
+
+
+def id3_distribution(node: Node, row) -> np.ndarray:
+    """Class shares where the row stops: at a leaf, or where its value has no branch."""
+    code = MISSING if np.isnan(row[node.feature]) else int(row[node.feature])
+    if code not in node.codes:
+        return node.weights / node.total
+    return id3_distribution(node.children[node.codes.index(code)], row)

@@ -1,0 +1,201 @@
+"""ID3 and C4.5 trees against the slow, obvious way to grow them, node by node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from entropy_tree_oracle import (
+    C45,
+    ID3,
+    MISSING,
+    Node,
+    collapse,
+    distribution,
+    id3_distribution,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
+
+from gputree import C45Classifier, ID3Classifier
+from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, NO_BRANCH, THRESHOLD_SPLIT
+from gputree.tree import Tree
+
+TABLES = st.one_of(mixed_tables(), random_mixed_tables())
+C45_RULES = st.fixed_dictionaries(
+    {
+        "min_samples_leaf": st.sampled_from([0.5, 1, 2, 3.5]),
+        "average_gain_rule": st.booleans(),
+        "mdl_correction": st.booleans(),
+        "max_depth": st.sampled_from([None, None, 2]),
+        "min_samples_split": st.sampled_from([2, 2, 7]),
+        "min_gain": st.sampled_from([0.0, 0.0, 0.1]),
+    }
+)
+ID3_RULES = st.fixed_dictionaries(
+    {
+        "max_depth": st.sampled_from([None, None, 2]),
+        "min_samples_split": st.sampled_from([2, 2, 7]),
+        "min_gain": st.sampled_from([0.0, 0.0, 0.1]),
+    }
+)
+
+
+def fit_c45(table: MixedTable, **parameters) -> C45Classifier:
+    settings = {"pruning": None, "collapse": False, "device": "cpu"} | parameters
+    model = C45Classifier(categorical_features=table.nominal, **settings)
+    return model.fit(table.X, table.y, table.weight)
+
+
+def fit_id3(table: MixedTable, **parameters) -> ID3Classifier:
+    model = ID3Classifier(categorical_features=table.nominal, device="cpu", **parameters)
+    return model.fit(table.X, table.y, table.weight)
+
+
+def coded(model, table: MixedTable) -> tuple[np.ndarray, np.ndarray]:
+    """The table and its classes as the grower sees them."""
+    return model.columns_.encode(table.X).astype(float), np.searchsorted(model.classes_, table.y)
+
+
+def slow_c45(model: C45Classifier, table: MixedTable, **rules) -> Node:
+    if rules.get("max_depth", 0) is None:
+        rules["max_depth"] = np.inf
+    columns = model.columns_
+    oracle = C45(columns.nominal, columns.n_categories, len(model.classes_), **rules)
+    return oracle.grow(*coded(model, table), table.weight)
+
+
+def slow_id3(model: ID3Classifier, table: MixedTable, **rules) -> Node:
+    if rules.get("max_depth", 0) is None:
+        rules["max_depth"] = np.inf
+    return ID3(len(model.classes_), **rules).grow(*coded(model, table), table.weight)
+
+
+def assert_same(tree: Tree, root: Node) -> None:
+    """Breadth-first, node by node: tests, branches, entries, class weights."""
+    tree.check()
+    nodes = list(root.walk())
+    assert tree.n_children.tolist() == [len(node.children) for node in nodes]
+    assert tree.n_rows.tolist() == [node.entries for node in nodes]
+    inner = [i for i, node in enumerate(nodes) if node.children]
+    assert tree.feature[inner].tolist() == [nodes[i].feature for i in inner]
+    weights = [node.weights for node in nodes]
+    np.testing.assert_allclose(tree.statistics, weights, rtol=0, atol=1e-6)
+    gains = [nodes[i].gain for i in inner]
+    np.testing.assert_allclose(tree.gain[inner], gains, rtol=0, atol=2e-6)
+    for i in inner:
+        assert_same_branches(tree, i, nodes[i])
+
+
+def assert_same_branches(tree: Tree, i: int, node: Node) -> None:
+    table = tree.branches(i).tolist()
+    if not node.codes:
+        assert tree.split_kind[i] == THRESHOLD_SPLIT
+        assert tree.threshold[i] == node.threshold
+        return
+    assert tree.split_kind[i] == BRANCH_SPLIT
+    known = [code for code in node.codes if code >= 0]
+    branches = {code: ordinal for ordinal, code in enumerate(known)}
+    assert table == [branches.get(code, NO_BRANCH) for code in range(len(table))]
+    if tree.missing_child[i] >= 0:
+        assert node.codes[tree.missing_child[i]] == MISSING
+
+
+# -------------------------------------------------------------------- C4.5
+@given(TABLES, C45_RULES, st.booleans())
+@settings(max_examples=150)
+def test_c45_grows_as_the_oracle_does(table, rules, actual_values):
+    placement = "data" if actual_values else "midpoint"
+    model = fit_c45(table, threshold_placement=placement, **rules)
+    root = slow_c45(model, table, actual_values=actual_values, **rules)
+    assert_same(model.tree_, root)
+    inner = ~model.tree_.is_leaf
+    assert (model.tree_.missing_child[inner] == MISSING_TO_ALL).all()
+
+
+@given(TABLES)
+def test_c45_collapses_as_the_oracle_does(table):
+    model = fit_c45(table, collapse=True)
+    root = slow_c45(model, table)
+    collapse(root)
+    assert_same(model.tree_, root)
+
+
+@given(TABLES, st.integers(0, 10**6))
+def test_c45_answers_as_the_oracle_does(table, seed):
+    """Rows seen and not seen, with holes, and categories that were not in the table."""
+    model = fit_c45(table)
+    root = slow_c45(model, table)
+    X = shuffled_columns(table, seed)
+    X[:, table.nominal] = np.where(X[:, table.nominal] == 1.0, 99.0, X[:, table.nominal])
+    rows = model.columns_.encode(X).astype(float)
+    expected = [distribution(root, row, model.columns_.nominal) for row in rows]
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-6)
+
+
+def shuffled_columns(table: MixedTable, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.permutation(column) for column in table.X.T], axis=1)
+
+
+# --------------------------------------------------------------------- ID3
+@given(TABLES, ID3_RULES)
+@settings(max_examples=100)
+def test_id3_grows_as_the_oracle_does(table, rules):
+    model = fit_id3(table, **rules)
+    assert_same(model.tree_, slow_id3(model, table, **rules))
+
+
+@given(TABLES, st.integers(0, 10**6))
+def test_id3_answers_as_the_oracle_does(table, seed):
+    """Rows seen and not seen: holes where there were none, and values without a branch."""
+    model = fit_id3(table)
+    root = slow_id3(model, table)
+    X = shuffled_columns(table, seed)
+    X[::3] += 0.25
+    expected = [id3_distribution(root, row) for row in model.columns_.encode(X).astype(float)]
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------- theorems
+FITS = {"c45": fit_c45, "id3": fit_id3}
+
+
+def assert_equal_trees(a: Tree, b: Tree, scale: float = 1.0) -> None:
+    for name in ("feature", "threshold", "n_children", "branch_child", "missing_child"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    np.testing.assert_allclose(a.statistics * scale, b.statistics, rtol=0, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@given(table=TABLES, seed=st.integers(0, 10**6))
+def test_the_order_of_rows_does_not_matter(fit, table, seed):
+    rows = np.random.default_rng(seed).permutation(len(table.y))
+    assert_equal_trees(fit(table).tree_, fit(table.take(rows)).tree_)
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@given(table=TABLES)
+def test_rows_of_weight_zero_take_no_part(fit, table):
+    """Copies of rows with other classes; rows with categories of their own would add branches."""
+    n = len(table.y)
+    weight = np.ones(n) if table.weight is None else table.weight
+    more = table.take(np.arange(n).repeat(2))
+    more = more._replace(
+        y=np.where(np.arange(2 * n) % 2, np.roll(more.y, 3), more.y),
+        weight=np.where(np.arange(2 * n) % 2, 0.0, weight.repeat(2)),
+    )
+    assert_equal_trees(fit(table).tree_, fit(more).tree_)
+
+
+@given(table=TABLES)
+def test_a_row_twice_is_a_row_of_weight_two_for_id3(table):
+    weight = np.ones(len(table.y)) if table.weight is None else table.weight
+    twice = table._replace(weight=weight).take(np.repeat(np.arange(len(table.y)), 2))
+    assert_equal_trees(fit_id3(twice).tree_, fit_id3(table._replace(weight=2 * weight)).tree_)
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_threads_do_not_change_the_tree(fit):
+    table = random_mixed_table(seed=5, n=5_000, weighted=True)
+    assert_equal_trees(fit(table, n_jobs=1).tree_, fit(table, n_jobs=2).tree_)
