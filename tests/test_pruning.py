@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 from sklearn_trees import Classifier, Regressor, from_sklearn
 
+from gputree import C45Classifier, ID3Classifier
 from gputree.pruning import (
     PRUNERS,
     CostComplexity,
@@ -87,7 +88,7 @@ def test_pessimistic_takes_the_training_rows(fitted, table):
     assert 1 < raised.tree_.n_leaves <= replaced.tree_.n_leaves < fitted.tree_.n_leaves
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         Pessimistic().prune(fitted, X, y[1:])
-    with pytest.raises(ValueError, match="X has 3 features, but .*Classifier is expecting 30"):
+    with pytest.raises(ValueError, match=r"X has 3 features, but .*Classifier is expecting 30"):
         Pessimistic().prune(fitted, X[:, :3], y)
     with pytest.raises(ValueError, match=r"not grown on: \['unseen'\]"):
         Pessimistic().prune(fitted, X, np.where(np.arange(len(y)) == 3, "unseen", y))
@@ -151,3 +152,31 @@ def test_a_single_leaf_stays(alpha, confidence):
     tree = from_sklearn(DecisionTreeClassifier().fit(X, [0, 1, 0, 1]))
     for pruner in (CostComplexity(alpha), PenalizedLoss(alpha), Pessimistic(confidence, False)):
         assert pruner.prune_tree(tree).equals(tree)
+
+
+def _table_with_holes(n=300):
+    """Two nominal columns and a numeric one, holes in all; labels that are partly noise."""
+    rng = np.random.default_rng(0)
+    colour, size = rng.choice(["red", "green", "blue"], n), rng.choice(["s", "m", "l"], n)
+    number = rng.integers(0, 6, n)
+    y = np.where(((colour == "red") | (number > 3)) ^ (rng.random(n) < 0.1), "yes", "no")
+    X = np.column_stack([colour.astype(object), size.astype(object), number.astype(object)])
+    X[rng.random(X.shape) < 0.1] = None
+    return X, y
+
+
+@pytest.mark.parametrize("estimator", [C45Classifier, ID3Classifier])
+@pytest.mark.parametrize("name", PRUNERS)
+def test_multiway_trees_with_missing_values(name, estimator):
+    X, y = _table_with_holes()
+    grown = estimator(pruning=None, random_state=0).fit(X, y)
+    pruner = {
+        "cost_complexity": CostComplexity(0.01),
+        "penalized_loss": PenalizedLoss(5.0),
+    }.get(name, name)
+    fitted = estimator(pruning=pruner, random_state=0).fit(X, y)
+    fitted.tree_.check()
+    assert fitted.tree_.n_leaves < grown.tree_.n_leaves
+    shares = fitted.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert fitted.score(X, y) > 0.6
