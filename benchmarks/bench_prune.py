@@ -104,7 +104,7 @@ class CrossValidation:
 class Prune:
     """One pruning of an unlimited tree."""
 
-    params = ([20_000], list(METHODS))
+    params = ([20_000, 100_000], list(METHODS))
     param_names = ("rows", "method")
 
     def setup(self, rows, method):
