@@ -70,15 +70,16 @@ def spread(
     while i < visited:
         at = node[i]
         below = step(values, row, nodes, target, at)
-        first, n, whole = below, 1, share[i]
-        if below == at:
-            first, n = parts.first_child[at], parts.n_children[at] if parts.spreads[at] else 0
-        for child in range(first, first + n):
-            portion = parts.portion[child] if below == at else 1.0
-            if portion > 0.0:
-                node[visited], share[visited] = child, whole * portion
-                visited += 1
-        if n > 0:
+        if below != at:
+            node[visited], share[visited] = below, share[i]
+            visited += 1
+            share[i] = 0.0
+        elif parts.spreads[at]:
+            first = parts.first_child[at]
+            for child in range(first, first + parts.n_children[at]):
+                if parts.portion[child] > 0.0:
+                    node[visited], share[visited] = child, share[i] * parts.portion[child]
+                    visited += 1
             share[i] = 0.0
         i += 1
     return visited
