@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +19,7 @@ from gputree.backends import DEVICES
 from gputree.backends.cuda.inputs import take_rows, to_host
 from gputree.estimators.growing import Columns
 from gputree.importance import impurity_importances
-from gputree.pruning import PRUNERS, Pruner, get_pruner
+from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.tree import Tree
 from gputree.validation import check_table, check_weight_range, check_weights
@@ -72,17 +71,17 @@ class BaseDecisionTree(BaseEstimator):
         check_weight_range(weight)
         self.n_outputs_ = 1
         pruner = self._pruner()
-        if pruner is not None:
-            X = to_host(X)  # rows descend there
         if isinstance(pruner, ValidationPruner):
             growing, held = pruner.hold_out(values.shape[0])
             self._grow(take_rows(values, growing), target[growing], _take(weight, growing))
-            rows = _safe_indexing(X, held), _safe_indexing(y, held), _take(weight, held)
+            values, target, weight = take_rows(values, held), target[held], _take(weight, held)
         else:
             self._grow(values, target, weight)
-            rows = X, y, weight
-        if pruner is not None:
-            self.tree_ = pruner.prune(self, *rows).tree_
+        if isinstance(pruner, CostComplexityCV):  # grows again, on parts of the table
+            self.tree_ = pruner.prune(self, to_host(X), y, sample_weight).tree_
+        elif pruner is not None:  # rows descend on the host
+            rows = np.ascontiguousarray(to_host(values)), target, weight
+            self.tree_ = pruner.prune_tree(self.tree_, pruner.place(self.tree_, *rows))
         return self
 
     def _pruner(self) -> Pruner | None:

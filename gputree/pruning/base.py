@@ -74,6 +74,9 @@ class Pruner(BaseEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {}  # noqa: RUF012
 
+    # Whether the rows of `prune` are those that the tree was grown on.
+    takes_training_rows = False
+
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """Prune one tree.
 
@@ -132,13 +135,34 @@ class Pruner(BaseEstimator):
         pruned = copy.copy(estimator)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
         pruned.tree_ = pruned.unpruned_tree_ = tree
-        data = None if y is None else self._rows(pruned, X, y, sample_weight)
+        data = None
+        if y is not None:
+            rows = _encode(pruned, X, y, sample_weight)
+            if self.takes_training_rows:
+                _require_known_labels(y, rows[1])
+            data = self.place(tree, *rows)
         pruned.tree_ = self.prune_tree(tree, data)
         return pruned
 
-    def _rows(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
-        """The rows in the form that `prune_tree` takes."""
-        return route(estimator, X, y, sample_weight)
+    def place(
+        self,
+        tree: Tree,
+        values: NDArray[np.floating],
+        target: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+    ) -> Rows | None:
+        """Rows in the form that `prune_tree` takes; None where a method needs none.
+
+        Parameters
+        ----------
+        tree : Tree
+        values : float32 or float64 array of shape (n_rows, n_features)
+            As the tree's tests see them.
+        target : array of shape (n_rows,)
+            Class codes, -1 for a label unknown to the tree, or target values.
+        weight : float64 array of shape (n_rows,), or None
+        """
+        return None
 
 
 class ValidationPruner(Pruner):
@@ -189,6 +213,16 @@ class ValidationPruner(Pruner):
         order = check_random_state(self.random_state).permutation(n_rows)
         return np.sort(order[n_held:]), np.sort(order[:n_held])
 
+    def place(
+        self,
+        tree: Tree,
+        values: NDArray[np.floating],
+        target: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+    ) -> RoutedRows:
+        """The rows, or the parts of them, where they stop in the tree."""
+        return _route(tree, values, target, weight)
+
     def _require_rows(self, data: Rows | None) -> RoutedRows:
         if not isinstance(data, RoutedRows):
             raise ValueError(
@@ -202,37 +236,38 @@ def _kind(data: Rows | None) -> str:
     return "none" if data is None else type(data).__name__
 
 
-def training_rows(
-    estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
-) -> TrainingRows:
-    """The rows that a classification tree was grown on."""
-    check_consistent_length(X, y)
-    values = _table(estimator, X)
-    target = _encode_target(estimator, y)
-    if (target == UNKNOWN_CLASS).any():
-        unknown = sorted(set(np.asarray(y)[target == UNKNOWN_CLASS].tolist()))
-        raise ValueError(f"y contains labels that the tree was not grown on: {unknown}.")
-    return TrainingRows(values, target, _check_sample_weight(sample_weight, values))
-
-
 def route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:
     """The rows of `X`, or the parts of them, where they stop in the estimator's tree."""
-    check_consistent_length(X, y)
-    shares = stopping_shares(estimator.tree_, _table(estimator, X))
+    return _route(estimator.tree_, *_encode(estimator, X, y, sample_weight))
+
+
+def _route(
+    tree: Tree,
+    values: NDArray[np.floating],
+    target: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+) -> RoutedRows:
+    shares = stopping_shares(tree, values)
     row = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
-    weight = _check_sample_weight(sample_weight, shares, ensure_non_negative=True)
-    return RoutedRows(
-        node=shares.indices,
-        target=_encode_target(estimator, y)[row],
-        weight=weight[row] * shares.data,
-    )
+    share = shares.data if weight is None else weight[row] * shares.data
+    return RoutedRows(node=shares.indices, target=target[row], weight=share)
 
 
-def _table(estimator: Any, X: Any) -> NDArray[np.floating]:
-    """`X` as the tree's tests see it."""
+def _encode(
+    estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[NDArray[np.floating], NDArray[Any], NDArray[np.float64]]:
+    """Rows as the estimator's tree sees them: matrix, class codes or targets, weights."""
+    check_consistent_length(X, y)
     values = np.ascontiguousarray(estimator._values(X))
     assert_all_finite(values, allow_nan=True, input_name="X")
-    return values
+    weight = _check_sample_weight(sample_weight, values, ensure_non_negative=True)
+    return values, _encode_target(estimator, y), weight
+
+
+def _require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
+    unknown = sorted(set(np.asarray(y)[target == UNKNOWN_CLASS].tolist()))
+    if unknown:
+        raise ValueError(f"y contains labels that the tree was not grown on: {unknown}.")
 
 
 def _encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from gputree.pruning.base import Pruner, Rows, TrainingRows, training_rows
+from gputree.pruning.base import Pruner, Rows, TrainingRows
 from gputree.pruning.bottom_up import best_pruning
 from gputree.pruning.error_limit import Quantile, error_limit, limit_errors
 from gputree.pruning.subtree_raising import prune_and_raise
@@ -45,6 +46,8 @@ class Pessimistic(Pruner):
     J. R. Quinlan. C4.5: Programs for Machine Learning. Morgan Kaufmann, 1993.
     Chapter 4.
     """
+
+    takes_training_rows = True
 
     _parameter_constraints = {  # noqa: RUF012
         "confidence": [Interval(Real, 0, 1, closed="neither")],
@@ -98,5 +101,14 @@ class Pessimistic(Pruner):
             )
         return prune_and_raise(tree, data, limit, SLACK)
 
-    def _rows(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
-        return training_rows(estimator, X, y, sample_weight)
+    def place(
+        self,
+        tree: Tree,
+        values: NDArray[np.floating],
+        target: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+    ) -> TrainingRows | None:
+        """The rows that the tree was grown on, for raised branches to take in."""
+        if not self.subtree_raising:
+            return None
+        return TrainingRows(values, target, np.ones(target.size) if weight is None else weight)
