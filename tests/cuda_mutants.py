@@ -11,15 +11,17 @@ exits with 1 if the kernels as they are fail.
 from __future__ import annotations
 
 import sys
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from cuda_emulator import LaunchError, emulated_cuda
 from strategies import Sample, make_task
-from twins import assert_same_tree, table
+from twins import assert_equal, assert_same_bins, assert_same_tree, table
 
-from gputree.backends.cuda import layout, partition
+from gputree.backends.cpu import encode as coding
+from gputree.backends.cuda import encode, kernels, layout, partition
 
 
 class Mutant(NamedTuple):
@@ -36,6 +38,32 @@ MUTANTS = [
     ),
     Mutant("encode: negative zero", "if (bits == SIGN_BIT) return SIGN_BIT;", ""),
     Mutant("encode: missing values", "if (key == MISSING_KEY) {", "if (false) {"),
+    Mutant("encode: inexact not told", "atomicOr(&inexact[f], 1)", "0"),
+    Mutant("inspect: infinite as missing", "if (size > INFINITY", "if (size >= INFINITY"),
+    Mutant(
+        "inspect: plain or",
+        "atomicOr(&found[at % columns], seen)",
+        "found[at % columns] |= seen",
+    ),
+    Mutant("pick: plain slot", "atomicAdd(&taken[f], 1u)", "taken[f]++"),
+    Mutant("keys: rows of the sample", "(places ? places[i] : i)", "i"),
+    Mutant("fit: repeated values", "if (i > 0 && keys[i] == keys[i - 1]) continue;", ""),
+    Mutant(
+        "fit: no barrier after picks",
+        "* (known - 1) / most];\n    __syncthreads();",
+        "* (known - 1) / most];",
+    ),
+    Mutant(
+        "fit: no barrier after plain edges",
+        "plain = *edges.size;\n    __syncthreads();",
+        "plain = *edges.size;",
+    ),
+    Mutant("fit: heavy values not alone", "(i == 1 || picks[i - 2] != picks[i - 1])", "false"),
+    Mutant("fit: least finite value", "~(INFINITY_BITS - 1 | SIGN_BIT)", "0"),
+    Mutant("fit: an edge too many", "if (lossless && edges > 0) --edges;", ""),
+    Mutant(
+        "fit: greatest of the next bin", "keys[upper > 0 ? upper - 1 : 0]", "keys[upper % known]"
+    ),
     Mutant(
         "histogram: no barrier after zeroing",
         "cells[i] = 0;\n    __syncthreads();",
@@ -177,8 +205,8 @@ MUTANTS = [
 WAYS = [("ascending", False), ("descending", False), ("random", True)]
 
 
-def grow_trees() -> None:
-    """Trees that use every kernel: refined and finished, drawn columns, missing values, ties."""
+def compare() -> None:
+    """Grow trees that use every kernel: refined, finished, binned; drawn columns, ties, holes."""
     for criterion, weighted in (("gini", False), ("squared_error", True)):
         sample = table(criterion, weighted, n=120, seed=11)
         task = make_task(criterion, sample, max_depth=6)
@@ -192,6 +220,31 @@ def grow_trees() -> None:
         task = make_task("gini", sample, max_depth=8)  # a bug may split off no row, for ever
         for finish_rows in (1, None):
             assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=3)
+    compare_inspection(rng)
+    compare_bins(rng)
+
+
+def compare_bins(rng: np.random.Generator) -> None:
+    """Bins of plain and of heavy values; a column whose sample shows few of its values."""
+    columns = rng.normal(size=(4, 250))
+    columns[1, rng.random(250) < 0.6] = 0.0
+    columns[2, ::3] = np.finfo(np.float64).min
+    columns[3, ::5] = np.nan
+    sample = Sample(columns.T.copy(), np.zeros(250, np.uint8), None)
+    for exact, max_bins in product((True, False), (4, 9)):
+        assert_same_bins(sample, make_task("gini", sample, exact=exact), max_bins)
+    rare = np.where(np.arange(300) % 16 == 7, np.arange(300.0), 0.0)
+    sample = Sample(rare[:, None], (np.arange(300) % 48 == 7).astype(np.uint8), None)
+    assert_same_tree(sample, make_task("gini", sample), finish_rows=1, max_bins=8)
+
+
+def compare_inspection(rng: np.random.Generator) -> None:
+    """What a table's columns hold, told on the device and by NumPy."""
+    kinds = [[1.0, 2.0], [1.0, np.nan], [1.0, np.inf], [1.0, -np.inf, np.nan]]
+    values = np.stack([rng.choice(kind, 40) for kind in kinds], axis=1)
+    missing, infinite = encode.inspect_columns(kernels.cupy().asarray(values))
+    assert_equal(np.isnan(values).any(axis=0), missing)
+    assert_equal(np.isinf(values).any(axis=0), infinite)
 
 
 def outcome(mutant: Mutant | None, order: str, check: bool) -> str:
@@ -201,7 +254,8 @@ def outcome(mutant: Mutant | None, order: str, check: bool) -> str:
         with emulated_cuda(order, check, replace=replace), pytest.MonkeyPatch.context() as patch:
             patch.setattr(layout, "CHUNK_ROWS", 40)  # nodes of several chunks
             patch.setattr(partition, "PARTITION_ROWS", 50)
-            grow_trees()
+            patch.setattr(coding, "SAMPLE_ROWS", 70)
+            compare()
     except LaunchError:
         return "reported"
     except Exception:  # a wrong tree, or one that cannot be grown on

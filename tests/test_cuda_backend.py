@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import host_codes, to_host
-from strategies import PROBLEMS, make_task
-from twins import assert_equal, pair, table
+from conftest import to_host
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import PROBLEMS, Sample, make_task, problems
+from twins import assert_equal, assert_same_bins, pair, table
 
+from gputree.backends.cpu import encode as coding
 from gputree.backends.cuda import encode, finish, histogram, kernels, layout, partition
 from gputree.growth.assembly import Nodes, renumber
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("exact", [True, False])
-def test_codes(cuda_device, dtype, exact):
-    sample = table("gini", False, dtype=dtype, d=7)
-    cpu, cuda = pair(sample, make_task("gini", sample, exact=exact), 32)
-    assert_equal(cpu.table.codes, host_codes(cuda))
-    for name in ("offset", "single", "by_code", "low", "high"):
-        assert_equal(getattr(cpu.table, name), getattr(cuda.table, name), name)
+@pytest.mark.parametrize(("exact", "sample_rows"), [(True, 1000), (False, 1000), (False, 60)])
+def test_bins(cuda_device, monkeypatch, dtype, exact, sample_rows):
+    """Fitted to all values or a sample; a binned tree depends on them, an exact one does not."""
+    monkeypatch.setattr(coding, "SAMPLE_ROWS", sample_rows)
+    for seed in range(5):
+        sample = table("gini", False, dtype=dtype, d=7, seed=seed)
+        task = make_task("gini", sample, exact=exact)
+        for max_bins in (2, 5, 32, 256):
+            assert_same_bins(sample, task, max_bins)
+
+
+@pytest.mark.parametrize("max_bins", [4, 9, 40])
+def test_bins_of_a_sample_of_rows(cuda_device, monkeypatch, max_bins):
+    """No column takes fewer values in the sample than it has bins, so none is fitted again."""
+    monkeypatch.setattr(coding, "SAMPLE_ROWS", 100)
+    values = np.random.default_rng(0).normal(size=(301, 3))
+    values[::2, 1] = 0.0
+    values[::3, 2] = np.finfo(np.float64).min
+    sample = Sample(values, np.zeros(301, np.uint8), None)
+    assert_same_bins(sample, make_task("gini", sample), max_bins)
+
+
+@given(problems(), st.booleans(), st.integers(2, 8))
+def test_bins_of_heavy_values(cuda_device, problem, exact, max_bins):
+    _, sample = problem
+    classes = sample._replace(y=np.zeros(len(sample.y), np.uint8), weight=None)
+    assert_same_bins(classes, make_task("gini", classes, exact=exact), max_bins)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import to_host
+from conftest import host_codes, to_host
 from strategies import Sample, random_sample
 
 from gputree.backends.base import Backend, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends.cuda.kernels import cupy
 from gputree.growth import grower
 from gputree.growth.assembly import Nodes, renumber
 from gputree.growth.grower import Plan, grow
@@ -50,6 +51,17 @@ def assert_equal(expected: Any, found: Any, name: object = "") -> None:
     assert expected.shape == found.shape, name
     same = (expected == found) | ((expected != expected) & (found != found))
     assert same.all(), (name, np.argwhere(~same)[:5], expected[~same][:5], found[~same][:5])
+
+
+def assert_same_bins(sample: Sample, task: Task, max_bins: int) -> None:
+    """Both backends fit the same bins and code alike, wherever the table lies."""
+    cpu, cuda = pair(sample, task, max_bins)
+    resident = CudaBackend(cupy().asarray(sample.values), sample.missing, task, 1)
+    resident.encode(max_bins)
+    for backend in (cuda, resident):
+        assert_equal(host_codes(cpu), host_codes(backend), "codes")
+        for name in ("offset", "single", "by_code", "low", "high"):
+            assert_equal(getattr(cpu.table, name), getattr(backend.table, name), name)
 
 
 def grown(
