@@ -148,8 +148,8 @@ MUTANTS = [
     ),
     Mutant(
         "partition: bound exclusive",
-        "value_of(key) <= threshold[j]",
-        "value_of(key) < threshold[j] - 1",
+        "value_of(key) <= cut.threshold",
+        "value_of(key) < cut.threshold - 1",
     ),
     Mutant(
         "partition: plain count",

@@ -96,8 +96,8 @@ def test_levels_make_few_copies_to_the_host(cuda_device):
     cuda.encode = lambda max_bins: None
     before = transfers["to host"]
     grown(cuda, sample, task, finish_rows=1)
-    # a level: slots to gather, twice; splits; middles. Then finishing, entries, statistics
-    assert transfers["to host"] - before <= 5 * 4 + 12
+    # a level: rows to gather, twice; splits. Then finishing, entries, statistics
+    assert transfers["to host"] - before <= 5 * 3 + 12
 
 
 # ----------------------------------------------------------------------- random tables

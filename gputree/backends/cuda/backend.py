@@ -12,9 +12,9 @@ from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import Kernels, cupy
-from gputree.backends.cuda.layout import Grower, Rows, Table, to_device
+from gputree.backends.cuda.layout import Grower, Rows, Scratch, Table, to_device
 from gputree.backends.cuda.memory import share_out
-from gputree.backends.cuda.partition import node_statistics, partition
+from gputree.backends.cuda.partition import Marked, mark, node_statistics, partition
 from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import Scores, score
 from gputree.backends.cuda.source import new_source
@@ -44,6 +44,7 @@ class CudaBackend:
         self.channels = task.channels
         self.refined_pairs = 0
         self.scanned_pairs = 0
+        self.marked: list[Marked] = []  # nodes refined since the last partition
         n, d = values.shape
         on_host = isinstance(values, np.ndarray)
         memory = share_out(task, n, coding.row_stride(d), values.nbytes if on_host else 0)
@@ -59,6 +60,7 @@ class CudaBackend:
                 *(None if column is None else to_device(column, np.int64) for column in rest),
             ),
             entries=xp.arange(n, dtype=ROW),
+            scratch=Scratch(xp.empty(n, dtype=np.uint8), xp.empty(n, dtype=ROW)),
             memory=memory,
         )
 
@@ -128,15 +130,17 @@ class CudaBackend:
         scores: Scores,
         keys: NDArray[np.uint64],
     ) -> Splits:
-        splits, pairs = refine(self.grower, begin, end, histograms, slots, scores, keys)
+        records, pairs = refine(self.grower, begin, end, histograms, slots, scores, keys)
+        self.marked.append(mark(self.grower, begin, end, records))
         self.refined_pairs += pairs
         self.scanned_pairs += int((end - begin).sum()) * self.grower.table.columns
-        return splits
+        return self.marked[-1].splits
 
     def partition(
         self, begin: Int64s, end: Int64s, splits: Splits
     ) -> tuple[Int64s, NDArray[np.float64]]:
-        return partition(self.grower, begin, end, splits)
+        marked, self.marked = self.marked, []
+        return partition(self.grower, marked, begin, end, splits)
 
     # --------------------------------------------------------- subtrees
     def finish(

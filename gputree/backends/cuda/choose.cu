@@ -109,9 +109,7 @@ __device__ inline i64 next_filled(
     return -1;
 }
 
-// One record a node: column (-1: no split), weight, gain, bin, next bin, inside the bin,
-// missing values left, missing values seen, threshold; float64 as their bits.
-#define RECORD 9
+// One thread a node: its record, but for what partition adds.
 extern "C" __global__ void __launch_bounds__(256) choose_splits(
     i64 n_classes, double unit, double scale, double min_decrease, i64 nodes, i64 columns,
     i64 channels, const i64* offset, const u8* missing, const Cell* histograms, const i64* slots,
@@ -122,23 +120,22 @@ extern "C" __global__ void __launch_bounds__(256) choose_splits(
     const Criterion criterion = {n_classes, unit, scale};
     const i64* total = totals + j * channels;
     const Cut cut = ((const Cut*)cuts)[j];
-    i64* record = records + j * RECORD;
-    record[0] = -1;
-    for (int i = 1; i < RECORD; ++i) record[i] = 0;
-    record[4] = -1;
-    if (cut.score == -infinity()) return;
-    const double decrease = gain(criterion, cut.score, total);
+    Record record = {-1, 0, 0.0, 0, -1, 0, 0, 0, 0.0, 0, 0.0, 0.0};
+    const bool found = cut.score > -infinity();
+    const double decrease = found ? gain(criterion, cut.score, total) : 0.0;
     const i64 weight = weight_in(criterion, total);
-    if (decrease * double(weight) < min_decrease) return;
-    const Column column = column_of(offset, missing, cut.column);
-    const Cell* cells = histograms + slots[j] * offset[columns] * channels;
-    record[0] = cut.column;
-    record[1] = weight;
-    record[2] = __double_as_longlong(decrease);
-    record[3] = cut.place;
-    if (cut.at_end) record[4] = next_filled(criterion, column, cells, channels, cut.place);
-    record[5] = !cut.at_end;
-    record[6] = cut.missing_left;
-    record[7] = missing_cell(column, cells, channels) != nullptr;
-    record[8] = __double_as_longlong(cut.threshold);
+    if (found && decrease * double(weight) >= min_decrease) {
+        const Column column = column_of(offset, missing, cut.column);
+        const Cell* cells = histograms + slots[j] * offset[columns] * channels;
+        record.column = cut.column;
+        record.weight = weight;
+        record.gain = decrease;
+        record.cut_bin = cut.place;
+        if (cut.at_end) record.next_bin = next_filled(criterion, column, cells, channels, cut.place);
+        record.inside = !cut.at_end;
+        record.missing_left = cut.missing_left;
+        record.seen_missing = missing_cell(column, cells, channels) != nullptr;
+        record.threshold = cut.threshold;
+    }
+    ((Record*)records)[j] = record;
 }

@@ -54,8 +54,8 @@ HEADERS = {
     "histogram": ("types.cuh", "atomics.cuh"),
     "score": ("types.cuh", *_CUT),
     "refine": ("types.cuh", "values.cuh", *_CUT),
-    "choose": ("types.cuh", *_CUT, "draw.cuh"),
-    "partition": ("types.cuh", "values.cuh", "warp.cuh"),
+    "choose": ("types.cuh", *_CUT, "draw.cuh", "record.cuh"),
+    "partition": ("types.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "statistics": ("types.cuh", "atomics.cuh"),
     "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh"),
 }

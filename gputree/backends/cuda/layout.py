@@ -63,6 +63,13 @@ class Rows(NamedTuple):
     square_rest: Any  # int64 or None
 
 
+class Scratch(NamedTuple):
+    """Of the entries, while nodes are partitioned."""
+
+    sides: Any  # (n,) uint8
+    moved: Any  # (n,) int32
+
+
 class Grower(NamedTuple):
     """What every launcher needs."""
 
@@ -71,6 +78,7 @@ class Grower(NamedTuple):
     table: Table
     rows: Rows
     entries: Any  # (n,) int32
+    scratch: Scratch
     memory: Memory
 
     @property

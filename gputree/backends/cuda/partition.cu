@@ -2,20 +2,26 @@
 //
 //   chunks    a block each: sides of its entries, and how many go left
 //   nodes     a warp each: where the left and right parts of its chunks begin
-//   chunks    entries to their places, in the order they had
+//   chunks    entries of nodes that are opened to their places, in the order they had
 
 // Grid: chunks of entries, of the nodes in owner[]. neighbours[2 j], [2 j + 1]: greatest key in
 // the bin before a cut between bins, least in the bin after; left as they are where `by_code`.
 extern "C" __global__ void __launch_bounds__(256) mark_sides(
     const Bits* values, const u8* codes, i64 stride, i64 columns, const i32* entries,
-    const i64* owner, const i64* first, const i64* last, const i32* feature, const i32* cut_bin,
-    const i32* next_bin, const u8* inside, const u8* missing_left, const i32* missing_bin,
-    const double* threshold, const u8* by_code, u8* sides, i64* lefts, Bits* neighbours
+    const i64* owner, const i64* first, const i64* last, const i64* records, const i64* offset,
+    const u8* missing, const u8* by_code, u8* sides, i64* lefts, Bits* neighbours
 ) {
     __shared__ u32 left_rows;
     __shared__ Bits low, high;
-    const i64 c = blockIdx.x, j = owner[c], f = feature[j];
-    const bool look = !inside[j] && !by_code[j];
+    const i64 c = blockIdx.x, j = owner[c];
+    const Record cut = ((const Record*)records)[j];
+    const i64 f = cut.column;
+    if (f < 0) {
+        if (threadIdx.x == 0) lefts[c] = 0;
+        return;
+    }
+    const bool look = !cut.inside && !by_code[f];
+    const i64 missing_bin = missing[f] ? offset[f + 1] - offset[f] - 1 : -1;
     if (threadIdx.x == 0) {
         left_rows = 0;
         low = 0;
@@ -24,15 +30,15 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
     __syncthreads();
     for (i64 i = first[c] + threadIdx.x; i < last[c]; i += blockDim.x) {
         const i64 row = entries[i];
-        const i32 bin = codes[row * stride + f];
-        bool left = bin < cut_bin[j];
-        if (bin == cut_bin[j]) {
-            const Bits key = inside[j] || look ? key_of(values[row * columns + f]) : Bits(0);
-            left = !inside[j] || value_of(key) <= threshold[j];
+        const i64 bin = codes[row * stride + f];
+        bool left = bin < cut.cut_bin;
+        if (bin == cut.cut_bin) {
+            const Bits key = cut.inside || look ? key_of(values[row * columns + f]) : Bits(0);
+            left = !cut.inside || value_of(key) <= cut.threshold;
             if (look) atomicMax(&low, key);
-        } else if (bin == missing_bin[j]) {
-            left = missing_left[j];
-        } else if (look && bin == next_bin[j]) {
+        } else if (bin == missing_bin) {
+            left = cut.missing_left;
+        } else if (look && bin == cut.next_bin) {
             atomicMin(&high, key_of(values[row * columns + f]));
         }
         sides[i] = left;
@@ -48,11 +54,9 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
 }
 
 // Grid: nodes; block: one warp. Chunks chunk[j] .. chunk[j + 1] of node j: `lefts` becomes the
-// entries that go left in the chunks before. Record: first entry of the right child, and the
-// values of both neighbours, as their bits.
+// entries that go left in the chunks before. The record gets its middle and its neighbours.
 extern "C" __global__ void __launch_bounds__(32) find_middles(
-    const i64* begin, const i64* chunk, const Bits* neighbours, i64* lefts, i64* middles,
-    i64* records
+    const i64* begin, const i64* chunk, const Bits* neighbours, i64* lefts, i64* records
 ) {
     const i64 j = blockIdx.x;
     i64 sum = 0;
@@ -64,19 +68,21 @@ extern "C" __global__ void __launch_bounds__(32) find_middles(
         sum += last_lane(upto);
     }
     if (threadIdx.x != 0) return;
-    middles[j] = begin[j] + sum;
-    records[3 * j] = begin[j] + sum;
-    records[3 * j + 1] = __double_as_longlong(value_of(neighbours[2 * j]));
-    records[3 * j + 2] = __double_as_longlong(value_of(neighbours[2 * j + 1]));
+    Record& record = ((Record*)records)[j];
+    record.middle = begin[j] + sum;
+    record.low = value_of(neighbours[2 * j]);
+    record.high = value_of(neighbours[2 * j + 1]);
 }
 
-// Grid: chunks of entries. Copy each entry to its place in `out`.
+// Grid: chunks of entries. Copy each entry of the nodes `opened` to its place in `out`.
 extern "C" __global__ void __launch_bounds__(256) place_entries(
     const i32* entries, const i64* owner, const i64* first, const i64* last, const i64* begin,
-    const i64* middles, const i64* lefts, const u8* sides, i32* out
+    const u8* opened, const i64* records, const i64* lefts, const u8* sides, i32* out
 ) {
     __shared__ u32 warp_lefts[8];
     const i64 c = blockIdx.x, j = owner[c];
+    if (!opened[j]) return;
+    const i64 middle = ((const Record*)records)[j].middle;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     i64 before = lefts[c];  // entries of the node that went left so far
     for (i64 i0 = first[c]; i0 < last[c]; i0 += blockDim.x) {
@@ -92,14 +98,16 @@ extern "C" __global__ void __launch_bounds__(256) place_entries(
         }
         __syncthreads();
         if (i < last[c])
-            out[left ? begin[j] + rank : middles[j] + (i - begin[j]) - rank] = entries[i];
+            out[left ? begin[j] + rank : middle + (i - begin[j]) - rank] = entries[i];
     }
 }
 
 // Grid: chunks of entries. Copy them back.
 extern "C" __global__ void __launch_bounds__(256) copy_entries(
-    const i32* out, const i64* first, const i64* last, i32* entries
+    const i32* out, const i64* owner, const i64* first, const i64* last, const u8* opened,
+    i32* entries
 ) {
     const i64 c = blockIdx.x;
+    if (!opened[owner[c]]) return;
     for (i64 i = first[c] + threadIdx.x; i < last[c]; i += blockDim.x) entries[i] = out[i];
 }

@@ -223,14 +223,17 @@ extern "C" __global__ void __launch_bounds__(256, 1) scan_chunks(
     ((Cut*)chunk_cuts)[c] = cut;
 }
 
-// Grid: nodes; block: one warp. The better of each node's cut and those of its chunks, which
-// are first[j] .. first[j + 1].
+// Grid: nodes; block: one warp. The better of each node's cut and those of its chunks, which are
+// start[] of its columns among begin .. end, counted through all nodes.
 extern "C" __global__ void __launch_bounds__(32) pick_cuts(
-    const i64* first, const i64* chunk_cuts, i64* cuts
+    i64 begin, i64 end, i64 columns, const i64* start, const i64* chunk_cuts, i64* cuts
 ) {
     const i64 j = blockIdx.x;
+    const i64 first = j * columns > begin ? j * columns : begin;
+    const i64 last = (j + 1) * columns < end ? (j + 1) * columns : end;
+    if (first >= last) return;
     Cut cut = ((Cut*)cuts)[j];
-    for (i64 c = first[j] + threadIdx.x; c < first[j + 1]; c += 32) {
+    for (i64 c = start[first] + threadIdx.x; c < start[last]; c += 32) {
         const Cut found = ((const Cut*)chunk_cuts)[c];
         if (found.score > -infinity() && precedes(found, cut)) cut = found;
     }

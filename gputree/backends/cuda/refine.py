@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Splits
+from gputree.backends.base import Int64s
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Chunks, Grower, sort_segments, to_device
+from gputree.backends.cuda.partition import RECORD_WORDS
 from gputree.backends.cuda.score import Scores
 
 # (row, column) pairs that are gathered and sorted at once, at most.
@@ -22,8 +23,6 @@ GATHERED_PAIRS = 1 << 25
 
 # A cut on the device, as int64: see cut.cuh.
 CUT_WORDS = 4
-
-RECORD_WORDS = 9
 
 
 class Visits(NamedTuple):
@@ -59,8 +58,8 @@ def refine(
     slots: Int64s,
     scores: Scores,
     keys: NDArray[np.uint64],
-) -> tuple[Splits, int]:
-    """Choose the split of each node; also returns the (row, column) pairs looked into."""
+) -> tuple[Any, int]:
+    """Records of the split of each node, and the (row, column) pairs looked into."""
     xp = cupy()
     m = begin.size
     level = Level(
@@ -141,24 +140,49 @@ class Alive(NamedTuple):
 
     place: Any  # (m, cells) int32
     taken: Any  # (m, cells) uint32
-    used: Any  # (m x d,) int64
-    row_start: Int64s  # on the host: sums of `used`, from 0
-    chunk_start: Int64s  # and of their chunks
+    used: Any  # (m x d,) int64: rows
+    starts: Any  # (2, m x d + 1) int64: rows, and chunks of them, in the columns before
+
+
+class Batch(NamedTuple):
+    """Columns ``begin .. end``, counted through all nodes, that are refined at once."""
+
+    begin: int
+    end: int
+    rows: int
+    chunks: int
+    row_start: Any  # (m x d + 1,) int64: counted from the batch's first
+    chunk_start: Any
 
 
 def _look_inside(grower: Grower, level: Level, lead_only: int) -> int:
     """Refine the leading column of each node, or all others; returns the pairs gathered."""
     alive = _mark_alive(grower, level, lead_only)
-    starts = alive.row_start
-    most = min(GATHERED_PAIRS, grower.memory.gathered_pairs)
+    rows, chunks = map(int, cupy().ascontiguousarray(alive.starts[:, -1]).get())
+    columns = alive.used.size
+    if rows <= min(GATHERED_PAIRS, grower.memory.gathered_pairs):
+        if rows:
+            batch = Batch(0, columns, rows, chunks, alive.starts[0], alive.starts[1])
+            _refine_columns(grower, level, alive, batch)
+        return rows
+    starts = alive.starts.get()
     begin = 0
-    while starts[begin] < starts[-1]:
-        end = int(np.searchsorted(starts, starts[begin] + most, side="right")) - 1
-        end = max(end, begin + 1)
-        if starts[end] > starts[begin]:
-            _refine_columns(grower, level, alive, begin, end)
-        begin = end
-    return int(starts[-1])
+    while starts[0, begin] < rows:
+        batch = _next_batch(grower, alive, starts, begin)
+        if batch.rows:
+            _refine_columns(grower, level, alive, batch)
+        begin = batch.end
+    return rows
+
+
+def _next_batch(grower: Grower, alive: Alive, starts: Int64s, begin: int) -> Batch:
+    """As many columns from `begin` as fit memory, or one."""
+    first, first_chunk = starts[:, begin]
+    most = first + min(GATHERED_PAIRS, grower.memory.gathered_pairs)
+    end = max(int(np.searchsorted(starts[0], most, side="right")) - 1, begin + 1)
+    rows, chunks = starts[:, end] - starts[:, begin]
+    moved = alive.starts[0] - int(first), alive.starts[1] - int(first_chunk)
+    return Batch(begin, end, int(rows), int(chunks), *moved)
 
 
 def _mark_alive(grower: Grower, level: Level, lead_only: int) -> Alive:
@@ -167,16 +191,15 @@ def _mark_alive(grower: Grower, level: Level, lead_only: int) -> Alive:
     m, d, cells = level.nodes, table.columns, int(table.host.offset[-1])
     place = xp.empty((m, cells), dtype=np.int32)
     taken = xp.empty((m, cells), dtype=np.uint32)
-    counts = xp.empty((2, m * d), dtype=np.int64)
+    counts = xp.zeros((2, m * d + 1), dtype=np.int64)
+    used = counts[0, 1:]
     grower.kernels(
         "refine", "mark_alive", (m * d,), *grower.criterion, task.limits.min_samples_leaf, d,
         task.channels, table.offset, table.missing, table.single, level.histograms, level.slots,
         scores.cumulative, scores.total, scores.bound, visits.ranks, visits.done, visits.upto,
-        level.cuts, level.lead, lead_only, place, taken, counts[0], counts[1], threads=32,
+        level.cuts, level.lead, lead_only, place, taken, used, counts[1, 1:], threads=32,
     )  # fmt: skip
-    starts = np.zeros((2, m * d + 1), np.int64)
-    np.cumsum(counts.get(), axis=1, out=starts[:, 1:])
-    return Alive(place, taken, counts[0], starts[0], starts[1])
+    return Alive(place, taken, used, xp.cumsum(counts, axis=1))
 
 
 class Pieces(NamedTuple):
@@ -189,51 +212,46 @@ class Pieces(NamedTuple):
     number: int
 
 
-def _refine_columns(grower: Grower, level: Level, alive: Alive, begin: int, end: int) -> None:
-    """Refine the columns ``begin .. end``, counted through all nodes."""
-    keys, items = _gather(grower, level, alive, begin, end)
-    pieces = _list_chunks(grower, level, alive, begin, end)
+def _refine_columns(grower: Grower, level: Level, alive: Alive, batch: Batch) -> None:
+    """Refine the columns of a batch."""
+    keys, items = _gather(grower, level, alive, batch)
+    pieces = _list_chunks(grower, level, alive, batch)
     cuts = _scan(grower, level, pieces, keys, items)
-    d = grower.table.columns
-    first = alive.chunk_start[np.clip(np.arange(level.nodes + 1) * d, begin, end)]
     grower.kernels(
-        "refine", "pick_cuts", (level.nodes,), to_device(first - alive.chunk_start[begin]), cuts,
-        level.cuts, threads=32,
+        "refine", "pick_cuts", (level.nodes,), batch.begin, batch.end, grower.table.columns,
+        batch.chunk_start, cuts, level.cuts, threads=32,
     )  # fmt: skip
 
 
-def _gather(grower: Grower, level: Level, alive: Alive, begin: int, end: int) -> tuple[Any, Any]:
+def _gather(grower: Grower, level: Level, alive: Alive, batch: Batch) -> tuple[Any, Any]:
     """Keys and rows of the alive bins, sorted by bin and value."""
     xp = cupy()
     table = grower.table
-    count = int(alive.row_start[end] - alive.row_start[begin])
-    segments = xp.empty(count, dtype=np.uint32)
-    keys = xp.empty(count, dtype=table.bits)
-    items = xp.empty(count, dtype=np.int32)
+    segments = xp.empty(batch.rows, dtype=np.uint32)
+    keys = xp.empty(batch.rows, dtype=table.bits)
+    items = xp.empty(batch.rows, dtype=np.int32)
     grower.kernels(
         "refine", "gather_rows", (level.chunks.number,), table.values, table.codes, table.stride,
         grower.entries, level.chunks.owner, level.chunks.first, level.chunks.last, table.columns,
-        table.offset, begin, end, alive.used, to_device(alive.row_start - alive.row_start[begin]),
-        alive.place, alive.taken, segments, keys, items,
+        table.offset, batch.begin, batch.end, alive.used, batch.row_start, alive.place,
+        alive.taken, segments, keys, items,
     )  # fmt: skip
     order = sort_segments(segments, keys)
     return keys[order], items[order]
 
 
-def _list_chunks(grower: Grower, level: Level, alive: Alive, begin: int, end: int) -> Pieces:
+def _list_chunks(grower: Grower, level: Level, alive: Alive, batch: Batch) -> Pieces:
     xp = cupy()
     table = grower.table
-    count = int(alive.chunk_start[end] - alive.chunk_start[begin])
-    column, first, last = (xp.empty(count, dtype=np.int64) for _ in range(3))
-    bins = xp.empty(count, dtype=np.int32)
+    column, first, last = (xp.empty(batch.chunks, dtype=np.int64) for _ in range(3))
+    bins = xp.empty(batch.chunks, dtype=np.int32)
     grower.kernels.each(
-        "refine", "list_chunks", end - begin, grower.task.n_classes, table.columns,
-        grower.task.channels, table.offset, table.missing, level.histograms, level.slots, begin,
-        end, alive.used, to_device(alive.row_start - alive.row_start[begin]),
-        to_device(alive.chunk_start - alive.chunk_start[begin]), alive.place, column, bins, first,
-        last,
+        "refine", "list_chunks", batch.end - batch.begin, grower.task.n_classes, table.columns,
+        grower.task.channels, table.offset, table.missing, level.histograms, level.slots,
+        batch.begin, batch.end, alive.used, batch.row_start, batch.chunk_start, alive.place,
+        column, bins, first, last,
     )  # fmt: skip
-    return Pieces(column, bins, first, last, count)
+    return Pieces(column, bins, first, last, batch.chunks)
 
 
 def _scan(grower: Grower, level: Level, pieces: Pieces, keys: Any, items: Any) -> Any:
@@ -261,25 +279,13 @@ def _scan(grower: Grower, level: Level, pieces: Pieces, keys: Any, items: Any) -
 
 
 # ----------------------------------------------------------------- splits
-def _splits(grower: Grower, level: Level) -> Splits:
-    """What the cuts are worth, on the host."""
-    xp = cupy()
+def _splits(grower: Grower, level: Level) -> Any:
+    """What the cuts are worth: records of the splits, on the device."""
     table, task, m = grower.table, grower.task, level.nodes
-    records = xp.empty((m, RECORD_WORDS), dtype=np.int64)
+    records = cupy().empty((m, RECORD_WORDS), dtype=np.int64)
     grower.kernels.each(
         "choose", "choose_splits", m, *grower.criterion, float(task.limits.min_decrease), m,
         table.columns, task.channels, table.offset, table.missing, level.histograms, level.slots,
         level.scores.total, level.cuts, records,
     )  # fmt: skip
-    column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold = records.get().T.copy()
-    return Splits(
-        feature=column.astype(np.int32),
-        weight=weight,
-        gain=gain.view(np.float64),
-        cut_bin=cut_bin.astype(np.int32),
-        next_bin=next_bin.astype(np.int32),
-        inside=inside != 0,
-        missing_left=left != 0,
-        seen_missing=seen != 0,
-        threshold=threshold.view(np.float64),
-    )
+    return records

@@ -1,0 +1,12 @@
+// The chosen split of a node: what the host reads of it, 8 bytes a field.
+struct Record {
+    i64 column;  // -1: no split
+    i64 weight;  // of the node, in units
+    double gain;
+    i64 cut_bin, next_bin;     // the bin before the cut, and the next one with rows, or -1
+    i64 inside;                // the cut lies in the bin, at the threshold
+    i64 missing_left, seen_missing;
+    double threshold;
+    i64 middle;        // first entry of the second child
+    double low, high;  // values beside a cut between bins, where codes do not tell them
+};
