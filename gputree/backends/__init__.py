@@ -65,7 +65,11 @@ def get_backend(device: str, verbose: bool = False) -> type[Backend]:
 
 def get_list_backend(device: str) -> type[ListBackend]:
     """The backend of attribute lists for a device name; see `resolve_device`."""
-    return CpuLists
+    if resolve_device(device) == "cpu":
+        return CpuLists
+    from gputree.backends.cuda.lists.backend import CudaLists
+
+    return CudaLists
 
 
 def _what_is_missing() -> Exception | None:

@@ -1,6 +1,6 @@
 """Loading of CUDA sources and launching of their kernels.
 
-A module of kernels is a ``.cu`` file beside this one. To add one:
+A module of kernels is a ``.cu`` file beside or below this one. To add one:
 
 1. Name the headers it stands behind in `HEADERS`; nothing includes anything, since NVRTC
    brings no headers. What every module shares (types, constants) is in ``types.cuh``.
@@ -58,10 +58,22 @@ HEADERS = {
     "partition": ("types.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "statistics": ("types.cuh", "atomics.cuh"),
     "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh"),
+    "lists/score": (
+        "types.cuh",
+        "atomics.cuh",
+        "warp.cuh",
+        "logarithm.cuh",
+        "lists/information.cuh",
+        "lists/tiles.cuh",
+        "lists/segment.cuh",
+        "lists/numeric.cuh",
+        "lists/nominal.cuh",
+    ),
+    "lists/partition": ("types.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
 }
 
 # Modules whose kernels see values, codes and entries alone.
-PLAIN = frozenset({"encode", "partition"})
+PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
 
 _MACROS: dict[type, str] = {
     Gini: "GINI",

@@ -1,0 +1,175 @@
+"""Entries are assigned to the parts of tests, and become the entries and lists of a level."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.layout import Chunks, to_device
+from gputree.backends.cuda.lists import launch
+from gputree.backends.cuda.lists.launch import Entries, Lists, Table, by_length, flags, offsets
+from gputree.backends.lists import Parts, Tests
+
+# Places of a list that one block takes. Not measured on a device yet.
+CHUNK_PLACES = 4096
+
+
+class Assigned(NamedTuple):
+    """Tests and their parts, on the host and on the device."""
+
+    tests: Tests
+    parts: Parts
+    sizes: Int64s  # entries of the tested nodes
+    missing: Int64s  # of them without a part of their own
+    device: DeviceTests
+
+
+class DeviceTests(NamedTuple):
+    """Tests of m nodes and their P parts."""
+
+    begin: Any  # (m,) int64: the nodes' entries
+    end: Any
+    feature: Any  # (m,) int32
+    part: Any  # (m + 1,) int64: their parts
+    missing: Any  # (m,) int64: entries without a part of their own
+    whole: Any  # (m,) int64: known weight
+    test: Any  # (P,) int64: the test of a part
+    first: Any  # (P,) int64: its places in the list of the tested column
+    last: Any
+    known: Any  # (P,) int64: its known weight
+    chunks: Chunks
+
+
+def assign(
+    table: Table, entries: Entries, lists: Lists, begin: Int64s, end: Int64s, tests: Tests
+) -> Assigned:
+    """See `gputree.backends.lists.Level.assign`."""
+    xp, task, kernels = cupy(), table.task, table.kernels
+    m, n_parts, n_classes = tests.node.size, int(tests.part[-1]), task.n_classes
+    begin, end = begin[tests.node], end[tests.node]
+    report = xp.zeros(n_parts * (n_classes + 2) + m, dtype=np.int64)
+    bounds = np.cumsum([n_parts * n_classes, n_parts, n_parts]).tolist()
+    weights, rows, code, missing = (
+        report[a:b] for a, b in zip([0, *bounds], [*bounds, report.size], strict=True)
+    )
+    first, last, known = (xp.empty(n_parts, dtype=np.int64) for _ in range(3))
+    test = to_device(np.repeat(np.arange(m), np.diff(tests.part)))
+    device = DeviceTests(
+        to_device(begin), to_device(end), to_device(tests.feature, np.int32),
+        to_device(tests.part), missing, xp.zeros(m, dtype=np.int64), test, first, last, known,
+        Chunks.of(begin, end, CHUNK_PLACES),
+    )  # fmt: skip
+    n_entries, cut = lists.item.shape[1], to_device(tests.cut, np.uint32)
+    for share in by_length(end - begin >= launch.LONG_LIST):
+        kernels(
+            "lists/partition", "find_parts", (share.chosen.size,), to_device(share.chosen),
+            table.nominal, int(task.missing_is_category), n_entries, lists.code, device.begin,
+            device.end, device.feature, cut, device.part, first, last, code, missing,
+            threads=share.threads,
+        )  # fmt: skip
+    _sum_up(table, entries, lists, device, rows, weights)
+    found = report.get()
+    weights, rows, code, missing = np.split(found, bounds)
+    parts = Parts(code.astype(np.uint32), rows.copy(), weights.reshape(n_parts, n_classes).copy())
+    return Assigned(tests, parts, end - begin, missing.copy(), device)
+
+
+def _sum_up(
+    table: Table, entries: Entries, lists: Lists, tests: DeviceTests, rows: Any, weights: Any
+) -> None:
+    """Class weights and entries of the parts, fractions included."""
+    kernels, n_classes = table.kernels, table.task.n_classes
+    n_entries, n_parts = lists.item.shape[1], tests.test.size
+    kernels(
+        "lists/partition", "sum_parts", (tests.chunks.number,), tests.chunks.owner,
+        tests.chunks.first, tests.chunks.last, n_entries, *lists, *entries, n_classes, tests.end,
+        tests.feature, tests.part, tests.last, tests.missing, weights,
+    )  # fmt: skip
+    kernels(
+        "lists/partition", "weigh_parts", (n_parts,), tests.test, tests.first, tests.last,
+        n_classes, weights, rows, tests.known, tests.whole, threads=launch.LANES,
+    )  # fmt: skip
+    if not table.task.missing_is_category:
+        kernels(
+            "lists/partition", "add_fractions", (n_parts,), tests.test, n_entries, *lists,
+            *entries, n_classes, tests.end, tests.feature, tests.missing, tests.known,
+            tests.whole, rows, weights, threads=launch.LANES,
+        )  # fmt: skip
+
+
+class Routes(NamedTuple):
+    """Where the entries of a level go."""
+
+    part_begin: Any  # (P,) int64: the first entry of each part, -1 where it is not opened
+    route: Any  # (E,) int64
+    spread: Any  # int32: places of fractions
+
+
+def move_entries(
+    table: Table,
+    entries: Entries,
+    lists: Lists,
+    assigned: Assigned,
+    part_begin: Int64s,
+    size: int,
+) -> tuple[Routes, Entries]:
+    """Where the entries of a level go, and the `size` entries of the next."""
+    xp, tests, kernels = cupy(), assigned.device, table.kernels
+    spread_begin = offsets(assigned.missing * np.diff(assigned.tests.part))
+    routes = Routes(
+        to_device(part_begin),
+        xp.empty(entries.target.size, dtype=np.int64),
+        xp.empty(max(int(spread_begin[-1]), 1), dtype=np.int32),
+    )
+    new = Entries(
+        xp.empty(size, dtype=np.int32),
+        None if entries.weight is None else xp.empty(size, dtype=np.int64),
+    )
+    n_entries, spread_begin = lists.item.shape[1], to_device(spread_begin)
+    kernels(
+        "lists/partition", "move_entries", (tests.chunks.number,), tests.chunks.owner,
+        tests.chunks.first, tests.chunks.last, n_entries, lists.item, *entries, tests.end,
+        tests.feature, tests.part, tests.first, tests.last, tests.missing, routes.part_begin,
+        spread_begin, routes.route, *new,
+    )  # fmt: skip
+    if assigned.missing.any():
+        kernels(
+            "lists/partition", "place_fractions", (tests.test.size,), tests.test, n_entries,
+            lists.item, *entries, tests.end, tests.feature, tests.part, tests.first, tests.last,
+            tests.missing, tests.known, tests.whole, routes.part_begin, spread_begin,
+            routes.spread, *new, threads=launch.LANES,
+        )  # fmt: skip
+    return routes, new
+
+
+def move_lists(
+    table: Table,
+    lists: Lists,
+    assigned: Assigned,
+    routes: Routes,
+    skip: NDArray[np.bool_],
+    size: int,
+) -> Lists:
+    """The lists of the next level, of `size` entries; those to `skip` (d, m) hold anything."""
+    xp, tests = cupy(), assigned.device
+    d, m = skip.shape
+    parts = np.diff(assigned.tests.part)
+    # a long list of many parts would need more cursors than it has entries
+    is_long = (assigned.sizes >= launch.LONG_LIST) & (parts * launch.MOST_WARPS <= assigned.sizes)
+    cursor_begin = offsets(np.where(is_long, parts * launch.MOST_WARPS, parts))
+    cursors = xp.empty(d * int(cursor_begin[-1]), dtype=np.int32)
+    new = Lists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
+    skipped, starts = flags(skip), to_device(cursor_begin)
+    for share in by_length(is_long):
+        table.kernels(
+            "lists/partition", "move_lists", (min(share.chosen.size * d, launch.MOST_BLOCKS),),
+            to_device(share.chosen), share.chosen.size, d, m, lists.item.shape[1], *lists,
+            tests.begin, tests.end, tests.part, skipped, routes.route, routes.spread,
+            routes.part_begin, starts, int(cursor_begin[-1]), cursors, size, *new,
+            threads=share.threads,
+        )  # fmt: skip
+    return new
