@@ -2,8 +2,8 @@
 
     python tests/cuda_mutants.py [name ...]
 
-Each mutant changes one place of a source. It is caught where a tree differs from the
-CPU's, or the emulator reports a race, an access out of bounds or a divergence. Prints
+Each mutant changes one place of a source. It is caught where a tree or a bin differs from
+the CPU's, or the emulator reports a race, an access out of bounds or a divergence. Prints
 one line a mutant, with the first way of running that catches it, and the catch rate;
 exits with 1 if the kernels as they are fail.
 """
@@ -225,11 +225,12 @@ def compare() -> None:
 
 
 def compare_bins(rng: np.random.Generator) -> None:
-    """Bins of plain and of heavy values; a column whose sample shows few of its values."""
-    columns = rng.normal(size=(4, 250))
+    """Bins of plain, heavy and few values; a column whose sample shows few of its values."""
+    columns = rng.normal(size=(5, 250))
     columns[1, rng.random(250) < 0.6] = 0.0
     columns[2, ::3] = np.finfo(np.float64).min
     columns[3, ::5] = np.nan
+    columns[4] = rng.integers(0, 3, 250)
     sample = Sample(columns.T.copy(), np.zeros(250, np.uint8), None)
     for exact, max_bins in product((True, False), (4, 9)):
         assert_same_bins(sample, make_task("gini", sample, exact=exact), max_bins)
