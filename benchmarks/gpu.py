@@ -1,23 +1,28 @@
 """Growth on a CUDA device, stage by stage, beside the CPU backend.
 
-    python -m benchmarks.gpu [--rows 1000000 10000000] [--output benchmarks/results/gpu.json]
+    python -m benchmarks.gpu [--rows 1000000 10000000] [--output benchmarks/results/gpu.md]
 
-For each table (28 float32 columns, 2 classes, on the host or on the device), depth and
-splitter: seconds of every stage, bytes that coding and histograms have to move, their
-share of the bandwidth of a plain copy, and how often the CPU backend's time fits in.
-Every stage ends with a synchronisation, so stages do not overlap here.
+For each table (28 float32 columns, 2 classes, on the device or on the host), depth and
+splitter: seconds from the table to the nodes, seconds of every stage, the bytes that a
+stage moves at least, their share of the bandwidth of a plain copy on the device, and how
+often the device's time fits into the CPU backend's on all threads. Trees are compared to
+the bit. The output is written anew after every case, so that a run cut short leaves some.
+
+Stages are timed in runs of their own: there each ends with a synchronisation.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
 import json
+import os
 import platform
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,31 +31,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import synchronize
-from benchmarks.compare.timing import THREADS
 from benchmarks.data import classes_table
+from gputree.backends import has_device
 from gputree.backends.base import Limits, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.criteria import Gini
+from gputree.growth.assembly import renumber
 from gputree.growth.grower import Plan, grow
 from gputree.growth.progress import Progress
 
 COLUMNS, CLASSES, MAX_BINS = 28, 2, 256
+VALUE, ENTRY, TARGET, KEY, SUM = 4, 4, 4, 4, 8  # bytes
 UNLIMITED = 2**31 - 1
+DEPTHS = {"8": 8, "unlimited": UNLIMITED}
 STAGES = ("encode", "histogram", "subtract", "score", "refine", "partition", "finish")
 COPY_BYTES = 1 << 30  # of the array whose copy measures the bandwidth
+WARM_ROWS = 5000  # of the table that compiles the kernels
 REPEATS = 3
 
 
 class Case(NamedTuple):
     rows: int
     place: str  # of the table when the clock starts: "host" or "device"
-    depth: int
+    depth: str
     splitter: str
 
 
+class Run(NamedTuple):
+    """One growth: seconds of all of it, stage by stage where they were timed, and its tree."""
+
+    seconds: float
+    stages: dict[str, float]
+    bytes: dict[str, int]
+    nodes: int
+    digest: str
+
+
 class Stopwatch:
-    """A backend whose primitives are timed, and the bytes that some of them have to move."""
+    """A backend whose primitives are timed, and the bytes that they have to move."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -63,83 +82,122 @@ class Stopwatch:
 
     def _timed(self, name: str, primitive: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
+            refined = self._backend.refined_pairs
             started = time.perf_counter()
             result = primitive(*args)
             synchronize(self._backend.name)
             self.seconds[name] += time.perf_counter() - started
-            self.bytes[name] += self._moved(name, args)
+            refined = self._backend.refined_pairs - refined
+            self.bytes[name] += bytes_moved(self._backend, name, args, refined)
             return result
 
         return call
 
-    def _moved(self, name: str, args: tuple[Any, ...]) -> int:
-        """Bytes read and written at least once; 0 where the data decide."""
-        codes = self._backend.table.codes
-        if name == "encode":
-            return codes.nbytes + self._backend.table.values.nbytes
-        if name != "histogram":
-            return 0
-        begin, end = args[:2]
-        a_row = codes.shape[1] + 2 * np.dtype(np.int32).itemsize  # its entry and class
-        return int((end - begin).sum()) * a_row
+
+def bytes_moved(backend: Any, stage: str, args: tuple[Any, ...], refined: int) -> int:
+    """Bytes that a stage reads and writes at least, each once."""
+    codes = backend.table.codes
+    n, stride = codes.shape
+    cells = backend.histogram_bytes
+    if stage == "encode":
+        return n * (COLUMNS * VALUE + stride)
+    if stage == "subtract":
+        return 3 * cells * args[-1].size
+    if stage == "score":  # cells in, sums of them over bins out
+        return (cells + backend.histogram_cells * backend.channels * SUM) * args[1].size
+    rows = int((args[1] - args[0]).sum())
+    if stage == "histogram":
+        return rows * (stride + ENTRY + TARGET) + cells * args[0].size
+    if stage == "refine":  # codes of all rows; of those looked into key and row: out, sorted, in
+        return rows * (stride + ENTRY) + refined * (VALUE + 4 * (KEY + ENTRY))
+    if stage == "partition":  # a code, an entry and its side; then the entry there and back
+        return rows * (1 + ENTRY + 1 + 4 * ENTRY)
+    return rows * COLUMNS * (VALUE + 4 * (KEY + ENTRY))  # keys and rows sorted, then partitioned
 
 
-def new_task(y: NDArray, depth: int, splitter: str) -> Task:
+def new_task(y: NDArray, case: Case) -> Task:
     limits = Limits(
-        max_depth=depth,
+        max_depth=DEPTHS[case.depth],
         min_samples_split=2,
         min_samples_leaf=1,
         min_weight_leaf=0,
-        min_decrease=0.0,
+        min_decrease=-np.inf,
         max_features=COLUMNS,
         rounded=False,
     )
-    return Task(Gini(CLASSES, 1.0), limits, y, None, None, None, splitter == "exact")
+    return Task(Gini(CLASSES, 1.0), limits, y, None, None, None, case.splitter == "exact")
 
 
-def grow_once(kind: type, values: Any, y: NDArray, case: Case) -> dict[str, Any]:
-    """Seconds of one growth: the table's way to the backend, every stage, all of it."""
-    task = new_task(y, case.depth, case.splitter)
+def grow_once(kind: type, values: Any, y: NDArray, case: Case, threads: int, staged: bool) -> Run:
+    """Grow a tree from a table that lies where the case says."""
+    task = new_task(y, case)
+    synchronize(kind.name)  # type: ignore[attr-defined]
     started = time.perf_counter()
-    backend = kind(values, np.zeros(COLUMNS, np.bool_), task, THREADS)
+    backend = kind(values, np.zeros(COLUMNS, np.bool_), task, threads)
     synchronize(backend.name)
+    arrived = time.perf_counter() - started
     watch = Stopwatch(backend)
-    watch.seconds["arrive"] = time.perf_counter() - started
-    plan = Plan(MAX_BINS, task.exact, None, max(1 << 25, values.nbytes // 2), None, 0)
-    nodes = grow(watch, values.shape, task.limits, plan, Progress(case.rows, enabled=False))
-    return {
-        "seconds": time.perf_counter() - started,
-        "stages": dict(watch.seconds),
-        "bytes": {name: moved for name, moved in watch.bytes.items() if moved},
-        "nodes": int(nodes.first_child.size),
-    }
+    plan = Plan(MAX_BINS, task.exact, None, backend.most_histogram_bytes, None, 0)
+    progress = Progress(case.rows, enabled=False)
+    nodes = grow(watch if staged else backend, values.shape, task.limits, plan, progress)
+    seconds = time.perf_counter() - started
+    stages = {"arrive": arrived, **watch.seconds} if staged else {}
+    return Run(seconds, stages, dict(watch.bytes), nodes.first_child.size, digest(nodes))
 
 
-def measure(case: Case, bandwidth: float) -> dict[str, Any]:
-    """The fastest of a few growths on the device, and one on the CPU."""
+def digest(nodes: Any) -> str:
+    """Equal for equal trees."""
+    tree, _, depth = renumber(nodes)
+    total = hashlib.sha256()
+    for field in (*tree, depth):
+        total.update(np.ascontiguousarray(field).tobytes())
+    return total.hexdigest()[:16]
+
+
+def best_of(runs: list[Run]) -> Run:
+    return min(runs, key=lambda run: run.seconds)
+
+
+def measure_device(case: Case, bandwidth: float, threads: int) -> dict[str, Any]:
+    """The fastest of a few growths on the device, and of as many timed stage by stage."""
     values, y = classes_table(case.rows, COLUMNS, CLASSES)
     table = importlib.import_module("cupy").asarray(values) if case.place == "device" else values
-    runs = [grow_once(CudaBackend, table, y, case) for _ in range(REPEATS + 1)][1:]
-    best = min(runs, key=lambda run: run["seconds"])
-    grow_once(CpuBackend, values[:5000], y[:5000], case._replace(rows=5000))  # compiles
-    cpu = grow_once(CpuBackend, values, y, case)
-    share = {
-        name: moved / best["stages"][name] / bandwidth for name, moved in best["bytes"].items()
-    }
+    whole = best_of([grow_once(CudaBackend, table, y, case, threads, False) for _ in _repeats()])
+    staged = best_of([grow_once(CudaBackend, table, y, case, threads, True) for _ in _repeats()])
+    coding = staged.stages.get("encode", 0.0)
     return {
         **case._asdict(),
-        **best,
-        "share_of_copy_bandwidth": share,
-        "cpu_seconds": cpu["seconds"],
-        "ratio_to_cpu": cpu["seconds"] / best["seconds"],
-        "same_nodes": cpu["nodes"] == best["nodes"],
+        "seconds": whole.seconds,
+        "after_coding": max(whole.seconds - coding - staged.stages["arrive"], 0.0),
+        "stages": staged.stages,
+        "bytes": staged.bytes,
+        "share_of_copy_bandwidth": {
+            name: moved / staged.stages[name] / bandwidth for name, moved in staged.bytes.items()
+        },
+        "nodes": whole.nodes,
+        "digest": whole.digest,
     }
 
 
-def copy_bandwidth(size: int = COPY_BYTES) -> float:
+def _repeats() -> range:
+    return range(REPEATS)
+
+
+def compare_to_cpu(results: list[dict[str, Any]], threads: int) -> None:
+    """Grow the tree of `results`, one table in several places, on the CPU as well."""
+    case = Case(*(results[0][name] for name in Case._fields))
+    values, y = classes_table(case.rows, COLUMNS, CLASSES)
+    run = grow_once(CpuBackend, values, y, case, threads, False)
+    for result in results:
+        result["cpu_seconds"] = run.seconds
+        result["ratio_to_cpu"] = run.seconds / result["seconds"]
+        result["same_tree"] = run.digest == result["digest"]
+
+
+def copy_bandwidth() -> float:
     """Bytes a second, read and written, of a copy on the device."""
     cupy = importlib.import_module("cupy")
-    source, target = cupy.zeros(size, dtype=np.uint8), cupy.empty(size, dtype=np.uint8)
+    source, target = cupy.zeros(COPY_BYTES, dtype=np.uint8), cupy.empty(COPY_BYTES, dtype=np.uint8)
     best = np.inf
     for _ in range(REPEATS + 1):
         synchronize("cuda")
@@ -147,44 +205,159 @@ def copy_bandwidth(size: int = COPY_BYTES) -> float:
         target[:] = source
         synchronize("cuda")
         best = min(best, time.perf_counter() - started)
-    return 2 * size / best
+    return 2 * COPY_BYTES / best
 
 
-def describe_machine() -> dict[str, str]:
+def warm_up(threads: int) -> float:
+    """Compile all kernels on a small table; returns the seconds that took."""
+    values, y = classes_table(WARM_ROWS, COLUMNS, CLASSES)
+    started = time.perf_counter()
+    for depth, splitter in product(DEPTHS, ("exact", "binned")):
+        case = Case(WARM_ROWS, "host", depth, splitter)
+        for kind in (CudaBackend, CpuBackend):
+            grow_once(kind, values, y, case, threads, False)
+    return time.perf_counter() - started
+
+
+# ---------------------------------------------------------------------- report
+def describe_machine(threads: int) -> dict[str, Any]:
     cupy = importlib.import_module("cupy")
-    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    runtime = cupy.cuda.runtime
+    free, total = cupy.cuda.Device().mem_info
     return {
-        "device": device,
-        "cpu": platform.processor() or platform.machine(),
-        "cpu_threads": str(THREADS),
-        "cuda": str(cupy.cuda.runtime.runtimeGetVersion()),
+        "device": runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode(),
+        "device_memory_gib": round(total / 2**30),
+        "device_memory_free_gib": round(free / 2**30),
+        "cpu": _cpu_name(),
+        "cpu_threads": threads,
+        "driver": runtime.driverGetVersion(),
+        "cuda": runtime.runtimeGetVersion(),
         "cupy": cupy.__version__,
         "numpy": np.__version__,
+        "numba": importlib.import_module("numba").__version__,
         "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "date": time.strftime("%Y-%m-%d"),
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
-    parser.add_argument("--output", type=Path, help="a JSON file for the results")
-    options = parser.parse_args(arguments)
+def _cpu_name() -> str:
     try:
-        machine = describe_machine()
-    except Exception as error:
-        print(f"There is no CUDA device to measure: {error}", file=sys.stderr)
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def write(report: dict[str, Any], output: Path | None) -> None:
+    """Write the report as Markdown or JSON, by the name of the file."""
+    if output is None:
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    is_json = output.suffix == ".json"
+    output.write_text(json.dumps(report, indent=2) + "\n" if is_json else markdown(report), "utf-8")
+
+
+def markdown(report: dict[str, Any]) -> str:
+    machine = ", ".join(f"{name} {value}" for name, value in report["machine"].items())
+    lines = [
+        f"# {report['machine']['device']}, {report['machine']['date']}",
+        "",
+        f"`python -m benchmarks.gpu`; {machine}.",
+        f"A copy on the device moves {report['copy_bandwidth'] / 1e9:.0f} GB/s, read and written; "
+        f"first growths, compiling, took {report['warm_up_seconds']:.1f} s.",
+        "",
+        "| rows | table on | depth | splitter | total | after coding | CPU | ratio | same tree "
+        "| nodes |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        *(_summary(result) for result in report["cases"]),
+        "",
+        "Stages, each ending with a synchronisation: milliseconds, bytes moved at least, and",
+        "their share of the copy's bandwidth.",
+        "",
+        f"| rows | table on | depth | splitter | arrive | {' | '.join(STAGES)} |",
+        "| --- " * (5 + len(STAGES)) + "|",
+        *(_stages(result) for result in report["cases"] if "stages" in result),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(result: dict[str, Any]) -> str:
+    if "error" in result:
+        return f"| {_label(result)} | {result['error']} | | | | | |"
+    cpu = f"{result['cpu_seconds']:.2f} s" if "cpu_seconds" in result else ""
+    ratio = f"{result['ratio_to_cpu']:.1f}x" if cpu else ""
+    same = {True: "yes", False: "NO", None: ""}[result.get("same_tree")]
+    return (
+        f"| {_label(result)} | {1e3 * result['seconds']:.1f} ms "
+        f"| {1e3 * result['after_coding']:.1f} ms | {cpu} | {ratio} | {same} "
+        f"| {result['nodes']:,} |"
+    )
+
+
+def _stages(result: dict[str, Any]) -> str:
+    cells = [f"{1e3 * result['stages']['arrive']:.1f}"]
+    for name in STAGES:
+        if name not in result["stages"]:
+            cells.append("")
+            continue
+        share = result["share_of_copy_bandwidth"][name]
+        moved = result["bytes"][name] / 1e9
+        cells.append(f"{1e3 * result['stages'][name]:.1f}; {moved:.2f} GB; {share:.0%}")
+    return f"| {_label(result)} | {' | '.join(cells)} |"
+
+
+def _label(result: dict[str, Any]) -> str:
+    return f"{result['rows']:,} | {result['place']} | {result['depth']} | {result['splitter']}"
+
+
+# ------------------------------------------------------------------------ main
+def run_all(report: dict[str, Any], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Measure every case; a failure is its result. Those of one tree come together."""
+    places = ("device", "host")
+    for rows, depth, splitter in product(options.rows, DEPTHS, ("exact", "binned")):
+        group = []
+        for place in places:
+            case = Case(rows, place, depth, splitter)
+            try:
+                result = measure_device(case, report["copy_bandwidth"], options.threads)
+                group.append(result)
+            except Exception as error:
+                result = {**case._asdict(), "error": f"{type(error).__name__}: {error}"}
+            report["cases"].append(result)
+            yield result
+        if group and not options.no_cpu:
+            compare_to_cpu(group, options.threads)
+            yield group[-1]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of the CPU backend")
+    parser.add_argument("--no-cpu", action="store_true", help="leave the CPU backend out")
+    parser.add_argument("--output", type=Path, help="file to write, .md or .json")
+    options = parser.parse_args(arguments)
+    if not has_device():
+        print("There is no CUDA device to measure.", file=sys.stderr)
         return 1
-    bandwidth = copy_bandwidth()
-    report = {**machine, "copy_bandwidth_gb_s": bandwidth / 1e9, "cases": []}
-    print(json.dumps(report, indent=2))
-    for case in product(options.rows, ("device", "host"), (8, UNLIMITED), ("exact", "binned")):
-        result = measure(Case(*case), bandwidth)
-        report["cases"].append(result)
+    report = {
+        "machine": describe_machine(options.threads),
+        "copy_bandwidth": copy_bandwidth(),
+        "warm_up_seconds": warm_up(options.threads),
+        "cases": [],
+    }
+    for result in run_all(report, options):
         print(json.dumps(result), flush=True)
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(report, indent=2) + "\n")
-    return 0
+        write(report, options.output)
+    print(markdown(report))
+    failed = any("error" in case or case.get("same_tree") is False for case in report["cases"])
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,61 @@
-"""The benchmark of a device runs, and says so where there is none."""
+"""The benchmark of a device runs to its end, and says so where there is no device."""
+
+from __future__ import annotations
+
+import json
 
 import pytest
 from cuda_emulator import emulated_cuda, unavailable
 
 from benchmarks import gpu
 
+ROWS = 2500
+
+
+@pytest.fixture
+def small(monkeypatch):
+    if reason := unavailable():
+        pytest.skip(reason)
+    monkeypatch.setattr(gpu, "REPEATS", 1)
+    monkeypatch.setattr(gpu, "WARM_ROWS", 400)
+    monkeypatch.setattr(gpu, "COPY_BYTES", 1 << 10)
+    monkeypatch.setattr(gpu, "DEPTHS", {"2": 2, "5": 5})
+
 
 @pytest.mark.emulated
-@pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
-@pytest.mark.parametrize("place", ["host", "device"])
-def test_a_case_is_measured(monkeypatch, place):
-    monkeypatch.setattr(gpu, "REPEATS", 1)
+def test_all_cases_are_measured_and_written(small, tmp_path, capsys):
+    output = tmp_path / "results" / "gpu.md"
     with emulated_cuda():
-        bandwidth = gpu.copy_bandwidth(1 << 10)
-        result = gpu.measure(gpu.Case(3000, place, 2, "exact"), bandwidth)
-    assert result["same_nodes"]
-    assert result["nodes"] == 7
-    assert set(result["stages"]) >= {"arrive", "encode", "histogram", "score", "refine"}
-    assert result["share_of_copy_bandwidth"]["encode"] > 0
+        options = ["--rows", str(ROWS), "--threads", "1", "--output", str(output)]
+        assert gpu.main(options) == 0
+    text = output.read_text()
+    assert text in capsys.readouterr().out
+    assert text.startswith("# an emulated device, ")
+    summary = [line for line in text.splitlines() if line.startswith(f"| {ROWS:,} |")]
+    assert len(summary) == 16  # 2 places x 2 depths x 2 splitters, in two tables
+    assert all("| yes |" in line for line in summary[:8])
+    assert all(line.count(" GB; ") == 6 for line in summary[8:12])  # depth 2: none is finished
+
+
+@pytest.mark.emulated
+def test_a_case_that_fails_is_reported_and_the_next_one_runs(small, tmp_path, monkeypatch):
+    measured = gpu.measure_device
+
+    def fails_on_the_device(case, *rest):
+        if case.place == "device":
+            raise MemoryError("no room")
+        return measured(case, *rest)
+
+    monkeypatch.setattr(gpu, "measure_device", fails_on_the_device)
+    output = tmp_path / "gpu.json"
+    with emulated_cuda():
+        options = ["--rows", str(ROWS), "--threads", "1", "--no-cpu", "--output", str(output)]
+        assert gpu.main(options) == 1
+    cases = json.loads(output.read_text())["cases"]
+    assert [case.get("error") for case in cases] == 4 * ["MemoryError: no room", None]
 
 
 def test_without_a_device_it_says_so(monkeypatch, capsys):
-    def no_device():
-        raise RuntimeError("no driver")
-
-    monkeypatch.setattr(gpu, "describe_machine", no_device)
+    monkeypatch.setattr(gpu, "has_device", lambda: False)
     assert gpu.main([]) == 1
-    assert "There is no CUDA device to measure: no driver" in capsys.readouterr().err
+    assert "There is no CUDA device to measure" in capsys.readouterr().err

@@ -304,6 +304,7 @@ def make_module(check: bool, replace: dict[str, str] | None = None) -> types.Mod
     """A fresh stand-in for the module `cupy`."""
     real = _real_cupy()
     module = types.ModuleType("cupy")
+    module.__version__ = "0"
     for name in SCALARS:
         setattr(module, name, getattr(np, name))
     for name in FUNCTIONS:
@@ -316,6 +317,8 @@ def make_module(check: bool, replace: dict[str, str] | None = None) -> types.Mod
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: 1,
         getDeviceProperties=lambda device: {"name": b"an emulated device"},
+        driverGetVersion=lambda: 0,
+        runtimeGetVersion=lambda: 0,
         CUDARuntimeError=RuntimeError,
         hostRegister=registry.register,
         hostUnregister=registry.unregister,
