@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import oracles
 import pytest
@@ -13,10 +11,9 @@ from numba import njit
 from oracles import all_cuts, best_first, exact_tree
 from strategies import Sample, make_task, problems, random_problems, random_sample
 
-from gputree.backends.base import Splits
 from gputree.backends.cpu import draw
 from gputree.growth.assembly import Nodes, renumber, sum_up
-from gputree.growth.frontier import Frontier, child_keys, mix
+from gputree.growth.frontier import child_keys, mix
 from gputree.growth.selection import BestFirst, best_first_leaves
 
 COARSE = {"finish_rows": 1, "max_bins": 5}  # many bins to refine, no finishing
@@ -224,16 +221,11 @@ def test_best_first_leaves(problem, max_leaf_nodes, data):
 def test_only_nodes_that_best_first_growth_may_open_are_worth_opening():
     """Three leaves take two splits: a path gain below the two greatest known is hopeless."""
     best_first = BestFirst(3)
-    split = Splits.none(1)._replace(
-        feature=np.zeros(1, np.int32), weight=np.array([10]), gain=np.array([0.1])
-    )
-    assert best_first.worth(Frontier.root(10, 7), split).all()
+    assert best_first.worth(np.array([np.inf]), np.array([True]), np.array([1.0])).all()
 
     def worth(path_gain, weighted_gain):
-        m = len(path_gain)
-        frontier = replace(Frontier.root(10, 7).take(np.zeros(m, int)), path_gain=path_gain)
-        splits = split.take(np.zeros(m, int))
-        return best_first.worth(frontier, splits._replace(gain=weighted_gain / 10)).tolist()
+        found = np.ones(len(path_gain), np.bool_)
+        return best_first.worth(path_gain, found, weighted_gain).tolist()
 
     # the second greatest gain is 4 from here on; a gain that equals it may come first
     assert worth(np.full(3, 8.0), np.array([4.0, 3.0, 4.0])) == [True, False, True]

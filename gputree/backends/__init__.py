@@ -7,8 +7,10 @@ from typing import Any
 
 from gputree._optional import require
 from gputree.backends.base import Backend
+from gputree.backends.cart_lists import CartBackend
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.lists.backend import CpuLists
+from gputree.backends.cpu.lists.cart import CpuCartLists
 from gputree.backends.lists import ListBackend
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -70,6 +72,11 @@ def get_list_backend(device: str) -> type[ListBackend]:
     from gputree.backends.cuda.lists.backend import CudaLists
 
     return CudaLists
+
+
+def get_cart_list_backend(device: str) -> type[CartBackend]:
+    """The backend of attribute lists of CART for a device name; see `resolve_device`."""
+    return CpuCartLists
 
 
 def _what_is_missing() -> Exception | None:

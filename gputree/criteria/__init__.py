@@ -23,6 +23,7 @@ sides bound them.
 from __future__ import annotations
 
 from gputree.criteria import class_weights, squared_error  # noqa: F401  register their formulas
+from gputree.criteria.decrease import decreases
 from gputree.criteria.dispatch import (
     add_row,
     begin,
@@ -63,6 +64,7 @@ __all__ = [
     "add_row",
     "begin",
     "bound",
+    "decreases",
     "entropy_scale",
     "gain",
     "is_pure",

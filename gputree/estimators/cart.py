@@ -14,9 +14,14 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
+from gputree.estimators.growing_categories import (
+    CategoricalSplit,
+    Categories,
+    grow_with_categories,
+)
 from gputree.pruning import CostComplexity, Pruner, cost_complexity_path
 from gputree.tree import Tree
-from gputree.validation import check_targets, refuse_text
+from gputree.validation import check_targets
 
 _PARAMETERS = """max_depth : int, default=None
         Greatest depth of the tree; None for no limit.
@@ -109,6 +114,7 @@ class _Cart(BaseDecisionTree):
         "max_device_memory": [Interval(Integral, 1, None, closed="left"), None],
         "splitter": [StrOptions({"exact", "binned"})],
         "max_bins": [Interval(Integral, 2, 256, closed="both")],
+        "categorical_split": [StrOptions({"auto", "exhaustive", "ordered", "one_vs_rest"})],
     }
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -126,8 +132,14 @@ class _Cart(BaseDecisionTree):
     def _grow_tree(
         self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        refuse_text(self)
-        grown = grow_tree(values, target, weight, self._options(n, values.shape[1]))
+        options = self._options(n, values.shape[1])
+        if self.columns_.nominal.any():
+            categories = Categories(
+                self.columns_.nominal, self.columns_.n_categories, self.categorical_split
+            )
+            grown = grow_with_categories(values, target, weight, categories, options)
+        else:
+            grown = grow_tree(values, target, weight, options)
         self.growth_report_ = grown.report
         return grown.tree
 
@@ -239,6 +251,8 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         class_weight: dict[Any, float] | str | None = None,
         ccp_alpha: float = 0.0,
         pruning: Pruner | str | None = None,
+        categorical_features: Any = "auto",
+        categorical_split: CategoricalSplit = "auto",
         random_state: Any = None,
         device: str = "auto",
         max_device_memory: int | None = None,
@@ -258,6 +272,8 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         self.class_weight = class_weight
         self.ccp_alpha = ccp_alpha
         self.pruning = pruning
+        self.categorical_features = categorical_features
+        self.categorical_split = categorical_split
         self.random_state = random_state
         self.device = device
         self.max_device_memory = max_device_memory
@@ -333,6 +349,8 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         pruning: Pruner | str | None = None,
+        categorical_features: Any = "auto",
+        categorical_split: CategoricalSplit = "auto",
         random_state: Any = None,
         device: str = "auto",
         max_device_memory: int | None = None,
@@ -351,6 +369,8 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         self.min_impurity_decrease = min_impurity_decrease
         self.ccp_alpha = ccp_alpha
         self.pruning = pruning
+        self.categorical_features = categorical_features
+        self.categorical_split = categorical_split
         self.random_state = random_state
         self.device = device
         self.max_device_memory = max_device_memory

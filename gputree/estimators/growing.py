@@ -26,7 +26,7 @@ from gputree.criteria import (
     node_ginis,
 )
 from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
-from gputree.growth.assembly import Nodes, renumber, sum_up
+from gputree.growth.assembly import ListNodes, Nodes, renumber, sum_up
 from gputree.growth.fixed_point import REST_BITS, Targets, Weights, fix_targets, fix_weights
 from gputree.growth.grower import Plan, grow
 from gputree.growth.progress import Progress
@@ -125,7 +125,7 @@ def grow_tree(
     missing = missing_columns(values, options.n_threads)
     weights = fix_weights(sample_weight, n)
     targets = None if options.n_classes else fix_targets(target, weights)
-    task = _task(target, weights, targets, options)
+    task = new_task(target, weights, targets, options)
     kind = get_backend(options.device, options.verbose)
     backend = kind(values, missing, task, options.n_threads)
     plan = Plan(
@@ -138,12 +138,13 @@ def grow_tree(
     )
     with Progress(n, enabled=options.verbose) as progress:
         nodes = grow(backend, (n, d), task.limits, plan, progress)
-    _check_statistics(nodes, options)
+    check_statistics(nodes.first_child.size, options)
     tree = _to_tree(nodes, backend, weights, targets, options, d)
     return Grown(tree, backend.report())
 
 
-def _task(target: NDArray, weights: Weights, targets: Targets | None, options: Options) -> Task:
+def new_task(target: NDArray, weights: Weights, targets: Targets | None, options: Options) -> Task:
+    """The task of growing on fixed-point weights, and targets for regression."""
     limits = Limits(
         max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
         min_samples_split=options.min_samples_split,
@@ -181,14 +182,14 @@ def _least_decrease(min_impurity_decrease: float, total: int) -> float:
     return (min_impurity_decrease - float(np.finfo(np.float64).eps)) * total
 
 
-def _check_statistics(nodes: Nodes, options: Options) -> None:
+def check_statistics(n_nodes: int, options: Options) -> None:
     """Refuse a tree whose class weights alone would exhaust the memory."""
-    if nodes.first_child.size > np.iinfo(NODE).max:
-        raise ValueError(f"The tree has {nodes.first_child.size:,} nodes; at most 2**31 - 1 fit.")
-    needed = 2 * nodes.first_child.size * max(options.n_classes, 1) * 8  # integers and floats
+    if n_nodes > np.iinfo(NODE).max:
+        raise ValueError(f"The tree has {n_nodes:,} nodes; at most 2**31 - 1 fit.")
+    needed = 2 * n_nodes * max(options.n_classes, 1) * 8  # integers and floats
     if needed > MOST_STATISTICS_BYTES:
         raise ValueError(
-            f"The class weights of {nodes.first_child.size:,} nodes x {options.n_classes:,} "
+            f"The class weights of {n_nodes:,} nodes x {options.n_classes:,} "
             f"classes need {needed / 2**30:.0f} GiB. Limit the tree with max_depth "
             "or min_samples_leaf, or use a regressor if y is a quantity."
         )
@@ -210,34 +211,63 @@ def _to_tree(
     sums[leaf] = backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])
     sum_up(sums, nodes.first_child, depth)
     sum_up(rows, nodes.first_child, depth)
+    shape = BinaryShape(parent, depth, rows, sums)
+    return close_tree(
+        numbered_tree(nodes, shape, weights, targets, options, n_features), shape, options
+    )
+
+
+class BinaryShape(NamedTuple):
+    """Of nodes numbered breadth-first: parents, depths, rows, and row statistics (N, S)."""
+
+    parent: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    sums: NDArray[np.int64]
+
+
+def numbered_tree(
+    nodes: Nodes | ListNodes,
+    shape: BinaryShape,
+    weights: Weights,
+    targets: Targets | None,
+    options: Options,
+    n_features: int,
+) -> Tree:
+    """The tree of nodes numbered breadth-first; all splits are thresholds."""
+    leaf = nodes.first_child < 0
     if targets is None:
-        statistics, weight, impurity = _class_statistics(sums, weights, options.criterion)
+        statistics, weight, impurity = _class_statistics(shape.sums, weights, options.criterion)
     else:
-        statistics, weight, impurity = _target_statistics(sums, weights, targets)
-    tree = Tree(
+        statistics, weight, impurity = _target_statistics(shape.sums, weights, targets)
+    missing_child = np.where(leaf, MISSING_STOPS, np.where(nodes.missing_left, 0, 1))
+    return Tree(
         task="regression" if targets else "classification",
         criterion=options.criterion,
         n_features=n_features,
         first_child=nodes.first_child.astype(NODE),
         n_children=np.where(leaf, 0, 2).astype(NODE),
-        parent=parent,
-        depth=depth,
+        parent=shape.parent,
+        depth=shape.depth,
         split_kind=np.where(leaf, LEAF, THRESHOLD_SPLIT).astype(np.uint8),
         feature=nodes.feature,
         threshold=nodes.threshold,
-        missing_child=np.where(leaf, MISSING_STOPS, np.where(nodes.missing_left, 0, 1)).astype(
-            NODE
-        ),
+        missing_child=missing_child.astype(NODE),
         weight=weight,
-        n_rows=rows,
+        n_rows=shape.rows,
         statistics=statistics,
         impurity=impurity,
         gain=nodes.gain,
     )
+
+
+def close_tree(tree: Tree, shape: BinaryShape, options: Options) -> Tree:
+    """The tree with only the leaves that best-first growth would have."""
     if options.max_leaf_nodes is None:
         return tree
-    units = sums.sum(axis=1) if targets is None else sums[:, 0]  # as growth compared them
-    closed = best_first_leaves(nodes.first_child, nodes.gain * units, options.max_leaf_nodes)
+    sums = shape.sums  # units, as growth compared them
+    units = sums.sum(axis=1) if options.n_classes else sums[:, 0]
+    closed = best_first_leaves(tree.first_child, tree.gain * units, options.max_leaf_nodes)
     return tree.collapse(closed)
 
 

@@ -122,6 +122,20 @@ def child_keys(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mix(key[:, None] ^ mix(ordinal)).ravel()
 
 
+def draw_orders(key: NDArray[np.uint64], columns: int) -> Int64s:
+    """Permutations of the columns drawn from the keys of m nodes, shape (m, columns).
+
+    Fisher-Yates, as `gputree.backends.cpu.draw.draw_columns`, for all nodes at once.
+    """
+    order = np.tile(np.arange(columns), (key.size, 1))
+    node, state = np.arange(key.size), key
+    for i in range(columns - 1, 0, -1):
+        state = mix(state)
+        j = (state % np.uint64(i + 1)).astype(np.int64)
+        order[node, i], order[node, j] = order[node, j], order[node, i]
+    return order
+
+
 def mix(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """SplitMix64 (Steele, Lea and Flood 2014): a well-mixed 64-bit hash."""
     z = key + np.uint64(0x9E3779B97F4A7C15)

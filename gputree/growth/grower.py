@@ -70,7 +70,7 @@ def grow(
     depth = 0
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
-        frontier = frontier.take(can_split(frontier.begin, frontier.end, depth, limits))
+        frontier = frontier.take(can_split(frontier.end - frontier.begin, depth, limits))
         small = _small_rows(backend, columns, plan, limits.max_depth - depth) if coded else n_rows
         is_small = frontier.end - frontier.begin <= small
         aside.append(frontier.take(is_small))

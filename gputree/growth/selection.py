@@ -10,6 +10,7 @@ greater least gain are known, it never is. This bounds what the level loop has t
 from __future__ import annotations
 
 import heapq
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,7 +53,7 @@ class BestFirst:
 
 
 def best_first_leaves(
-    first_child: NDArray[np.int64], weighted_gain: NDArray[np.float64], max_leaf_nodes: int
+    first_child: NDArray[np.signedinteger], weighted_gain: NDArray[np.float64], max_leaf_nodes: int
 ) -> NDArray[np.bool_]:
     """Nodes of a breadth-first binary tree that best-first growth leaves unopened.
 

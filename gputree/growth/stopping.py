@@ -26,11 +26,10 @@ FEWEST_ROWS = 256
 MOST_CELLS = 1 << 19
 
 
-def can_split(begin: Int64s, end: Int64s, depth: int, limits: Limits) -> NDArray[np.bool_]:
-    """Nodes that are deep and large enough to be looked at."""
-    size = end - begin
+def can_split(rows: Int64s, depth: int, limits: Limits) -> NDArray[np.bool_]:
+    """Nodes of so many rows that are deep and large enough to be looked at."""
     least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
-    return (size >= least) & (depth < limits.max_depth)
+    return (rows >= least) & (depth < limits.max_depth)
 
 
 def finish_rows(columns: int, statistics: int, levels: int) -> int:

@@ -1,0 +1,166 @@
+"""Entries of a level are assigned to the halves of their nodes' splits, and moved there.
+
+level      | a b c d e | f g |      a, c, d go left; the second node is not split
+next       | a c d | b e |          lists follow by `route` (see `partition.move_lists`)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.backends.cpu.jit import inner, kernel, pick
+from gputree.backends.cpu.lists.score_cart import known_end, number_present
+from gputree.backends.cpu.lists.subsets import (
+    count_runs,
+    find_runs,
+    mark_subset,
+    new_runs,
+    room_for,
+)
+from gputree.backends.cpu.refine import narrow
+from gputree.criteria import add_row, is_pure, restrict
+
+
+@inner
+def assign_numeric(item, code, first, known, cut, child):
+    """Write the half of the known entries ``first .. known`` of a numeric column."""
+    for i in range(first, known):
+        child[item[i]] = code[i] > cut
+
+
+@inner
+def assign_nominal(item, code, runs, count, child, category, is_left):
+    """Write the half of the entries of marked runs, and list the categories."""
+    for r in range(count):
+        category[r] = code[runs.begin[r]]
+        is_left[r] = runs.is_left[r]
+        for i in range(runs.begin[r], runs.begin[r + 1]):
+            child[item[i]] = not runs.is_left[r]
+
+
+@inner
+def assign_span(
+    criterion, search, class_of, nominal, item, code, target, weight, begins, ends, sums, tests,
+    first, last, child, seen_missing, category, is_left,
+):  # fmt: skip
+    """As `assign_halves`, with room to number the classes of a node; None for regression."""
+    totals = np.empty(max(sums.shape[1], 3), np.int64)
+    runs = new_runs(16, 64)
+    for j in range(first, last):
+        f = tests.feature[j]
+        node = tests.node[j]
+        start = begins[node]
+        known = known_end(code[f], start, ends[node])
+        seen_missing[j] = known < ends[node]
+        for i in range(known, ends[node]):
+            child[item[f, i]] = not tests.missing_left[j]
+        if not nominal[f]:
+            assign_numeric(item[f], code[f], start, known, tests.place[j], child)
+            continue
+        channels = number_present(sums[node], class_of, totals)
+        count = count_runs(code[f], start, known)
+        runs = room_for(runs, search, class_of is None, channels, count)
+        find_runs(code[f], start, known, ends[node], runs)
+        mark_subset(
+            restrict(criterion, channels), search, class_of, item[f], target, weight, runs, count,
+            channels, tests.order[j], tests.place[j],
+        )  # fmt: skip
+        at, end = tests.category[j], tests.category[j + 1]
+        assign_nominal(item[f], code[f], runs, count, child, category[at:end], is_left[at:end])
+
+
+@kernel
+def assign_halves(
+    criterion, search, classes, nominal, item, code, target, weight, begins, ends, sums, tests,
+    first, last, child, seen_missing, category, is_left,
+):  # fmt: skip
+    """Write the half, 0 or 1, of each entry of the nodes of tests ``first .. last`` to `child`.
+
+    The subset of a nominal column is found again from its place.
+    """
+    if classes is None:
+        assign_span(
+            criterion, search, None, nominal, item, code, target, weight, begins, ends, sums,
+            tests, first, last, child, seen_missing, category, is_left,
+        )  # fmt: skip
+    else:
+        assign_span(
+            criterion, search, np.empty_like(classes), nominal, item, code, target, weight, begins,
+            ends, sums, tests, first, last, child, seen_missing, category, is_left,
+        )  # fmt: skip
+
+
+@inner
+def add_rest(sums, square_rest, e):
+    """Add what the square of entry e cuts off; classes have none."""
+    if square_rest is not None:
+        sums[3] += square_rest[e]
+
+
+@inner
+def narrow_half(interval, square, target, weight, rounded):
+    """The part of an interval where the target of an entry may truly lie; all of it for classes."""
+    if square is None:
+        return interval
+    return narrow(interval, target, weight, rounded)
+
+
+@inner
+def differ(criterion, interval, square, sums):
+    """Whether the targets of a half differ."""
+    return interval[0] > interval[1] if square is not None else not is_pure(criterion, sums)
+
+
+@kernel
+def sum_halves(
+    criterion, rounded, target, weight, square, square_rest, begins, ends, child, first, last,
+    rows, sums, mixed,
+):  # fmt: skip
+    """Sum up rows and statistics of both halves of ranges ``first .. last``.
+
+    `mixed` becomes whether their targets differ.
+    """
+    for j in range(first, last):
+        low = high = (-np.inf, np.inf)  # of the first and the second half
+        for e in range(begins[j], ends[j]):
+            half = np.int64(child[e])
+            t = np.int64(target[e])
+            w = np.int64(pick(weight, e, 1))
+            at = 2 * j + half
+            rows[at] += 1
+            add_row(criterion, sums[at], 0, t, w, np.int64(pick(square, e, 0)))
+            add_rest(sums[at], square_rest, e)
+            if half == 0:
+                low = narrow_half(low, square, t, w, rounded)
+            else:
+                high = narrow_half(high, square, t, w, rounded)
+        mixed[2 * j] = differ(criterion, low, square, sums[2 * j])
+        mixed[2 * j + 1] = differ(criterion, high, square, sums[2 * j + 1])
+
+
+@inner
+def copy_entry(values, e, new, at):
+    """One statistic of entry e becomes that of entry `at`; there may be none."""
+    if values is not None:
+        new[at] = values[e]
+
+
+@kernel
+def move_halves(entries, begins, ends, child, place, first, last, route, new):
+    """Move the entries of ranges ``first .. last`` to their places in the next level.
+
+    `place` is the next free place of every half, -1 where it is not opened; used up.
+    """
+    for j in range(first, last):
+        for e in range(begins[j], ends[j]):
+            half = np.int64(child[e])
+            at = place[2 * j + half]
+            route[e] = -1
+            if at < 0:
+                continue
+            place[2 * j + half] = at + 1
+            route[e] = (half << 32) | at
+            copy_entry(entries.target, e, new.target, at)
+            copy_entry(entries.weight, e, new.weight, at)
+            copy_entry(entries.square, e, new.square, at)
+            copy_entry(entries.square_rest, e, new.square_rest, at)

@@ -1,0 +1,176 @@
+"""From validated arrays to the `Tree` of CART where columns hold categories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends import get_cart_list_backend
+from gputree.backends.cart_lists import CartTask, SubsetSearch
+from gputree.dtypes import NO_BRANCH, NO_THRESHOLD, NODE, SUBSET_SPLIT
+from gputree.encoding import bin_codes, code_columns
+from gputree.estimators.growing import (
+    BinaryShape,
+    Grown,
+    Options,
+    check_statistics,
+    close_tree,
+    grow_tree,
+    missing_columns,
+    new_task,
+    numbered_tree,
+)
+from gputree.growth.assembly import ListNodes, renumber
+from gputree.growth.cart_lists import CartGrower, Neighbours, Subsets
+from gputree.growth.fixed_point import fix_targets, fix_weights
+from gputree.growth.progress import Progress
+from gputree.tree import Tree
+
+CategoricalSplit = Literal["auto", "exhaustive", "ordered", "one_vs_rest"]
+
+# Categories present in a node, with more than two classes, up to which all subsets are
+# tried: by default, where they cost about as much as the orders by each class, and at most.
+FEW_CATEGORIES = 10
+MOST_EXHAUSTIVE = 20
+
+# Bytes of the branch tables of all nodes, at most.
+MOST_TABLE_BYTES = 1 << 34
+
+
+class Categories(NamedTuple):
+    """What is to be known of nominal columns.
+
+    Attributes
+    ----------
+    nominal : bool array of shape (d,)
+    number : int64 array of shape (d,)
+        Categories of each column; 0 for numeric ones.
+    split : "auto", "exhaustive", "ordered" or "one_vs_rest"
+    """
+
+    nominal: NDArray[np.bool_]
+    number: NDArray[np.int64]
+    split: CategoricalSplit
+
+    @property
+    def search(self) -> SubsetSearch:
+        most = {"auto": FEW_CATEGORIES, "exhaustive": MOST_EXHAUSTIVE}.get(self.split, 0)
+        return SubsetSearch(one_vs_rest=self.split == "one_vs_rest", most_exhaustive=most)
+
+
+def grow_with_categories(
+    values: NDArray,
+    target: NDArray,
+    sample_weight: NDArray[np.float64] | None,
+    categories: Categories,
+    options: Options,
+) -> Grown:
+    """Grow a CART tree; columns of at most two categories need no lists.
+
+    Parameters
+    ----------
+    values : float32 or float64 array of shape (n, d), NaN where missing
+        Numbers, and codes of categories in nominal columns.
+    target, sample_weight, options
+        See `gputree.estimators.growing.grow_tree`.
+    categories : Categories
+    """
+    if (categories.number <= 2).all():
+        grown = grow_tree(np.ascontiguousarray(values), target, sample_weight, options)
+        return grown._replace(tree=_thresholds_as_subsets(grown.tree, categories))
+    tree = grow_lists(values, target, sample_weight, categories, options)
+    return Grown(tree, {"refined_rows": 0, "scanned_rows": 0})
+
+
+def grow_lists(
+    values: NDArray,
+    target: NDArray,
+    sample_weight: NDArray[np.float64] | None,
+    categories: Categories,
+    options: Options,
+) -> Tree:
+    """Grow a CART tree over attribute lists; parameters as in `grow_with_categories`."""
+    n, d = values.shape
+    missing_columns(values, options.n_threads)  # refuses infinity
+    weights = fix_weights(sample_weight, n)
+    targets = None if options.n_classes else fix_targets(target, weights)
+    task = CartTask(
+        new_task(target, weights, targets, options), categories.nominal, categories.search
+    )
+    codes, distinct = code_columns(values, categories.nominal, options.n_threads)
+    neighbours = Neighbours(distinct, distinct)
+    if not options.exact:
+        binned = bin_codes(codes, distinct, values, options.max_bins, options.n_threads)
+        neighbours = Neighbours(*binned)
+    grower = CartGrower(task, neighbours, options.max_leaf_nodes, options.key)
+    kind = get_cart_list_backend(options.device)
+    with Progress(n, enabled=options.verbose) as progress:
+        nodes, subsets = grower.grow(kind(codes, task, options.n_threads), progress)
+    check_statistics(nodes.first_child.size, options)
+    nodes, parent, depth = renumber(nodes)
+    shape = BinaryShape(parent, depth, nodes.rows, nodes.sums)
+    tree = numbered_tree(nodes, shape, weights, targets, options, d)
+    return close_tree(_with_subsets(tree, nodes, subsets, categories), shape, options)
+
+
+def _with_subsets(tree: Tree, nodes: ListNodes, subsets: Subsets, categories: Categories) -> Tree:
+    """The tree with its tests of categories: tables from those to children.
+
+    Categories that a node has no rows of have no branch: they go as missing values do.
+    """
+    at = np.flatnonzero(nodes.subset >= 0)
+    subset = nodes.subset[at]
+    table = _TableRoom.of(tree, at, categories)
+    first, sizes = subsets.begin[subset], np.diff(subsets.begin)[subset]
+    place = np.repeat(first - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+    branch = np.full(int(table.offset[-1]), NO_BRANCH, NODE)
+    code = subsets.code[place].astype(np.int64)
+    branch[np.repeat(table.offset[at], sizes) + code] = np.where(subsets.is_left[place], 0, 1)
+    return table.fill(tree, branch)
+
+
+def _thresholds_as_subsets(tree: Tree, categories: Categories) -> Tree:
+    """The tree with cuts of columns of at most two categories, 0 and 1, as tests of these."""
+    at = np.flatnonzero(~tree.is_leaf & categories.nominal[tree.feature])
+    table = _TableRoom.of(tree, at, categories)
+    sizes = np.diff(table.offset)
+    code = np.arange(table.offset[-1]) - np.repeat(table.offset[:-1], sizes)
+    branch = (code > np.repeat(tree.threshold, sizes)).astype(NODE)
+    return table.fill(tree, branch)
+
+
+class _TableRoom(NamedTuple):
+    """Where the branch tables of a tree lie, and the nodes that have one."""
+
+    node: NDArray[np.int64]
+    offset: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, tree: Tree, node: NDArray[np.int64], categories: Categories) -> _TableRoom:
+        """Room for a table over all categories of the column that each node tests."""
+        sizes = np.zeros(tree.n_nodes, np.int64)
+        sizes[node] = categories.number[tree.feature[node]]
+        offset = np.concatenate([[0], np.cumsum(sizes)])
+        needed = int(offset[-1]) * np.dtype(NODE).itemsize
+        if needed > MOST_TABLE_BYTES:
+            raise ValueError(
+                f"The tests of categories of {node.size:,} nodes need {needed / 2**30:.0f} GiB. "
+                "Limit the tree with max_depth or min_samples_leaf, or leave out columns with "
+                f"very many categories (the most are {int(sizes.max()):,})."
+            )
+        return cls(node, offset)
+
+    def fill(self, tree: Tree, branch: NDArray[np.int32]) -> Tree:
+        """The tree with these tables."""
+        kind, threshold = tree.split_kind.copy(), tree.threshold.copy()
+        kind[self.node], threshold[self.node] = SUBSET_SPLIT, NO_THRESHOLD
+        return replace(
+            tree,
+            split_kind=kind,
+            threshold=threshold,
+            branch_offset=self.offset,
+            branch_child=branch,
+        )
