@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.pruning import CostComplexity, PenalizedLoss, ReducedError
 
 ESTIMATORS = [
@@ -24,6 +24,8 @@ ESTIMATORS = [
     DecisionTreeRegressor(),
     DecisionTreeClassifier(splitter="binned", max_bins=16, criterion="entropy"),
     DecisionTreeRegressor(max_leaf_nodes=8, pruning=CostComplexity(0.001)),
+    C45Classifier(),
+    ID3Classifier(),
 ]
 
 
