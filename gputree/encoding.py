@@ -30,6 +30,11 @@ def code_columns(
     codes : ColumnCodes
     distinct : list of d arrays
         The distinct values of each numeric column, ascending; empty for nominal ones.
+
+    Raises
+    ------
+    ValueError
+        If a numeric column has an infinite value.
     """
     n, d = values.shape
     codes = ColumnCodes(np.empty((d, n), ROW), np.empty((d, n), np.uint32))
@@ -38,7 +43,18 @@ def code_columns(
         _code_column,
         [(values[:, f], bool(nominal[f]), codes.order[f], codes.code[f]) for f in range(d)],
     )
+    ends = [found[:: max(found.size - 1, 1)] for found in distinct]  # ascending
+    forbid_infinity(np.array([bool(np.isinf(end).any()) for end in ends]), values.dtype)
     return codes, distinct
+
+
+def forbid_infinity(infinite: NDArray[np.bool_], dtype: np.dtype) -> None:
+    """Raise ValueError if a column is marked as having an infinite value."""
+    if infinite.any():
+        raise ValueError(
+            f"Input X contains infinity or a value too large for {dtype!r}, in column "
+            f"{int(np.flatnonzero(infinite)[0])}."
+        )
 
 
 def _code_column(

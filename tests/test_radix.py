@@ -56,3 +56,10 @@ def test_a_column_without_values():
     codes, distinct = code_columns(np.full((3, 1), np.nan, np.float32), np.array([False]), 1)
     assert (codes.code == MISSING_CODE).all()
     assert distinct[0].size == 0
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity_is_refused(value):
+    values = np.array([[0.0, 1.0], [np.nan, value], [2.0, 3.0]])
+    with pytest.raises(ValueError, match=r"infinity .* in column 1"):
+        code_columns(values, np.array([False, False]), 1)

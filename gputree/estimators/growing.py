@@ -26,6 +26,7 @@ from gputree.criteria import (
     node_ginis,
 )
 from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
+from gputree.encoding import forbid_infinity
 from gputree.growth.assembly import ListNodes, Nodes, renumber, sum_up
 from gputree.growth.fixed_point import REST_BITS, Targets, Weights, fix_targets, fix_weights
 from gputree.growth.grower import Plan, grow
@@ -100,12 +101,7 @@ class Columns:
 
     def forbid_infinity(self) -> None:
         """Raise ValueError if an infinite value was seen."""
-        if not self.infinite.any():
-            return
-        raise ValueError(
-            "Input X contains infinity or a value too large for "
-            f"{self.values.dtype!r}, in column {int(np.flatnonzero(self.infinite)[0])}."
-        )
+        forbid_infinity(self.infinite, self.values.dtype)
 
 
 def grow_tree(
