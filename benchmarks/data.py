@@ -133,7 +133,7 @@ def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray]:
 
     Columns have 2 to 50 categories, the later of them rarer. Half the columns carry signal:
     an effect of each category, kinks and waves of numbers, and one number whose sign a
-    category turns. Noise leaves about a third of the classes to chance.
+    category turns. The rest is noise.
     """
     import pandas as pd
 
