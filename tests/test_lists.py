@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table
+from numba import njit
 
 from gputree import C45Classifier, ID3Classifier
 from gputree.backends import lists
 from gputree.backends.cpu.lists.backend import CpuLists
 from gputree.backends.lists import MISSING_CODE, BranchLimits, ListTask
-from gputree.criteria.information import GAIN_BITS, new_information
+from gputree.criteria.information import GAIN_BITS, in_steps, new_information
 from gputree.encoding import code_columns
 from gputree.estimators import growing_lists
 from gputree.growth.fixed_point import fix_weights
@@ -203,3 +204,11 @@ def test_many_categories():
     assert tree.n_nodes == categories + 1
     assert tree.weight[1:].sum() == n
     assert model.score(name[:, None], y) == 1.0
+
+
+def test_gains_of_tiny_weights_are_no_steps():
+    """The fixed point of terms is so fine there that a step has more bits than an integer."""
+    measure = new_information(2**20, 2.0**-90)
+    steps = njit(in_steps)
+    assert measure.scale > 2.0**63 * 2**GAIN_BITS
+    assert steps(measure, np.int64(2**60)) == 0

@@ -23,6 +23,9 @@ from gputree.criteria.logarithm import log2, xlog2x
 
 GAIN_BITS = 20  # total gains are compared in steps of 2**-20 bits x weight
 
+# Weights and terms are shorter: shifted by so many bits they are 0; by 64 it is not defined.
+MOST_SHIFT = 62
+
 # Terms of whole weights up to here come from a table: a row that crosses a cut changes
 # four of them.
 TABLE_SIZE = 1 << 20
@@ -55,10 +58,11 @@ class Information(NamedTuple):
 def new_information(total: int, unit: float) -> Information:
     """The measure for tables of `total` units of weight."""
     scale = entropy_scale(total, unit)
-    shift = max(int(np.frexp(scale)[1]) - 1 - GAIN_BITS, 0)
+    shift = min(max(int(np.frexp(scale)[1]) - 1 - GAIN_BITS, 0), MOST_SHIFT)
     row_bits = 1 - int(np.frexp(unit)[1])
     size = min((total >> row_bits) + 1, TABLE_SIZE) if row_bits >= 0 else 1
-    return Information(unit, scale, shift, max(row_bits, 0), _terms(size, scale))
+    row_bits = min(max(row_bits, 0), MOST_SHIFT)
+    return Information(unit, scale, shift, row_bits, _terms(size, scale))
 
 
 @register_jitable
