@@ -1,0 +1,163 @@
+"""Attribute lists on CUDA against those on the CPU: level by level, and whole trees, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tables
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
+from twin_lists import assert_same_trees, grow_both_ways
+
+from benchmarks import data
+from gputree import C45Classifier, ID3Classifier, datasets
+from gputree.backends.cuda.lists import launch, partition, score
+from gputree.growth.lists import Budget
+
+# Some lists are walked by many warps, some by one; some need several pieces.
+LONG_LISTS = st.sampled_from([1, 40, 10**9])
+ENTROPY_TREES = st.sampled_from([C45Classifier, ID3Classifier])
+
+
+@pytest.fixture(autouse=True)
+def _short_pieces(monkeypatch):
+    monkeypatch.setattr(partition, "CHUNK_PLACES", 100)
+
+
+def new_model(kind: type, nominal, **parameters):
+    return kind(categorical_features=nominal, pruning=None, **parameters)
+
+
+def check(kind: type, table: MixedTable, **parameters) -> None:
+    """Trees of a table, grown on both devices at once."""
+    model = new_model(kind, table.nominal, **parameters)
+    grow_both_ways(model, table.X, table.y, table.weight)
+
+
+def checked_rows(cuda_device: str, rows: int) -> int:
+    """Fewer rows where every access is checked."""
+    return rows // 4 if cuda_device.endswith("checked") else rows
+
+
+def wide_table(n: int, n_classes: int, weighted: bool, seed: int = 0) -> MixedTable:
+    """Numbers, an id of every row, hundreds of categories, constants and holes only."""
+    rng = np.random.default_rng(seed)
+    X = np.stack(
+        [
+            rng.normal(size=n).round(1),
+            np.arange(n),
+            rng.integers(0, 300, n),
+            rng.integers(0, 3, n),
+            np.full(n, 7.0),
+            np.full(n, np.nan),
+            np.where(rng.random(n) < 0.9, np.nan, rng.integers(0, 4, n)),
+            rng.normal(size=n),
+        ],
+        axis=1,
+    )
+    X[rng.random(n) < 0.2, 0] = np.nan
+    X[rng.random(n) < 0.1, 3] = np.nan
+    signal = np.nan_to_num(X[:, 0]) + X[:, 2] % 3 + rng.normal(size=n)
+    y = np.searchsorted(np.quantile(signal, np.arange(1, n_classes) / n_classes), signal)
+    weight = rng.choice([0.3, 1.0, 2.0], n) if weighted else None
+    return MixedTable(X, np.array([0, 1, 1, 1, 0, 0, 1, 0], bool), y, weight)
+
+
+# ------------------------------------------------------------------------ every level
+@pytest.mark.parametrize("long_list", [1, 200, 10**9])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier])
+def test_levels(cuda_device, monkeypatch, kind, weighted, long_list):
+    monkeypatch.setattr(launch, "LONG_LIST", long_list)
+    check(kind, wide_table(checked_rows(cuda_device, 700), 3, weighted))
+
+
+@pytest.mark.parametrize("shared_bytes", [0, 16 * 1024])
+@pytest.mark.parametrize("n_classes", [2, 70])
+def test_class_weights_in_shared_and_in_global_memory(
+    cuda_device, monkeypatch, n_classes, shared_bytes
+):
+    """Blocks that take turns, too: each clears what the one before left."""
+    monkeypatch.setattr(score, "SHARED_BYTES", shared_bytes)
+    monkeypatch.setattr(score, "SCRATCH_BYTES", 10_000)
+    monkeypatch.setattr(launch, "LONG_LIST", 150)
+    monkeypatch.setattr(launch, "MOST_BLOCKS", 3)
+    check(C45Classifier, wide_table(checked_rows(cuda_device, 500), n_classes, False))
+
+
+def test_more_classes_than_rows_of_a_node(cuda_device):
+    rng = np.random.default_rng(0)
+    n = checked_rows(cuda_device, 1200)
+    X = np.stack([rng.normal(size=n), rng.integers(0, 9, n)], axis=1)
+    y = np.append(np.arange(n // 2), rng.integers(0, n // 2, n - n // 2))
+    check(C45Classifier, MixedTable(X, np.array([False, True]), y, None), max_depth=4)
+
+
+@given(st.integers(0, 10**6), LONG_LISTS)
+@settings(max_examples=10)
+def test_weights_so_small_that_gains_tie(cuda_device, seed, long_list):
+    """Which of equal cuts is the first depends on which cuts take part."""
+    table = random_mixed_table(seed, 60, True)
+    table = table._replace(weight=table.weight * 2.0**-21, nominal=np.zeros_like(table.nominal))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "LONG_LIST", long_list)
+        check(C45Classifier, table, min_samples_leaf=2.0**-22, mdl_correction=False)
+
+
+def test_values_that_span_warps(cuda_device, monkeypatch):
+    """Runs of one value, and of one class, longer than a warp's share of a list."""
+    monkeypatch.setattr(launch, "LONG_LIST", 1)
+    n = 2000
+    x, z = np.arange(n) // 450, np.arange(n) // 130
+    y = (np.arange(n) // 700 + (np.arange(n) % 450 < 3)) % 3
+    X = np.stack([x, z, x, z, np.arange(n)], axis=1).astype(float)
+    for weight in (None, np.arange(n) % 3 + 0.5):
+        table = MixedTable(X, np.array([0, 0, 1, 1, 0], bool), y, weight)
+        check(C45Classifier, table, max_depth=2)
+
+
+@given(st.one_of(mixed_tables(), random_mixed_tables(120)), ENTROPY_TREES, LONG_LISTS)
+def test_random_tables(cuda_device, table, kind, long_list):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "LONG_LIST", long_list)
+        check(kind, table)
+
+
+# ------------------------------------------------------------------------ whole trees
+@pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier])
+def test_estimators_on_the_device(cuda_device, kind):
+    table = random_mixed_table(4, 300, True)
+    found, expected = (
+        new_model(kind, table.nominal, device=device).fit(table.X, table.y, table.weight).tree_
+        for device in ("cuda", "cpu")
+    )
+    assert_same_trees(expected, found)
+
+
+@pytest.mark.parametrize("entries", [1, 40])
+def test_levels_in_groups_of_nodes(cuda_device, monkeypatch, entries):
+    """A level is asked for its parts more than once."""
+    budget = Budget(entries=entries)
+    monkeypatch.setattr("gputree.estimators.growing_lists._budget", lambda *_: budget)
+    check(C45Classifier, random_mixed_table(2, 150, False))
+
+
+@pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier])
+@pytest.mark.parametrize("name", [n for n in tables.TEXTBOOK if n != "auto_mpg"])
+def test_textbook_tables(cuda_device, kind, name):
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    grow_both_ways(kind(pruning=None), X, y)
+
+
+@pytest.mark.parametrize("name", tables.REAL or ["none"])
+def test_real_tables(cuda_device, name):
+    if not tables.REAL:
+        pytest.skip("GPUTREE_DATA names no folder of real tables")
+    pytest.importorskip("pandas")
+    try:
+        table = data.frame_table(name)
+    except KeyError:
+        pytest.skip("a table of numbers to predict")
+    rows = np.random.default_rng(0).permutation(len(table.y))[: checked_rows(cuda_device, 1000)]
+    grow_both_ways(C45Classifier(pruning=None), table.X.iloc[rows], table.y[rows])
