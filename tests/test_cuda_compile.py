@@ -88,13 +88,13 @@ def figures():
     found: dict[str, dict[int, Usage]] = defaultdict(dict)
     yield found
     columns = "".join(f"{f'sm_{arch}':>8}" for arch in ARCHITECTURES)
-    print(f"\n{'registers':20}{columns}{'shared':>9}{'spilled':>9}  (bytes)")
+    print(f"\n{'registers':36}{columns}{'shared':>9}{'spilled':>9}  (bytes)")
     for kernel, by_arch in sorted(found.items()):
         registers = "".join(
             f"{by_arch[a].registers if a in by_arch else '':>8}" for a in ARCHITECTURES
         )
         most = [max(u) for u in zip(*by_arch.values(), strict=True)]
-        print(f"{kernel:20}{registers}{most[1]:9}{most[2]:9}")
+        print(f"{kernel:36}{registers}{most[1]:9}{most[2]:9}")
 
 
 def name_case(value) -> str:
@@ -109,10 +109,11 @@ def name_case(value) -> str:
 def test_kernels_compile(nvrtc, figures, arch, variant):
     found: dict[str, Usage] = {}
     for name in HEADERS:
-        found |= compile_module(nvrtc, name, variant, arch)
-    for kernel, used in found.items():
-        most = figures[kernel].get(arch, used)
-        figures[kernel][arch] = Usage(*map(max, most, used))
+        used = compile_module(nvrtc, name, variant, arch)
+        found |= {f"{name}: {kernel}": use for kernel, use in used.items()}
+    for kernel, use in found.items():
+        most = figures[kernel].get(arch, use)
+        figures[kernel][arch] = Usage(*map(max, most, use))
     assert len(found) >= 25
     assert {k: u.spilled for k, u in found.items() if u.spilled > MOST_SPILLED} == {}
 
