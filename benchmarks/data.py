@@ -126,6 +126,19 @@ _MIXED_CATEGORIES = (2, 3, 4, 6, 8, 12, 17, 25, 35, 50)
 _MIXED_NUMBERS = 10
 _MIXED_MISSING = 0.05
 
+# The census table: categories of its strings, spread of its integers (ages, weights, years of
+# school, gains and losses that are mostly 0, hours), rows of the lower class.
+_CENSUS_CATEGORIES = (9, 16, 7, 15, 6, 5, 2, 42)
+_CENSUS_SPREADS = (13, 100_000, 2.5, 0.5, 0.4, 12)
+_CENSUS_MISSING = 0.01
+_CENSUS_LOWER = 0.76
+
+# Network connections: categories of strings, numbers, classes, and how much is noise.
+_CONNECTION_CATEGORIES = (3, 65, 11, 2, 2, 2, 2)
+_CONNECTION_NUMBERS, _CONNECTION_CLASSES = 34, 38
+_CONNECTION_ZERO = 0.75  # (number, class) pairs where nearly all rows have 0
+_CONNECTION_NOISE = 0.01
+
 
 @lru_cache(maxsize=1)
 def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray]:
@@ -133,21 +146,68 @@ def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray]:
 
     Columns have 2 to 50 categories, the later of them rarer. Half the columns carry signal:
     an effect of each category, kinks and waves of numbers, and one number whose sign a
-    category turns. The rest is noise.
+    category turns. Noise leaves about a third of the classes to chance.
     """
-    import pandas as pd
-
     rng = np.random.default_rng(seed)
     codes = [_rarer_and_rarer(rng, n, count) for count in _MIXED_CATEGORIES]
     numbers = [np.round(rng.normal(size=n), 1 + j % 4) for j in range(_MIXED_NUMBERS)]
-    y = _mixed_classes(rng, codes, numbers)
+    z = _mixed_signal(rng, codes, numbers)
+    y = np.searchsorted(np.quantile(z, [1 / 3, 2 / 3]), z)
+    X = _frame_with_holes(rng, codes, numbers, _MIXED_MISSING)
+    return X, np.array(["low", "middle", "high"])[y]
+
+
+@lru_cache(maxsize=1)
+def census_like(n: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray]:
+    """`n` rows shaped like the census table "adult": 8 columns of strings, 6 of integers."""
+    rng = np.random.default_rng(seed)
+    codes = [_rarer_and_rarer(rng, n, count) for count in _CENSUS_CATEGORIES]
+    numbers = [rng.normal(size=n) for _ in _CENSUS_SPREADS]
+    z = _mixed_signal(rng, codes, [*numbers, numbers[0]])
+    numbers = [np.rint(s * x) for s, x in zip(_CENSUS_SPREADS, numbers, strict=True)]
+    X = _frame_with_holes(rng, codes, numbers, _CENSUS_MISSING)
+    return X, np.where(z > np.quantile(z, _CENSUS_LOWER), ">50K", "<=50K")
+
+
+@lru_cache(maxsize=1)
+def connections_like(n: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray]:
+    """`n` rows shaped like the network connections of KDD Cup 1999: 41 columns, 38 classes.
+
+    Classes are told apart easily and differ a thousandfold in size; most numbers are 0.
+    """
+    rng = np.random.default_rng(seed)
+    k = _CONNECTION_CLASSES
+    share = 1.0 / np.arange(1, k + 1) ** 2
+    y = rng.choice(k, n, p=share / share.sum())
+    codes = [_usual(rng, y, rng.integers(count, size=k), count) for count in _CONNECTION_CATEGORIES]
+    numbers = []
+    for _ in range(_CONNECTION_NUMBERS):
+        level = np.where(rng.random(k) < _CONNECTION_ZERO, 0.0, rng.integers(1, 100, size=k))
+        numbers.append(np.rint(_usual(rng, y, level, 100) * rng.normal(1.0, 0.1, size=n)))
+    return _frame_with_holes(rng, codes, numbers, 0.0), np.array([f"class {c}" for c in range(k)])[
+        y
+    ]
+
+
+def _usual(rng: np.random.Generator, y: NDArray, usual: NDArray, count: int) -> NDArray:
+    """What is usual for the class of each row, or now and then something else below `count`."""
+    other = rng.integers(count, size=y.size)
+    return np.where(rng.random(y.size) < _CONNECTION_NOISE, other, usual[y])
+
+
+def _frame_with_holes(
+    rng: np.random.Generator, codes: list[NDArray], numbers: list[NDArray], missing: float
+) -> pd.DataFrame:
+    """Codes as strings, numbers as they are, and a share of cells missing from both."""
+    import pandas as pd
+
     columns: dict[str, Any] = {}
     for j, code in enumerate(codes):
-        names = np.array([f"value {c}" for c in range(_MIXED_CATEGORIES[j])] + [None], object)
-        columns[f"category_{j}"] = names[np.where(rng.random(n) < _MIXED_MISSING, -1, code)]
+        names = np.array([f"value {c}" for c in range(code.max() + 1)] + [None], object)
+        columns[f"category_{j}"] = names[np.where(rng.random(code.size) < missing, -1, code)]
     for j, number in enumerate(numbers):
-        columns[f"number_{j}"] = np.where(rng.random(n) < _MIXED_MISSING, np.nan, number)
-    return pd.DataFrame(columns), np.array(["low", "middle", "high"])[y]
+        columns[f"number_{j}"] = np.where(rng.random(number.size) < missing, np.nan, number)
+    return pd.DataFrame(columns)
 
 
 def _rarer_and_rarer(rng: np.random.Generator, n: int, count: int) -> NDArray:
@@ -155,13 +215,12 @@ def _rarer_and_rarer(rng: np.random.Generator, n: int, count: int) -> NDArray:
     return rng.choice(count, n, p=share / share.sum())
 
 
-def _mixed_classes(
+def _mixed_signal(
     rng: np.random.Generator, codes: list[NDArray], numbers: list[NDArray]
 ) -> NDArray:
     z = sum(rng.normal(size=code.max() + 1)[code] for code in codes[::2])
     z = z + np.abs(numbers[0]) + np.sin(2 * numbers[2]) + np.where(numbers[4] > 0.5, 1.0, 0.0)
-    z = z + numbers[6] * np.where(codes[1] == 0, 1.0, -1.0) + rng.normal(size=len(z))
-    return np.searchsorted(np.quantile(z, [1 / 3, 2 / 3]), z)
+    return z + numbers[6] * np.where(codes[1] == 0, 1.0, -1.0) + rng.normal(size=len(z))
 
 
 # ------------------------------------------------------------------- real
