@@ -1,10 +1,18 @@
-"""`fit` of one tree, end to end from a NumPy array; kernels are compiled beforehand."""
+"""`fit` of one tree, end to end from an array or data frame; kernels are compiled beforehand."""
 
+import gputree
 from benchmarks.common import BACKENDS, skip_without_device, synchronize
-from benchmarks.data import classes_table, regression_table
+from benchmarks.data import (
+    census_like,
+    classes_table,
+    connections_like,
+    mixed_table,
+    regression_table,
+)
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 
 WARM_ROWS = 5_000  # enough to leave the path of small nodes
+TABLES = {"census": census_like, "connections": connections_like, "mixed": mixed_table}
 
 
 class Fit:
@@ -47,3 +55,28 @@ class FitRegression(Fit):
     @staticmethod
     def table(rows, columns, classes):
         return regression_table(rows, columns)
+
+
+class FitCategories:
+    """From a data frame with strings and holes to the tree, pruned where that is the default."""
+
+    params = (
+        [10_000, 100_000],
+        list(TABLES),
+        ["C45Classifier", "ID3Classifier", "DecisionTreeClassifier"],
+        BACKENDS,
+    )
+    param_names = ("rows", "table", "estimator", "backend")
+
+    def setup(self, rows, table, estimator, backend):
+        skip_without_device(backend)
+        self.X, self.y = TABLES[table](rows)
+        self.model = getattr(gputree, estimator)(device=backend)
+        self.model.fit(self.X[:WARM_ROWS], self.y[:WARM_ROWS])
+        synchronize(backend)
+
+    def time_fit(self, rows, table, estimator, backend):
+        self.model.fit(self.X, self.y)
+
+    def peakmem_fit(self, rows, table, estimator, backend):
+        self.model.fit(self.X, self.y)

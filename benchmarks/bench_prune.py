@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.tree import DecisionTreeRegressor as ScikitLearnRegressor
 from sklearn.tree._tree import ccp_pruning_path
 
-from benchmarks.data import binary_table
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from benchmarks.data import binary_table, mixed_table
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.pruning import (
     CostComplexity,
     CostComplexityCV,
@@ -120,6 +120,28 @@ class Prune:
         self.pruner.prune_tree(self.tree, self.rows)
 
     def time_prune(self, rows, method):
+        self.pruner.prune_tree(self.tree, self.rows)
+
+
+class PruneInParts:
+    """C4.5's pruning of its own tree: rows with holes in several leaves, many branches a node."""
+
+    params = ([10_000, 100_000], [True, False])
+    param_names = ("rows", "subtree_raising")
+
+    def setup(self, rows, subtree_raising):
+        X, y = mixed_table(rows)
+        model = C45Classifier(pruning=None, device="cpu").fit(X, y)
+        target = np.searchsorted(model.classes_, y)
+        values = model.columns_.encode(X)
+        self.tree, self.rows = model.tree_, TrainingRows(values, target, np.ones(rows))
+        self.pruner = Pessimistic(subtree_raising=subtree_raising)
+        self.pruner.prune_tree(self.tree, self.rows)
+
+    def time_prune(self, rows, subtree_raising):
+        self.pruner.prune_tree(self.tree, self.rows)
+
+    def peakmem_prune(self, rows, subtree_raising):
         self.pruner.prune_tree(self.tree, self.rows)
 
 

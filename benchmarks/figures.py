@@ -8,9 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib import pyplot
 from numpy.typing import NDArray
 
 import gputree
@@ -58,7 +56,8 @@ def six_prunings() -> None:
     rows = {"training": wave(ROWS, 0), "validation": wave(ROWS // 2, 1)}
     test = wave(TEST_ROWS, 2)
     model = DecisionTreeClassifier().fit(*rows["training"])
-    figure, axes = pyplot.subplots(2, 3, figsize=(10, 5.4), layout="constrained")
+    figure = new_figure(10, 5.4)
+    axes = figure.subplots(2, 3)
     for ax, (name, (pruner, takes)) in zip(axes.flat, PANELS.items(), strict=True):
         pruned = pruner.prune(model, *(rows[takes] if takes else ()))
         draw_skeleton(ax, model.tree_, pruned.tree_)
@@ -78,7 +77,7 @@ def cp_table() -> None:
     rows = wave(ROWS, 0)
     pruner = CostComplexityCV(rule="1se", random_state=0)
     pruner.prune(DecisionTreeClassifier().fit(*rows), *rows)
-    figure = pyplot.figure(figsize=(6.4, 3.6), layout="constrained")
+    figure = new_figure(6.4, 3.6)
     plot_cp_table(pruner, ax=figure.add_subplot())
     save(figure, PRUNING / "cp_table.png")
 
@@ -122,14 +121,18 @@ def kept_nodes(tree: Tree, pruned: Tree) -> NDArray[np.bool_]:
     return kept
 
 
+def new_figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure  # asv imports this file, also where there is none
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def save(figure: Any, path: Path) -> None:
     figure.savefig(path, dpi=DPI)
-    pyplot.close(figure)
     print(path)
 
 
 def main() -> None:
-    matplotlib.use("Agg")
     six_prunings()
     cp_table()
 
