@@ -195,10 +195,20 @@ MUTANTS = [
     ),
     Mutant(
         "finish: child key",
-        "node_keys[child] = child_key(key, side);",
-        "node_keys[child] = child_key(key, 1 - side);",
+        "depth + 1, child_key(key, 1));",
+        "depth + 1, child_key(key, 0));",
     ),
-    Mutant("finish: depth", "depths[child] = i32(depth + 1);", "depths[child] = i32(depth);"),
+    Mutant("finish: depth", "depth[node] = i32(level);", "depth[node] = i32(level - 1);"),
+    Mutant(
+        "finish: copies without barrier",
+        "size, memory);\n        __syncwarp();",
+        "size, memory);",
+    ),
+    Mutant(
+        "finish: order not copied back",
+        "items[columns * rows + first[j] + i] = copies.items[columns * size + i];",
+        "",
+    ),
 ]
 
 # Order of work, and whether accesses are checked.

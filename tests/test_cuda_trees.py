@@ -16,7 +16,7 @@ from strategies import PROBLEMS, make_task, problems, random_problems
 from twins import as_dtype, assert_equal, assert_same_tree, grown, pair, table
 
 from gputree import DecisionTreeClassifier
-from gputree.backends.cuda import encode, histogram, kernels, refine
+from gputree.backends.cuda import encode, finish, histogram, kernels, refine
 from gputree.criteria import ManyClassEntropy
 
 
@@ -44,6 +44,21 @@ def test_drawn_columns(cuda_device, finish_rows):
     sample = table("gini", False, n=120, d=6)
     task = make_task("gini", sample, max_features=1, min_samples_leaf=4)
     assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=6)
+
+
+@pytest.mark.parametrize("most", [0, 2, 25])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_subtrees_in_global_and_in_shared_memory(
+    cuda_device, monkeypatch, criterion, weighted, most
+):
+    """Nodes of up to `most` rows are grown in shared memory, a few at once."""
+    monkeypatch.setattr(finish, "FEWEST_SHARED_ROWS", 1)
+    monkeypatch.setattr(finish, "SCRATCH_BYTES", 5000)
+    row_bytes = 2 * (5 * 4 + 6 * 4)  # keys and items of 5 columns, and of those spilled
+    monkeypatch.setattr(finish, "SHARED_BYTES", most * row_bytes)
+    sample = table(criterion, weighted, n=200, d=5, dtype=np.float32, seed=5)
+    for limits in ({}, {"max_features": 2, "max_depth": 7, "min_samples_leaf": 3}):
+        assert_same_tree(sample, make_task(criterion, sample, **limits), finish_rows=None)
 
 
 @pytest.mark.parametrize("finish_rows", [1, 30])

@@ -1,13 +1,8 @@
 // Small nodes are finished: a warp grows each node's whole subtree, a lane to a column.
 //
-// The rows of all nodes lie one after another, `rows` in all. Each column lists them sorted by
-// value, node by node; every split partitions the lists stably, so none is sorted again:
-//
-//   keys[f]    sorted keys of column f: of values, or codes where codes decide
-//   items[f]   the places of their rows; items[columns] lists them in the order of entries
-//
-// A column that is constant in a node stays so below it, and is neither scanned nor partitioned.
 // Nodes are made breadth-first: those not yet looked at are the nodes after the one at work.
+// Nodes whose lists fit shared memory are put off, then grown there, a warp to each of them.
+#define PUT_OFF (-2)  // as the first child of a node
 
 // Grid: nodes. The entries of each node, one node after another.
 extern "C" __global__ void __launch_bounds__(256) list_places(
@@ -39,31 +34,10 @@ extern "C" __global__ void __launch_bounds__(256) fill_lists(
     }
 }
 
-struct Lists {
-    Bits* keys;
-    i32* items;
-    Bits* key_spill;
-    i32* item_spill;
-    u8* sides;
-    i64 rows, columns;
-};
-
 struct Rows {
     const Target* target;  // of local classes
     const i64* weight;
 };
-
-// First place among the sorted keys s .. t that holds a missing value.
-__device__ inline i64 known_end(const Bits* keys, i64 s, i64 t) {
-    while (s < t) {
-        const i64 middle = (s + t) / 2;
-        if (keys[middle] == MISSING_KEY)
-            t = middle;
-        else
-            s = middle + 1;
-    }
-    return s;
-}
 
 // The better of `cut` and the best cut of column f in places s .. t, of which known .. t are
 // missing and all on one side.
@@ -178,40 +152,6 @@ __device__ bool is_settled(
 }
 #endif
 
-// Stable partition of places s .. t of one list by the sides of their rows. One lane.
-__device__ void partition_list(const Lists& lists, i64 f, i64 s, i64 t) {
-    const i64 base = f * lists.rows;
-    i64 to_left = base + s, spilled = base + s;
-    const bool keyed = f < lists.columns;
-    for (i64 i = base + s; i < base + t; ++i) {
-        const i32 item = lists.items[i];
-        const bool left = lists.sides[item];
-        const i64 to = left ? to_left++ : spilled++;
-        (left ? lists.items : lists.item_spill)[to] = item;
-        if (keyed) (left ? lists.keys : lists.key_spill)[to] = lists.keys[i];
-    }
-    for (i64 i = base + s; i < spilled; ++i, ++to_left) {
-        lists.items[to_left] = lists.item_spill[i];
-        if (keyed) lists.keys[to_left] = lists.key_spill[i];
-    }
-}
-
-// Partition all lists at a cut; those of columns only where a child may split further.
-__device__ void split_lists(const Lists& lists, const Cut& cut, i64 s, i64 known, i64 t, bool further) {
-    const i32* items = lists.items + cut.column * lists.rows;
-    for (i64 i = s + threadIdx.x; i < t; i += 32)
-        lists.sides[items[i]] = i < known ? i <= cut.place : cut.missing_left;
-    __syncwarp();
-    for (i64 f = threadIdx.x; f <= lists.columns; f += 32) {
-        const Bits* keys = lists.keys + f * lists.rows;
-        const bool is_order = f == lists.columns;
-        const bool done = f == cut.column && !cut.missing_left;
-        if (is_order || (further && !done && keys[s] != keys[t - 1]))
-            partition_list(lists, f, s, t);
-    }
-    __syncwarp();
-}
-
 // Threshold of a cut; infinity before missing values.
 __device__ double threshold_of(
     const Lists& lists, const Cut& cut, const u8* by_code, const double* low, const double* high
@@ -222,91 +162,164 @@ __device__ double threshold_of(
     return midpoint(low[cut.column * 256 + keys[0]], high[cut.column * 256 + keys[1]]);
 }
 
-// Grid: nodes; block: one warp. Node j has places start[j] .. start[j + 1] and room for the nodes
-// room[j] .. room[j + 1] of its subtree, places and children counted within the subtree;
-// channel[j] .. channel[j + 1] are its statistics, 32 times in `lefts`. `used` becomes how many
-// nodes there are.
-extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
-    double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
-    i64 min_samples_split, i64 max_depth, double min_decrease, i64 max_features,
-    i64 rounded, i64 columns, i64 rows, const i64* start, const i64* root_depth,
-    const u64* root_key, const i64* room, const i64* channel, const Target* target,
-    const i64* weight, Bits* keys, i32* items, Bits* key_spill, i32* item_spill, u8* sides,
-    i64* totals, i64* lefts, i32* drawn, const u8* by_code, const double* low, const double* high,
-    i32* first_child, i32* feature, double* threshold, u8* missing_left, double* gains,
-    i32* begins, i32* ends, i32* depths, u64* node_keys, i32* used
-) {
-    const i64 j = blockIdx.x, r0 = start[j], node0 = room[j];
-    const int lane = threadIdx.x;
-    const i64 channels = channel[j + 1] - channel[j];
-    const Criterion criterion = {channels, unit, scale};
-    const Limits limits = {min_samples_leaf, min_weight_leaf};
-    const Lists lists = {keys, items, key_spill, item_spill, sides, rows, columns};
-    const Rows own = {target, weight};
-    const i32* order = items + columns * rows;
-    i64* total = totals + channel[j];
-    const Strided left = {lefts + channel[j] * 32 + lane, 32};
-    i64 least = min_samples_split > 2 ? min_samples_split : 2;
-    if (2 * min_samples_leaf > least) least = 2 * min_samples_leaf;
-    if (lane == 0) {
-        begins[node0] = 0;
-        ends[node0] = i32(start[j + 1] - r0);
-        depths[node0] = i32(root_depth[j]);
-        node_keys[node0] = root_key[j];
+// What subtrees are grown by.
+struct Rules {
+    Criterion criterion;
+    Limits limits;
+    i64 min_samples_split, max_depth;
+    double min_decrease;
+    i64 max_features, rounded;
+    const u8* by_code;
+    const double* low;
+    const double* high;
+
+    // Whether a node of so many rows may be split.
+    __device__ bool may_split(i64 rows, i64 depth) const {
+        const i64 least = min_samples_split > 2 ? min_samples_split : 2;
+        return depth < max_depth && rows >= least && rows >= 2 * limits.min_samples_leaf;
     }
-    __syncwarp();
+};
+
+// Room for the nodes of a subtree; begin and end are counted from its first place.
+struct Nodes {
+    i32* first_child;
+    i32* feature;
+    double* threshold;
+    u8* missing_left;
+    double* gain;
+    i32* begin;
+    i32* end;
+    i32* depth;
+    u64* key;
+
+    __device__ Nodes from(i64 node) const {
+        return {
+            first_child + node, feature + node, threshold + node, missing_left + node,
+            gain + node, begin + node, end + node, depth + node, key + node
+        };
+    }
+
+    __device__ void add(i64 node, i64 from, i64 to, i64 level, u64 hash) const {
+        begin[node] = i32(from);
+        end[node] = i32(to);
+        depth[node] = i32(level);
+        key[node] = hash;
+    }
+
+    __device__ void close(i64 node, i32 child) const {
+        first_child[node] = child;
+        feature[node] = -1;
+        threshold[node] = gain[node] = 0.0;
+        missing_left[node] = 0;
+    }
+};
+
+// The split of places s .. t, if they have one that is worth it; `decrease` is its gain.
+__device__ Cut choose_cut(
+    const Rules& rules, const Rows& rows, const Lists& lists, u64 key, i32* drawn, i64 s, i64 t,
+    i64* total, i64 channels, Strided left, double& decrease
+) {
+    const i32* order = lists.items + lists.columns * lists.rows;
+    sum_places(rows, order, s, t, total, channels);
+    if (is_settled(rows, order, s, t, total, rules.criterion, rules.rounded)) return no_cut();
+    const Cut cut = best_cut(
+        rules.criterion, rules.limits, rows, lists, rules.max_features, key, drawn, s, t, total,
+        channels, left
+    );
+    if (cut.score == -infinity()) return cut;
+    decrease = gain(rules.criterion, cut.score, total);
+    if (decrease * double(weight_in(rules.criterion, total)) < rules.min_decrease) return no_cut();
+    return cut;
+}
+
+// Grow the subtree under the first of `nodes`, whose places begin at `base`; nodes of at most
+// `small` rows are put off. Returns how many nodes there are.
+__device__ i64 grow(
+    const Rules& rules, const Rows& rows, const Lists& lists, const Nodes& nodes, i64 base,
+    i64 small, i32* drawn, i64* total, i64 channels, Strided left
+) {
+    const int lane = threadIdx.x;
     i64 free = 1;
-    for (i64 at = 0; at < free; ++at) {
-        const i64 node = node0 + at, s = r0 + begins[node], t = r0 + ends[node];
-        const i64 depth = depths[node];
-        const u64 key = node_keys[node];
+    for (i64 node = 0; node < free; ++node) {
+        const i64 s = base + nodes.begin[node], t = base + nodes.end[node];
+        const i64 depth = nodes.depth[node];
+        const u64 key = nodes.key[node];
+        const bool open = rules.may_split(t - s, depth);
         Cut cut = no_cut();
         double decrease = 0.0;
-        if (depth < max_depth && t - s >= least) {
-            sum_places(own, order, s, t, total, channels);
-            if (!is_settled(own, order, s, t, total, criterion, rounded)) {
-                cut = best_cut(
-                    criterion, limits, own, lists, max_features, key, drawn + j * columns, s, t,
-                    total, channels, left
-                );
-                if (cut.score > -infinity()) {
-                    decrease = gain(criterion, cut.score, total);
-                    if (decrease * double(weight_in(criterion, total)) < min_decrease)
-                        cut = no_cut();
-                }
-            }
-        }
+        if (open && t - s > small)
+            cut = choose_cut(
+                rules, rows, lists, key, drawn, s, t, total, channels, left, decrease
+            );
         __syncwarp();
         if (cut.score == -infinity()) {
-            if (lane == 0) {
-                first_child[node] = feature[node] = -1;
-                threshold[node] = gains[node] = 0.0;
-                missing_left[node] = 0;
-            }
+            if (lane == 0) nodes.close(node, open && t - s <= small ? PUT_OFF : -1);
             continue;
         }
-        const i64 known = known_end(lists.keys + cut.column * rows, s, t);
+        const i64 known = known_end(lists.keys + cut.column * lists.rows, s, t);
         const i64 middle = cut.place + 1 + (cut.missing_left ? t - known : 0);
         if (lane == 0) {
-            first_child[node] = i32(free);
-            feature[node] = cut.column;
-            threshold[node] = threshold_of(lists, cut, by_code, low, high);
-            missing_left[node] = known < t ? cut.missing_left : middle - s > t - middle;
-            gains[node] = decrease;
-            for (int side = 0; side < 2; ++side) {
-                const i64 child = node0 + free + side;
-                begins[child] = i32((side ? middle : s) - r0);
-                ends[child] = i32((side ? t : middle) - r0);
-                depths[child] = i32(depth + 1);
-                node_keys[child] = child_key(key, side);
-            }
+            nodes.first_child[node] = i32(free);
+            nodes.feature[node] = cut.column;
+            nodes.threshold[node] = threshold_of(lists, cut, rules.by_code, rules.low, rules.high);
+            nodes.missing_left[node] = known < t ? cut.missing_left : middle - s > t - middle;
+            nodes.gain[node] = decrease;
+            nodes.add(free, s - base, middle - base, depth + 1, child_key(key, 0));
+            nodes.add(free + 1, middle - base, t - base, depth + 1, child_key(key, 1));
         }
         __syncwarp();
         const i64 larger = middle - s > t - middle ? middle - s : t - middle;
-        split_lists(lists, cut, s, known, t, depth + 1 < max_depth && larger >= least);
+        split_lists(lists, cut, s, known, t, rules.may_split(larger, depth + 1));
         free += 2;
     }
-    if (lane == 0) used[j] = i32(free);
+    return free;
+}
+
+// Grid: nodes; block: one warp. Node j has places first[j] .. last[j] and room for the nodes from
+// room[j] of its subtree, places and children counted within the subtree; channel[j] ..
+// channel[j + 1] are its statistics, 32 times in `lefts`. `used` becomes how many nodes there are.
+//
+// Nodes of at most `small` rows are put off. Where `small` is 0, lists are copied to shared
+// memory, and back but for the order of entries; there are no spills then.
+extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
+    double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
+    i64 min_samples_split, i64 max_depth, double min_decrease, i64 max_features,
+    i64 rounded, i64 columns, i64 rows, i64 small, const i64* first, const i64* last,
+    const i64* root_depth, const u64* root_key, const i64* room, const i64* channel,
+    const Target* target, const i64* weight, Bits* keys, i32* items, Bits* key_spill,
+    i32* item_spill, u8* sides, i64* totals, i64* lefts, i32* drawn, const u8* by_code,
+    const double* low, const double* high, i32* first_child, i32* feature, double* threshold,
+    u8* missing_left, double* gains, i32* begins, i32* ends, i32* depths, u64* node_keys,
+    i32* used
+) {
+    extern __shared__ u64 memory[];
+    const i64 j = blockIdx.x, channels = channel[j + 1] - channel[j], size = last[j] - first[j];
+    const Rules rules = {
+        {channels, unit, scale}, {min_samples_leaf, min_weight_leaf}, min_samples_split,
+        max_depth, min_decrease, max_features, rounded, by_code, low, high
+    };
+    const Rows own = {target, weight};
+    const Lists lists = {keys, items, key_spill, item_spill, sides, rows, columns};
+    const Nodes all = {
+        first_child, feature, threshold, missing_left, gains, begins, ends, depths, node_keys
+    };
+    const Nodes nodes = all.from(room[j]);
+    if (threadIdx.x == 0) nodes.add(0, 0, size, root_depth[j], root_key[j]);
+    i64* total = totals + channel[j];
+    const Strided left = {lefts + channel[j] * 32 + threadIdx.x, 32};
+    i32* order = drawn + j * columns;
+    i64 number;
+    if (small > 0) {
+        __syncwarp();
+        number = grow(rules, own, lists, nodes, first[j], small, order, total, channels, left);
+    } else {
+        const Lists copies = copy_lists(lists, first[j], size, memory);
+        __syncwarp();
+        number = grow(rules, own, copies, nodes, 0, 0, order, total, channels, left);
+        for (i64 i = threadIdx.x; i < size; i += 32)
+            items[columns * rows + first[j] + i] = copies.items[columns * size + i];
+    }
+    if (threadIdx.x == 0) used[j] = i32(number);
 }
 
 // One thread a row: the entries of all nodes in leaf order.

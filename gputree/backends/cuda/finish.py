@@ -1,13 +1,18 @@
-"""Small nodes are finished: their whole subtrees are grown on the device, a warp to a node."""
+"""Small nodes are finished: their whole subtrees are grown on the device, a warp to a node.
+
+Subtrees are grown in global memory down to nodes that fit shared memory, and those there.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Limits, Subtrees
+from gputree.backends.cuda.histogram import SHARED_BYTES
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Grower, sort_segments, to_device
 
@@ -18,6 +23,18 @@ SORTED_PAIRS = 1 << 25
 DEEPEST = 40
 
 LANES = 32
+
+# Nodes whose lists fit shared memory are finished there, in launches by size: as much as fits,
+# down to halves of it. None of these figures is measured on a device yet.
+FEWEST_SHARED_ROWS = 8
+SHARED_CLASSES = 4
+
+# Bytes of a node, and of all nodes and statistics that are finished at once there.
+NODE_BYTES = 45
+SCRATCH_BYTES = 1 << 28
+
+# The first child of a node that is put off: see finish.cu.
+PUT_OFF = -2
 
 
 class Places(NamedTuple):
@@ -33,6 +50,37 @@ class Lists(NamedTuple):
 
     keys: Any  # (d, rows)
     items: Any  # (d + 1, rows) int32
+    sides: Any  # (rows,) uint8: of the split at work
+
+
+class Roots(NamedTuple):
+    """Nodes whose subtrees are grown, on the host: places ``first .. last`` of the rows."""
+
+    first: Int64s
+    last: Int64s
+    depth: Int64s
+    key: NDArray[np.uint64]
+    channels: Int64s  # statistics of each
+
+
+class Grown(NamedTuple):
+    """Subtrees on the host, as `Subtrees`, by places; nodes put off are PUT_OFF as first child."""
+
+    root: Int64s
+    first_child: Int64s
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    gain: NDArray[np.float64]
+    begin: Int64s
+    end: Int64s
+    depth: Int64s
+    key: NDArray[np.uint64]
+
+    def moved(self, number: int) -> Grown:
+        """The same behind `number` other nodes."""
+        child = np.where(self.first_child < 0, self.first_child, self.first_child + number)
+        return self._replace(root=self.root + number, first_child=child)
 
 
 class Statistics(NamedTuple):
@@ -88,10 +136,61 @@ def _finish_batch(
     places = _list_places(grower, begin, end)
     lists = _sort_columns(grower, places)
     statistics = _local_statistics(grower, places)
-    room = np.append(0, np.cumsum(node_room(end - begin, depth, grower.task.limits)))
-    nodes, used = _grow(grower, places, lists, statistics, room, depth, keys)
+    channels = np.diff(statistics.channel)
+    roots = Roots(places.start[:-1], places.start[1:], depth, keys, channels)
+    most = shared_rows(grower)
+    grown = _grow(grower, lists, statistics, roots, max(most, 1))
+    if most:
+        grown = _grow_small(grower, lists, statistics, roots, grown, most)
     _order_entries(grower, places, lists.items[-1])
-    return _compact(nodes, used, room, begin)
+    shift = (begin - places.start[:-1])[np.searchsorted(places.start, grown.begin, "right") - 1]
+    return Subtrees(grown.root, *grown[1:6], begin=grown.begin + shift, end=grown.end + shift)
+
+
+def shared_rows(grower: Grower) -> int:
+    """Rows of the largest node that is finished in shared memory; 0 where that is too few."""
+    most = SHARED_BYTES // _shared_row_bytes(grower)
+    return most if most >= FEWEST_SHARED_ROWS else 0
+
+
+def _shared_row_bytes(grower: Grower) -> int:
+    """Keys and items of a row in all lists, and of those spilled."""
+    d = grower.table.columns
+    return 2 * (d * grower.table.bits.itemsize + (d + 1) * 4)
+
+
+def _grow_small(
+    grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, grown: Grown, most: int
+) -> Grown:
+    """Grow the nodes that were put off, in shared memory."""
+    off = np.flatnonzero(grown.first_child == PUT_OFF)
+    owner = np.searchsorted(roots.last, grown.begin[off], side="right")
+    small = Roots(
+        grown.begin[off], grown.end[off], grown.depth[off], grown.key[off], roots.channels[owner]
+    )
+    parts, number = [grown], grown.first_child.size
+    for nodes in _launches(grower, small, most):
+        some = Roots._make(field[nodes] for field in small)
+        part = _grow(grower, lists, statistics, some, 0).moved(number)
+        for name in grown._fields[1:]:
+            getattr(grown, name)[off[nodes]] = getattr(part, name)[part.root - number]
+        number += part.first_child.size
+        parts.append(part)
+    fields = (np.concatenate(field) for field in zip(*(part[1:] for part in parts), strict=True))
+    return Grown(grown.root, *fields)
+
+
+def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
+    """Nodes that are grown at once: of about one size, and within memory."""
+    size = small.last - small.first
+    scratch = NODE_BYTES * node_room(size, small.depth, grower.task.limits)
+    scratch += (LANES + 1) * 8 * small.channels
+    share = np.minimum(np.log2(most / size).astype(np.int64), SHARED_CLASSES - 1)
+    for one in range(SHARED_CLASSES):
+        nodes = np.flatnonzero(share == one)
+        bounds = batches(scratch[nodes], SCRATCH_BYTES)
+        for a, b in zip(bounds, bounds[1:], strict=False):
+            yield nodes[a:b]
 
 
 def _list_places(grower: Grower, begin: Int64s, end: Int64s) -> Places:
@@ -119,7 +218,7 @@ def _sort_columns(grower: Grower, places: Places) -> Lists:
     items = xp.empty((d + 1, rows), dtype=np.int32)
     items[:d] = (order % rows).reshape(d, rows).astype(np.int32)
     items[d] = xp.arange(rows, dtype=np.int32)
-    return Lists(keys[order].reshape(d, rows), items)
+    return Lists(keys[order].reshape(d, rows), items, xp.empty(rows, dtype=np.uint8))
 
 
 def _local_statistics(grower: Grower, places: Places) -> Statistics:
@@ -144,7 +243,7 @@ def _local_statistics(grower: Grower, places: Places) -> Statistics:
 
 
 class Nodes(NamedTuple):
-    """Room for the nodes of subtrees, on the device."""
+    """Room for the nodes of subtrees, on the device; see finish.cu."""
 
     first_child: Any
     feature: Any
@@ -153,41 +252,64 @@ class Nodes(NamedTuple):
     gain: Any
     begin: Any
     end: Any
+    depth: Any
+    key: Any
+
+    @classmethod
+    def empty(cls, size: int) -> Nodes:
+        i4, u1, f8 = np.int32, np.uint8, np.float64
+        types = (i4, i4, f8, u1, f8, i4, i4, i4, np.uint64)
+        return cls(*(cupy().empty(size, dtype=t) for t in types))
 
 
-def _grow(
-    grower: Grower,
-    places: Places,
-    lists: Lists,
-    statistics: Statistics,
-    room: Int64s,
-    depth: Int64s,
-    keys: NDArray[np.uint64],
-) -> tuple[Nodes, Int64s]:
-    """Grow the subtrees; returns their nodes and how many each has."""
+def _grow(grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, small: int) -> Grown:
+    """Grow subtrees; nodes of up to `small` rows are put off. 0: all in shared memory."""
     xp = cupy()
     table, limits = grower.table, grower.task.limits
-    m, rows, d, n_nodes = depth.size, places.entry.size, table.columns, int(room[-1])
-    types = (np.int32, np.int32, np.float64, np.uint8, np.float64, np.int32, np.int32)
-    nodes = Nodes(*(xp.empty(n_nodes, dtype=t) for t in types))
-    used = xp.empty(m, dtype=np.int32)
-    channels = int(statistics.channel[-1])
+    m, d = roots.depth.size, table.columns
+    sizes = roots.last - roots.first
+    room = np.append(0, np.cumsum(node_room(sizes, roots.depth, limits)))
+    channel = np.append(0, np.cumsum(roots.channels))
+    nodes, used = Nodes.empty(int(room[-1])), xp.empty(m, dtype=np.int32)
+    spill = small > 0
     _, unit, scale = grower.criterion
     drawing = limits.max_features < d
     grower.kernels(
         "finish", "grow_subtrees", (m,), unit, scale, limits.min_samples_leaf,
         limits.min_weight_leaf, limits.min_samples_split, limits.max_depth,
-        float(limits.min_decrease), min(limits.max_features, d), int(limits.rounded), d, rows,
-        to_device(places.start), to_device(depth), to_device(keys), to_device(room),
-        to_device(statistics.channel), statistics.target, statistics.weight,
-        lists.keys, lists.items, xp.empty(lists.keys.shape, dtype=lists.keys.dtype),
-        xp.empty(lists.items.shape, dtype=np.int32), xp.empty(rows, dtype=np.uint8),
-        xp.empty(channels, dtype=np.int64), xp.empty(channels * LANES, dtype=np.int64),
+        float(limits.min_decrease), min(limits.max_features, d), int(limits.rounded), d,
+        lists.items.shape[1], small, to_device(roots.first), to_device(roots.last),
+        to_device(roots.depth), to_device(roots.key), to_device(room), to_device(channel),
+        statistics.target, statistics.weight, lists.keys, lists.items,
+        xp.empty(lists.keys.shape, dtype=lists.keys.dtype) if spill else None,
+        xp.empty(lists.items.shape, dtype=np.int32) if spill else None, lists.sides,
+        xp.empty(channel[-1], dtype=np.int64), xp.empty(LANES * channel[-1], dtype=np.int64),
         xp.empty(m * d if drawing else 1, dtype=np.int32), table.by_code, table.low, table.high,
-        *nodes, xp.empty(n_nodes, dtype=np.int32), xp.empty(n_nodes, dtype=np.uint64), used,
-        threads=LANES,
+        *nodes, used, threads=LANES,
+        shared=0 if spill else int(sizes.max()) * _shared_row_bytes(grower),
     )  # fmt: skip
-    return nodes, used.get().astype(np.int64)
+    return _compact(nodes, used.get().astype(np.int64), room, roots.first)
+
+
+def _compact(nodes: Nodes, used: Int64s, room: Int64s, first: Int64s) -> Grown:
+    """The nodes that were made, on the host, one subtree after another; places of all rows."""
+    starts = np.cumsum(used) - used
+    owner = np.repeat(np.arange(used.size), used)
+    place = to_device(np.arange(owner.size) - starts[owner] + room[owner])
+    host = Nodes(*(field[place].get() for field in nodes))
+    child = host.first_child.astype(np.int64)
+    return Grown(
+        root=starts,
+        first_child=np.where(child < 0, child, child + starts[owner]),
+        feature=host.feature,
+        threshold=host.threshold,
+        missing_left=host.missing_left != 0,
+        gain=host.gain,
+        begin=host.begin + first[owner],
+        end=host.end + first[owner],
+        depth=host.depth.astype(np.int64),
+        key=host.key,
+    )
 
 
 def _order_entries(grower: Grower, places: Places, order: Any) -> None:
@@ -197,22 +319,3 @@ def _order_entries(grower: Grower, places: Places, order: Any) -> None:
         cupy().ascontiguousarray(order), order.size, out,
     )  # fmt: skip
     grower.entries[places.entry] = out
-
-
-def _compact(nodes: Nodes, used: Int64s, room: Int64s, begin: Int64s) -> Subtrees:
-    """The nodes that were made, on the host, one subtree after another."""
-    starts = np.cumsum(used) - used
-    owner = np.repeat(np.arange(used.size), used)
-    place = to_device(np.arange(owner.size) - starts[owner] + room[owner])
-    host = Nodes(*(field[place].get() for field in nodes))
-    child = host.first_child.astype(np.int64)
-    return Subtrees(
-        root=starts,
-        first_child=np.where(child < 0, -1, child + starts[owner]),
-        feature=host.feature,
-        threshold=host.threshold,
-        missing_left=host.missing_left != 0,
-        gain=host.gain,
-        begin=host.begin + begin[owner],
-        end=host.end + begin[owner],
-    )

@@ -57,7 +57,7 @@ HEADERS = {
     "choose": ("types.cuh", *_CUT, "draw.cuh", "record.cuh"),
     "partition": ("types.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "statistics": ("types.cuh", "atomics.cuh"),
-    "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh"),
+    "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh", "sorted_lists.cuh"),
     "lists/score": (
         "types.cuh",
         "atomics.cuh",
