@@ -95,6 +95,7 @@ def entropy(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
 
     Examples
     --------
+    >>> from gputree import entropy
     >>> entropy(["yes", "yes", "no", "no"])
     1.0
     """
@@ -123,6 +124,7 @@ def gini(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
 
     Examples
     --------
+    >>> from gputree import gini
     >>> gini(["yes", "yes", "no", "no"])
     0.5
     """
@@ -144,6 +146,7 @@ def information_gain(
 
     Examples
     --------
+    >>> from gputree import information_gain
     >>> from gputree.datasets import load_loan
     >>> information_gain(*load_loan(return_X_y=True)).round(3)
     array([0.083, 0.324, 0.42 , 0.363])
@@ -169,6 +172,7 @@ def gain_ratio(
 
     Examples
     --------
+    >>> from gputree import gain_ratio
     >>> from gputree.datasets import load_golf
     >>> float(gain_ratio(*load_golf(return_X_y=True))[0].round(3))
     0.156
@@ -191,6 +195,7 @@ def gini_gain(
 
     Examples
     --------
+    >>> from gputree import gini_gain
     >>> gini_gain([["a"], ["a"], ["b"], ["b"]], [0, 0, 1, 1])
     array([0.5])
     """
@@ -214,6 +219,7 @@ def variance_reduction(
 
     Examples
     --------
+    >>> from gputree import variance_reduction
     >>> variance_reduction([["a"], ["a"], ["b"]], [1.0, 1.0, 4.0])
     array([2.])
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 
 import numba
@@ -13,7 +12,6 @@ from sklearn.datasets import load_iris
 from sklearn.utils import compute_sample_weight
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.estimators import cart
 from gputree.estimators.base import n_threads
 from gputree.pruning import CostComplexity, PenalizedLoss, ReducedError
 
@@ -49,10 +47,6 @@ def test_every_parameter_is_documented_and_checked(kind):
     assert "{" not in kind.__doc__
     for name in names:
         assert f"    {name} : " in kind.__doc__, name
-
-
-def test_examples():
-    assert doctest.testmod(cart).failed == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

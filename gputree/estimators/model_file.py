@@ -67,7 +67,9 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>> save_model(tree, "iris.gputree")  # doctest: +SKIP
+    >>> from gputree import ID3Classifier, save_model
+    >>> from gputree.datasets import load_fish
+    >>> save_model(ID3Classifier().fit(*load_fish(return_X_y=True)), "fish.gputree")
     """
     name = type(estimator).__name__
     if _registry().get(name) is not type(estimator):
@@ -108,7 +110,11 @@ def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
 
     Examples
     --------
-    >>> tree = load_model("iris.gputree")  # doctest: +SKIP
+    >>> from gputree import ID3Classifier, load_model, save_model
+    >>> from gputree.datasets import load_fish
+    >>> save_model(ID3Classifier().fit(*load_fish(return_X_y=True)), "fish.gputree")
+    >>> load_model("fish.gputree").get_n_leaves()
+    3
     """
     header, tree = read_model(path)
     try:

@@ -81,9 +81,10 @@ def plot_tree(
     --------
     >>> from gputree import DecisionTreeClassifier
     >>> from gputree.datasets import load_iris
+    >>> from gputree.export import plot_tree
     >>> iris = load_iris()
     >>> tree = DecisionTreeClassifier(max_depth=2).fit(iris.data, iris.target)
-    >>> plot_tree(tree, feature_names=iris.feature_names)  # doctest: +SKIP
+    >>> ax = plot_tree(tree, feature_names=iris.feature_names)
     """
     pyplot = require("matplotlib.pyplot", "plot_tree")
     whole = describe(
@@ -125,6 +126,17 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
         matplotlib (extra plot) is not installed.
     ValueError
         There is no table: the pruner has not pruned an estimator yet.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import plot_cp_table
+    >>> from gputree.pruning import CostComplexityCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pruner = CostComplexityCV()
+    >>> tree = pruner.prune(DecisionTreeClassifier().fit(X, y), X, y)
+    >>> ax = plot_cp_table(pruner)
     """
     table = getattr(pruner_or_table, "cp_table_", pruner_or_table)
     if getattr(getattr(table, "dtype", None), "names", None) is None:

@@ -68,7 +68,7 @@ def export_text(
 
     Examples
     --------
-    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree import DecisionTreeClassifier, export_text
     >>> from gputree.datasets import load_iris
     >>> iris = load_iris()
     >>> tree = DecisionTreeClassifier(max_depth=2).fit(iris.data, iris.target)

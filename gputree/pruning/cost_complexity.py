@@ -95,6 +95,16 @@ class CostComplexity(Pruner):
     ----------
     L. Breiman, J. Friedman, R. Olshen, C. Stone. Classification and Regression
     Trees. Wadsworth, 1984. Section 3.3.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.pruning import CostComplexity
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier().fit(X, y)
+    >>> tree.get_n_leaves(), CostComplexity(0.02).prune(tree).get_n_leaves()
+    (9, 4)
     """
 
     _parameter_constraints = {  # noqa: RUF012

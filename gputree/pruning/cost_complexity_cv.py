@@ -82,6 +82,18 @@ class CostComplexityCV(Pruner):
     ----------
     L. Breiman, J. Friedman, R. Olshen, C. Stone. Classification and Regression
     Trees. Wadsworth, 1984. Section 3.4.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.pruning import CostComplexityCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pruner = CostComplexityCV(rule="1se", random_state=0)
+    >>> pruner.prune(DecisionTreeClassifier().fit(X, y), X, y).get_n_leaves()
+    3
+    >>> pruner.cp_table_["n_leaves"]
+    array([1, 2, 3, 4, 5, 7, 9])
     """
 
     _parameter_constraints = {  # noqa: RUF012

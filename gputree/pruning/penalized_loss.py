@@ -35,6 +35,16 @@ class PenalizedLoss(Pruner):
     ----------
     Li Hang. Statistical Learning Methods, 2nd ed. Tsinghua University Press,
     2019. Equation 5.11 and algorithm 5.4.
+
+    Examples
+    --------
+    >>> from gputree import ID3Classifier
+    >>> from gputree.datasets import load_loan
+    >>> from gputree.pruning import PenalizedLoss
+    >>> X, y = load_loan(return_X_y=True)
+    >>> tree = ID3Classifier().fit(X, y)
+    >>> [PenalizedLoss(alpha).prune(tree).get_n_leaves() for alpha in (1, 10)]
+    [3, 1]
     """
 
     _parameter_constraints = {  # noqa: RUF012

@@ -45,6 +45,16 @@ class Pessimistic(Pruner):
     ----------
     J. R. Quinlan. C4.5: Programs for Machine Learning. Morgan Kaufmann, 1993.
     Chapter 4.
+
+    Examples
+    --------
+    >>> from gputree import C45Classifier
+    >>> from gputree.datasets import load_golf
+    >>> from gputree.pruning import Pessimistic
+    >>> X, y = load_golf(return_X_y=True)
+    >>> tree = C45Classifier(pruning=None).fit(X, y)
+    >>> [Pessimistic(c).prune(tree, X, y).get_n_leaves() for c in (0.25, 0.05)]
+    [5, 1]
     """
 
     takes_training_rows = True

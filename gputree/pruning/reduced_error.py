@@ -27,6 +27,17 @@ class ReducedError(ValidationPruner):
     ----------
     J. R. Quinlan. Simplifying decision trees. International Journal of
     Man-Machine Studies 27 (1987), 221-234.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.pruning import ReducedError
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier().fit(X[::2], y[::2])
+    >>> pruned = ReducedError().prune(tree, X[1::2], y[1::2])
+    >>> tree.get_n_leaves(), pruned.get_n_leaves()
+    (6, 4)
     """
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:

@@ -31,6 +31,17 @@ class ValidationPrePruning(ValidationPruner):
     References
     ----------
     Zhou Zhihua. Machine Learning. Springer, 2021. Section 4.3.1.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.pruning import ValidationPrePruning
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier().fit(X[::2], y[::2])
+    >>> pruned = ValidationPrePruning().prune(tree, X[1::2], y[1::2])
+    >>> tree.get_n_leaves(), pruned.get_n_leaves()
+    (6, 4)
     """
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
