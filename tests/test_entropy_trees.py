@@ -113,6 +113,14 @@ def test_c45_grows_as_the_oracle_does(table, rules, actual_values):
     assert (model.tree_.missing_child[inner] == MISSING_TO_ALL).all()
 
 
+@given(TABLES, st.sampled_from([0.3, 2.0, 5.0]))
+def test_a_weight_that_all_rows_share_counts_in_c45(table, weight):
+    """It divides the bits that name a cut, and branches of single rows may be heavy enough."""
+    table = table._replace(weight=np.full(len(table.y), weight))
+    model = fit_c45(table)
+    assert_same(model.tree_, slow_c45(model, table))
+
+
 @given(TABLES)
 def test_c45_collapses_as_the_oracle_does(table):
     model = fit_c45(table, collapse=True)
@@ -188,11 +196,29 @@ def test_rows_of_weight_zero_take_no_part(fit, table):
     assert_equal_trees(fit(table).tree_, fit(more).tree_)
 
 
+def test_rows_of_weight_zero_do_not_make_categories_few():
+    """Those of a column are few if they are less than 0.3 of the rows."""
+    X = np.stack([np.zeros(8), [0, 0, 0, 0, 0, 1, 1, 2]], axis=1)
+    table = MixedTable(X, np.array([False, True]), np.arange(8) // 7, None)
+    twice = table.take(np.arange(8).repeat(2))
+    twice = twice._replace(weight=np.tile([1.0, 0.0], 8))
+    assert fit_c45(table).tree_.n_nodes == fit_c45(twice).tree_.n_nodes == 1
+
+
 @given(table=TABLES)
 def test_a_row_twice_is_a_row_of_weight_two_for_id3(table):
     weight = np.ones(len(table.y)) if table.weight is None else table.weight
     twice = table._replace(weight=weight).take(np.repeat(np.arange(len(table.y)), 2))
     assert_equal_trees(fit_id3(twice).tree_, fit_id3(table._replace(weight=2 * weight)).tree_)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("factor", [2.0**-250, 1e-12, 1e-6, 2.0**45, 1e80])
+def test_weights_however_small_or_large_grow_the_same_tree_of_id3(factor, weighted):
+    table = random_mixed_table(seed=1, n=400, weighted=weighted)
+    weight = np.ones(len(table.y)) if table.weight is None else table.weight
+    expected = fit_id3(table._replace(weight=weight)).tree_
+    assert_equal_trees(expected, fit_id3(table._replace(weight=factor * weight)).tree_, factor)
 
 
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)

@@ -39,12 +39,16 @@ class BranchLimits(NamedTuple):
         `least` where that is more, else `most` where that is less.
     slack : float
         Weights that fall short by no more than this still pass.
+    unit : float
+        Weight of one unit: a numeric cut needs twice as many known entries as the least
+        weight on a side.
     """
 
     least: float
     cut_share: float
     most: float
     slack: float
+    unit: float = 1.0
 
 
 class ListTask(NamedTuple):

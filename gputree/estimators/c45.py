@@ -63,9 +63,10 @@ class C45Classifier(MultiwayTree):
     Notes
     -----
     A numeric cut leaves on either side at least `min_samples_leaf`, or where that is more, a
-    tenth of the known weight divided by the number of classes, or 25 where even that is more. Weights
-    are fixed-point, with at least 2**-50 of the total weight as the unit: smaller fractions
-    of a row end. Release 8 does not cut between values nearer than 1e-5; gputree does.
+    tenth of the known weight divided by the number of classes, or 25 where even that is
+    more. Weights are fixed-point, with at least 2**-50 of the total weight as the unit:
+    smaller fractions of a row end. Release 8 does not cut between values nearer than 1e-5;
+    gputree does.
 
     Examples
     --------
@@ -145,9 +146,9 @@ class C45Classifier(MultiwayTree):
         tree = super()._grow_tree(values, target, weight, n)
         return collapse_splits(tree) if self.collapse else tree
 
-    def _options(self, n: int) -> ListOptions:
+    def _options(self, n: int, n_weighted: int) -> ListOptions:
         columns = self.columns_
-        few = ~columns.nominal | (columns.n_categories < FEW_CATEGORIES * n)
+        few = ~columns.nominal | (columns.n_categories < FEW_CATEGORIES * n_weighted)
         return ListOptions(
             rule=GainRatio(
                 numeric=~columns.nominal,

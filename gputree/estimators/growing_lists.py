@@ -25,12 +25,12 @@ from gputree.dtypes import (
 from gputree.encoding import code_columns
 from gputree.estimators.growing import UNLIMITED_DEPTH
 from gputree.growth.branching import Branching, Expansion, Shape, breadth_first
-from gputree.growth.fixed_point import Weights, fix_weights
+from gputree.growth.fixed_point import Weights, about_one, fix_weights
 from gputree.growth.lists import Budget, Limits, ListGrower, Rule
 from gputree.growth.progress import Progress
 from gputree.tree import Tree
 
-# Weights, counts and sums nearer than this are equal.
+# Weights, counts and sums nearer than this are equal, where rows weigh about 1.
 WEIGHT_SLACK = 1e-6
 
 # Bytes of the lists of one level, at least; beyond it the table's own size sets the budget.
@@ -89,8 +89,11 @@ def grow_lists(
     """
     codes, distinct = code_columns(values, options.nominal, options.n_threads)
     has_missing = bool((codes.code[:, -1] == MISSING_CODE).any())
-    weights = fix_weights(
-        sample_weight, target.size, fractions=has_missing and not options.missing_is_category
+    weights = about_one(
+        fix_weights(
+            sample_weight, target.size, fractions=has_missing and not options.missing_is_category
+        ),
+        target.size,
     )
     task = _task(target, weights, options)
     grower = ListGrower(
@@ -116,7 +119,8 @@ def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:
             least=options.min_branch_weight / weight,
             cut_share=options.cut_share,
             most=options.max_cut_weight / weight,
-            slack=WEIGHT_SLACK / weight,
+            slack=WEIGHT_SLACK / weights.unit,
+            unit=weight,
         ),
     )
 
@@ -127,7 +131,7 @@ def _limits(weights: Weights, options: ListOptions) -> Limits:
         max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
         min_rows=options.min_samples_split,
         min_weight=2 * options.min_branch_weight / weight,
-        slack=WEIGHT_SLACK / weight,
+        slack=WEIGHT_SLACK / weights.unit,
     )
 
 

@@ -87,7 +87,7 @@ class ID3Classifier(MultiwayTree):
         """
         return self._fit(X, y, sample_weight)
 
-    def _options(self, n: int) -> ListOptions:
+    def _options(self, n: int, n_weighted: int) -> ListOptions:
         return ListOptions(
             rule=InformationGain(float(self.min_gain)),
             missing_is_category=True,

@@ -83,11 +83,11 @@ class MultiwayTree(TreeClassifier):
     def _grow_tree(
         self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        return grow_lists(values, target, weight, self._options(n))
+        return grow_lists(values, target, weight, self._options(n, target.size))
 
     @abstractmethod
-    def _options(self, n: int) -> ListOptions:
-        """The parameters' meaning for a table of n rows."""
+    def _options(self, n: int, n_weighted: int) -> ListOptions:
+        """The parameters' meaning for a table of n rows, of which so many have weight."""
 
     def _shared_options(self, n: int) -> dict[str, Any]:
         """Options that mean the same to both."""

@@ -16,6 +16,8 @@ WEIGHT_BITS = 50  # total weight, in units: exact in float64, with room for sums
 EXACT_WEIGHT_BITS = 31  # weights this short multiply targets without a second rounding
 SUM_BITS = 60  # sums over all rows, in units: int64 with room for centring
 TARGET_BITS = 52  # one target: exact in float64
+LEAST_MEAN_WEIGHT = 2.0**-4  # of rows whose gains are compared in steps of 2**-20 of a weight
+MOST_TOTAL_WEIGHT = 2.0**36  # whose terms ``x log2 x`` are finer than these steps
 LEAST_REACH = 2.0**-400  # targets nearer to each other are equal: their squares underflow
 REST_BITS = 30  # what a square loses is kept in a second integer
 
@@ -25,7 +27,7 @@ class Weights(NamedTuple):
 
     weight: NDArray[np.int64] | None
     unit: float  # a power of two
-    scale: float  # 1, or the weight that all rows share
+    scale: float  # 1, or the weight that all rows share, or see `about_one`
     total: int  # sum of all weights, in units
 
 
@@ -75,6 +77,15 @@ def fix_weights(
     shift = 0 if fractions else (common & -common).bit_length() - 1
     weight >>= shift
     return Weights(weight, finest * 2.0**shift, 1.0, int(weight.sum()))
+
+
+def about_one(weights: Weights, n: int) -> Weights:
+    """The same weights of n rows; `scale` is about the mean of tiny or huge ones."""
+    total = weights.total * weights.unit
+    if n * LEAST_MEAN_WEIGHT <= total <= MOST_TOTAL_WEIGHT:
+        return weights
+    size = power_of_two(total / n)
+    return weights._replace(unit=weights.unit / size, scale=weights.scale * size)
 
 
 def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
-from gputree.backends.lists import Candidates
+from gputree.backends.lists import Candidates, ListTask
 from gputree.criteria.information import GAIN_BITS, Information, logarithms
 
 # Numbers nearer than this are equal, and gains this little below the average still pass.
@@ -39,20 +39,20 @@ class GainRatio(NamedTuple):
     mdl_correction: bool
     min_gain: float
 
-    def choose(
-        self, candidates: Candidates, total: Int64s, information: Information
-    ) -> NDArray[np.int32]:
+    def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
-        weight = total * information.unit
+        information = task.information
         gain = gains(candidates.gain, total, information)
         if self.mdl_correction:
-            gain[self.numeric] -= _cost_of_cuts(candidates.tries[self.numeric]) / weight
+            cost = _cost_of_cuts(candidates.tries[self.numeric])
+            gain[self.numeric] -= cost / (total * task.limits.unit)
         valid = candidates.gain >= 0
         valid &= (gain >= TOLERANCE) | ~self.numeric[:, None]
         valid &= gain >= self.min_gain - TOLERANCE
         split = candidates.split / information.scale
         ratio = np.zeros_like(gain)
-        np.divide(gain, split / weight, out=ratio, where=valid & (split > TOLERANCE))
+        known = split > TOLERANCE
+        np.divide(gain, split / (total * information.unit), out=ratio, where=valid & known)
         if self.average_gain_rule:
             ratio[gain < self._average(gain, valid) - AVERAGE_SLACK] = 0.0
         return _first_greatest(ratio)
@@ -72,13 +72,11 @@ class InformationGain(NamedTuple):
 
     min_gain: float
 
-    def choose(
-        self, candidates: Candidates, total: Int64s, information: Information
-    ) -> NDArray[np.int32]:
+    def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
         feature = candidates.gain.argmax(axis=0).astype(np.int32)
         best = candidates.gain[feature, np.arange(feature.size)]
-        enough = gains(best, total, information) >= self.min_gain - TOLERANCE
+        enough = gains(best, total, task.information) >= self.min_gain - TOLERANCE
         return np.where((best >= 0) & enough, feature, -1).astype(np.int32)
 
 

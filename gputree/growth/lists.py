@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.lists import Candidates, Level, ListBackend, ListTask, Parts, Tests
-from gputree.criteria.information import Information
 from gputree.growth.branching import Branching, Expansion
 from gputree.growth.gain_ratio import gains
 from gputree.growth.progress import Progress
@@ -23,9 +22,7 @@ from gputree.growth.progress import Progress
 class Rule(Protocol):
     """How the column of a split is chosen."""
 
-    def choose(
-        self, candidates: Candidates, total: Int64s, information: Information
-    ) -> NDArray[np.int32]:
+    def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
 
 
@@ -118,7 +115,7 @@ class ListGrower:
         """Split the nodes of a level; yields the groups of children to be opened."""
         candidates = level.score()
         total = level.weights.sum(axis=1)
-        tests = _tests(self.rule.choose(candidates, total, self.task.information), candidates)
+        tests = _tests(self.rule.choose(candidates, total, self.task), candidates)
         if tests.node.size == 0:
             level.close()
             return

@@ -46,11 +46,11 @@ def class_terms(information, weights):
 
 
 @inner
-def least_side(information, limits, total, count):
+def least_side(limits, total, count):
     """Least units on either side of a cut; more than there are where too few rows are known."""
     least = limits.cut_share * np.float64(total)
     least = limits.least if least <= limits.least + limits.slack else min(least, limits.most)
-    if np.float64(count) < 2.0 * least * information.unit - limits.slack * information.unit:
+    if np.float64(count) < (2.0 * least - limits.slack) * limits.unit:
         return total + 1
     return max(np.int64(np.ceil(least - limits.slack)), np.int64(1))
 
@@ -152,7 +152,7 @@ def score_numeric(
         return
     out.parts[f, j] = 2
     total = whole - unknown
-    least = least_side(information, limits, total, end - begin)
+    least = least_side(limits, total, end - begin)
     if total < 2 * least:
         return
     gain, tries, place, before = best_cut(

@@ -52,10 +52,9 @@ __device__ Cut warp_last(Cut cut) {
 // Least units on either side of a cut; more than there are where too few entries are known.
 __device__ i64 least_side(const Task& task, i64 total, i64 count) {
     const BranchLimits& limits = task.limits;
-    const double unit = task.information.unit;
     double least = limits.cut_share * double(total);
     least = least <= limits.least + limits.slack ? limits.least : lesser_of(least, limits.most);
-    if (double(count) < 2.0 * least * unit - limits.slack * unit) return total + 1;
+    if (double(count) < (2.0 * least - limits.slack) * limits.unit) return total + 1;
     const i64 units = i64(ceil(least - limits.slack));
     return units > 1 ? units : 1;
 }

@@ -12,17 +12,17 @@
 // out[.][f][j]: the fields of `Candidate`, in 64 bits each.
 extern "C" __global__ void __launch_bounds__(512) score_columns(
     double unit, double scale, i64 shift, i64 row_bits, const i64* terms, i64 n_terms,
-    double least, double cut_share, double most, double slack, i64 missing_is_category,
-    const u8* nominal, i64 columns, i64 n_entries, const i32* item, const u32* code,
-    const i32* target, const i64* weight, i64 n_classes, const i64* node, i64 n_nodes,
-    const i64* begin, const i64* end, const i64* weights, const u8* resting, i64 level_nodes,
-    i64* scratch, i64* out
+    double least, double cut_share, double most, double slack, double weight_unit,
+    i64 missing_is_category, const u8* nominal, i64 columns, i64 n_entries, const i32* item,
+    const u32* code, const i32* target, const i64* weight, i64 n_classes, const i64* node,
+    i64 n_nodes, const i64* begin, const i64* end, const i64* weights, const u8* resting,
+    i64 level_nodes, i64* scratch, i64* out
 ) {
     extern __shared__ i64 shared[];
     __shared__ i64 turned[MOST_WARPS];
     const Task task = {
-        {unit, scale, shift, row_bits, terms, n_terms}, {least, cut_share, most, slack},
-        {target, weight}, n_classes
+        {unit, scale, shift, row_bits, terms, n_terms},
+        {least, cut_share, most, slack, weight_unit}, {target, weight}, n_classes
     };
     const i64 room = ((blockDim.x >> 5) + 1) * n_classes;
     i64* known = scratch ? scratch + blockIdx.x * room : shared;

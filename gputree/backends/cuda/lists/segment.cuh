@@ -1,6 +1,6 @@
 // What is scored: a column in a node, and the class weights that a block works in.
 struct BranchLimits {
-    double least, cut_share, most, slack;
+    double least, cut_share, most, slack, unit;
 };
 
 struct Candidate {  // of a column in a node; see gputree/backends/lists.py
