@@ -11,7 +11,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import HostTable, Table, to_device
-from gputree.backends.cuda.source import Source
+from gputree.backends.cuda.source import Source, bits_of
 
 # Columns of codes that are read as one word.
 WORD = 4
@@ -200,7 +200,7 @@ def inspect_columns(values: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     found = cupy().zeros(d, dtype=np.int32)
     threads = d * min(n, max(INSPECTING // d, 1))
     Kernels(None, False, 8 * values.dtype.itemsize).each(
-        "encode", "inspect_values", threads, values.view(f"u{values.dtype.itemsize}"), n, d,
+        "encode", "inspect_values", threads, values.view(bits_of(values.dtype)), n, d,
         threads, found,
     )  # fmt: skip
     seen = found.get()
