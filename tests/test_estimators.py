@@ -218,7 +218,7 @@ def test_threads_for_jobs(monkeypatch):
 
 def test_quiet_where_nobody_watches(capsys):
     X, y, _ = make_table(DecisionTreeClassifier)
-    DecisionTreeClassifier(verbose=1).fit(X, y)
+    DecisionTreeClassifier(device="cpu", verbose=1).fit(X, y)  # "auto" says what it is
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
 
