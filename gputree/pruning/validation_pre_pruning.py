@@ -38,10 +38,9 @@ class ValidationPrePruning(ValidationPruner):
     >>> from gputree.datasets import load_iris
     >>> from gputree.pruning import ValidationPrePruning
     >>> X, y = load_iris(return_X_y=True)
-    >>> tree = DecisionTreeClassifier().fit(X[::2], y[::2])
-    >>> pruned = ValidationPrePruning().prune(tree, X[1::2], y[1::2])
-    >>> tree.get_n_leaves(), pruned.get_n_leaves()
-    (6, 4)
+    >>> tree = DecisionTreeClassifier(pruning=ValidationPrePruning(0.3, random_state=0)).fit(X, y)
+    >>> tree.unpruned_tree_.n_leaves, tree.get_n_leaves()
+    (7, 4)
     """
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
