@@ -89,19 +89,6 @@ def _limit_rows(estimator: Any, X: Any) -> None:
         )
 
 
-def refuse_text(estimator: Any) -> None:
-    """Raise ValueError if a column has categories other than numbers and booleans."""
-    text = [
-        j
-        for j, categories in enumerate(estimator.columns_.categories)
-        if categories is not None and categories.dtype.kind == "O"
-    ]
-    if text:
-        raise ValueError(
-            f"{type(estimator).__name__} takes numeric columns; columns {text} hold text."
-        )
-
-
 def _two_dimensional(estimator: Any, X: Any, reset: bool) -> Any:
     """`X` as a data frame or as an array of two dimensions, with the columns of fit."""
     if is_frame(X):

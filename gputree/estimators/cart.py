@@ -43,6 +43,17 @@ _PARAMETERS = """max_depth : int, default=None
         Cost-complexity pruning: the weakest links up to this alpha are cut.
     pruning : Pruner, str or None, default=None
         A method of `gputree.pruning`, or its short name; not together with `ccp_alpha`.
+    categorical_features : "auto", None or array-like, default="auto"
+        Columns of categories: by dtype (text, categoricals, booleans), or their names, indices
+        or a mask. Text is always categorical.
+    categorical_split : "auto", "exhaustive", "ordered" or "one_vs_rest", default="auto"
+        Which subsets of a column's categories are tried. With two classes in the node, or a
+        regression target, all but "one_vs_rest" find the best subset: a head of the
+        categories ordered by the share of a class, or by the mean target. With more
+        classes, "exhaustive" tries every subset of up to 20 categories present in the
+        node, "auto" of up to 10; beyond, and for "ordered", the best head over the orders by
+        the share of each class is taken. "one_vs_rest" splits one category off, as
+        one-hot encoding would.
     random_state : int, RandomState instance or None, default=None
         Draws columns for `max_features`, and rows for a pruner that holds some out and has
         no random state of its own. Nothing else is random.
@@ -70,6 +81,8 @@ _ATTRIBUTES = """tree_ : Tree
         The tree, after pruning, as arrays.
     unpruned_tree_ : Tree
         The tree as it was grown.
+    columns_ : Columns
+        What each column holds; the categories of those that have any.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : array of shape (n_features_in_,)
@@ -78,7 +91,8 @@ _ATTRIBUTES = """tree_ : Tree
         1.
     growth_report_ : dict
         ``scanned_rows``, (row, column) pairs at nodes split by histogram, and
-        ``refined_rows``, those among them whose values had to be sorted."""
+        ``refined_rows``, those among them whose values had to be sorted. Both are 0 for
+        tables with categories, which are sorted once."""
 
 
 def _document(cls: type) -> type:
@@ -202,9 +216,13 @@ def _column_count(max_features: Any, d: int) -> int:
 class DecisionTreeClassifier(_Cart, TreeClassifier):
     """A CART decision tree for classification.
 
-    Numeric columns are cut in two, exactly where the impurity falls most; missing
-    values (NaN) go to the side that the training rows favour. The same data give
-    the same tree, bit for bit, for any number of threads and any order of rows.
+    Numeric columns are cut in two, exactly where the impurity falls most, and the
+    categories of nominal ones are parted in two subsets; missing values (None, NaN, NA)
+    go to the side that the training rows favour. The same data give the same tree, bit for
+    bit, for any number of threads and any order of rows.
+
+    A category that a node has no training rows of goes as missing values do there; where
+    those had none either, with most of the rows.
 
     Parameters
     ----------
@@ -288,8 +306,9 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Numeric columns; NaN where missing. float32 and float64 keep their precision.
+        X : array-like or data frame of shape (n_rows, n_features)
+            Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
+            their precision.
         y : array-like of shape (n_rows,)
             Class labels: integers, strings or booleans.
         sample_weight : array-like of shape (n_rows,), default=None
@@ -306,9 +325,13 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
 class DecisionTreeRegressor(RegressorMixin, _Cart):
     """A CART decision tree for regression.
 
-    Numeric columns are cut in two, exactly where the squared error falls most;
-    missing values (NaN) go to the side that the training rows favour. The same data
-    give the same tree, bit for bit, for any number of threads and any order of rows.
+    Numeric columns are cut in two, exactly where the squared error falls most, and the
+    categories of nominal ones are parted in two subsets; missing values (None, NaN, NA)
+    go to the side that the training rows favour. The same data give the same tree, bit for
+    bit, for any number of threads and any order of rows.
+
+    A category that a node has no training rows of goes as missing values do there; where
+    those had none either, with most of the rows.
 
     Targets are held in fixed point, off by at most 2**-52 of their range or, on many
     rows, 2**-60 of rows x range.
@@ -385,8 +408,9 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Numeric columns; NaN where missing. float32 and float64 keep their precision.
+        X : array-like or data frame of shape (n_rows, n_features)
+            Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
+            their precision.
         y : array-like of shape (n_rows,)
             Targets, finite.
         sample_weight : array-like of shape (n_rows,), default=None

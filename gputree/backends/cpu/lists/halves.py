@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.jit import inner, kernel, pick
-from gputree.backends.cpu.lists.score_cart import known_end, number_present
+from gputree.backends.cpu.lists.score_cart import known_end, like, number_present
 from gputree.backends.cpu.lists.subsets import (
+    Listed,
     count_runs,
     find_runs,
     mark_subset,
@@ -22,51 +23,20 @@ from gputree.criteria import add_row, is_pure, restrict
 
 
 @inner
-def assign_numeric(item, code, first, known, cut, child):
+def assign_numeric(listed, first, known, cut, child):
     """Write the half of the known entries ``first .. known`` of a numeric column."""
     for i in range(first, known):
-        child[item[i]] = code[i] > cut
+        child[listed.item[i]] = listed.code[i] > cut
 
 
 @inner
-def assign_nominal(item, code, runs, count, child, category, is_left):
+def assign_nominal(listed, runs, count, child, category, is_left):
     """Write the half of the entries of marked runs, and list the categories."""
     for r in range(count):
-        category[r] = code[runs.begin[r]]
+        category[r] = listed.code[runs.begin[r]]
         is_left[r] = runs.is_left[r]
         for i in range(runs.begin[r], runs.begin[r + 1]):
-            child[item[i]] = not runs.is_left[r]
-
-
-@inner
-def assign_span(
-    criterion, search, class_of, nominal, item, code, target, weight, begins, ends, sums, tests,
-    first, last, child, seen_missing, category, is_left,
-):  # fmt: skip
-    """As `assign_halves`, with room to number the classes of a node; None for regression."""
-    totals = np.empty(max(sums.shape[1], 3), np.int64)
-    runs = new_runs(16, 64)
-    for j in range(first, last):
-        f = tests.feature[j]
-        node = tests.node[j]
-        start = begins[node]
-        known = known_end(code[f], start, ends[node])
-        seen_missing[j] = known < ends[node]
-        for i in range(known, ends[node]):
-            child[item[f, i]] = not tests.missing_left[j]
-        if not nominal[f]:
-            assign_numeric(item[f], code[f], start, known, tests.place[j], child)
-            continue
-        channels = number_present(sums[node], class_of, totals)
-        count = count_runs(code[f], start, known)
-        runs = room_for(runs, search, class_of is None, channels, count)
-        find_runs(code[f], start, known, ends[node], runs)
-        mark_subset(
-            restrict(criterion, channels), search, class_of, item[f], target, weight, runs, count,
-            channels, tests.order[j], tests.place[j],
-        )  # fmt: skip
-        at, end = tests.category[j], tests.category[j + 1]
-        assign_nominal(item[f], code[f], runs, count, child, category[at:end], is_left[at:end])
+            child[listed.item[i]] = not runs.is_left[r]
 
 
 @kernel
@@ -78,16 +48,31 @@ def assign_halves(
 
     The subset of a nominal column is found again from its place.
     """
-    if classes is None:
-        assign_span(
-            criterion, search, None, nominal, item, code, target, weight, begins, ends, sums,
-            tests, first, last, child, seen_missing, category, is_left,
+    class_of = like(classes)
+    total = np.empty(max(sums.shape[1], 3), np.int64)
+    runs = new_runs(16, 64)
+    for j in range(first, last):
+        f = tests.feature[j]
+        node = tests.node[j]
+        start = begins[node]
+        listed = Listed(item[f], code[f], target, weight, class_of)
+        known = known_end(listed.code, start, ends[node])
+        seen_missing[j] = known < ends[node]
+        for i in range(known, ends[node]):
+            child[listed.item[i]] = not tests.missing_left[j]
+        if not nominal[f]:
+            assign_numeric(listed, start, known, tests.place[j], child)
+            continue
+        channels = number_present(sums[node], class_of, total)
+        count = count_runs(listed.code, start, known)
+        runs = room_for(runs, channels, count)
+        find_runs(listed.code, start, known, ends[node], runs)
+        mark_subset(
+            restrict(criterion, channels), search, listed, runs, count, channels, tests.order[j],
+            tests.place[j],
         )  # fmt: skip
-    else:
-        assign_span(
-            criterion, search, np.empty_like(classes), nominal, item, code, target, weight, begins,
-            ends, sums, tests, first, last, child, seen_missing, category, is_left,
-        )  # fmt: skip
+        at, end = tests.category[j], tests.category[j + 1]
+        assign_nominal(listed, runs, count, child, category[at:end], is_left[at:end])
 
 
 @inner

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from gputree.backends.cpu.jit import inner, kernel, pick
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from gputree.backends.cpu.jit import inner, kernel, once, pick
 from gputree.backends.cpu.lists.subsets import (
+    Listed,
     best_subset,
     count_runs,
     find_runs,
@@ -22,6 +27,18 @@ def known_end(code, first, last):
     while last > first and code[last - 1] == MISSING_CODE:
         last -= 1
     return last
+
+
+def like(classes: Any) -> Any:
+    """An array as `classes`, or None for None."""
+    return None if classes is None else np.empty_like(classes)
+
+
+@overload(like, strict=False)
+def _like(classes: Any) -> Any:
+    if isinstance(classes, types.NoneType):
+        return lambda classes: None
+    return lambda classes: np.empty_like(classes)
 
 
 @inner
@@ -45,14 +62,23 @@ def number_present(sums, class_of, total):
 
 
 @inner
-def scan_cuts(
-    criterion, limits, class_of, item, code, target, weight, first, known, last, missing_left,
-    total, left,
-):  # fmt: skip
+def move_entry(criterion, state, listed, i, total, left):
+    """State after the entry at place i crosses to the left."""
+    e = listed.item[i]
+    t = listed.target[e]
+    return move(
+        criterion, state, left, total, np.int64(pick(listed.class_of, t, t)),
+        np.int64(pick(listed.weight, e, 1)),
+    )  # fmt: skip
+
+
+@inner
+def scan_cuts(criterion, limits, listed, first, known, last, missing_left, total, left):
     """Best cut of the places ``first .. last``, missing values (from `known` on) on one side.
 
     Returns the score and the last known place on the left, -1 where no cut is admissible.
     """
+    code = listed.code
     best = -np.inf
     place = np.int64(-1)
     least = limits.min_samples_leaf
@@ -60,24 +86,13 @@ def scan_cuts(
         left[c] = 0
     whole = begin(criterion, total, total)[0]
     state = begin(criterion, left, total)
-    moved = 0
     if missing_left:
         for i in range(known, last):
-            e = item[i]
-            t = target[e]
-            state = move(
-                criterion, state, left, total, np.int64(pick(class_of, t, t)),
-                np.int64(pick(weight, e, 1)),
-            )  # fmt: skip
-        moved = last - known
+            state = move_entry(criterion, state, listed, i, total, left)
+    moved = last - known if missing_left else 0
     final = known if known < last and not missing_left else known - 1
     for i in range(first, final):
-        e = item[i]
-        t = target[e]
-        state = move(
-            criterion, state, left, total, np.int64(pick(class_of, t, t)),
-            np.int64(pick(weight, e, 1)),
-        )  # fmt: skip
+        state = move_entry(criterion, state, listed, i, total, left)
         if code[i] == code[i + 1]:
             continue
         n = i + 1 - first + moved
@@ -92,75 +107,37 @@ def scan_cuts(
     return best, place
 
 
-@inner
-def score_numeric(
-    criterion, limits, class_of, item, code, target, weight, first, last, total, left, out, f, j
-):
+@once
+def score_numeric(criterion, limits, listed, first, last, total, left, out, f, j):
     """Best cut of numeric column f in node j."""
-    known = known_end(code, first, last)
+    known = known_end(listed.code, first, last)
     for side in range(2 if known < last else 1):
         value, place = scan_cuts(
-            criterion, limits, class_of, item, code, target, weight, first, known, last, side == 1,
-            total, left,
-        )  # fmt: skip
+            criterion, limits, listed, first, known, last, side == 1, total, left
+        )
         if place >= 0 and value > out.score[f, j]:
             out.score[f, j] = value
             out.missing_left[f, j] = side == 1
-            out.place[f, j] = code[place]
-            out.after[f, j] = code[place + 1]
+            out.place[f, j] = listed.code[place]
+            out.after[f, j] = listed.code[place + 1]
 
 
-@inner
+@once
 def score_nominal(
-    criterion, limits, search, class_of, item, code, target, weight, first, last, total, left,
-    runs, out, f, j,
-):  # fmt: skip
+    criterion, limits, search, listed, first, last, total, left, missing, runs, out, f, j
+):
     """Best subset of nominal column f in node j; returns the room for runs, grown perhaps."""
-    known = known_end(code, first, last)
-    count = count_runs(code, first, known)
+    known = known_end(listed.code, first, last)
+    count = count_runs(listed.code, first, known)
     out.categories[f, j] = count
-    runs = room_for(runs, search, class_of is None, total.size, count)
-    find_runs(code, first, known, last, runs)
-    best = best_subset(
-        criterion, limits, search, class_of, item, target, weight, runs, count, total, left
-    )
-    out.score[f, j] = best.score
-    out.missing_left[f, j] = best.missing_left
-    out.order[f, j] = best.order
-    out.place[f, j] = best.place
+    runs = room_for(runs, total.size, count)
+    find_runs(listed.code, first, known, last, runs)
+    best = best_subset(criterion, limits, search, listed, runs, count, total, left, missing)
+    out.score[f, j] = best[0]
+    out.missing_left[f, j] = best[1]
+    out.order[f, j] = best[2]
+    out.place[f, j] = best[3]
     return runs
-
-
-@inner
-def score_span(
-    criterion, limits, search, class_of, nominal, item, code, target, weight, begins, ends, sums,
-    asked, first_column, last_column, first, last, out,
-):  # fmt: skip
-    """As `score_cuts`, with room to number the classes of a node; None for regression."""
-    totals = np.empty(max(sums.shape[1], 3), np.int64)
-    lefts = np.empty_like(totals)
-    runs = new_runs(16, 64)
-    for f in range(first_column, last_column):
-        for j in range(first, last):
-            if not asked[f, j]:
-                continue
-            if code[f, begins[j]] == code[f, ends[j] - 1]:
-                out.constant[f, j] = True
-                continue
-            channels = number_present(sums[j], class_of, totals)
-            total = totals[:channels]
-            left = lefts[:channels]
-            own = restrict(criterion, channels)
-            if nominal[f]:
-                runs = score_nominal(
-                    own, limits, search, class_of, item[f], code[f], target, weight, begins[j],
-                    ends[j], total, left, runs, out, f, j,
-                )  # fmt: skip
-            else:
-                score_numeric(
-                    own, limits, class_of, item[f], code[f], target, weight, begins[j], ends[j],
-                    total, left, out, f, j,
-                )  # fmt: skip
 
 
 @kernel
@@ -173,13 +150,24 @@ def score_cuts(
     `item`, `code` are (d, E); `sums` the statistics (m, S) of the nodes; `asked` (d, m) the
     columns to look at. `classes` is an array with a place for each class, None for regression.
     """
-    if classes is None:
-        score_span(
-            criterion, limits, search, None, nominal, item, code, target, weight, begins, ends,
-            sums, asked, first_column, last_column, first, last, out,
-        )  # fmt: skip
-    else:
-        score_span(
-            criterion, limits, search, np.empty_like(classes), nominal, item, code, target, weight,
-            begins, ends, sums, asked, first_column, last_column, first, last, out,
-        )  # fmt: skip
+    class_of = like(classes)
+    scratch = np.empty((3, max(sums.shape[1], 3)), np.int64)
+    runs = new_runs(16, 64)
+    for f in range(first_column, last_column):
+        listed = Listed(item[f], code[f], target, weight, class_of)
+        for j in range(first, last):
+            if not asked[f, j]:
+                continue
+            if code[f, begins[j]] == code[f, ends[j] - 1]:
+                out.constant[f, j] = True
+                continue
+            channels = number_present(sums[j], class_of, scratch[0])
+            own = restrict(criterion, channels)
+            total, left = scratch[0, :channels], scratch[1, :channels]
+            if nominal[f]:
+                runs = score_nominal(
+                    own, limits, search, listed, begins[j], ends[j], total, left,
+                    scratch[2, :channels], runs, out, f, j,
+                )  # fmt: skip
+            else:
+                score_numeric(own, limits, listed, begins[j], ends[j], total, left, out, f, j)

@@ -1,0 +1,364 @@
+"""CART with categories: lists against histograms, subsets against brute force, what users see."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mixed_tables import MixedTable, mixed_tables, random_mixed_table
+from strategies import random_problems
+
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, prediction
+from gputree.backends.cpu.lists import subsets
+from gputree.dtypes import NO_BRANCH, SUBSET_SPLIT
+from gputree.estimators import growing_categories
+from gputree.estimators.growing import Options, grow_tree, new_task
+from gputree.estimators.growing_categories import Categories, grow_lists
+from gputree.growth.fixed_point import fix_targets, fix_weights
+from gputree.tree import Tree
+
+CRITERIA = ("gini", "entropy", "squared_error")
+
+
+def make_options(criterion: str, y: np.ndarray, d: int, **limits) -> Options:
+    """Options without limits but those given."""
+    options = {
+        "n_classes": 0 if criterion == "squared_error" else int(y.max()) + 1,
+        "max_depth": None,
+        "min_samples_split": 2,
+        "min_samples_leaf": 1,
+        "min_weight_fraction_leaf": 0.0,
+        "min_impurity_decrease": 0.0,
+        "max_features": d,
+        "max_leaf_nodes": None,
+        "exact": True,
+        "max_bins": 256,
+        "device": "cpu",
+        "n_threads": 1,
+        "max_device_memory": None,
+        "key": 7,
+        "verbose": False,
+    }
+    return Options(criterion, **(options | limits))
+
+
+def categories_of(table: MixedTable, split="auto") -> Categories:
+    most = np.nan_to_num(np.nanmax(np.where(np.isnan(table.X), -1.0, table.X), axis=0), nan=-1.0)
+    number = np.where(table.nominal, most + 1, 0).astype(np.int64)
+    return Categories(table.nominal, number, split)
+
+
+def grow(table: MixedTable, criterion: str, split="auto", **limits) -> Tree:
+    options = make_options(criterion, table.y, table.nominal.size, **limits)
+    y = target_of(table, criterion)
+    tree = grow_lists(table.X, y, table.weight, categories_of(table, split), options)
+    tree.check()
+    return tree
+
+
+def target_of(table: MixedTable, criterion: str) -> np.ndarray:
+    return table.y.astype(np.float64 if criterion == "squared_error" else np.uint8)
+
+
+# ------------------------------------------------------ tables without categories
+LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_depth": st.integers(1, 5),
+        "min_samples_split": st.integers(2, 20),
+        "min_samples_leaf": st.integers(1, 8),
+        "min_weight_fraction_leaf": st.floats(0.0, 0.2),
+        "min_impurity_decrease": st.floats(0.0, 0.05),
+        "max_leaf_nodes": st.integers(2, 20),
+        "max_features": st.just(1),
+        "max_bins": st.sampled_from([3, 16, 256]),
+        "exact": st.just(False),
+        "key": st.integers(0, 99),
+        "n_threads": st.just(2),
+    },
+)
+PLAIN = tuple((c, weighted) for c in CRITERIA for weighted in (False, True))
+
+
+@given(random_problems(kinds=PLAIN), LIMITS)
+def test_without_categories_the_tree_is_that_of_histograms(problem, limits):
+    criterion, sample = problem
+    d = sample.values.shape[1]
+    options = make_options(criterion, sample.y, d, **limits)
+    y = sample.y.astype(np.float64) if criterion == "squared_error" else sample.y
+    none = Categories(np.zeros(d, np.bool_), np.zeros(d, np.int64), "auto")
+    lists = grow_lists(sample.values, y, sample.weight, none, options)
+    assert lists.equals(grow_tree(sample.values, y, sample.weight, options).tree)
+
+
+# ------------------------------------------------------------------- brute force
+def splits_of(column: np.ndarray, nominal: bool) -> list[np.ndarray]:
+    """All ways to part the rows in two by a column: masks of the rows that go left."""
+    known = ~np.isnan(column)
+    values = np.unique(column[known])
+    if nominal:
+        chosen = product([False, True], repeat=values.size)
+        heads = [np.isin(column, values[np.array(mask, np.bool_)]) for mask in chosen]
+    else:
+        heads = [known & (column <= value) for value in values]
+    return [side for head in heads for side in (head, head | ~known) if side.any() and ~side.all()]
+
+
+def greatest_gain(table: MixedTable, task, rows: np.ndarray) -> float:
+    """Greatest decrease of impurity of the rows by any split; -inf where there is none."""
+    statistics = oracles.row_statistics(task)[rows]
+    total = statistics.sum(axis=0)
+    lefts = [
+        statistics[side].sum(axis=0)
+        for f in range(table.nominal.size)
+        for side in splits_of(table.X[rows, f], table.nominal[f])
+    ]
+    if not lefts:
+        return -np.inf
+    best = oracles.scores(task.criterion, np.array(lefts), total).max()
+    return oracles.gain(task.criterion, best, total)
+
+
+def rows_of_nodes(table: MixedTable, tree: Tree) -> list[np.ndarray]:
+    path = prediction.decision_path(tree, table.X, 1)
+    return [np.flatnonzero(path[:, [node]].toarray()[:, 0]) for node in range(tree.n_nodes)]
+
+
+def task_of(table: MixedTable, criterion: str):
+    weights = fix_weights(table.weight, table.y.size)
+    y = target_of(table, criterion)
+    targets = fix_targets(y, weights) if criterion == "squared_error" else None
+    target = y if targets is None else targets.target
+    options = make_options(criterion, table.y, table.nominal.size)
+    return new_task(target, weights, targets, options)
+
+
+@given(mixed_tables(max_rows=20), st.sampled_from(CRITERIA))
+def test_every_split_is_the_best_of_all(table, criterion):
+    """Up to 5 categories; sums of two orders of work differ in their last digits."""
+    tree = grow(table, criterion)
+    task = task_of(table, criterion)
+    for node, rows in enumerate(rows_of_nodes(table, tree)):
+        assert rows.size == tree.n_rows[node]
+        if np.unique(table.y[rows]).size == 1:
+            assert tree.is_leaf[node]
+            continue
+        best = greatest_gain(table, task, rows)
+        assert tree.is_leaf[node] == (best == -np.inf)
+        if not tree.is_leaf[node]:
+            assert tree.gain[node] == pytest.approx(best, rel=1e-9, abs=1e-12)
+
+
+@given(mixed_tables(), st.sampled_from(["gini", "squared_error"]))
+def test_branch_tables_name_the_categories_of_a_node(table, criterion):
+    tree = grow(table, criterion)
+    for node, rows in enumerate(rows_of_nodes(table, tree)):
+        if tree.split_kind[node] != SUBSET_SPLIT:
+            continue
+        column = table.X[rows, tree.feature[node]]
+        present = np.unique(column[~np.isnan(column)]).astype(int)
+        assert np.flatnonzero(tree.branches(node) != NO_BRANCH).tolist() == present.tolist()
+        if not np.isnan(column).any():
+            left, right = tree.n_rows[tree.children(node)]
+            assert tree.missing_child[node] == (0 if left > right else 1)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["auto", "exhaustive", "ordered", "one_vs_rest"]))
+def test_neither_threads_nor_the_order_of_rows_change_the_tree(seed, split):
+    table = random_mixed_table(seed, 300, weighted=seed % 2 == 0)
+    tree = grow(table, "gini", split)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gputree.backends.cpu.lists.backend.SPAN_CELLS", 50)
+        assert grow(table, "gini", split, n_threads=3).equals(tree)
+    order = np.random.default_rng(seed).permutation(table.y.size)
+    assert grow(table.take(order), "gini", split).equals(tree)
+
+
+# ------------------------------------------------------------------------- searches
+@given(st.integers(0, 10**6))
+def test_more_subsets_are_no_worse(seed):
+    """Heads of orders, and single categories, are subsets: of the root none gains more."""
+    table = random_mixed_table(seed, 200, weighted=False)
+    gains = [
+        grow(table, "gini", split, max_depth=1).gain[0]
+        for split in ("exhaustive", "ordered", "one_vs_rest")
+    ]
+    assert gains[0] >= max(gains) - 1e-12
+
+
+@given(mixed_tables(max_rows=25), st.booleans())
+def test_one_vs_rest_splits_as_one_hot_columns_do(table, weighted):
+    """Up to the side that a category lies on, and without missing values."""
+    table = table._replace(X=np.nan_to_num(table.X), weight=table.weight if weighted else None)
+    columns = [
+        (column[:, None] == np.arange(5)) if nominal else column[:, None]
+        for column, nominal in zip(table.X.T, table.nominal, strict=True)
+    ]
+    encoded = np.concatenate(columns, axis=1).astype(np.float64)
+    options = make_options("gini", table.y, encoded.shape[1])
+    one_hot = grow_tree(encoded, table.y.astype(np.uint8), table.weight, options).tree
+    tree = grow(table, "gini", "one_vs_rest")
+    assert sorted(tree.gain.tolist()) == pytest.approx(sorted(one_hot.gain.tolist()), abs=1e-12)
+    assert tree.n_leaves == one_hot.n_leaves
+
+
+def test_statistics_of_very_many_categories_and_classes_are_not_held():
+    """One row a category: 2**24 statistics would not do. A single one is parted off."""
+    n, n_classes = 180_000, 100
+    assert n * n_classes > subsets.MOST_CELLS
+    table = MixedTable(
+        np.arange(n, dtype=np.float64)[:, None], np.array([True]), np.arange(n) % n_classes, None
+    )
+    tree = grow(table, "gini", "ordered", max_depth=1)
+    assert tree.n_rows.tolist() == [n, 1, n - 1]
+    whole, rest = n * (n / n_classes / n) ** 2 * n_classes, np.full(n_classes, n // n_classes)
+    rest[0] -= 1
+    gain = (1 + (rest**2).sum() / (n - 1) - whole) / n
+    assert tree.gain[0] == pytest.approx(gain, abs=1e-12)
+
+
+def test_a_head_of_the_order_beats_single_categories():
+    """Two of six categories hold the second class: one split tells them, one vs rest cannot."""
+    X = np.array(list("abcdef") * 10, dtype=object)[:, None]
+    y = np.isin(X[:, 0], ["b", "e"]).astype(int)
+    tree = DecisionTreeClassifier().fit(X, y).tree_
+    assert tree.n_leaves == 2
+    assert tree.branches(0).tolist() == [0, 1, 0, 0, 1, 0]
+    assert DecisionTreeClassifier(categorical_split="one_vs_rest").fit(X, y).get_n_leaves() == 3
+
+
+CLASS_WEIGHTS = [[0, 3, 3, 4], [4, 4, 0, 4], [0, 3, 0, 0], [4, 2, 3, 0], [0, 1, 4, 2]]
+
+
+def test_more_than_two_classes_may_need_every_subset():
+    """The best subset of these five categories is no head of an order by one class."""
+    code, y = np.nonzero(CLASS_WEIGHTS)
+    weight = np.array(CLASS_WEIGHTS, np.float64)[code, y]
+    table = MixedTable(code[:, None].astype(float), np.array([True]), y, weight)
+    gains = {s: grow(table, "gini", s).gain[0] for s in ("auto", "exhaustive", "ordered")}
+    assert gains["auto"] == gains["exhaustive"] > gains["ordered"] > 0.0
+
+
+# ------------------------------------------------------------------ missing and unseen
+def test_missing_values_go_the_way_that_is_learned():
+    X = np.array(["a"] * 5 + ["b"] * 5 + ["c"] * 2 + [None] * 4, dtype=object)[:, None]
+    y = [0] * 5 + [1] * 5 + [0] * 2 + [1] * 4
+    model = DecisionTreeClassifier().fit(X, y)
+    assert model.get_n_leaves() == 2
+    assert model.predict(np.array([[None], ["new"], ["c"]], dtype=object)).tolist() == [1, 1, 0]
+
+
+def test_missing_against_present():
+    X = np.array(["a", "b", "c"] * 4 + [None] * 6, dtype=object)[:, None]
+    model = DecisionTreeClassifier().fit(X, [0] * 12 + [1] * 6)
+    assert model.tree_.branches(0).tolist() == [0, 0, 0]
+    assert model.predict(np.array([[None], ["b"]], dtype=object)).tolist() == [1, 0]
+
+
+def test_unseen_values_go_with_most_rows_where_nothing_was_missing():
+    X = np.array(["a"] * 5 + ["b"] * 3 + ["c"] * 3, dtype=object)[:, None]
+    y = [1] * 5 + [0] * 6
+    model = DecisionTreeClassifier().fit(X, y)
+    assert model.predict(np.array([["new"], [None]], dtype=object)).tolist() == [0, 0]
+
+
+# --------------------------------------------------------------------- two categories
+@given(st.integers(0, 10**6), st.sampled_from(CRITERIA))
+def test_columns_of_two_categories_split_alike_with_and_without_lists(seed, criterion):
+    """Up to the side that a category lies on; without missing values, whose ties see sides."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (60, 5)).astype(float)
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.integers(0, 2, 60)).astype(int)
+    table = MixedTable(X, np.array([True, True, False, True, False]), y, None)
+    lists = grow(table, criterion)
+    options = make_options(criterion, y, 5)
+    grown = growing_categories.grow_with_categories(
+        X, target_of(table, criterion), None, categories_of(table), options
+    )
+    grown.tree.check()
+    assert (grown.tree.split_kind == SUBSET_SPLIT).any() == (lists.split_kind == SUBSET_SPLIT).any()
+    assert sorted(grown.tree.gain) == pytest.approx(sorted(lists.gain), abs=1e-12)
+
+
+# ---------------------------------------------------------------------- estimators
+def mixed_frame(n: int = 400):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    colour = rng.choice(["red", "green", "blue", None], n)
+    size = rng.normal(size=n)
+    size[rng.random(n) < 0.1] = np.nan
+    frame = pandas.DataFrame({"colour": colour, "size": size, "round": rng.random(n) < 0.5})
+    y = (colour == "red") ^ (np.nan_to_num(size) > 0.5)
+    return frame, y.astype(int) + (rng.random(n) < 0.1)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_depth": 3},
+        {"min_samples_leaf": 0.05},
+        {"min_samples_split": 40},
+        {"min_weight_fraction_leaf": 0.1},
+        {"min_impurity_decrease": 0.01},
+        {"max_leaf_nodes": 5},
+        {"max_features": 1, "random_state": 3},
+        {"splitter": "binned", "max_bins": 4},
+        {"ccp_alpha": 0.01},
+        {"criterion": "entropy", "class_weight": "balanced"},
+    ],
+)
+def test_parameters_of_cart_hold_with_categories(limits):
+    frame, y = mixed_frame()
+    model = DecisionTreeClassifier(**limits).fit(frame, y)
+    tree = model.tree_
+    tree.check()
+    assert 1 < tree.n_leaves < DecisionTreeClassifier().fit(frame, y).get_n_leaves()
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    if "min_samples_leaf" in limits:
+        assert tree.n_rows.min() >= 20
+    if "min_weight_fraction_leaf" in limits:
+        assert tree.weight.min() >= 40
+    if "max_leaf_nodes" in limits:
+        assert tree.n_leaves == 5
+
+
+def test_weight_two_is_a_row_twice():
+    frame, y = mixed_frame(100)
+    twice = np.arange(100) % 3 == 0
+    rows = np.concatenate([np.arange(100), np.flatnonzero(twice)])
+    for model in (DecisionTreeClassifier(), DecisionTreeRegressor()):
+        weighted = model.fit(frame, y, 1.0 + twice).predict(frame)
+        assert np.array_equal(model.fit(frame.iloc[rows], y[rows]).predict(frame), weighted)
+
+
+def test_categories_by_name_index_and_mask():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 6, (200, 2)).astype(float)
+    y = np.isin(X[:, 1], [1, 4]).astype(int)
+    assert DecisionTreeClassifier().fit(X, y).get_n_leaves() > 2
+    for listed in ([1], [False, True]):
+        tree = DecisionTreeClassifier(categorical_features=listed).fit(X, y).tree_
+        assert tree.n_leaves == 2
+        assert tree.split_kind[0] == SUBSET_SPLIT
+    with pytest.raises(ValueError, match="'categorical_split' parameter of DecisionTreeClassifier"):
+        DecisionTreeClassifier(categorical_split="pca").fit(X, y)
+
+
+def test_categories_may_be_very_many():
+    """100,000 of them, two rows each; the order of means tells half of them from the others."""
+    code = np.repeat(np.arange(100_000), 2)
+    y = (code * 7919 % 10 < 5).astype(float)
+    model = DecisionTreeRegressor(categorical_features=[0]).fit(code[:, None], y)
+    assert model.get_n_leaves() == 2
+    assert (model.predict(code[:, None]) == y).all()
+
+
+def test_branch_tables_that_exhaust_the_memory_are_refused(monkeypatch):
+    frame, y = mixed_frame()
+    monkeypatch.setattr(growing_categories, "MOST_TABLE_BYTES", 10)
+    with pytest.raises(ValueError, match=r"tests of categories of .* nodes need"):
+        DecisionTreeClassifier().fit(frame, y)
