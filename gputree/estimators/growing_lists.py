@@ -16,6 +16,7 @@ from gputree.dtypes import (
     LEAF,
     MISSING_STOPS,
     MISSING_TO_ALL,
+    MOST_ROWS,
     NO_BRANCH,
     NO_FEATURE,
     NO_THRESHOLD,
@@ -138,7 +139,8 @@ def _limits(weights: Weights, options: ListOptions) -> Limits:
 def _budget(values: NDArray, n: int) -> Budget:
     """Entries of one level: twice the table's, or what a small table can afford."""
     entry_bytes = 8 * values.shape[1] + 16
-    return Budget(entries=max(2 * n, LEAST_LIST_BYTES // entry_bytes))
+    entries = max(2 * n, LEAST_LIST_BYTES // entry_bytes)
+    return Budget(min(entries, MOST_ROWS))  # lists number entries as tables do rows
 
 
 # ------------------------------------------------------------ the tree

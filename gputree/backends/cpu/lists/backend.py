@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +102,15 @@ class _Assigned:
     part_weight: Int64s
     missing: Int64s
 
+    def that_open(self, parts: Int64s) -> _Assigned:
+        """Without the tests before and behind those of `parts`."""
+        part = self.tests.part
+        first = int(np.searchsorted(part, parts[0], side="right")) - 1
+        last = int(np.searchsorted(part, parts[-1], side="right"))
+        node, feature, cut = (field[first:last] for field in self.tests[:3])
+        tests = Tests(node, feature, cut, part[first : last + 1])
+        return replace(self, tests=tests, missing=self.missing[first:last])
+
 
 class CpuLevel:
     """`gputree.backends.lists.Level` on the host."""
@@ -178,13 +187,16 @@ class CpuLevel:
         return parts
 
     def descend(self, parts: Int64s) -> CpuLevel:
-        done = self._assigned
-        assert done is not None
+        assert self._assigned is not None
+        done = self._assigned.that_open(parts)
         tests, sizes = done.tests, done.parts.rows[parts]
+        opened = np.searchsorted(parts, tests.part)
         end = np.cumsum(sizes)
         part_begin = np.full(done.part_weight.size, -1)
         part_begin[parts] = end - sizes
-        route, spread, entries = self._move_entries(done, part_begin.copy(), int(end[-1]))
+        route, spread, entries = self._move_entries(
+            done, parts, opened, part_begin.copy(), int(end[-1])
+        )
         shape = self.resting.shape[0], entries.target.size
         memory = self.backend.memory
         lists = Lists(memory.take(shape, ROW), memory.take(shape, np.uint32))
@@ -196,22 +208,22 @@ class CpuLevel:
             (self.end - self.begin)[tests.node],
             lambda f, g, a, b: (
                 *self.lists, self.begin, self.end, tests, a, b, f, g, skip, route, spread,
-                part_begin, *lists,
+                parts, opened, part_begin, *lists,
             ),
             columns=skip.shape[0],
         )  # fmt: skip
-        test = np.repeat(np.arange(tests.node.size), np.diff(tests.part))[parts]
+        test = np.repeat(np.arange(tests.node.size), np.diff(opened))
         return CpuLevel(
             self.backend, entries, lists, end - sizes, end, done.parts.weights[parts],
             np.ascontiguousarray(skip[:, test]),
         )  # fmt: skip
 
     def _move_entries(
-        self, done: _Assigned, place: Int64s, size: int
+        self, done: _Assigned, parts: Int64s, opened: Int64s, place: Int64s, size: int
     ) -> tuple[Int64s, NDArray[np.int32], Entries]:
         """Where the entries of this level go, and those of the next."""
         tests, old = done.tests, self.entries
-        room = done.missing * np.diff(tests.part)
+        room = done.missing * np.diff(opened)
         spread_begin = np.cumsum(room) - room
         route = np.empty(old.target.size, np.int64)
         spread = np.empty(int(room.sum()), ROW)
@@ -224,7 +236,7 @@ class CpuLevel:
             (self.end - self.begin)[tests.node],
             lambda a, b: (
                 *old, self.begin, self.end, tests, a, b, done.child, done.part_weight, place,
-                spread_begin, route, spread, *new,
+                parts, opened, spread_begin, route, spread, *new,
             ),
         )  # fmt: skip
         return route, spread, new

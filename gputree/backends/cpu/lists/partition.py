@@ -5,8 +5,7 @@
 
 An entry of the next level is known by its place; `moved` holds the place of an entry, or,
 for one that went to several parts, ``-2 -`` its row in `spread`, the places of its
-fractions. Places in parts
-that are not opened are -1.
+fractions in the parts that are opened. Places in parts that are not are -1.
 """
 
 from __future__ import annotations
@@ -83,12 +82,13 @@ def sum_parts(target, weight, begin, end, tests, first, last, child, part_weight
 
 @kernel
 def move_entries(
-    target, weight, begin, end, tests, first, last, child, part_weight, place, spread_begin,
-    route, spread, new_target, new_weight,
+    target, weight, begin, end, tests, first, last, child, part_weight, place, opened,
+    opened_begin, spread_begin, route, spread, new_target, new_weight,
 ):  # fmt: skip
     """Move entries to their places in the next level.
 
     `place` (P,) is the next free place of every part, -1 where it is not opened; used up.
+    Test j opens the parts ``opened[opened_begin[j]] .. opened[opened_begin[j + 1] - 1]``.
     """
     for j in range(first, last):
         start = tests.part[j]
@@ -107,7 +107,8 @@ def move_entries(
                 route[e] = (own << 32) | at if at >= 0 else -1
                 continue
             route[e] = -2 - free
-            for part in range(start, stop):
+            for q in range(opened_begin[j], opened_begin[j + 1]):
+                part = opened[q]
                 share = fraction(pick(weight, e, 1), part_weight[part], whole)
                 spread[free] = -1
                 if share > 0:
@@ -133,7 +134,7 @@ def put(target, weight, e, share, part, place, new_target, new_weight):
 @kernel
 def move_lists(
     item, code, begin, end, tests, first, last, first_column, last_column, skip, route, spread,
-    part_begin, new_item, new_code,
+    opened, opened_begin, part_begin, new_item, new_code,
 ):  # fmt: skip
     """Partition the lists of columns ``first_column .. last_column`` of the tested nodes.
 
@@ -147,9 +148,10 @@ def move_lists(
             if skip[f, j]:
                 continue
             start = tests.part[j]
-            stop = tests.part[j + 1]
-            for part in range(start, stop):
-                place[part] = part_begin[part]
+            begin_opened = opened_begin[j]
+            end_opened = opened_begin[j + 1]
+            for q in range(begin_opened, end_opened):
+                place[opened[q]] = part_begin[opened[q]]
             final = end[tests.node[j]]
             for i in range(begin[tests.node[j]], final):
                 prefetch(route, old_item[min(i + PREFETCH_ROWS, final - 1)], 0)
@@ -161,10 +163,10 @@ def move_lists(
                     to_item[at] = way & 0xFFFFFFFF
                     to_code[at] = old_code[i]
                 elif way < -1:
-                    for part in range(start, stop):
-                        to = spread[-2 - way + part - start]
+                    for q in range(begin_opened, end_opened):
+                        to = spread[-2 - way + q - begin_opened]
                         if to >= 0:
-                            at = place[part]
-                            place[part] = at + 1
+                            at = place[opened[q]]
+                            place[opened[q]] = at + 1
                             to_item[at] = to
                             to_code[at] = old_code[i]
