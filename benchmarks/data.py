@@ -261,10 +261,10 @@ def real_table(name: str) -> RealTable:
 
 @dataclass(frozen=True)
 class FrameTable:
-    """A classification table as a data frame: text, numbers and holes as they are.
+    """A table as a data frame: text, numbers and holes as they are.
 
     `categories` lists the values of each nominal column, `classes` those of the target, in
-    the order that other programs were told.
+    the order that other programs were told; regression has none.
     """
 
     name: str
@@ -288,10 +288,11 @@ def frame_table(name: str) -> FrameTable:
 
     path, manifest = _locate(name)
     X = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
-    y = X.pop("target").to_numpy(dtype=str)
+    is_regression = manifest["target_kind"] == "regression"
+    y = X.pop("target").to_numpy(dtype=float if is_regression else str)
     categories = manifest.get("nominal_values", {})
     numeric = [c for c in X if c not in categories]
-    classes = [str(c) for c in manifest["classes"]]
+    classes = [str(c) for c in manifest.get("classes", [])]
     return FrameTable(name, X.astype(dict.fromkeys(numeric, float)), y, categories, classes)
 
 

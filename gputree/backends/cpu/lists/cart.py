@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s
 from gputree.backends.cart_lists import CartTask, Cuts, CutTests, Halves
 from gputree.backends.cpu.lists.backend import Lists, Memory, run_spans
-from gputree.backends.cpu.lists.halves import assign_halves, move_halves, sum_halves
-from gputree.backends.cpu.lists.partition import move_lists
+from gputree.backends.cpu.lists.halves import assign_halves, move_halves, move_sorted, sum_halves
 from gputree.backends.cpu.lists.score_cart import score_cuts
-from gputree.backends.lists import ColumnCodes, Tests
+from gputree.backends.lists import ColumnCodes
 from gputree.dtypes import ROW
 
 
@@ -167,10 +166,12 @@ class CpuCartLevel:
         resting = np.ascontiguousarray(self.resting[:, node[children // 2]])
         return CpuCartLevel(backend, entries, lists, end - sizes, end, sums, resting)
 
-    def _move_entries(self, done: _Assigned, place: Int64s, size: int) -> tuple[Int64s, Rows]:
+    def _move_entries(
+        self, done: _Assigned, place: Int64s, size: int
+    ) -> tuple[NDArray[np.int32], Rows]:
         """Where the entries of this level go, and those of the next."""
         begin, end = self.begin[done.tests.node], self.end[done.tests.node]
-        route = np.empty(self.entries.target.size, np.int64)
+        route = np.empty(self.entries.target.size, ROW)
         new = self.entries.room(size)
         run_spans(
             self.backend.n_threads, move_halves, end - begin,
@@ -178,19 +179,18 @@ class CpuCartLevel:
         )  # fmt: skip
         return route, new
 
-    def _move_lists(self, node: Int64s, route: Int64s, place: Int64s, size: int) -> Lists:
+    def _move_lists(
+        self, node: Int64s, route: NDArray[np.int32], place: Int64s, size: int
+    ) -> Lists:
         """The lists of the next level, of `size` entries."""
         memory, (d, _) = self.backend.memory, self.resting.shape
         lists = Lists(memory.take((d, size), ROW), memory.take((d, size), np.uint32))
-        unused = np.zeros(node.size, np.int32), np.zeros(node.size, np.uint32)
-        tests = Tests(node, *unused, 2 * np.arange(node.size + 1))
+        begin, end = self.begin[node], self.end[node]
         skip = np.ascontiguousarray(self.resting[:, node])
-        none = np.empty(0, ROW)  # no entry goes to several parts
         run_spans(
-            self.backend.n_threads, move_lists, (self.end - self.begin)[node],
+            self.backend.n_threads, move_sorted, end - begin,
             lambda f, g, a, b: (
-                *self.lists, self.begin, self.end, tests, a, b, f, g, skip, route, none, place,
-                *lists,
+                *self.lists, begin, end, place, f, g, a, b, skip, route, *lists
             ),
             columns=d,
         )  # fmt: skip

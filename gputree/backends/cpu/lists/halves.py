@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import inner, kernel, pick
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.backends.cpu.lists.score_cart import known_end, like, number_present
 from gputree.backends.cpu.lists.subsets import (
     Listed,
@@ -134,7 +134,8 @@ def copy_entry(values, e, new, at):
 def move_halves(entries, begins, ends, child, place, first, last, route, new):
     """Move the entries of ranges ``first .. last`` to their places in the next level.
 
-    `place` is the next free place of every half, -1 where it is not opened; used up.
+    `place` is the next free place of every half, -1 where it is not opened; used up. `route`
+    becomes the new places, -1 where there is none.
     """
     for j in range(first, last):
         for e in range(begins[j], ends[j]):
@@ -144,8 +145,41 @@ def move_halves(entries, begins, ends, child, place, first, last, route, new):
             if at < 0:
                 continue
             place[2 * j + half] = at + 1
-            route[e] = (half << 32) | at
+            route[e] = at
             copy_entry(entries.target, e, new.target, at)
             copy_entry(entries.weight, e, new.weight, at)
             copy_entry(entries.square, e, new.square, at)
             copy_entry(entries.square_rest, e, new.square_rest, at)
+
+
+@kernel
+def move_sorted(
+    item, code, begins, ends, place, first_column, last_column, first, last, skip, route, new_item,
+    new_code,
+):  # fmt: skip
+    """Partition the lists of columns ``first_column .. last_column`` of ranges ``first .. last``.
+
+    `place` is the first place of every half, -1 where it is not opened: an entry whose new
+    place is not before that of the second half goes there. `skip` (d, m) marks lists that
+    nobody will look at below.
+    """
+    for f in range(first_column, last_column):
+        old_item, old_code, to_item, to_code = item[f], code[f], new_item[f], new_code[f]
+        for j in range(first, last):
+            if skip[f, j]:
+                continue
+            left = place[2 * j]
+            right = place[2 * j + 1]
+            boundary = right if right >= 0 else np.int64(route.size)
+            final = ends[j]
+            for i in range(begins[j], final):
+                prefetch(route, old_item[min(i + PREFETCH_ROWS, final - 1)], 0)
+                at = route[old_item[i]]
+                if at < 0:
+                    continue
+                is_right = np.int64(at >= boundary)
+                to = right if is_right else left
+                left += 1 - is_right
+                right += is_right
+                to_item[to] = at
+                to_code[to] = old_code[i]
