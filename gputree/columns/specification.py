@@ -28,13 +28,18 @@ class Writable(NamedTuple):
     """A column ready to be written: its vector, or places in a lookup table."""
 
     vector: NDArray[Any]
-    lookup: NDArray[np.float64] | None
+    lookup: NDArray[np.floating] | None
     fits_float32: bool
+
+    def as_type(self, dtype: type[np.floating]) -> Writable:
+        """The column with its lookup table in the type of the matrix: once, not in each block."""
+        lookup = None if self.lookup is None else self.lookup.astype(dtype)
+        return self._replace(lookup=lookup)
 
     def write(self, out: NDArray[np.floating], begin: int, end: int) -> None:
         """Rows ``begin .. end`` of the column to `out`."""
         rows = self.vector[begin:end]
-        out[...] = rows if self.lookup is None else self.lookup.astype(out.dtype)[rows]
+        out[...] = rows if self.lookup is None else self.lookup[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +111,9 @@ class Columns:
             _number_column(column, label) if words is None else _code_column(column, words, label)
             for column, words, label in zip(cells, self.categories, labels, strict=True)
         ]
-        exact = all(column.fits_float32 for column in columns)
-        out = np.empty((n_rows, len(columns)), np.float32 if exact else np.float64, order)
+        dtype = np.float32 if all(column.fits_float32 for column in columns) else np.float64
+        columns = [column.as_type(dtype) for column in columns]
+        out = np.empty((n_rows, len(columns)), dtype, order)
         height = n_rows if order == "F" else max(BLOCK_BYTES // max(out[:1].nbytes, 1), 1)
         for begin in range(0, n_rows, max(height, 1)):
             end = min(begin + height, n_rows)

@@ -104,19 +104,21 @@ def walk(
         Changed, as are `statistics`.
     statistics : float64 array of shape (N, K)
     weight : float64 array of shape (n_rows,)
+        Rows of weight zero take no part.
     limit : ErrorLimit
     slack : float
         Errors that a replacement may cost.
     """
+    taking_part = np.flatnonzero(weight)
     # Pending are nodes of the walk, and of one descent below the node it is at.
     frames = np.empty(2 * nodes.size, FRAME)
     scratch = Scratch(
-        np.empty(weight.size, np.int32),
+        np.empty(taking_part.size, np.int32),
         np.empty(int(nodes["n_children"].max()), CHILD),
         np.empty(statistics.shape[1]),
     )
-    entries = np.empty(weight.size, ENTRY)
-    entries["row"], entries["weight"] = np.arange(weight.size), weight
+    entries = np.empty(taking_part.size, ENTRY)
+    entries["row"], entries["weight"] = taking_part, weight[taking_part]
     _walk(rows, nodes, statistics, entries, frames, scratch, limit, slack)
 
 

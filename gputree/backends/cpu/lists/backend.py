@@ -104,12 +104,16 @@ class _Assigned:
 
     def that_open(self, parts: Int64s) -> _Assigned:
         """Without the tests before and behind those of `parts`."""
-        part = self.tests.part
-        first = int(np.searchsorted(part, parts[0], side="right")) - 1
-        last = int(np.searchsorted(part, parts[-1], side="right"))
-        node, feature, cut = (field[first:last] for field in self.tests[:3])
-        tests = Tests(node, feature, cut, part[first : last + 1])
-        return replace(self, tests=tests, missing=self.missing[first:last])
+        tests = self.tests
+        first = int(np.searchsorted(tests.part, parts[0], side="right")) - 1
+        last = int(np.searchsorted(tests.part, parts[-1], side="right"))
+        own = Tests(
+            node=tests.node[first:last],
+            feature=tests.feature[first:last],
+            cut=tests.cut[first:last],
+            part=tests.part[first : last + 1],
+        )
+        return replace(self, tests=own, missing=self.missing[first:last])
 
 
 class CpuLevel:
