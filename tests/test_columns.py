@@ -152,6 +152,17 @@ def test_categories_that_are_numbers(numbers):
     assert columns.encode(np.array(numbers)[:, None])[:, 0].tolist() == list(range(len(numbers)))
 
 
+@pytest.mark.parametrize("zone", ["", ", UTC"])
+def test_days_are_the_same_categories_in_any_unit(zone):
+    days = pandas.to_datetime(["2020-01-01", "2021-06-30", "2020-01-01"], utc=bool(zone))
+    coarse, fine = (
+        pandas.DataFrame({"day": days.astype(f"datetime64[{unit}{zone}]")}).astype("category")
+        for unit in ("s", "ns")
+    )
+    columns = fit_columns(coarse)
+    np.testing.assert_array_equal(columns.encode(fine)[:, 0], [0, 1, 0])
+
+
 def test_categories_of_other_types_go_by_their_text():
     ages = pandas.cut(pandas.Series([1, 5, 9]), [0, 4, 8, 12])
     columns, values = fit_encode(ages.to_frame())
@@ -314,7 +325,7 @@ def test_text_in_a_column_of_numbers():
 def test_categories_of_another_kind():
     """That "7" is none of the categories would be true, and no help."""
     text, numbers = objects(["7", "8"]), objects([7, 8])
-    with pytest.raises(ValueError, match="Column 0 of X held text in fit; now it holds numbers"):
+    with pytest.raises(ValueError, match="held text in fit; now it holds numbers, such as 7"):
         fit_columns(text).encode(numbers)
     with pytest.raises(ValueError, match="held numbers in fit; now it holds text, such as '7'"):
         fit_columns(numbers, [0]).encode(text)

@@ -90,8 +90,10 @@ def _of_pandas(series: Any) -> Cells:
     if isinstance(series.dtype, np.dtype):
         return read_array(series.to_numpy())
     if hasattr(series.dtype, "categories"):
-        values = _as_categories(series.cat.categories.to_numpy())
-        return Coded(series.cat.codes.to_numpy(), values, True)
+        words = series.cat.categories
+        if words.dtype.kind in "mM":  # whose texts do not depend on the unit of time
+            words = words.astype(object)
+        return Coded(series.cat.codes.to_numpy(), _as_categories(words.to_numpy()), True)
     if hasattr(series.dtype, "fill_value"):  # sparse
         return read_array(series.to_numpy())
     return _of_arrow(pa.array(series.array, from_pandas=True))

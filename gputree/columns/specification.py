@@ -333,7 +333,7 @@ def _code_column(cells: Cells, categories: NDArray, label: str) -> Writable:
     if {before, now} == {"numbers", "text"}:
         raise ValueError(
             f"Column {label} of X held {before} in fit; now it holds {now}, such as "
-            f"{cells.values[0]!r}."
+            f"{cells.values[:1].tolist()[0]!r}."
         )
     lookup = np.append(match(categories, cells.values), np.nan)  # the last place: MISSING
     return Writable(cells.code, lookup, categories.size <= EXACT_IN_FLOAT32)
