@@ -243,6 +243,23 @@ def test_more_than_two_classes_may_need_every_subset():
     assert gains["auto"] == gains["exhaustive"] > gains["ordered"] > 0.0
 
 
+def test_an_id_column_does_not_win():
+    """Each row its own category: an order of them would fit noise without an error."""
+    rng = np.random.default_rng(1)
+    signal = rng.normal(size=300)
+    X = np.stack([np.arange(300.0), signal], axis=1)
+    y = (signal + 0.3 * rng.normal(size=300) > 0).astype(int)
+    stumps = {
+        split: DecisionTreeClassifier(
+            categorical_features=[0], categorical_split=split, max_depth=1
+        ).fit(X, y)
+        for split in ("auto", "ordered")
+    }
+    assert stumps["auto"].tree_.feature[0] == 1
+    assert stumps["ordered"].tree_.feature[0] == 0
+    assert stumps["ordered"].score(X, y) == 1.0
+
+
 # ------------------------------------------------------------------ missing and unseen
 def test_missing_values_go_the_way_that_is_learned():
     X = np.array(["a"] * 5 + ["b"] * 5 + ["c"] * 2 + [None] * 4, dtype=object)[:, None]
@@ -352,7 +369,8 @@ def test_categories_may_be_very_many():
     """100,000 of them, two rows each; the order of means tells half of them from the others."""
     code = np.repeat(np.arange(100_000), 2)
     y = (code * 7919 % 10 < 5).astype(float)
-    model = DecisionTreeRegressor(categorical_features=[0]).fit(code[:, None], y)
+    model = DecisionTreeRegressor(categorical_features=[0], categorical_split="ordered")
+    model.fit(code[:, None], y)
     assert model.get_n_leaves() == 2
     assert (model.predict(code[:, None]) == y).all()
 

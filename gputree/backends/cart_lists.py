@@ -25,20 +25,23 @@ class SubsetSearch(NamedTuple):
     """Which subsets of a column's categories are tried.
 
     With two classes or a regression target, the best subset is a head of the categories
-    ordered by the share of one class or by the mean target (Breiman et al. 1984, theorem
-    4.5; Fisher 1958). For more classes the best head over the orders by the share of each class
-    is taken, beyond what is tried exhaustively.
+    ordered by the share of one class or by the mean target (Breiman et al. 1984, section
+    4.2.2; Fisher 1958). For more classes the best head over the orders by the share of each
+    class is taken, beyond what is tried exhaustively.
 
     Attributes
     ----------
-    one_vs_rest : bool
-        One category against the others, and nothing else.
+    many_categories : int
+    rows_per_category : float
+        Of more than `many_categories` present in a node, one is split off the others, if
+        they have fewer known rows than this on average.
     most_exhaustive : int
         Categories present in a node up to which every subset is tried, where the node has
         more than two classes.
     """
 
-    one_vs_rest: bool
+    many_categories: int
+    rows_per_category: float
     most_exhaustive: int
 
 

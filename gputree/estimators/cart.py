@@ -47,13 +47,14 @@ _PARAMETERS = """max_depth : int, default=None
         Columns of categories: by dtype (text, categoricals, booleans), or their names, indices
         or a mask. Text is always categorical.
     categorical_split : "auto", "exhaustive", "ordered" or "one_vs_rest", default="auto"
-        Which subsets of a column's categories are tried. With two classes in the node, or a
-        regression target, all but "one_vs_rest" find the best subset: a head of the
-        categories ordered by the share of a class, or by the mean target. With more
-        classes, "exhaustive" tries every subset of up to 20 categories present in the
-        node, "auto" of up to 10; beyond, and for "ordered", the best head over the orders by
-        the share of each class is taken. "one_vs_rest" splits one category off, as
-        one-hot encoding would.
+        Which subsets of a column's categories are tried. "ordered": heads of the categories
+        ordered by the share of a class, or by the mean target; with two classes in the
+        node, or a regression target, the best of these is the best of all subsets, with more
+        classes that over the orders by each class is taken. "exhaustive": with more than
+        two classes every subset, of up to 20 categories present in the node.
+        "one_vs_rest": single categories, as one-hot encoding would split. "auto": every subset
+        of up to 10 categories; beyond, heads of orders, or single categories where they
+        have fewer than 10 rows on average.
     random_state : int, RandomState instance or None, default=None
         Draws columns for `max_features`, and rows for a pruner that holds some out and has
         no random state of its own. Nothing else is random.

@@ -36,6 +36,13 @@ CategoricalSplit = Literal["auto", "exhaustive", "ordered", "one_vs_rest"]
 FEW_CATEGORIES = 10
 MOST_EXHAUSTIVE = 20
 
+# Shares of classes in fewer rows are mostly noise, and orders by them fit it: with more
+# than FEW_CATEGORIES, single ones are split off instead. Test accuracy in ten folds of
+# cylinder_bands (columns of up to 429 categories in 540 rows) at 4, 8, 16, 32 leaves:
+# without this limit 0.61, 0.63, 0.63, 0.63; with 5 rows 0.69, 0.69, 0.71, 0.74; with 10
+# rows 0.69, 0.73, 0.74, 0.75; one-hot columns 0.70, 0.71, 0.74, 0.74.
+LEAST_ROWS = 10.0
+
 # Bytes of the branch tables of all nodes, at most.
 MOST_TABLE_BYTES = 1 << 34
 
@@ -57,8 +64,12 @@ class Categories(NamedTuple):
 
     @property
     def search(self) -> SubsetSearch:
-        most = {"auto": FEW_CATEGORIES, "exhaustive": MOST_EXHAUSTIVE}.get(self.split, 0)
-        return SubsetSearch(one_vs_rest=self.split == "one_vs_rest", most_exhaustive=most)
+        """Which subsets `split` stands for."""
+        if self.split == "one_vs_rest":
+            return SubsetSearch(0, np.inf, 0)
+        if self.split == "auto":
+            return SubsetSearch(FEW_CATEGORIES, LEAST_ROWS, FEW_CATEGORIES)
+        return SubsetSearch(0, 0.0, MOST_EXHAUSTIVE if self.split == "exhaustive" else 0)
 
 
 def grow_with_categories(

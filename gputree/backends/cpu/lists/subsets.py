@@ -84,9 +84,10 @@ def find_runs(code, first, known, last, runs):
 
 
 @inner
-def choose_search(search, regression, channels, count):
-    """Which search `count` categories get."""
-    if search.one_vs_rest:
+def choose_search(search, regression, channels, count, runs):
+    """Which search the `count` runs that were found get."""
+    rows = runs.begin[count] - runs.begin[0]
+    if count > search.many_categories and rows < search.rows_per_category * count:
         return ONE_VS_REST
     if regression or channels <= 2:
         return ORDERED
@@ -245,7 +246,7 @@ def best_subset(criterion, limits, search, listed, runs, count, total, left, mis
     """The best subset of `count` runs that were found: (score, missing left, order, place)."""
     regression = listed.class_of is None
     channels = total.size
-    kind = choose_search(search, regression, channels, count)
+    kind = choose_search(search, regression, channels, count, runs)
     held = holds_cells(channels, count)
     for c in range(channels):
         missing[c] = 0
@@ -268,7 +269,7 @@ def best_subset(criterion, limits, search, listed, runs, count, total, left, mis
 @inner
 def mark_subset(criterion, search, listed, runs, count, channels, k, place):
     """Mark the runs that go left: the subset that `best_subset` named `place`, and order k."""
-    kind = choose_search(search, listed.class_of is None, channels, count)
+    kind = choose_search(search, listed.class_of is None, channels, count, runs)
     if kind == ORDERED:
         sum_runs(criterion, listed, runs, count, channels)
         sort_runs(criterion, runs, count, channels, k)
