@@ -11,12 +11,16 @@ exits with 1 if the kernels as they are fail.
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import product
+from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from cuda_emulator import LaunchError, emulated_cuda
+from cuda_list_mutants import LIST_MUTANTS, compare_lists
 from strategies import Sample, make_task
 from twins import assert_equal, assert_same_bins, assert_same_tree, table
 
@@ -106,6 +110,22 @@ MUTANTS = [
     Mutant("ties: missing left first", "return !a.missing_left;", "return a.missing_left;"),
     Mutant("ties: highest place", "return a.place < b.place;", "return a.place > b.place;"),
     Mutant("admissible: one row less", "if (n < least || rows_in", "if (n + 1 < least || rows_in"),
+    Mutant("admissible: weight ignored", "weight >= limits.min_weight_leaf &&", "true ||"),
+    Mutant(
+        "scan: one row less",
+        "if (n < limits.min_samples_leaf || whole - n",
+        "if (n + 1 < limits.min_samples_leaf || whole - n",
+    ),
+    Mutant(
+        "scan: weight ignored",
+        "if (state.weight_left < limits.min_weight_leaf ||\n            all_weight",
+        "if (false && all_weight",
+    ),
+    Mutant(
+        "finish: one row less",
+        "if (n < limits.min_samples_leaf || t - s - n",
+        "if (n + 1 < limits.min_samples_leaf || t - s - n",
+    ),
     Mutant(
         "bound: margin lost",
         "return cut.score - margin(criterion, cut.score, total);",
@@ -209,6 +229,7 @@ MUTANTS = [
         "items[columns * rows + first[j] + i] = copies.items[columns * size + i];",
         "",
     ),
+    *(Mutant(*mutant) for mutant in LIST_MUTANTS),
 ]
 
 # Order of work, and whether accesses are checked.
@@ -224,6 +245,7 @@ def compare() -> None:
         task = make_task(criterion, sample, max_features=2, min_samples_leaf=3)
         assert_same_tree(sample, task, finish_rows=20, max_bins=6)
     rng = np.random.default_rng(0)
+    compare_limits(rng)
     for _ in range(6):
         values = rng.choice([0.0, -0.0, 1.0, 2.0, 3.0, np.nan], (30, 3))
         sample = Sample(values, rng.integers(0, 2, 30).astype(np.uint8), None)
@@ -232,6 +254,20 @@ def compare() -> None:
             assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=3)
     compare_inspection(rng)
     compare_bins(rng)
+
+
+def compare_limits(rng: np.random.Generator) -> None:
+    """The best cut leaves 39 rows; bins of many chunks; columns that have no cut if drawn."""
+    values = np.zeros((300, 4))
+    values[:, 1] = rng.normal(size=300)
+    rank = np.argsort(np.argsort(values[:, 1]))
+    values[:, 0] = np.where(rank < 39, 0, 1 + rank % 3)
+    classes = np.where(rank < 160, rank < 39, rng.random(300) < 0.5).astype(np.uint8)
+    sample = Sample(values, classes, None)
+    for limits in ({"max_features": 1}, {"min_samples_leaf": 40}, {"min_weight_leaf": 40}):
+        task = make_task("gini", sample, max_depth=4, **limits)
+        for finish_rows, max_bins in ((1, 2), (1, 4), (None, 4)):
+            assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
 
 
 def compare_bins(rng: np.random.Generator) -> None:
@@ -264,9 +300,12 @@ def outcome(mutant: Mutant | None, order: str, check: bool) -> str:
     try:
         with emulated_cuda(order, check, replace=replace), pytest.MonkeyPatch.context() as patch:
             patch.setattr(layout, "CHUNK_ROWS", 40)  # nodes of several chunks
-            patch.setattr(partition, "PARTITION_ROWS", 50)
+            patch.setattr(partition, "PARTITION_ROWS", 260)  # and of chunks longer than a block
             patch.setattr(coding, "SAMPLE_ROWS", 70)
-            compare()
+            if mutant is None or not mutant.name.startswith("lists"):
+                compare()
+            if mutant is None or mutant.name.startswith("lists"):
+                compare_lists()
     except LaunchError:
         return "reported"
     except Exception:  # a wrong tree, or one that cannot be grown on
@@ -274,10 +313,19 @@ def outcome(mutant: Mutant | None, order: str, check: bool) -> str:
     return "-"
 
 
+def outcome_apart(mutant: Mutant | None, order: str, check: bool) -> str:
+    """`outcome` in a process of its own, which a bug may crash: ``crashed``."""
+    with ProcessPoolExecutor(1, get_context("fork")) as pool:
+        try:
+            return pool.submit(outcome, mutant, order, check).result()
+        except BrokenProcessPool:
+            return "crashed"
+
+
 def catch(mutant: Mutant) -> tuple[str, str]:
     """What happened in the first way that catches a mutant, and which way it is."""
     for order, check in WAYS:
-        found = outcome(mutant, order, check)
+        found = outcome_apart(mutant, order, check)
         if found != "-":
             return found, order + (", checked" if check else "")
     return "-", ""
@@ -285,7 +333,7 @@ def catch(mutant: Mutant) -> tuple[str, str]:
 
 def main(names: list[str]) -> int:
     for way in WAYS:
-        if outcome(None, *way) != "-":
+        if outcome_apart(None, *way) != "-":
             print(f"the kernels as they are fail: {way}")
             return 1
     chosen = [m for m in MUTANTS if not names or any(name in m.name for name in names)]
