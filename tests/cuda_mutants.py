@@ -209,11 +209,6 @@ MUTANTS = [
         "const i64 to = left ? to_left++ : (base + t - 1 - (spilled++ - base - s));",
     ),
     Mutant(
-        "finish: no barrier before partition",
-        "        __syncwarp();\n        const i64 larger",
-        "        const i64 larger",
-    ),
-    Mutant(
         "finish: child key",
         "depth + 1, child_key(key, 1));",
         "depth + 1, child_key(key, 0));",
