@@ -64,10 +64,15 @@ def spans(sizes: NDArray[np.int64], n_threads: int, smallest: int) -> list[tuple
     """
     total = int(sizes.sum())
     parts = min(n_threads * SPANS_PER_THREAD, max(total // smallest, 1)) if n_threads > 1 else 1
-    if parts == 1:
+    return cut(sizes, parts)
+
+
+def cut(sizes: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:
+    """Cut ``0 .. len(sizes)`` into at most `parts` contiguous spans of similar total size."""
+    if parts <= 1:
         return [(0, sizes.size)]
     ends = np.cumsum(sizes)
-    cuts = np.searchsorted(ends, np.arange(1, parts) * (total / parts)) + 1
+    cuts = np.searchsorted(ends, np.arange(1, parts) * (int(ends[-1]) / parts)) + 1
     bounds = np.unique(np.concatenate([[0], np.minimum(cuts, sizes.size), [sizes.size]]))
     return [(int(a), int(b)) for a, b in zip(bounds, bounds[1:], strict=False)]
 

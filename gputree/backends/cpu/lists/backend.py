@@ -16,12 +16,16 @@ from gputree.backends.cpu.lists.partition import (
     sum_parts,
 )
 from gputree.backends.cpu.lists.score import score_columns
-from gputree.backends.cpu.pool import run, spans
+from gputree.backends.cpu.pool import SPANS_PER_THREAD, cut, run
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
 from gputree.dtypes import ROW
 
 # Entries x columns that one thread takes at a time, at least.
 SPAN_CELLS = 1 << 15
+
+# Entries of a span of nodes: what is known of them stays in a core's own cache while all
+# their lists are read.
+SPAN_ENTRIES = 1 << 16
 
 
 class Entries(NamedTuple):
@@ -259,12 +263,16 @@ def run_spans(threads: int, kernel: Any, sizes: Int64s, arguments: Any, columns:
     ``arguments(first, last)`` are those of nodes ``first .. last``; with columns,
     ``arguments(first_column, last_column, first, last)``.
     """
-    width = max(columns, 1)
-    work = int(sizes.sum()) * width
-    if threads == 1 or work <= SPAN_CELLS:
+    total = int(sizes.sum())
+    if total * max(columns, 1) <= SPAN_CELLS:
         whole = (0, columns) if columns else ()
         kernel(*arguments(*whole, 0, sizes.size))
         return
-    nodes = spans(sizes, threads, max(SPAN_CELLS // width, 1))
-    parts = [(*((f, f + 1) if columns else ()), a, b) for a, b in nodes for f in range(width)]
+    nodes = cut(sizes, total // SPAN_ENTRIES)
+    if columns and len(nodes) < threads * SPANS_PER_THREAD:
+        parts = [(f, f + 1, *span) for span in nodes for f in range(columns)]
+    elif columns:
+        parts = [(0, columns, *span) for span in nodes]
+    else:
+        parts = nodes
     run(threads, kernel, [arguments(*part) for part in parts])
