@@ -65,6 +65,7 @@ def names(text: str) -> list[str]:
 _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "device": (str, "NAME", "auto, cpu or cuda"),
     "categorical_features": (names, "A,B,...", "columns of categories, beside those of text"),
+    "categorical_split": (str, "NAME", "auto, exhaustive, ordered or one_vs_rest (cart)"),
     "criterion": (str, "NAME", "gini or entropy; squared_error (cart)"),
     "splitter": (str, "NAME", "exact or binned (cart)"),
     "threshold_placement": (str, "NAME", "midpoint or data (c45)"),
