@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table
 from strategies import random_problems
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, prediction
+from gputree import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+)
 from gputree.backends.cpu.lists import subsets
 from gputree.dtypes import NO_BRANCH, SUBSET_SPLIT
-from gputree.estimators import growing_categories
+from gputree.estimators import growing, growing_categories
 from gputree.estimators.growing import Options, grow_tree, new_task
 from gputree.estimators.growing_categories import Categories, grow_lists
 from gputree.growth.fixed_point import fix_targets, fix_weights
@@ -375,8 +380,9 @@ def test_categories_may_be_very_many():
     assert (model.predict(code[:, None]) == y).all()
 
 
-def test_branch_tables_that_exhaust_the_memory_are_refused(monkeypatch):
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, C45Classifier, ID3Classifier])
+def test_branch_tables_that_exhaust_the_memory_are_refused(kind, monkeypatch):
     frame, y = mixed_frame()
-    monkeypatch.setattr(growing_categories, "MOST_TABLE_BYTES", 10)
+    monkeypatch.setattr(growing, "MOST_TABLE_BYTES", 10)
     with pytest.raises(ValueError, match=r"tests of categories of .* nodes need"):
-        DecisionTreeClassifier().fit(frame, y)
+        kind().fit(frame, y)

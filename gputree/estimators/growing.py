@@ -40,6 +40,9 @@ UNLIMITED_DEPTH = np.iinfo(np.int32).max
 # Class weights of all nodes while they are summed up, at most.
 MOST_STATISTICS_BYTES = 1 << 34
 
+# Bytes of the branch tables of all nodes, at most.
+MOST_TABLE_BYTES = 1 << 34
+
 
 class Options(NamedTuple):
     """What a user's parameters amount to for one table."""
@@ -134,7 +137,7 @@ def grow_tree(
     )
     with Progress(n, enabled=options.verbose) as progress:
         nodes = grow(backend, (n, d), task.limits, plan, progress)
-    check_statistics(nodes.first_child.size, options)
+    check_statistics(nodes.first_child.size, options.n_classes)
     tree = _to_tree(nodes, backend, weights, targets, options, d)
     return Grown(tree, backend.report())
 
@@ -178,16 +181,30 @@ def _least_decrease(min_impurity_decrease: float, total: int) -> float:
     return (min_impurity_decrease - float(np.finfo(np.float64).eps)) * total
 
 
-def check_statistics(n_nodes: int, options: Options) -> None:
+def check_statistics(n_nodes: int, n_classes: int) -> None:
     """Refuse a tree whose class weights alone would exhaust the memory."""
     if n_nodes > np.iinfo(NODE).max:
         raise ValueError(f"The tree has {n_nodes:,} nodes; at most 2**31 - 1 fit.")
-    needed = 2 * n_nodes * max(options.n_classes, 1) * 8  # integers and floats
+    needed = 2 * n_nodes * max(n_classes, 1) * 8  # integers and floats
     if needed > MOST_STATISTICS_BYTES:
         raise ValueError(
-            f"The class weights of {n_nodes:,} nodes x {options.n_classes:,} "
-            f"classes need {needed / 2**30:.0f} GiB. Limit the tree with max_depth "
-            "or min_samples_leaf, or use a regressor if y is a quantity."
+            f"The class weights of {n_nodes:,} nodes x {n_classes:,} classes need "
+            f"{needed / 2**30:.0f} GiB. Limit the tree with max_depth or min_samples_leaf, leave "
+            "out columns with very many categories, or use a regressor if y is a quantity."
+        )
+
+
+def check_branch_tables(sizes: NDArray[np.int64]) -> None:
+    """Refuse a tree whose tables from categories to children would exhaust the memory.
+
+    `sizes` are the categories of the column that each node tests, 0 without any.
+    """
+    needed = int(sizes.sum()) * np.dtype(NODE).itemsize
+    if needed > MOST_TABLE_BYTES:
+        raise ValueError(
+            f"The tests of categories of {np.count_nonzero(sizes):,} nodes need "
+            f"{needed / 2**30:.0f} GiB. Limit the tree with max_depth or min_samples_leaf, or "
+            f"leave out columns with very many categories (the most are {int(sizes.max()):,})."
         )
 
 

@@ -16,6 +16,7 @@ from gputree.estimators.growing import (
     BinaryShape,
     Grown,
     Options,
+    check_branch_tables,
     check_statistics,
     close_tree,
     grow_tree,
@@ -42,9 +43,6 @@ MOST_EXHAUSTIVE = 20
 # without this limit 0.61, 0.63, 0.63, 0.63; with 5 rows 0.69, 0.69, 0.71, 0.74; with 10
 # rows 0.69, 0.73, 0.74, 0.75; one-hot columns 0.70, 0.71, 0.74, 0.74.
 LEAST_ROWS = 10.0
-
-# Bytes of the branch tables of all nodes, at most.
-MOST_TABLE_BYTES = 1 << 34
 
 
 class Categories(NamedTuple):
@@ -120,7 +118,7 @@ def grow_lists(
     kind = get_cart_list_backend(options.device)
     with Progress(n, enabled=options.verbose) as progress:
         nodes, subsets = grower.grow(kind(codes, task, options.n_threads), progress)
-    check_statistics(nodes.first_child.size, options)
+    check_statistics(nodes.first_child.size, options.n_classes)
     nodes, parent, depth = renumber(nodes)
     shape = BinaryShape(parent, depth, nodes.rows, nodes.sums)
     tree = numbered_tree(nodes, shape, weights, targets, options, d)
@@ -165,13 +163,7 @@ class _TableRoom(NamedTuple):
         sizes = np.zeros(tree.n_nodes, np.int64)
         sizes[node] = categories.number[tree.feature[node]]
         offset = np.concatenate([[0], np.cumsum(sizes)])
-        needed = int(offset[-1]) * np.dtype(NODE).itemsize
-        if needed > MOST_TABLE_BYTES:
-            raise ValueError(
-                f"The tests of categories of {node.size:,} nodes need {needed / 2**30:.0f} GiB. "
-                "Limit the tree with max_depth or min_samples_leaf, or leave out columns with "
-                f"very many categories (the most are {int(sizes.max()):,})."
-            )
+        check_branch_tables(sizes)
         return cls(node, offset)
 
     def fill(self, tree: Tree, branch: NDArray[np.int32]) -> Tree:

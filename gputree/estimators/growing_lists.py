@@ -24,7 +24,7 @@ from gputree.dtypes import (
     THRESHOLD_SPLIT,
 )
 from gputree.encoding import code_columns
-from gputree.estimators.growing import UNLIMITED_DEPTH
+from gputree.estimators.growing import UNLIMITED_DEPTH, check_branch_tables, check_statistics
 from gputree.growth.branching import Branching, Expansion, Shape, breadth_first
 from gputree.growth.fixed_point import Weights, about_one, fix_weights
 from gputree.growth.lists import Budget, Limits, ListGrower, Rule
@@ -157,6 +157,8 @@ def _to_tree(
     n_children = np.diff(splits.part)
     if options.every_category:
         n_children = np.where(is_nominal, options.n_categories[splits.feature], n_children)
+    check_branch_tables(np.where(is_nominal, options.n_categories[splits.feature], 0))
+    check_statistics(1 + int(n_children.sum()), options.n_classes)
     shape = breadth_first(splits, nodes.n_nodes, n_children, ordinal)
     offset, branches = _branch_tables(splits, shape, part_split, ordinal, options)
     sums = np.concatenate([*nodes.weights, np.zeros((1, options.n_classes), np.int64)])
