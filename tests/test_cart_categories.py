@@ -17,6 +17,7 @@ from gputree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ID3Classifier,
+    prediction,
 )
 from gputree.backends.cpu.lists import subsets
 from gputree.dtypes import NO_BRANCH, SUBSET_SPLIT
