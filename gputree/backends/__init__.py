@@ -76,7 +76,11 @@ def get_list_backend(device: str) -> type[ListBackend]:
 
 def get_cart_list_backend(device: str) -> type[CartBackend]:
     """The backend of attribute lists of CART for a device name; see `resolve_device`."""
-    return CpuCartLists
+    if resolve_device(device) == "cpu":
+        return CpuCartLists
+    from gputree.backends.cuda.lists.cart import CudaCartLists
+
+    return CudaCartLists
 
 
 def _what_is_missing() -> Exception | None:

@@ -49,6 +49,14 @@ CRITERIA = (
     "squared_error.cuh",
 )
 _CUT = (*CRITERIA, "limits.cuh", "views.cuh", "warp.cuh", "cut.cuh")
+_CART_LISTS = (
+    "types.cuh",
+    "atomics.cuh",
+    "warp.cuh",
+    *CRITERIA,
+    "lists/tiles.cuh",
+    "lists/cart.cuh",
+)
 HEADERS = {
     "encode": ("types.cuh", "values.cuh", "draw.cuh"),
     "histogram": ("types.cuh", "atomics.cuh"),
@@ -70,6 +78,9 @@ HEADERS = {
         "lists/nominal.cuh",
     ),
     "lists/partition": ("types.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
+    "lists/cuts": _CART_LISTS,
+    "lists/subsets": _CART_LISTS,
+    "lists/halves": _CART_LISTS,
 }
 
 # Modules whose kernels see values, codes and entries alone.

@@ -9,7 +9,13 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda.kernels import Kernels
 from gputree.backends.cuda.layout import to_device
 from gputree.backends.cuda.lists.launch import Entries, Lists, Table, flags
-from gputree.backends.cuda.lists.partition import Assigned, assign, move_entries, move_lists
+from gputree.backends.cuda.lists.partition import (
+    Assigned,
+    Moves,
+    assign,
+    move_entries,
+    move_lists,
+)
 from gputree.backends.cuda.lists.score import score
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
 
@@ -98,7 +104,10 @@ class CudaLevel:
         skip = skip | (own & self.table.task.nominal[:, None])
         size = int(end[-1])
         routes, entries = move_entries(self.table, self.entries, self.lists, done, part_begin, size)
-        lists = move_lists(self.table, self.lists, done, routes, skip, size)
+        moves = Moves(
+            done.sizes, np.diff(tests.part), done.device.begin, done.device.end, done.device.part
+        )
+        lists = move_lists(self.table.kernels, self.lists, moves, routes, skip, size)
         test = np.repeat(np.arange(tests.node.size), np.diff(tests.part))[parts]
         return CudaLevel(
             self.table, entries, lists, end - sizes, end, done.parts.weights[parts],

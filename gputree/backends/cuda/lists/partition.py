@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
-from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import Chunks, to_device
 from gputree.backends.cuda.lists import launch
 from gputree.backends.cuda.lists.launch import Entries, Lists, Table, by_length, flags, offsets
@@ -146,29 +146,39 @@ def move_entries(
     return routes, new
 
 
+class Moves(NamedTuple):
+    """Nodes whose lists are partitioned: on the host, and on the device."""
+
+    sizes: Int64s  # entries
+    parts: Int64s
+    begin: Any
+    end: Any
+    part: Any  # (m + 1,) int64: their parts
+
+
 def move_lists(
-    table: Table,
+    kernels: Kernels,
     lists: Lists,
-    assigned: Assigned,
+    moves: Moves,
     routes: Routes,
     skip: NDArray[np.bool_],
     size: int,
 ) -> Lists:
     """The lists of the next level, of `size` entries; those to `skip` (d, m) hold anything."""
-    xp, tests = cupy(), assigned.device
+    xp = cupy()
     d, m = skip.shape
-    parts = np.diff(assigned.tests.part)
     # a long list of many parts would need more cursors than it has entries
-    is_long = (assigned.sizes >= launch.LONG_LIST) & (parts * launch.MOST_WARPS <= assigned.sizes)
-    cursor_begin = offsets(np.where(is_long, parts * launch.MOST_WARPS, parts))
+    room = moves.parts * launch.MOST_WARPS
+    is_long = (moves.sizes >= launch.LONG_LIST) & (room <= moves.sizes)
+    cursor_begin = offsets(np.where(is_long, room, moves.parts))
     cursors = xp.empty(d * int(cursor_begin[-1]), dtype=np.int32)
     new = Lists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
     skipped, starts = flags(skip), to_device(cursor_begin)
     for share in by_length(is_long):
-        table.kernels(
+        kernels(
             "lists/partition", "move_lists", (min(share.chosen.size * d, launch.MOST_BLOCKS),),
             to_device(share.chosen), share.chosen.size, d, m, lists.item.shape[1], *lists,
-            tests.begin, tests.end, tests.part, skipped, routes.route, routes.spread,
+            moves.begin, moves.end, moves.part, skipped, routes.route, routes.spread,
             routes.part_begin, starts, int(cursor_begin[-1]), cursors, size, *new,
             threads=share.threads,
         )  # fmt: skip

@@ -1,0 +1,345 @@
+// The best subset of the categories of a node: gputree/backends/cpu/lists/subsets.py.
+//
+// The rows of a category are a run in the sorted list of its column; a warp takes a node.
+#define ORDERED 0
+#define EXHAUSTIVE 1
+#define ONE_VS_REST 2
+
+struct Runs {  // of a node
+    i64 count;
+    i64* begin;  // (count + 2): those of missing values follow, then the end
+    i64* left;  // (width,) scratch
+    i64* cells;  // (count + 1, width): statistics of each, where they are held
+    double* share;  // (room,) a power of two
+    i32* order;
+
+    __device__ i64 rows(i64 r) const { return begin[r + 1] - begin[r]; }
+};
+
+struct Subset {
+    double score;
+    i64 missing_left, order, place;
+};
+
+__device__ __forceinline__ bool precedes(const Subset& a, const Subset& b) {
+    if (a.score != b.score) return a.score > b.score;
+    if (a.missing_left != b.missing_left) return !a.missing_left;
+    if (a.order != b.order) return a.order < b.order;
+    return a.place < b.place;
+}
+
+__device__ Subset warp_first(Subset best) {
+    for (int distance = 16; distance > 0; distance /= 2) {
+        const Subset other = {
+            __shfl_xor_sync(ALL_LANES, best.score, distance),
+            __shfl_xor_sync(ALL_LANES, best.missing_left, distance),
+            __shfl_xor_sync(ALL_LANES, best.order, distance),
+            __shfl_xor_sync(ALL_LANES, best.place, distance)
+        };
+        if (precedes(other, best)) best = other;
+    }
+    return best;
+}
+
+struct Search {  // see gputree/backends/cart_lists.py
+    i64 many_categories;
+    double rows_per_category;
+    i64 most_exhaustive, most_cells;
+};
+
+// Statistics that a node has: classes present, or weight and sum.
+__device__ i64 count_channels(const Measure& measure, const Node& node) {
+    if (REGRESSION) return 2;
+    i64 present = 0;
+    for (i64 k = 0; k < measure.channels(); ++k) present += node.total[k] > 0;
+    return present;
+}
+
+// Which search the categories of a node get.
+__device__ int choose_search(const Search& search, const Node& node, i64 count, i64 channels) {
+    const double rows = double(node.known - node.begin);
+    if (count > search.many_categories && rows < search.rows_per_category * double(count))
+        return ONE_VS_REST;
+    if (channels <= 2) return ORDERED;
+    if (count <= search.most_exhaustive) return EXHAUSTIVE;
+    return channels <= 3 || count * channels <= search.most_cells ? ORDERED : ONE_VS_REST;
+}
+
+__device__ void find_runs(const Node& node, const Runs& runs) {
+    i64 number = 0;
+    for (i64 i0 = node.begin; i0 < node.known; i0 += 32) {
+        const i64 i = i0 + lane_of();
+        const u32* code = node.list.code;
+        const bool starts = i < node.known && (i == node.begin || code[i - 1] != code[i]);
+        const u32 vote = __ballot_sync(ALL_LANES, starts);
+        if (starts) runs.begin[number + __popc(vote & ((1u << lane_of()) - 1u))] = i;
+        number += __popc(vote);
+    }
+    if (lane_of() == 0) {
+        runs.begin[runs.count] = node.known;
+        runs.begin[runs.count + 1] = node.end;
+    }
+    __syncwarp();
+}
+
+// Statistics of all runs, of missing values too.
+__device__ void sum_runs(const Node& node, const Rows& rows, const Runs& runs, i64 width) {
+    clear(runs.cells, (runs.count + 1) * width);
+    i64 before = -1;  // run of the place before the tile
+    for (i64 i0 = node.begin; i0 < node.end; i0 += 32) {
+        const i64 i = i0 + lane_of();
+        const Row row = row_at(node.list, rows, i, node.end);
+        const bool starts =
+            row.valid && (i == node.begin || node.list.code[i - 1] != row.code);
+        const u32 vote = __ballot_sync(ALL_LANES, starts);
+        const i64 run = before + __popc(vote & ((2u << lane_of()) - 1u));
+        add_row(runs.cells + run * width, row);
+        before += __popc(vote);
+    }
+    __syncwarp();
+}
+
+// ------------------------------------------------------------------------ ordered
+__device__ __forceinline__ bool is_after(const Runs& runs, i32 a, i32 b) {
+    if (a >= runs.count || b >= runs.count) return a > b;
+    return runs.share[a] != runs.share[b] ? runs.share[a] > runs.share[b] : a > b;
+}
+
+// Order the runs by their share of statistic k, equal ones by code: a bitonic sort.
+__device__ void sort_runs(const Measure& measure, const Runs& runs, i64 width, i64 k) {
+    i64 room = 1;
+    while (room < runs.count) room *= 2;
+    for (i64 r = lane_of(); r < room; r += 32) {
+        runs.order[r] = i32(r);
+        if (r >= runs.count) continue;
+        const i64* own = runs.cells + r * width;
+        runs.share[r] = double(own[k]) / double(weight_in(measure.criterion, own));
+    }
+    __syncwarp();
+    for (i64 size = 2; size <= room; size *= 2)
+        for (i64 distance = size / 2; distance > 0; distance /= 2) {
+            for (i64 pair = lane_of(); pair < room / 2; pair += 32) {
+                const i64 a = pair / distance * 2 * distance + pair % distance, b = a + distance;
+                const i32 low = runs.order[a], high = runs.order[b];
+                if (is_after(runs, low, high) != ((a & size) != 0)) {
+                    runs.order[a] = high;
+                    runs.order[b] = low;
+                }
+            }
+            __syncwarp();
+        }
+}
+
+// Statistics of the runs up to each lane's.
+struct LeftOfHead {
+    const i64* before;  // of the tile
+    const i64* cells;  // of the run, null where there is none
+    __device__ i64 operator[](i64 k) const {
+        return before[k] + inclusive_sum(cells ? cells[k] : 0);
+    }
+};
+
+__device__ void start_side(const Runs& runs, i64 side, i64 width) {
+    __syncwarp();
+    for (i64 k = lane_of(); k < width; k += 32)
+        runs.left[k] = side ? runs.cells[runs.count * width + k] : 0;
+    __syncwarp();
+}
+
+// The better of `best` and the best head of the runs in order of their share of statistic k.
+__device__ void scan_order(
+    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 k, i64 number,
+    Subset& best
+) {
+    sort_runs(measure, runs, width, k);
+    for (i64 side = 0; side < (node.has_missing() ? 2 : 1); ++side) {
+        start_side(runs, side, width);
+        i64 n = side ? runs.rows(runs.count) : 0;
+        const i64 heads = node.has_missing() && !side ? runs.count : runs.count - 1;
+        for (i64 i0 = 0; i0 < heads; i0 += 32) {
+            const i64 i = i0 + lane_of();
+            const i64 run = i < heads ? runs.order[i] : -1;
+            const LeftOfHead left = {runs.left, run < 0 ? nullptr : runs.cells + run * width};
+            const i64 upto = n + inclusive_sum(run < 0 ? 0 : runs.rows(run));
+            const double value = admitted_score(measure, node, left, upto, run >= 0);
+            const Subset own = {value, side, number, i + 1};
+            if (value > -infinity() && precedes(own, best)) best = own;
+            n = last_lane(upto);
+            for (i64 c = 0; c < measure.channels(); ++c) {
+                const i64 sum = last_lane(left[c]);
+                __syncwarp();
+                if (lane_of() == 0) runs.left[c] = sum;
+            }
+            __syncwarp();
+        }
+    }
+}
+
+__device__ Subset scan_ordered(
+    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 first
+) {
+    Subset best = {-infinity(), 0, 0, 0};
+    i64 number = 0;
+    for (i64 k = 0; k < measure.channels(); ++k) {
+        if (!REGRESSION && node.total[k] == 0) continue;
+        if (number >= first) scan_order(measure, node, runs, width, k, number, best);
+        ++number;
+    }
+    return best;
+}
+
+// --------------------------------------------------------------------- exhaustive
+struct LeftOfMask {
+    const i64* cells;
+    i64 width, runs, mask;
+    __device__ i64 operator[](i64 k) const {
+        i64 sum = 0;
+        for (i64 r = 0; r < runs; ++r)
+            if (mask >> r & 1) sum += cells[r * width + k];
+        return sum;
+    }
+};
+
+// The best of all subsets without the last run, or of all runs; the one of missing values is
+// the bit behind them.
+__device__ Subset scan_exhaustive(
+    const Measure& measure, const Node& node, const Runs& runs, i64 width
+) {
+    Subset best = {-infinity(), 0, 0, 0};
+    const i64 masks = i64(1) << (runs.count - 1), all = 2 * masks - 1;
+    for (i64 side = 0; side < (node.has_missing() ? 2 : 1); ++side) {
+        const i64 last = node.has_missing() && !side ? masks : masks - 1;
+        for (i64 m0 = 1; m0 <= last; m0 += 32) {
+            const i64 m = m0 + lane_of(), mask = m == masks ? all : m;
+            const i64 whole = mask | side << runs.count;
+            const bool asked = m <= last;
+            i64 n = 0;
+            for (i64 r = 0; r <= runs.count; ++r) n += whole >> r & 1 ? runs.rows(r) : 0;
+            const LeftOfMask left = {runs.cells, width, runs.count + 1, whole};
+            const double value = admitted_score(measure, node, left, n, asked);
+            const Subset own = {value, side, 0, mask};
+            if (value > -infinity() && precedes(own, best)) best = own;
+        }
+    }
+    return best;
+}
+
+// -------------------------------------------------------------------- one vs rest
+__device__ Subset scan_single(
+    const Measure& measure, const Node& node, const Rows& rows, const Runs& runs, i64 number
+) {
+    Subset best = {-infinity(), 0, 0, 0};
+    for (i64 r = 0; r < runs.count + node.has_missing(); ++r) {
+        clear(runs.left, measure.channels());
+        const i64 first = runs.begin[r < runs.count ? r : 0];
+        const i64 last = r < runs.count ? runs.begin[r + 1] : node.known;
+        add_rows(node.list, rows, first, last, runs.left);
+        i64 n = last - first;
+        for (i64 side = 0; side < (node.has_missing() && r < runs.count ? 2 : 1); ++side) {
+            if (side) add_rows(node.list, rows, node.known, node.end, runs.left);
+            if (side) n += node.end - node.known;
+            const double value = admitted_score(measure, node, runs.left, n, true);
+            const Subset own = {value, side, number, r};
+            if (value > -infinity() && precedes(own, best)) best = own;
+            __syncwarp();  // all have read what is added to next
+        }
+    }
+    return best;
+}
+
+// ------------------------------------------------------------------------ kernels
+struct Pair {  // a nominal column in a node, and room for its runs
+    Node node;
+    Runs runs;
+};
+
+__device__ Pair pair_of(
+    i64 p, const i64* nodes, const i64* features, const i64* counts, const i64* run_at,
+    const i64* sort_at, const i64* cell_at, i64 n_entries, const i32* item, const u32* code,
+    const i64* begin, const i64* end, const i64* sums, i64 width, i64* runs, double* shares,
+    i32* orders, i64* cells
+) {
+    const i64 f = features[p], j = nodes[p];
+    const List list = {item + f * n_entries, code + f * n_entries};
+    const i64 known = known_end(list.code, begin[j], end[j]);
+    i64* left = cells + cell_at[p];
+    return {
+        {list, begin[j], known, end[j], sums + j * width},
+        {counts[p], runs + run_at[p], left, left + width, shares + sort_at[p], orders + sort_at[p]}
+    };
+}
+
+// Grid: pairs of nodes and nominal columns; block: one warp. The best subset of each to
+// out[.][f][j]. 16 blocks a multiprocessor: for more of them the compiler would spill registers.
+extern "C" __global__ void __launch_bounds__(32, 16) score_subsets(
+    i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
+    i64 many_categories, double rows_per_category, i64 most_exhaustive, i64 most_cells,
+    const i64* nodes, const i64* features, const i64* counts, const i64* run_at,
+    const i64* sort_at, const i64* cell_at, i64 n_entries, const i32* item, const u32* code,
+    const Target* target, const i64* weight, const i64* begin, const i64* end, const i64* sums,
+    i64 width, i64* runs, double* shares, i32* orders, i64* cells, i64 columns, i64 level_nodes,
+    i64* out
+) {
+    const Measure measure = {{n_classes, unit, scale}, min_samples_leaf, min_weight_leaf};
+    const Search search = {many_categories, rows_per_category, most_exhaustive, most_cells};
+    const Rows rows = {target, weight};
+    const i64 p = blockIdx.x;
+    const Pair pair = pair_of(
+        p, nodes, features, counts, run_at, sort_at, cell_at, n_entries, item, code, begin, end,
+        sums, width, runs, shares, orders, cells
+    );
+    const i64 channels = count_channels(measure, pair.node);
+    const int kind = choose_search(search, pair.node, pair.runs.count, channels);
+    const i64 first = channels == 2;  // where one order is enough, that of the second statistic
+    find_runs(pair.node, pair.runs);
+    if (kind != ONE_VS_REST) sum_runs(pair.node, rows, pair.runs, width);
+    const Subset best = warp_first(
+        kind == ONE_VS_REST  ? scan_single(measure, pair.node, rows, pair.runs, first)
+        : kind == EXHAUSTIVE ? scan_exhaustive(measure, pair.node, pair.runs, width)
+                             : scan_ordered(measure, pair.node, pair.runs, width, first)
+    );
+    if (lane_of() != 0) return;
+    const i64 plane = columns * level_nodes, at = features[p] * level_nodes + nodes[p];
+    out[at] = __double_as_longlong(best.score);
+    out[plane + at] = best.missing_left;
+    out[2 * plane + at] = best.order;
+    out[3 * plane + at] = best.place;
+}
+
+// Grid: splits of nominal columns; block: one warp. The end, code and side of the categories
+// of each, from list[p] on: its subset is found again from its place and order.
+extern "C" __global__ void __launch_bounds__(32) mark_subsets(
+    i64 n_classes, double unit, double scale, i64 many_categories, double rows_per_category,
+    i64 most_exhaustive, i64 most_cells, const i64* nodes, const i64* features,
+    const i64* counts, const i64* run_at, const i64* sort_at, const i64* cell_at, i64 n_entries,
+    const i32* item, const u32* code, const Target* target, const i64* weight, const i64* begin,
+    const i64* end, const i64* sums, i64 width, i64* runs, double* shares, i32* orders,
+    i64* cells, const i64* order, const i64* place, const i64* list, i64* last, i64* category,
+    i64* is_left
+) {
+    const Measure measure = {{n_classes, unit, scale}, 0, 0};
+    const Search search = {many_categories, rows_per_category, most_exhaustive, most_cells};
+    const Rows rows = {target, weight};
+    const i64 p = blockIdx.x, at = list[p];
+    const Pair pair = pair_of(
+        p, nodes, features, counts, run_at, sort_at, cell_at, n_entries, item, code, begin, end,
+        sums, width, runs, shares, orders, cells
+    );
+    const i64 channels = count_channels(measure, pair.node);
+    const int kind = choose_search(search, pair.node, pair.runs.count, channels);
+    find_runs(pair.node, pair.runs);
+    if (kind == ORDERED) {
+        i64 k = 0, number = 0;  // the statistic of that number, among those present
+        while (!REGRESSION && (pair.node.total[k] == 0 || number++ < order[p])) ++k;
+        sum_runs(pair.node, rows, pair.runs, width);
+        sort_runs(measure, pair.runs, width, REGRESSION ? 1 : k);
+    }
+    for (i64 i = lane_of(); i < pair.runs.count; i += 32) {
+        const i64 r = kind == ORDERED ? pair.runs.order[i] : i;
+        last[at + r] = pair.runs.begin[r + 1];
+        category[at + r] = pair.node.list.code[pair.runs.begin[r]];
+        is_left[at + r] = kind == ORDERED       ? i < place[p]
+                          : kind == ONE_VS_REST ? place[p] == r || place[p] == pair.runs.count
+                                                : place[p] >> r & 1;
+    }
+}
