@@ -387,3 +387,11 @@ def test_branch_tables_that_exhaust_the_memory_are_refused(kind, monkeypatch):
     monkeypatch.setattr(growing, "MOST_TABLE_BYTES", 10)
     with pytest.raises(ValueError, match=r"tests of categories of .* nodes need"):
         kind().fit(frame, y)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [0.0, 1.0]])
+def test_a_single_column_of_categories(values):
+    """Leaves have no column: none is looked up for them."""
+    X = np.array(values)[:, None]
+    model = DecisionTreeClassifier(categorical_features=[0], device="cpu").fit(X, [0, 1])
+    assert model.get_n_leaves() == len(set(values))

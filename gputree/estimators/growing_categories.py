@@ -143,7 +143,8 @@ def _with_subsets(tree: Tree, nodes: ListNodes, subsets: Subsets, categories: Ca
 
 def _thresholds_as_subsets(tree: Tree, categories: Categories) -> Tree:
     """The tree with cuts of columns of at most two categories, 0 and 1, as tests of these."""
-    at = np.flatnonzero(~tree.is_leaf & categories.nominal[tree.feature])
+    inner = np.flatnonzero(~tree.is_leaf)  # leaves have no column
+    at = inner[categories.nominal[tree.feature[inner]]]
     table = _TableRoom.of(tree, at, categories)
     sizes = np.diff(table.offset)
     code = np.arange(table.offset[-1]) - np.repeat(table.offset[:-1], sizes)
