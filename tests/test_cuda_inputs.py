@@ -324,8 +324,6 @@ def test_tables_of_more_than_2_31_values(cuda_device):
     """The last rows of a table that is too long for 32-bit places; the others are not touched."""
     if cuda_device == "cuda":
         pytest.skip("the emulated table is not backed by memory")
-    if cuda_device.endswith("checked"):
-        pytest.skip("checking backs the whole table by memory")
     sample = table("gini", True, n=200, d=6, dtype=np.float32)
     task = make_task("gini", sample)
     near, cuda = (CudaBackend(sample.values, sample.missing, task, 1) for _ in range(2))

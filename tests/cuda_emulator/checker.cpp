@@ -2,6 +2,7 @@
 // hooks are implemented here. Reported are accesses outside the arrays given to the kernel, and
 // two accesses of one place, one of them a write, that no barrier orders.
 #include <link.h>
+#include <sys/mman.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +31,7 @@ struct Region {
     uint32_t granule;
     bool shared, read_only;
     std::string name;
-    std::vector<Place> places;
+    Place* places;
 };
 struct Span {
     char *begin, *end;
@@ -116,11 +117,22 @@ void check_atomic(const void* place, unsigned size, const void* pc) {
     check(place, size, true, true, pc);
 }
 
+static size_t bytes_of_places(size_t bytes, uint32_t granule) {
+    return (bytes / granule + 1) * sizeof(Place);
+}
+
+// Places begin as zeros: never accessed. Only pages of those that are take memory, so arrays
+// may be huge.
 static void add_region(void* begin, size_t bytes, uint32_t granule, bool shared, bool read_only,
                        std::string name) {
-    if (bytes)
+    if (!bytes) return;
+    void* places = mmap(nullptr, bytes_of_places(bytes, granule), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (places == MAP_FAILED)
+        fail("no room to check the accesses of %s, %zu bytes", name.c_str(), bytes);
+    else
         regions.push_back({(char*)begin, bytes, granule, shared, read_only, std::move(name),
-                           std::vector<Place>(bytes / granule + 1)});
+                           (Place*)places});
 }
 
 void begin_checks(const Buffer* buffers, int count, char* shared, size_t shared_bytes) {
@@ -132,7 +144,11 @@ void begin_checks(const Buffer* buffers, int count, char* shared, size_t shared_
         add_region(span.begin, span.end - span.begin, 1, true, false, "shared memory");
 }
 
-void end_checks() { regions.clear(); }
+void end_checks() {
+    for (const Region& region : regions)
+        munmap(region.places, bytes_of_places(region.bytes, region.granule));
+    regions.clear();
+}
 
 void poison_static_shared() {
     for (const Span& span : static_shared) memset(span.begin, 0xCD, span.end - span.begin);
