@@ -97,17 +97,14 @@ class CudaLevel:
         assert done is not None
         tests, sizes = done.tests, done.parts.rows[parts]
         end = np.cumsum(sizes)
-        part_begin = np.full(done.parts.rows.size, -1)
-        part_begin[parts] = end - sizes
         skip = self.resting[:, tests.node]
         own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
         skip = skip | (own & self.table.task.nominal[:, None])
-        size = int(end[-1])
-        routes, entries = move_entries(self.table, self.entries, self.lists, done, part_begin, size)
+        routes, entries = move_entries(self.table, self.entries, self.lists, done, parts)
         moves = Moves(
             done.sizes, np.diff(tests.part), done.device.begin, done.device.end, done.device.part
         )
-        lists = move_lists(self.table.kernels, self.lists, moves, routes, skip, size)
+        lists = move_lists(self.table.kernels, self.lists, moves, routes, skip, int(end[-1]))
         test = np.repeat(np.arange(tests.node.size), np.diff(tests.part))[parts]
         return CudaLevel(
             self.table, entries, lists, end - sizes, end, done.parts.weights[parts],

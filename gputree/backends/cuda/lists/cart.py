@@ -85,10 +85,7 @@ class CudaCartLevel:
         assert done is not None
         sizes, m = done.sums.rows[children], done.node.size
         end = np.cumsum(sizes)
-        part_begin = np.full(2 * m, -1)
-        part_begin[children] = end - sizes
-        size = int(sizes.sum())
-        routes, rows = move_entries(self.table, self.level.rows, done, part_begin, size)
+        routes, rows = move_entries(self.table, self.level.rows, done, children)
         moves = Moves(
             sizes=done.end - done.begin,
             parts=np.full(m, 2),
@@ -97,7 +94,7 @@ class CudaCartLevel:
             part=to_device(2 * np.arange(m + 1)),
         )
         skip = self.resting[:, done.node]
-        lists = move_lists(self.table.kernels, self.level.lists, moves, routes, skip, size)
+        lists = move_lists(self.table.kernels, self.level.lists, moves, routes, skip, int(end[-1]))
         sums = Sums(*(field[children] for field in done.sums))
         resting = np.ascontiguousarray(self.resting[:, done.node[children // 2]])
         del self.level, self._assigned

@@ -99,19 +99,21 @@ def sum_up(table: Table, rows: Rows, chunks: Chunks, child: Any, m: int) -> Sums
 
 
 def move_entries(
-    table: Table, rows: Rows, assigned: Assigned, part_begin: Int64s, size: int
+    table: Table, rows: Rows, assigned: Assigned, children: Int64s
 ) -> tuple[partition.Routes, Rows]:
-    """Where the entries of a level go, and the `size` entries of the next."""
-    xp, chunks = cupy(), assigned.chunks
+    """Where the entries of a level go, and those of the next, which consists of `children`."""
+    xp, chunks, m = cupy(), assigned.chunks, assigned.node.size
+    sizes = assigned.sums.rows[children]
+    size = int(sizes.sum())
     new = Rows(*(None if a is None else xp.empty(size, dtype=a.dtype) for a in rows))
     routes = partition.Routes(
-        to_device(part_begin),
+        partition.Opened.of(children, sizes, 2 * np.arange(m + 1)),
         xp.empty(rows.target.size, dtype=np.int64),
         xp.empty(1, dtype=np.int32),  # no entry goes to several parts
     )
     table.kernels(
         "lists/halves", "move_halves", (chunks.number,), chunks.owner, chunks.first, chunks.last,
-        assigned.child, routes.part_begin, xp.zeros(part_begin.size, dtype=np.int64), *rows,
+        assigned.child, routes.opened.begin, xp.zeros(2 * m, dtype=np.int64), *rows,
         routes.route, *new,
     )  # fmt: skip
     return routes, new

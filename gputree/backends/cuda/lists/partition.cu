@@ -147,19 +147,21 @@ extern "C" __global__ void __launch_bounds__(32) add_fractions(
 
 // Grid: pieces of the tests owner[]. Entries of known values go to the places of their part,
 // in the order of the list. `route` becomes part of the test << 32 | place, -1 where the part
-// is not opened, and for missing values -2 - the row of their places in `spread`.
+// is not opened, and for missing values -2 - the row of their places in `spread`: one in each
+// part that is opened, opened[j] .. opened[j + 1] of all of them.
 extern "C" __global__ void __launch_bounds__(256) move_entries(
     const i64* owner, const i64* piece_first, const i64* piece_last, i64 n_entries,
     const i32* item, const i32* target, const i64* weight, const i64* end, const i32* feature,
     const i64* part, const i64* first, const i64* last, const i64* missing,
-    const i64* part_begin, const i64* spread_begin, i64* route, i32* new_target, i64* new_weight
+    const i64* part_begin, const i64* opened, const i64* spread_begin, i64* route,
+    i32* new_target, i64* new_weight
 ) {
     const i64 c = blockIdx.x, j = owner[c], start = part[j], stop = part[j + 1];
     const i64 known = end[j] - missing[j];
     for (i64 i = piece_first[c] + threadIdx.x; i < piece_last[c]; i += blockDim.x) {
         const i64 e = item[feature[j] * n_entries + i];
         if (i >= known) {
-            route[e] = -2 - (spread_begin[j] + (i - known) * (stop - start));
+            route[e] = -2 - (spread_begin[j] + (i - known) * (opened[j + 1] - opened[j]));
             continue;
         }
         const i64 p = part_of(last, start, stop, i);
@@ -174,16 +176,16 @@ extern "C" __global__ void __launch_bounds__(256) move_entries(
     }
 }
 
-// Grid: parts; block: one warp. Fractions of missing values lie behind the part's known ones;
-// their places go to `spread`, -1 where there is none.
+// Grid: parts that are opened; block: one warp. Fractions of missing values lie behind the
+// part's known ones; their places go to `spread`, -1 where there is none.
 extern "C" __global__ void __launch_bounds__(32) place_fractions(
-    const i64* test, i64 n_entries, const i32* item, const i32* target, const i64* weight,
-    const i64* end, const i32* feature, const i64* part, const i64* first, const i64* last,
+    const i64* open_part, const i64* test, i64 n_entries, const i32* item, const i32* target,
+    const i64* weight, const i64* end, const i32* feature, const i64* first, const i64* last,
     const i64* missing, const i64* known, const i64* whole, const i64* part_begin,
-    const i64* spread_begin, i32* spread, i32* new_target, i64* new_weight
+    const i64* opened, const i64* spread_begin, i32* spread, i32* new_target, i64* new_weight
 ) {
-    const i64 p = blockIdx.x, j = test[p], parts = part[j + 1] - part[j];
-    const i64 begin = end[j] - missing[j];
+    const i64 q = blockIdx.x, p = open_part[q], j = test[p];
+    const i64 begin = end[j] - missing[j], width = opened[j + 1] - opened[j];
     const Entries entries = {target, weight};
     i64 free = part_begin[p] + last[p] - first[p];
     for (i64 i0 = begin; i0 < end[j]; i0 += 32) {
@@ -191,13 +193,12 @@ extern "C" __global__ void __launch_bounds__(32) place_fractions(
         const bool valid = i < end[j];
         const i64 e = valid ? item[feature[j] * n_entries + i] : 0;
         const i64 share = valid ? fraction(units_of(entries, e), known[p], whole[j]) : 0;
-        const bool placed = share > 0 && part_begin[p] >= 0;
-        const u32 vote = __ballot_sync(ALL_LANES, placed);
+        const u32 vote = __ballot_sync(ALL_LANES, share > 0);
         const i64 to = free + __popc(vote & ((1u << lane_of()) - 1u));
         free += __popc(vote);
-        const i64 at = spread_begin[j] + (i - begin) * parts + p - part[j];
-        if (valid) spread[at] = placed ? i32(to) : -1;
-        if (!placed) continue;
+        const i64 at = spread_begin[j] + (i - begin) * width + q - opened[j];
+        if (valid) spread[at] = share > 0 ? i32(to) : -1;
+        if (share == 0) continue;
         new_target[to] = target[e];
         if (weight) new_weight[to] = share;
     }
@@ -206,10 +207,11 @@ extern "C" __global__ void __launch_bounds__(32) place_fractions(
 // ------------------------------------------------------------------------- lists
 #define SHARED_CURSORS 512
 
-struct Routes {  // of the entries of a test
-    const i64* route;  // see `move_entries`
+struct Routes {  // of the entries of a test; see `move_entries`
+    const i64* route;
     const i32* spread;
-    i64 parts;
+    const i64* opened;  // its parts that are opened
+    i64 n_opened, first;  // the first of all its parts
 };
 
 struct Lists {
@@ -218,7 +220,7 @@ struct Lists {
 };
 
 // Entries of a span in their order, each to the next place of its part; those in fractions to
-// a place in every part. Cursors are advanced either way.
+// a place in every part that is opened. Cursors are advanced either way.
 template <bool MOVE>
 __device__ void walk(
     const List& list, const Routes& routes, Span span, i32* cursor, const Lists& to
@@ -245,10 +247,10 @@ __device__ void walk(
             if (upto == 32) break;
             const i64 row = -2 - __shfl_sync(ALL_LANES, way, upto);
             const u32 row_code = __shfl_sync(ALL_LANES, code, upto);
-            for (i64 p = lane; p < routes.parts; p += 32) {
-                const i32 item = routes.spread[row + p];
+            for (i64 q = lane; q < routes.n_opened; q += 32) {
+                const i32 item = routes.spread[row + q];
                 if (item < 0) continue;
-                const i32 free = cursor[p]++;
+                const i32 free = cursor[routes.opened[q] - routes.first]++;
                 if (!MOVE) continue;
                 to.item[free] = item;
                 to.code[free] = row_code;
@@ -262,12 +264,13 @@ __device__ void walk(
 
 // Grid: pairs of the tests test[] and columns, in turn; block: 1 to MOST_WARPS warps, each
 // with a span of the list and a cursor a part, in shared memory where they fit. skip[f][j]:
-// lists that nobody will look at.
-extern "C" __global__ void __launch_bounds__(512) move_lists(
+// lists that nobody will look at. 2 blocks a multiprocessor: for more, registers would spill.
+extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
     const i64* test, i64 n_tests, i64 columns, i64 level_tests, i64 n_entries, const i32* item,
     const u32* code, const i64* begin, const i64* end, const i64* part, const u8* skip,
-    const i64* route, const i32* spread, const i64* part_begin, const i64* cursor_begin,
-    i64 n_cursors, i32* cursors, i64 new_entries, i32* new_item, u32* new_code
+    const i64* route, const i32* spread, const i64* part_begin, const i64* open_part,
+    const i64* opened, const i64* cursor_begin, i64 n_cursors, i32* cursors, i64 new_entries,
+    i32* new_item, u32* new_code
 ) {
     __shared__ i32 shared[SHARED_CURSORS];
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
@@ -277,7 +280,9 @@ extern "C" __global__ void __launch_bounds__(512) move_lists(
         const i64 parts = part[j + 1] - part[j], room = parts * warps;
         i32* cursor = room <= SHARED_CURSORS ? shared : cursors + f * n_cursors + cursor_begin[j];
         const List list = {item + f * n_entries, code + f * n_entries};
-        const Routes routes = {route, spread, parts};
+        const Routes routes = {
+            route, spread, open_part + opened[j], opened[j + 1] - opened[j], part[j]
+        };
         const Lists to = {new_item + f * new_entries, new_code + f * new_entries};
         const Span span = span_of(begin[j], end[j], warp, warps);
         for (i64 c = threadIdx.x; c < room; c += blockDim.x) cursor[c] = 0;

@@ -101,46 +101,60 @@ def _sum_up(
         )  # fmt: skip
 
 
+class Opened(NamedTuple):
+    """Parts that become nodes of the next level, on the device."""
+
+    begin: Any  # (P,) int64: the first entry of each part, -1 where it is not opened
+    part: Any  # int64: those that are, in order
+    test: Any  # (m + 1,) int64: the first of them of each test, and the end
+
+    @classmethod
+    def of(cls, parts: Int64s, sizes: Int64s, part: Int64s) -> Opened:
+        """`parts` of so many entries, of tests with the parts ``part[j] .. part[j + 1]``."""
+        begin = np.full(int(part[-1]), -1)
+        begin[parts] = np.cumsum(sizes) - sizes
+        return cls(to_device(begin), to_device(parts), to_device(np.searchsorted(parts, part)))
+
+
 class Routes(NamedTuple):
     """Where the entries of a level go."""
 
-    part_begin: Any  # (P,) int64: the first entry of each part, -1 where it is not opened
+    opened: Opened
     route: Any  # (E,) int64
     spread: Any  # int32: places of fractions
 
 
 def move_entries(
-    table: Table,
-    entries: Entries,
-    lists: Lists,
-    assigned: Assigned,
-    part_begin: Int64s,
-    size: int,
+    table: Table, entries: Entries, lists: Lists, assigned: Assigned, parts: Int64s
 ) -> tuple[Routes, Entries]:
-    """Where the entries of a level go, and the `size` entries of the next."""
+    """Where the entries of a level go, and those of the next, which consists of `parts`."""
     xp, tests, kernels = cupy(), assigned.device, table.kernels
-    spread_begin = offsets(assigned.missing * np.diff(assigned.tests.part))
+    part, sizes = assigned.tests.part, assigned.parts.rows[parts]
+    opened = Opened.of(parts, sizes, part)
+    room = offsets(assigned.missing * np.diff(np.searchsorted(parts, part)))
+    spread_begin = to_device(room)
     routes = Routes(
-        to_device(part_begin),
+        opened,
         xp.empty(entries.target.size, dtype=np.int64),
-        xp.empty(max(int(spread_begin[-1]), 1), dtype=np.int32),
+        xp.empty(max(int(room[-1]), 1), dtype=np.int32),
     )
+    size = int(sizes.sum())
     new = Entries(
         xp.empty(size, dtype=np.int32),
         None if entries.weight is None else xp.empty(size, dtype=np.int64),
     )
-    n_entries, spread_begin = lists.item.shape[1], to_device(spread_begin)
+    n_entries = lists.item.shape[1]
     kernels(
         "lists/partition", "move_entries", (tests.chunks.number,), tests.chunks.owner,
         tests.chunks.first, tests.chunks.last, n_entries, lists.item, *entries, tests.end,
-        tests.feature, tests.part, tests.first, tests.last, tests.missing, routes.part_begin,
-        spread_begin, routes.route, *new,
+        tests.feature, tests.part, tests.first, tests.last, tests.missing, opened.begin,
+        opened.test, spread_begin, routes.route, *new,
     )  # fmt: skip
-    if assigned.missing.any():
+    if room[-1] > 0:
         kernels(
-            "lists/partition", "place_fractions", (tests.test.size,), tests.test, n_entries,
-            lists.item, *entries, tests.end, tests.feature, tests.part, tests.first, tests.last,
-            tests.missing, tests.known, tests.whole, routes.part_begin, spread_begin,
+            "lists/partition", "place_fractions", (parts.size,), opened.part, tests.test,
+            n_entries, lists.item, *entries, tests.end, tests.feature, tests.first, tests.last,
+            tests.missing, tests.known, tests.whole, opened.begin, opened.test, spread_begin,
             routes.spread, *new, threads=launch.LANES,
         )  # fmt: skip
     return routes, new
@@ -179,7 +193,7 @@ def move_lists(
             "lists/partition", "move_lists", (min(share.chosen.size * d, launch.MOST_BLOCKS),),
             to_device(share.chosen), share.chosen.size, d, m, lists.item.shape[1], *lists,
             moves.begin, moves.end, moves.part, skipped, routes.route, routes.spread,
-            routes.part_begin, starts, int(cursor_begin[-1]), cursors, size, *new,
+            *routes.opened, starts, int(cursor_begin[-1]), cursors, size, *new,
             threads=share.threads,
         )  # fmt: skip
     return new
