@@ -54,7 +54,7 @@ _PARAMETERS = """max_depth : int, default=None
         two classes every subset, of up to 20 categories present in the node.
         "one_vs_rest": single categories, as one-hot encoding would split. "auto": every subset
         of up to 10 categories; beyond, heads of orders, or single categories where they
-        have fewer than 10 rows on average.
+        have fewer than 5 rows on average.
     random_state : int, RandomState instance or None, default=None
         Draws columns for `max_features`, and rows for a pruner that holds some out and has
         no random state of its own. Nothing else is random.

@@ -38,11 +38,18 @@ FEW_CATEGORIES = 10
 MOST_EXHAUSTIVE = 20
 
 # Shares of classes in fewer rows are mostly noise, and orders by them fit it: with more
-# than FEW_CATEGORIES, single ones are split off instead. Test accuracy in ten folds of
-# cylinder_bands (columns of up to 429 categories in 540 rows) at 4, 8, 16, 32 leaves:
-# without this limit 0.61, 0.63, 0.63, 0.63; with 5 rows 0.69, 0.69, 0.71, 0.74; with 10
-# rows 0.69, 0.73, 0.74, 0.75; one-hot columns 0.70, 0.71, 0.74, 0.74.
-LEAST_ROWS = 10.0
+# than FEW_CATEGORIES, single ones are split off instead. Of 14 tables, four have columns of
+# so many categories, and two of these tell the settings apart. Test score in ten folds at 4,
+# 8, 16, 32 leaves:
+#     rows          cylinder_bands (429, 71, 20 categories)    auto_mpg (13)
+#     no limit      0.61 0.63 0.63 0.63                        0.66 0.78 0.75 0.77
+#     3             0.69 0.68 0.71 0.74                        0.66 0.78 0.75 0.77
+#     5             0.69 0.69 0.72 0.74                        0.66 0.78 0.75 0.76
+#     10            0.69 0.73 0.74 0.75                        0.66 0.67 0.70 0.70
+#     20            0.69 0.73 0.73 0.75                        0.66 0.66 0.70 0.69
+#     one-hot       0.70 0.71 0.74 0.74                        0.65 0.70 0.71 0.72
+# Chosen on these very folds: what it is worth on other tables is not known.
+LEAST_ROWS = 5.0
 
 
 class Categories(NamedTuple):
