@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tables
+from cuda_list_mutants import light_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
@@ -94,15 +95,17 @@ def test_more_classes_than_rows_of_a_node(cuda_device):
     check(C45Classifier, MixedTable(X, np.array([False, True]), y, None), max_depth=4)
 
 
-@given(st.integers(0, 10**6), LONG_LISTS)
-@settings(max_examples=10)
-def test_weights_so_small_that_gains_tie(cuda_device, seed, long_list):
+@given(st.integers(0, 10**6), st.integers(30, 40), LONG_LISTS)
+@settings(max_examples=15)
+def test_rows_so_light_that_gains_tie(cuda_device, seed, light, long_list):
     """Which of equal cuts is the first depends on which cuts take part."""
-    table = random_mixed_table(seed, 60, True)
-    table = table._replace(weight=table.weight * 2.0**-21, nominal=np.zeros_like(table.nominal))
+    rng, n = np.random.default_rng(seed), 600
+    y = (np.arange(n) // 250 + (rng.random(n) < 0.05)) % 2
+    X = np.stack([np.arange(n), np.arange(n) // 3, rng.normal(size=n)], axis=1)
+    table = MixedTable(X, np.zeros(3, bool), y, light_rows(rng, n, 2.0**-light))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "LONG_LIST", long_list)
-        check(C45Classifier, table, min_samples_leaf=2.0**-22, mdl_correction=False)
+        check(C45Classifier, table, min_samples_leaf=0.25, mdl_correction=False, max_depth=2)
 
 
 def test_values_that_span_warps(cuda_device, monkeypatch):
