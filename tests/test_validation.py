@@ -106,7 +106,7 @@ def test_frames_with_columns_of_text_and_dates():
     for column in (["a", "b"] * 25, pandas.Categorical(["a", "b"] * 25)):
         nominal = fit(Classifier, frame.assign(d=column)).columns_.nominal
         assert nominal.tolist() == [False, False, False, True]
-    with pytest.raises(ValueError, match="Column 'd' of X: .*got datetime64"):
+    with pytest.raises(ValueError, match=r"Column 'd' of X: .*got datetime64"):
         fit(Classifier, frame.assign(d=pandas.Timestamp("2020-01-01")))
 
 

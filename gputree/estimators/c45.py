@@ -10,8 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from gputree.estimators.documentation import (
+    MULTIWAY_ATTRIBUTES,
+    MULTIWAY_PARAMETERS,
+    document,
+)
 from gputree.estimators.growing_lists import ListOptions
-from gputree.estimators.multiway import MultiwayTree, document
+from gputree.estimators.multiway import MultiwayTree
 from gputree.growth.gain_ratio import GainRatio
 from gputree.pruning import Pruner, collapse_splits
 from gputree.tree import Tree
@@ -25,7 +30,7 @@ MOST_CUT_WEIGHT = 25.0
 FEW_CATEGORIES = 0.3
 
 
-@document
+@document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
 class C45Classifier(MultiwayTree):
     """C4.5, Release 8.
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
 from gputree.estimators.classification import TreeClassifier
+from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
 from gputree.estimators.growing_categories import (
     CategoricalSplit,
@@ -22,87 +23,6 @@ from gputree.estimators.growing_categories import (
 from gputree.pruning import CostComplexity, Pruner, cost_complexity_path
 from gputree.tree import Tree
 from gputree.validation import check_targets
-
-_PARAMETERS = """max_depth : int, default=None
-        Greatest depth of the tree; None for no limit.
-    min_samples_split : int or float, default=2
-        Fewest rows of a node that may be split; a float is a share of all rows.
-    min_samples_leaf : int or float, default=1
-        Fewest rows on either side of a cut; a float is a share of all rows.
-    min_weight_fraction_leaf : float, default=0.0
-        Least share of the total weight on either side of a cut.
-    max_features : int, float, "sqrt", "log2" or None, default=None
-        Columns to look at in each node, drawn at random; None for all. More are
-        looked at until one has an admissible cut.
-    max_leaf_nodes : int, default=None
-        Leaves of the tree, opened best first: the greatest weighted decrease of
-        impurity next. None for no limit.
-    min_impurity_decrease : float, default=0.0
-        Least decrease of impurity by a split, times the node's share of the weight.
-    ccp_alpha : non-negative float, default=0.0
-        Cost-complexity pruning: the weakest links up to this alpha are cut.
-    pruning : Pruner, str or None, default=None
-        A method of `gputree.pruning`, or its short name; not together with `ccp_alpha`.
-    categorical_features : "auto", None or array-like, default="auto"
-        Columns of categories: by dtype (text, categoricals, booleans), or their names, indices
-        or a mask. Text is always categorical.
-    categorical_split : "auto", "exhaustive", "ordered" or "one_vs_rest", default="auto"
-        Which subsets of a column's categories are tried. "ordered": heads of the categories
-        ordered by the share of a class, or by the mean target; with two classes in the
-        node, or a regression target, the best of these is the best of all subsets, with more
-        classes that over the orders by each class is taken. "exhaustive": with more than
-        two classes every subset, of up to 20 categories present in the node.
-        "one_vs_rest": single categories, as one-hot encoding would split. "auto": every subset
-        of up to 10 categories; beyond, heads of orders, or single categories where they
-        have fewer than 5 rows on average.
-    random_state : int, RandomState instance or None, default=None
-        Draws columns for `max_features`, and rows for a pruner that holds some out and has
-        no random state of its own. Nothing else is random.
-    device : "auto", "cpu" or "cuda", default="auto"
-        Where the tree is grown; the tree is the same everywhere. "cuda" needs CuPy (extra
-        cuda12 or cuda13) and a device; "auto" is that where both are there, else the CPU.
-        Numbers on a CUDA device (CuPy, cuDF, ``__cuda_array_interface__``, DLPack) are not
-        copied to the host to grow there; prediction, on the host, copies them.
-    max_device_memory : int, default=None
-        Bytes of the CUDA device's memory that growth may use, beside a table that lies
-        there; None for 80 % of what is free. Levels are split in batches under it. A
-        table on the host whose values do not fit is coded block by block, a byte a value,
-        and its values are read from host memory; the tree is the same.
-    splitter : "exact" or "binned", default="exact"
-        Every cut between two values, or only those between the `max_bins` bins.
-    max_bins : int, default=256
-        Bins of a column; a column with no more distinct values is coded losslessly.
-    n_jobs : int, default=None
-        Threads; None for all. The tree does not depend on it.
-    verbose : int, default=0
-        Show a progress bar where standard error is a terminal, and say what device "auto"
-        amounts to."""
-
-_ATTRIBUTES = """tree_ : Tree
-        The tree, after pruning, as arrays.
-    unpruned_tree_ : Tree
-        The tree as it was grown.
-    columns_ : Columns
-        What each column holds; the categories of those that have any.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Their names, where X has string names.
-    n_outputs_ : int
-        1.
-    growth_report_ : dict
-        ``scanned_rows``, (row, column) pairs at nodes split by histogram, and
-        ``refined_rows``, those among them whose values had to be sorted. Both are 0 for
-        tables with categories, which are sorted once."""
-
-
-def _document(cls: type) -> type:
-    """Fill the shared parts of a class docstring."""
-    if cls.__doc__:  # python -OO has none
-        cls.__doc__ = cls.__doc__.replace("{parameters}", _PARAMETERS).replace(
-            "{attributes}", _ATTRIBUTES
-        )
-    return cls
 
 
 class _Cart(BaseDecisionTree):
@@ -213,7 +133,7 @@ def _column_count(max_features: Any, d: int) -> int:
     return max(1, int(max_features * d))
 
 
-@_document
+@document(CART_PARAMETERS, CART_ATTRIBUTES)
 class DecisionTreeClassifier(_Cart, TreeClassifier):
     """A CART decision tree for classification.
 
@@ -322,7 +242,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         return self._fit(X, y, sample_weight)
 
 
-@_document
+@document(CART_PARAMETERS, CART_ATTRIBUTES)
 class DecisionTreeRegressor(RegressorMixin, _Cart):
     """A CART decision tree for regression.
 

@@ -7,13 +7,18 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
+from gputree.estimators.documentation import (
+    MULTIWAY_ATTRIBUTES,
+    MULTIWAY_PARAMETERS,
+    document,
+)
 from gputree.estimators.growing_lists import ListOptions
-from gputree.estimators.multiway import MultiwayTree, document
+from gputree.estimators.multiway import MultiwayTree
 from gputree.growth.gain_ratio import InformationGain
 from gputree.pruning import Pruner
 
 
-@document
+@document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
 class ID3Classifier(MultiwayTree):
     """ID3: the greatest information gain, one branch a value.
 

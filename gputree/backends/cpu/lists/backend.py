@@ -269,10 +269,9 @@ def run_spans(threads: int, kernel: Any, sizes: Int64s, arguments: Any, columns:
         kernel(*arguments(*whole, 0, sizes.size))
         return
     nodes = cut(sizes, total // SPAN_ENTRIES)
+    parts: list[tuple[int, ...]] = [*nodes]
     if columns and len(nodes) < threads * SPANS_PER_THREAD:
         parts = [(f, f + 1, *span) for span in nodes for f in range(columns)]
     elif columns:
         parts = [(0, columns, *span) for span in nodes]
-    else:
-        parts = nodes
     run(threads, kernel, [arguments(*part) for part in parts])
