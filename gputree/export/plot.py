@@ -281,7 +281,7 @@ def _colors(tree: Tree) -> NDArray[np.float64]:
     """Red, green and blue of each node's box."""
     from matplotlib import colormaps
 
-    palette = np.array(colormaps["tab10"].colors)
+    palette = colormaps["tab10"](np.arange(10))[:, :3]
     if tree.task == "regression":
         mean = tree.statistics[:, 0]
         color, share = palette[:1], (mean - mean.min()) / (np.ptp(mean) or 1.0)
