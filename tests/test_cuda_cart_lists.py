@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
 from test_cuda_lists import checked_rows, wide_table
 from twin_lists import assert_same_trees, grow_cart_both_ways
 
+from benchmarks import data
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cuda.lists import cuts, launch, partition
 
@@ -92,3 +94,14 @@ def test_many_categories(cuda_device):
     table = MixedTable(X, np.array([True, False]), (name % 7 + rng.integers(0, 2, n)) % 3, None)
     for kind in KINDS:
         check(kind, table, max_depth=2)
+
+
+@pytest.mark.parametrize("name", tables.REAL or ["none"])
+def test_real_tables(cuda_device, name):
+    if not tables.REAL:
+        pytest.skip("GPUTREE_DATA names no folder of real tables")
+    pytest.importorskip("pandas")
+    table = data.frame_table(name)
+    model = DecisionTreeClassifier if table.classes else DecisionTreeRegressor
+    rows = np.random.default_rng(0).permutation(len(table.y))[: checked_rows(cuda_device, 400)]
+    grow_cart_both_ways(model(max_depth=8), table.X.iloc[rows], table.y[rows])

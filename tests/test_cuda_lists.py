@@ -158,9 +158,8 @@ def test_real_tables(cuda_device, name):
     if not tables.REAL:
         pytest.skip("GPUTREE_DATA names no folder of real tables")
     pytest.importorskip("pandas")
-    try:
-        table = data.frame_table(name)
-    except KeyError:
+    table = data.frame_table(name)
+    if not table.classes:
         pytest.skip("a table of numbers to predict")
     rows = np.random.default_rng(0).permutation(len(table.y))[: checked_rows(cuda_device, 1000)]
     grow_both_ways(C45Classifier(pruning=None), table.X.iloc[rows], table.y[rows])
