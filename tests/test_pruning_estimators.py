@@ -5,7 +5,13 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import GridSearchCV
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, load_model, save_model
+from gputree import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    load_model,
+    save_model,
+)
 from gputree.pruning import (
     CostComplexity,
     CostComplexityCV,
@@ -111,3 +117,11 @@ def test_loaded_regression(name, tmp_path):
 def test_a_loaded_model_without_the_rows_that_a_method_needs(name, message, fitted, tmp_path):
     with pytest.raises(ValueError, match=message):
         METHODS[name][0].prune(save_and_load(fitted, tmp_path))
+
+
+def test_parameters_of_a_pruner_by_name():
+    tree = C45Classifier().set_params(pruning__confidence=0.1)
+    assert tree.pruning.confidence == 0.1
+    tree = C45Classifier().set_params(pruning="penalized_loss", pruning__alpha=2.0)
+    assert tree.pruning.alpha == 2.0
+    assert C45Classifier().set_params(max_depth=3).pruning == "pessimistic"

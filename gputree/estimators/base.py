@@ -28,6 +28,7 @@ from gputree.validation import check_table, check_weight_range, check_weights
 class BaseDecisionTree(BaseEstimator):
     """Growth, pruning and descent; subclasses say what the target is."""
 
+    pruning: Pruner | str | None
     tree_: Tree
     unpruned_tree_: Tree
     n_features_in_: int
@@ -83,6 +84,22 @@ class BaseDecisionTree(BaseEstimator):
             rows = np.ascontiguousarray(to_host(values)), target, weight
             self.tree_ = pruner.prune_tree(self.tree_, pruner.place(self.tree_, *rows))
         return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a pruner given by name (``pruning__confidence``), too.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self
+        """
+        pruning = params.get("pruning", self.pruning)
+        if isinstance(pruning, str) and any(name.startswith("pruning__") for name in params):
+            params["pruning"] = get_pruner(pruning)
+        return super().set_params(**params)
 
     def _pruner(self) -> Pruner | None:
         """The pruner, as random as the estimator where it has no random state of its own."""
