@@ -43,7 +43,7 @@ class Fit:
 
     def track_share_refined(self, rows, columns, classes, backend):
         report = self.shallow.fit(self.X, self.y).growth_report_
-        return report["refined_rows"] / max(report["scanned_rows"], 1)
+        return report["refined_pairs"] / max(report["scanned_pairs"], 1)
 
     track_share_refined.unit = "share of (row, feature) pairs"
 

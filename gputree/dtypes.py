@@ -2,6 +2,9 @@
 
 What kernels, trees and model files share by name is here, so that the CPU and the CUDA
 side agree. Counts and fixed-point sums are int64, scores and statistics float64 throughout.
+
+In all documentation and comments of gputree a range ``a .. b`` holds a and not b, as
+Python's ranges do; where a list is meant that ends with its last item, it has commas.
 """
 
 import numpy as np
@@ -27,4 +30,13 @@ BRANCH_SPLIT = 2  # one child a category
 SUBSET_SPLIT = 3  # categories in a subset go to the first child, else the second
 
 NO_BRANCH = -1  # entry of a branch table: this category was not seen at the node
-UNSEEN = -1.0  # code of a category that was not in the table of fit
+
+# Codes that stand for no category and no class.
+MISSING_CODE = np.uint32(0xFFFFFFFF)  # missing, in attribute lists: sorts behind every other code
+MISSING_CELL = -1  # missing, in a column by its distinct values: the last place of a lookup table
+UNSEEN = -1.0  # a category that was not in the table of fit
+UNKNOWN_CLASS = -1  # a label that the tree was not grown on: always an error
+
+# Instead of a child, while a tree is grown or pruned.
+PUT_OFF = -2  # a node of a finished subtree that is to be grown from its own lists (CUDA)
+STAYS = -1  # the row goes to no single child

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu.pool import run
 from gputree.backends.cpu.radix import radix_argsort
-from gputree.backends.lists import MISSING_CODE, ColumnCodes
-from gputree.dtypes import ROW
+from gputree.backends.lists import ColumnCodes
+from gputree.dtypes import MISSING_CODE, ROW
 
 
 def code_columns(

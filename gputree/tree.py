@@ -37,6 +37,12 @@ from gputree.dtypes import (
 
 Task = Literal["classification", "regression"]
 
+# The names of the impurities that trees of each task are grown by.
+CRITERIA: dict[str, tuple[str, ...]] = {
+    "classification": ("gini", "entropy"),
+    "regression": ("squared_error",),
+}
+
 
 def _no_branches() -> NDArray[np.int32]:
     return np.empty(0, dtype=NODE)
@@ -55,7 +61,7 @@ class Tree:
         Number of columns the tree was grown on.
     first_child, n_children : int32 arrays of shape (N,)
         The children of node t are ``first_child[t] .. first_child[t] +
-        n_children[t] - 1``; a leaf has -1 and 0.
+        n_children[t]`` (the end is not one of them); a leaf has -1 and 0.
     parent, depth : int32 arrays of shape (N,)
         The root has parent -1 and depth 0.
     split_kind : uint8 array of shape (N,)
@@ -276,6 +282,10 @@ class Tree:
     def _problems(self) -> Iterator[tuple[str, Any]]:
         """Descriptions of invariants, each with whether (or where) it is broken."""
         n = self.n_nodes
+        yield (
+            f"the criterion {self.criterion!r} is none of {self.task}",
+            self.criterion not in CRITERIA.get(self.task, ()),
+        )
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         per_node = [v for k, v in arrays.items() if isinstance(v, np.ndarray) and "branch" not in k]
         yield (

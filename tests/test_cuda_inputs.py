@@ -315,7 +315,7 @@ def test_bins_of_a_sample_of_values(cuda_device, monkeypatch, dtype, seed):
     sample = table("gini", False, n=900, d=9, seed=seed, dtype=dtype)
     cpu, cuda = pair(sample, make_task("gini", sample, exact=False), 16)
     assert_equal(cpu.table.codes, cuda.table.codes.get()[:, :9])
-    for name in ("offset", "single", "by_code", "low", "high"):
+    for name in ("offset", "single", "by_code", "greatest", "least"):
         assert_equal(getattr(cpu.table, name), getattr(cuda.table, name), name)
 
 

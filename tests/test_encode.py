@@ -131,11 +131,11 @@ def test_without_exact_cuts_bins_know_their_ends(backend, column, max_bins):
     column = np.array(column)
     device, codes = encode(backend, [column], max_bins, exact=False)
     assert to_host(device.table.by_code).all()
-    low, high = to_host(device.table.low), to_host(device.table.high)
+    greatest, least = to_host(device.table.greatest), to_host(device.table.least)
     for b in np.unique(codes[~np.isnan(column), 0]):
         inside = column[codes[:, 0] == b]
-        assert low[0, b] == inside.max()
-        assert high[0, b] == inside.min()
+        assert greatest[0, b] == inside.max()
+        assert least[0, b] == inside.min()
 
 
 # ------------------------------------------------- the grid, against searchsorted

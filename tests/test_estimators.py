@@ -59,7 +59,7 @@ def test_attributes(kind):
     assert model.get_depth() == model.tree_.max_depth == 3
     assert model.get_n_leaves() == model.tree_.n_leaves
     assert model.unpruned_tree_ is model.tree_
-    assert 0 < model.growth_report_["refined_rows"] < model.growth_report_["scanned_rows"]
+    assert 0 < model.growth_report_["refined_pairs"] < model.growth_report_["scanned_pairs"]
     assert set(vars(model)) - set(model.get_params()) >= {"tree_", "n_features_in_"}
 
 
@@ -116,6 +116,25 @@ def test_bins_do_not_change_the_exact_tree(max_bins):
     X, y, _ = make_table(DecisionTreeClassifier)
     expected = DecisionTreeClassifier().fit(X, y).tree_
     assert DecisionTreeClassifier(max_bins=max_bins).fit(X, y).tree_.equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "criterion", "allowed"),
+    [
+        (DecisionTreeClassifier, "hellinger", r"\('gini', 'entropy'\), got 'hellinger'"),
+        (DecisionTreeClassifier, "squared_error", r"\('gini', 'entropy'\), got 'squared_error'"),
+        (DecisionTreeRegressor, "poisson", r"\('squared_error',\), got 'poisson'"),
+        (DecisionTreeRegressor, "gini", r"\('squared_error',\), got 'gini'"),
+    ],
+)
+@pytest.mark.parametrize("nominal", [None, [0]])
+def test_a_criterion_that_growth_does_not_know(monkeypatch, kind, criterion, allowed, nominal):
+    """One that came past the check of parameters is no other one."""
+    constraints = {**kind._parameter_constraints, "criterion": "no_validation"}
+    monkeypatch.setattr(kind, "_parameter_constraints", constraints)
+    model = kind(criterion=criterion, categorical_features=nominal)
+    with pytest.raises(ValueError, match=f"must be one of {allowed}"):
+        model.fit([[0], [1], [1]], [0, 1, 1])
 
 
 def test_drawn_columns_reach_every_column():

@@ -14,8 +14,9 @@ from numba import njit
 from gputree import C45Classifier, ID3Classifier
 from gputree.backends import lists
 from gputree.backends.cpu.lists.backend import CpuLists
-from gputree.backends.lists import MISSING_CODE, BranchLimits, ListTask
+from gputree.backends.lists import BranchLimits, ListTask
 from gputree.criteria.information import GAIN_BITS, in_steps, new_information
+from gputree.dtypes import MISSING_CODE
 from gputree.encoding import code_columns
 from gputree.estimators import growing_lists
 from gputree.growth.fixed_point import fix_weights

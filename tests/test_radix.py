@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gputree.backends.cpu.radix import radix_argsort
-from gputree.backends.lists import MISSING_CODE
+from gputree.dtypes import MISSING_CODE
 from gputree.encoding import code_columns
 
 

@@ -114,6 +114,12 @@ def test_invalid_trees_are_named(problem):
         replace(tree, **wrong).check()
 
 
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson", "", None])
+def test_criteria_are_those_of_the_task(criterion):
+    with pytest.raises(ValueError, match=r"Invalid tree: the criterion .* is none of classif"):
+        replace(make_tree(), criterion=criterion).check()
+
+
 def test_collapsing_a_node_makes_it_a_leaf():
     tree = make_tree()
     cut = tree.collapse(np.array([False, False, True, False, False, False]))

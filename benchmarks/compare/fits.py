@@ -103,9 +103,9 @@ def notes(model: Fitted) -> str:
 def refined_share(model: Fitted) -> float | None:
     """Share of (row, feature) pairs that had to be sorted, where a model reports it."""
     report = getattr(model, "growth_report_", None)
-    if report is None or not report["scanned_rows"]:
+    if report is None or not report["scanned_pairs"]:
         return None
-    return report["refined_rows"] / report["scanned_rows"]
+    return report["refined_pairs"] / report["scanned_pairs"]
 
 
 def _trees(regression: bool = False, **parameters: object) -> dict[str, Fit]:

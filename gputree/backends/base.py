@@ -201,4 +201,4 @@ class Backend(Protocol):
         """Row statistics, shape (m, statistics), of m nodes."""
 
     def report(self) -> dict[str, int]:
-        """Work done: ``scanned_rows``, ``refined_rows``, in (row, column) pairs."""
+        """Work done: ``scanned_pairs``, ``refined_pairs``, in (row, column) pairs."""

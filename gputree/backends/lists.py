@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s
 from gputree.criteria.information import Information
 
-MISSING_CODE = np.uint32(0xFFFFFFFF)  # sorts behind every other code
-
 
 class BranchLimits(NamedTuple):
     """How much weight branches need; all weights in units, as floats that may be fractions.

@@ -13,8 +13,8 @@ def thresholds(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
     by_code: NDArray[np.bool_],
-    bin_low: NDArray[np.float64],
-    bin_high: NDArray[np.float64],
+    greatest: NDArray[np.float64],
+    least: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Thresholds of m cuts; those between bins lie midway between the node's neighbours.
 
@@ -26,13 +26,13 @@ def thresholds(
         Greatest value before and least after a cut between bins, where codes do not decide.
     by_code : bool array of shape (d,)
         Columns where codes decide.
-    bin_low, bin_high : float64 arrays of shape (d, 256)
+    greatest, least : float64 arrays of shape (d, 256)
         Greatest and least value of their bins.
     """
     f, after = splits.feature, splits.next_bin
     known = by_code[f]
-    low = np.where(known, bin_low[f, splits.cut_bin], low)
-    high = np.where(known, bin_high[f, np.maximum(after, 0)], high)
+    low = np.where(known, greatest[f, splits.cut_bin], low)
+    high = np.where(known, least[f, np.maximum(after, 0)], high)
     middle = 0.5 * low + 0.5 * np.where(after < 0, 0.0, high)
     between = np.where(middle < high, middle, low)
     between[after < 0] = np.inf

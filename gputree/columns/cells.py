@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns.categories import NUMBERS, text_first_seen
+from gputree.dtypes import MISSING_CELL
 from gputree.scores import is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MISSING = -1  # code of a missing cell: the last place of a lookup table
-
 
 class Coded(NamedTuple):
     """A column by its distinct values."""
 
-    code: NDArray[np.integer]  # of each row's value; MISSING where there is none
+    code: NDArray[np.integer]  # of each row's value; MISSING_CELL where there is none
     values: NDArray[Any]  # numbers or booleans, or objects: text, or text among numbers
     declared: bool  # the values and their order are those of a categorical type
 
@@ -163,7 +162,7 @@ def _of_codes(column: pa.DictionaryArray | pa.ChunkedArray, declared: bool) -> C
     code = column.indices
     if not pa.types.is_signed_integer(code.type):
         code = code.cast(pa.int64())
-    code = code.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    code = code.fill_null(MISSING_CELL).to_numpy(zero_copy_only=False)
     values = column.dictionary.to_numpy(zero_copy_only=False)
     return Coded(code, _as_categories(values), declared)
 
@@ -205,7 +204,7 @@ def _of_mixed(values: NDArray) -> Cells:
     for kind in kinds:
         if not issubclass(kind, (str, Real, np.bool_)):
             raise TypeError(f"it holds a {kind.__name__} among text or booleans.")
-    code = np.full(values.size, MISSING, np.int64)
+    code = np.full(values.size, MISSING_CELL, np.int64)
     code[known], distinct = text_first_seen(values[known])
     return Coded(code, distinct, False)
 

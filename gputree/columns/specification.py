@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns.categories import NUMBERS, in_order, match
-from gputree.columns.cells import MISSING, Cells, Coded, is_frame, read_cells
+from gputree.columns.cells import Cells, Coded, is_frame, read_cells
+from gputree.dtypes import MISSING_CELL
 
 Order = Literal["C", "F"]
 
@@ -47,7 +48,7 @@ class Columns:
     """Specifications of the d columns of a table.
 
     A table is coded to one matrix of numbers: a numeric column as it is, a nominal one
-    as the codes 0 .. c - 1 of its c categories. NaN stands for a missing cell, UNSEEN
+    as the codes ``0 .. c`` of its c categories. NaN stands for a missing cell, UNSEEN
     (-1) for a category that the table of `fit_columns` did not have.
 
     Attributes
@@ -322,7 +323,7 @@ def _distinct(numbers: NDArray, label: str) -> Coded:
             )
     numbers = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
     encoded = pa.array(numbers, from_pandas=True).dictionary_encode()
-    code = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    code = encoded.indices.fill_null(MISSING_CELL).to_numpy(zero_copy_only=False)
     return Coded(code, encoded.dictionary.to_numpy(zero_copy_only=False), False)
 
 
@@ -335,7 +336,7 @@ def _code_column(cells: Cells, categories: NDArray, label: str) -> Writable:
             f"Column {label} of X held {before} in fit; now it holds {now}, such as "
             f"{cells.values[:1].tolist()[0]!r}."
         )
-    lookup = np.append(match(categories, cells.values), np.nan)  # the last place: MISSING
+    lookup = np.append(match(categories, cells.values), np.nan)  # the last place: MISSING_CELL
     return Writable(cells.code, lookup, categories.size <= EXACT_IN_FLOAT32)
 
 

@@ -1,6 +1,6 @@
 """Information in integers: ``x log2 x`` of fixed-point weights, summed in fixed point.
 
-The information of class weights n_1 .. n_K of a node of weight N, in bits x weight, is
+The information of class weights n_1, ..., n_K of a node of weight N, in bits x weight, is
 ``N H = N log2 N - sum n_k log2 n_k``. With every term an integer, sums have no order: a
 scan may add and take away terms row by row, and still agree to the last bit with one that
 adds up whole branches.
@@ -45,7 +45,7 @@ class Information(NamedTuple):
     row_bits : int
         Units of a whole row of weight 1, as a power of two.
     terms : int64 array of shape (size,)
-        Terms of 0 .. size - 1 whole rows.
+        Terms of ``0 .. size`` whole rows.
     """
 
     unit: float

@@ -1,4 +1,8 @@
-"""C4.5: Quinlan, C4.5: Programs for Machine Learning (1993), with the changes of 1996."""
+"""C4.5: Quinlan, C4.5: Programs for Machine Learning (1993), with the changes of 1996.
+
+Where Release 8 of the program and J48 of Weka differ, J48 is followed; the parameters
+that bring Release 8's ways back say so.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +25,18 @@ from gputree.growth.gain_ratio import GainRatio
 from gputree.pruning import Pruner, collapse_splits
 from gputree.tree import Tree
 
-# Release 8: either side of a numeric cut holds a tenth of the known rows of an average
-# class, but not more than 25 rows are asked for.
+# As in Release 8 and J48: either side of a numeric cut holds a tenth of the known rows of an
+# average class, but not more than 25 rows are asked for.
 CUT_SHARE = 0.1
 MOST_CUT_WEIGHT = 25.0
 
-# Release 8: categories of a column whose gain counts for the average, as a share of all rows.
+# Categories of a column whose gain counts for the average, in both, as a share of all rows.
 FEW_CATEGORIES = 0.3
 
 
 @document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
 class C45Classifier(MultiwayTree):
-    """C4.5, Release 8.
+    """C4.5, as J48 grows and prunes it.
 
     A split on categories has one branch a category, a split on numbers two. The column of
     greatest gain ratio splits, among those whose gain is at least average. A row whose value
@@ -50,8 +54,8 @@ class C45Classifier(MultiwayTree):
         A cut of a numeric column costs the bits that name it among all cuts tried
         (Quinlan, Improved use of continuous attributes in C4.5, 1996).
     threshold_placement : "midpoint" or "data", default="midpoint"
-        Thresholds lie midway between two values of the node, or, as in Release 8, at the
-        greatest value of the whole table that is not above that. Training rows go
+        Thresholds lie midway between two values of the node, or, as C4.5 and J48 print them,
+        at the greatest value of the whole table that is not above that. Training rows go
         the same ways.
     collapse : bool, default=True
         Splits that classify no more training rows correctly than a leaf are taken back,
@@ -70,8 +74,12 @@ class C45Classifier(MultiwayTree):
     A numeric cut leaves on either side at least `min_samples_leaf`, or where that is more, a
     tenth of the known weight divided by the number of classes, or 25 where even that is
     more. Weights are fixed-point, with at least 2**-50 of the total weight as the unit:
-    smaller fractions of a row end. Release 8 does not cut between values nearer than 1e-5;
-    gputree does.
+    smaller fractions of a row end.
+
+    J48 (Weka) is followed where it differs from Release 8: numbers are doubles, subtrees are
+    collapsed in a pass of their own, and pruning takes the exact quantile of the normal
+    distribution (``Pessimistic(quantile="release8")`` interpolates as Release 8 does). Unlike
+    both, gputree also cuts between values nearer than 1e-5.
 
     Examples
     --------

@@ -85,8 +85,8 @@ CART_ATTRIBUTES = """tree_ : Tree
     n_outputs_ : int
         1.
     growth_report_ : dict
-        ``scanned_rows``, (row, column) pairs at nodes split by histogram, and
-        ``refined_rows``, those among them whose values had to be sorted. Both are 0 for
+        ``scanned_pairs``, (row, column) pairs at nodes split by histogram, and
+        ``refined_pairs``, those among them whose values had to be sorted. Both are 0 for
         tables with categories, which are sorted once."""
 
 MULTIWAY_PARAMETERS = """max_depth : int, default=None

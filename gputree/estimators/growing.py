@@ -32,7 +32,7 @@ from gputree.growth.fixed_point import REST_BITS, Targets, Weights, fix_targets,
 from gputree.growth.grower import Plan, grow
 from gputree.growth.progress import Progress
 from gputree.growth.selection import best_first_leaves
-from gputree.tree import Tree
+from gputree.tree import CRITERIA, Tree
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max
@@ -153,25 +153,40 @@ def new_task(target: NDArray, weights: Weights, targets: Targets | None, options
         max_features=options.max_features,
         rounded=targets is not None and targets.rounded,
     )
+    criterion = new_criterion(weights, targets, options)
     if targets is None:
-        criterion: Criterion
-        if options.criterion == "gini":
-            kind = Gini if weights.total <= INTEGER_GINI_LIMIT else WideGini
-            criterion = kind(options.n_classes, weights.unit)
-        elif options.n_classes <= MANY_CLASSES:
-            criterion = Entropy(options.n_classes, weights.unit)
-        else:
-            scale = entropy_scale(weights.total, weights.unit)
-            criterion = ManyClassEntropy(options.n_classes, weights.unit, scale)
         return Task(
             criterion, limits, target, weights.weight, None, None, options.exact,
             options.max_device_memory,
         )  # fmt: skip
-    square_unit = targets.square_unit / targets.unit**2
     return Task(
-        SquaredError(targets.unit, square_unit), limits, targets.target, weights.weight,
-        targets.square, targets.square_rest, options.exact, options.max_device_memory,
+        criterion, limits, targets.target, weights.weight, targets.square, targets.square_rest,
+        options.exact, options.max_device_memory,
     )  # fmt: skip
+
+
+def new_criterion(weights: Weights, targets: Targets | None, options: Options) -> Criterion:
+    """The criterion of that name, in the form that suits the weights and the classes.
+
+    Raises
+    ------
+    ValueError
+        There is no such criterion for the task.
+    """
+    if options.criterion == "squared_error" and targets is not None:
+        return SquaredError(targets.unit, targets.square_unit / targets.unit**2)
+    if options.criterion == "gini" and targets is None:
+        kind = Gini if weights.total <= INTEGER_GINI_LIMIT else WideGini
+        return kind(options.n_classes, weights.unit)
+    if options.criterion == "entropy" and targets is None:
+        if options.n_classes <= MANY_CLASSES:
+            return Entropy(options.n_classes, weights.unit)
+        scale = entropy_scale(weights.total, weights.unit)
+        return ManyClassEntropy(options.n_classes, weights.unit, scale)
+    task = "regression" if targets else "classification"
+    raise ValueError(
+        f"The criterion of {task} must be one of {CRITERIA[task]}, got {options.criterion!r}."
+    )
 
 
 def _least_decrease(min_impurity_decrease: float, total: int) -> float:
@@ -290,7 +305,7 @@ def _class_statistics(
     """Class weights, weight and impurity of every node."""
     unit = weights.unit * weights.scale
     whole = sums.sum(axis=1)
-    impurity = node_ginis(sums) if criterion == "gini" else node_entropies(sums)
+    impurity = {"gini": node_ginis, "entropy": node_entropies}[criterion](sums)
     return np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity
 
 

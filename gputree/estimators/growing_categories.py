@@ -98,7 +98,7 @@ def grow_with_categories(
         grown = grow_tree(np.ascontiguousarray(values), target, sample_weight, options)
         return grown._replace(tree=_thresholds_as_subsets(grown.tree, categories))
     tree = grow_lists(values, target, sample_weight, categories, options)
-    return Grown(tree, {"refined_rows": 0, "scanned_rows": 0})
+    return Grown(tree, {"refined_pairs": 0, "scanned_pairs": 0})
 
 
 def grow_lists(

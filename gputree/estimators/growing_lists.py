@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import get_list_backend
-from gputree.backends.lists import MISSING_CODE, BranchLimits, ListTask
+from gputree.backends.lists import BranchLimits, ListTask
 from gputree.criteria import node_entropies
 from gputree.criteria.information import new_information
 from gputree.dtypes import (
     BRANCH_SPLIT,
     LEAF,
+    MISSING_CODE,
     MISSING_STOPS,
     MISSING_TO_ALL,
     MOST_ROWS,

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Limits
 from gputree.backends.cart_lists import CartBackend, CartLevel, CartTask, Cuts, CutTests, Halves
-from gputree.backends.lists import MISSING_CODE
 from gputree.criteria import decreases
-from gputree.dtypes import NO_CHILD
+from gputree.dtypes import MISSING_CODE, NO_CHILD
 from gputree.growth.assembly import ListNodes
 from gputree.growth.frontier import child_keys, draw_orders
 from gputree.growth.progress import Progress

@@ -20,10 +20,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from gputree.dtypes import UNKNOWN_CLASS
 from gputree.prediction import stopping_shares
 from gputree.tree import Tree
-
-UNKNOWN_CLASS = -1  # code of a label that the tree has never seen: always an error
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gputree.dtypes import STAYS
 from gputree.prediction.descent import step
 from gputree.pruning.error_limit import ErrorLimit, added_errors, limited_errors
 
@@ -26,8 +27,6 @@ TIE = 1e-6
 
 # States of a frame: its rows came by a raised branch; its children have been visited.
 MOVED, DONE = 1, 2
-
-STAYS = -1  # instead of a child's ordinal, where a row goes to no single one
 
 
 inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)

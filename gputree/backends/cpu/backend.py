@@ -72,13 +72,13 @@ class CpuBackend:
             missing=missing,
             single=np.empty(0, np.bool_),
             by_code=np.zeros(d, np.bool_),
-            low=np.empty((0, 0)),
-            high=np.empty((0, 0)),
+            greatest=np.empty((0, 0)),
+            least=np.empty((0, 0)),
         )
 
     def report(self) -> dict[str, int]:
         """Pairs (row, column) at nodes split by histogram, and how many were refined."""
-        return {"refined_rows": self.refined_pairs, "scanned_rows": self.scanned_pairs}
+        return {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
 
     # ----------------------------------------------------------- coding
     def encode(self, max_bins: int) -> None:
@@ -105,8 +105,8 @@ class CpuBackend:
             offset=offset,
             single=single if self.task.exact else np.ones_like(single),
             by_code=bins.lossless if self.task.exact else np.ones(d, np.bool_),
-            low=bins.greatest.astype(np.float64),
-            high=bins.least.astype(np.float64),
+            greatest=bins.greatest.astype(np.float64),
+            least=bins.least.astype(np.float64),
         )
 
     def _encode(self, bins: coding.Bins, most: Int64s, codes: NDArray, sampled: bool) -> None:
@@ -298,7 +298,7 @@ class CpuBackend:
         low = np.maximum.reduceat(low, starts)
         high = np.minimum.reduceat(high, starts)
         table = self.table
-        return middle, thresholds(splits, low, high, table.by_code, table.low, table.high)
+        return middle, thresholds(splits, low, high, table.by_code, table.greatest, table.least)
 
     # --------------------------------------------------------- subtrees
     def finish(

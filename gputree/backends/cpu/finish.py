@@ -261,7 +261,7 @@ def cut_threshold(table, order, distinct, f, bits, place):
     if high == missing_rank(bits):
         return np.inf
     if table.by_code[f]:
-        return midpoint(table.low[f, low], table.high[f, high])
+        return midpoint(table.greatest[f, low], table.least[f, high])
     return midpoint(distinct[f, low], distinct[f, high])
 
 

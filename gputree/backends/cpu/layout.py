@@ -18,7 +18,7 @@ class Table(NamedTuple):
 
     Codes decide in columns of at most 256 distinct values, where every bin holds one,
     and everywhere when cuts are made between bins only; then a cut after bin b lies
-    midway between ``low[f, b]`` and ``high`` of the bin that follows.
+    midway between ``greatest[f, b]`` and ``least`` of the bin that follows.
     """
 
     values: NDArray  # (n, d) float32 or float64, C-contiguous
@@ -27,8 +27,8 @@ class Table(NamedTuple):
     missing: NDArray  # (d,) bool: the column has missing values
     single: NDArray  # (offset[d],) bool: the bin holds one distinct value
     by_code: NDArray  # (d,) bool: codes decide every cut; the values are not needed
-    low: NDArray  # (d, 256) float64: greatest value of a bin, where `by_code`
-    high: NDArray  # (d, 256) float64: least value of a bin, where `by_code`
+    greatest: NDArray  # (d, 256) float64: greatest value of a bin, where `by_code`
+    least: NDArray  # (d, 256) float64: least value of a bin, where `by_code`
 
 
 class Rows(NamedTuple):

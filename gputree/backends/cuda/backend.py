@@ -76,7 +76,7 @@ class CudaBackend:
 
     def report(self) -> dict[str, int]:
         """Pairs (row, column) at nodes split by histogram, and how many were refined."""
-        return {"refined_rows": self.refined_pairs, "scanned_rows": self.scanned_pairs}
+        return {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
 
     def encode(self, max_bins: int) -> None:
         table = coding.encode(

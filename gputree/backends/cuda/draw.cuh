@@ -10,7 +10,7 @@ __device__ __forceinline__ u64 child_key(u64 key, u64 ordinal) {
     return mix(key ^ mix(ordinal + 1));
 }
 
-// Fill `order` with a permutation of 0 .. count - 1 drawn from `key` (Fisher-Yates).
+// Fill `order` with a permutation of 0 .. count drawn from `key` (Fisher-Yates).
 __device__ inline void draw_columns(u64 key, i32* order, i64 count) {
     for (i64 i = 0; i < count; ++i) order[i] = i32(i);
     u64 state = key;

@@ -48,8 +48,8 @@ def new_table(source: Source, missing: NDArray[np.bool_]) -> Table:
         offset=np.zeros(d + 1, np.int64),
         missing=missing,
         by_code=np.zeros(d, np.bool_),
-        low=np.zeros((d, coding.MAX_BINS)),
-        high=np.zeros((d, coding.MAX_BINS)),
+        greatest=np.zeros((d, coding.MAX_BINS)),
+        least=np.zeros((d, coding.MAX_BINS)),
     )
     codes = cupy().empty((0, row_stride(d)), dtype=np.uint8)
     return _with_host(source, None, codes, host, np.empty(0, np.bool_))
@@ -67,8 +67,8 @@ def _with_host(
         missing=to_device(host.missing, np.uint8),
         single=to_device(single, np.uint8),
         by_code=to_device(host.by_code, np.uint8),
-        low=to_device(host.low),
-        high=to_device(host.high),
+        greatest=to_device(host.greatest),
+        least=to_device(host.least),
         host=host,
     )
 
@@ -93,8 +93,8 @@ def encode(
         offset=offset,
         missing=missing,
         by_code=host_bins.lossless if exact else np.ones(d, np.bool_),
-        low=host_bins.greatest.astype(np.float64),
-        high=host_bins.least.astype(np.float64),
+        greatest=host_bins.greatest.astype(np.float64),
+        least=host_bins.least.astype(np.float64),
     )
     values = source.resident() if exact else None
     return _with_host(source, values, codes, host, single if exact else np.ones_like(single))

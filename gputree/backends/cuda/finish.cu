@@ -154,12 +154,12 @@ __device__ bool is_settled(
 
 // Threshold of a cut; infinity before missing values.
 __device__ double threshold_of(
-    const Lists& lists, const Cut& cut, const u8* by_code, const double* low, const double* high
+    const Lists& lists, const Cut& cut, const u8* by_code, const double* greatest, const double* least
 ) {
     const Bits* keys = lists.keys + cut.column * lists.rows + cut.place;
     if (keys[1] == MISSING_KEY) return infinity();
     if (!by_code[cut.column]) return midpoint(value_of(keys[0]), value_of(keys[1]));
-    return midpoint(low[cut.column * 256 + keys[0]], high[cut.column * 256 + keys[1]]);
+    return midpoint(greatest[cut.column * 256 + keys[0]], least[cut.column * 256 + keys[1]]);
 }
 
 // What subtrees are grown by.
@@ -170,8 +170,8 @@ struct Rules {
     double min_decrease;
     i64 max_features, rounded;
     const u8* by_code;
-    const double* low;
-    const double* high;
+    const double* greatest;
+    const double* least;
 
     // Whether a node of so many rows may be split.
     __device__ bool may_split(i64 rows, i64 depth) const {
@@ -261,7 +261,7 @@ __device__ i64 grow(
         if (lane == 0) {
             nodes.first_child[node] = i32(free);
             nodes.feature[node] = cut.column;
-            nodes.threshold[node] = threshold_of(lists, cut, rules.by_code, rules.low, rules.high);
+            nodes.threshold[node] = threshold_of(lists, cut, rules.by_code, rules.greatest, rules.least);
             nodes.missing_left[node] = known < t ? cut.missing_left : middle - s > t - middle;
             nodes.gain[node] = decrease;
             nodes.add(free, s - base, middle - base, depth + 1, child_key(key, 0));
@@ -288,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     const i64* root_depth, const u64* root_key, const i64* room, const i64* channel,
     const Target* target, const i64* weight, Bits* keys, i32* items, Bits* key_spill,
     i32* item_spill, u8* sides, i64* totals, i64* lefts, i32* drawn, const u8* by_code,
-    const double* low, const double* high, i32* first_child, i32* feature, double* threshold,
+    const double* greatest, const double* least, i32* first_child, i32* feature, double* threshold,
     u8* missing_left, double* gains, i32* begins, i32* ends, i32* depths, u64* node_keys,
     i32* used
 ) {
@@ -296,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     const i64 j = blockIdx.x, channels = channel[j + 1] - channel[j], size = last[j] - first[j];
     const Rules rules = {
         {channels, unit, scale}, {min_samples_leaf, min_weight_leaf}, min_samples_split,
-        max_depth, min_decrease, max_features, rounded, by_code, low, high
+        max_depth, min_decrease, max_features, rounded, by_code, greatest, least
     };
     const Rows own = {target, weight};
     const Lists lists = {keys, items, key_spill, item_spill, sides, rows, columns};

@@ -15,6 +15,7 @@ from gputree.backends.base import Int64s, Limits, Subtrees
 from gputree.backends.cuda.histogram import SHARED_BYTES
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Grower, sort_segments, to_device
+from gputree.dtypes import PUT_OFF
 
 # (row, column) pairs that are sorted at once, at most.
 SORTED_PAIRS = 1 << 25
@@ -32,9 +33,6 @@ SHARED_CLASSES = 4
 # Bytes of a node, and of all nodes and statistics that are finished at once there.
 NODE_BYTES = 45
 SCRATCH_BYTES = 1 << 28
-
-# The first child of a node that is put off: see finish.cu.
-PUT_OFF = -2
 
 
 class Places(NamedTuple):
@@ -284,8 +282,8 @@ def _grow(grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, sm
         xp.empty(lists.keys.shape, dtype=lists.keys.dtype) if spill else None,
         xp.empty(lists.items.shape, dtype=np.int32) if spill else None, lists.sides,
         xp.empty(channel[-1], dtype=np.int64), xp.empty(LANES * channel[-1], dtype=np.int64),
-        xp.empty(m * d if drawing else 1, dtype=np.int32), table.by_code, table.low, table.high,
-        *nodes, used, threads=LANES,
+        xp.empty(m * d if drawing else 1, dtype=np.int32), table.by_code, table.greatest,
+        table.least, *nodes, used, threads=LANES,
         shared=0 if spill else int(sizes.max()) * _shared_row_bytes(grower),
     )  # fmt: skip
     return _compact(nodes, used.get().astype(np.int64), room, roots.first)

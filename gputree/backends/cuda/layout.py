@@ -31,8 +31,8 @@ class Table(NamedTuple):
     missing: Any  # (d,) uint8
     single: Any  # (offset[d],) uint8
     by_code: Any  # (d,) uint8
-    low: Any  # (d, 256) float64
-    high: Any  # (d, 256) float64
+    greatest: Any  # (d, 256) float64
+    least: Any  # (d, 256) float64
     host: HostTable
 
     @property
@@ -50,8 +50,8 @@ class HostTable(NamedTuple):
     offset: Int64s
     missing: NDArray[np.bool_]
     by_code: NDArray[np.bool_]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    greatest: NDArray[np.float64]
+    least: NDArray[np.float64]
 
 
 class Rows(NamedTuple):

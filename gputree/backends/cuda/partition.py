@@ -103,7 +103,7 @@ def partition(
         for name in ("middle", "low", "high")
     )
     host = grower.table.host
-    return middle, thresholds(splits, low, high, host.by_code, host.low, host.high)
+    return middle, thresholds(splits, low, high, host.by_code, host.greatest, host.least)
 
 
 def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
-from gputree.backends.lists import MISSING_CODE
+from gputree.dtypes import MISSING_CODE
 
 
 @inner
@@ -88,7 +88,7 @@ def move_entries(
     """Move entries to their places in the next level.
 
     `place` (P,) is the next free place of every part, -1 where it is not opened; used up.
-    Test j opens the parts ``opened[opened_begin[j]] .. opened[opened_begin[j + 1] - 1]``.
+    Test j opens the parts ``opened[opened_begin[j]] .. opened[opened_begin[j + 1]]``.
     """
     for j in range(first, last):
         start = tests.part[j]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import inner, kernel, pick
-from gputree.backends.lists import MISSING_CODE
 from gputree.criteria.information import in_steps, term
+from gputree.dtypes import MISSING_CODE
 
 
 class Scan(NamedTuple):

@@ -17,8 +17,8 @@ from gputree.backends.cpu.lists.subsets import (
     new_runs,
     room_for,
 )
-from gputree.backends.lists import MISSING_CODE
 from gputree.criteria import begin, move, restrict, score
+from gputree.dtypes import MISSING_CODE
 
 
 @inner
