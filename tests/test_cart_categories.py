@@ -17,6 +17,7 @@ from gputree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ID3Classifier,
+    export_text,
     prediction,
 )
 from gputree.backends.cpu.lists import subsets
@@ -159,9 +160,8 @@ def test_every_split_is_the_best_of_all(table, criterion):
             assert tree.gain[node] == pytest.approx(best, rel=1e-9, abs=1e-12)
 
 
-@given(mixed_tables(), st.sampled_from(["gini", "squared_error"]))
-def test_branch_tables_name_the_categories_of_a_node(table, criterion):
-    tree = grow(table, criterion)
+def assert_branches_of_those_present(table: MixedTable, tree: Tree) -> None:
+    """No other category has a branch; without missing values, these go with most rows."""
     for node, rows in enumerate(rows_of_nodes(table, tree)):
         if tree.split_kind[node] != SUBSET_SPLIT:
             continue
@@ -171,6 +171,12 @@ def test_branch_tables_name_the_categories_of_a_node(table, criterion):
         if not np.isnan(column).any():
             left, right = tree.n_rows[tree.children(node)]
             assert tree.missing_child[node] == (0 if left > right else 1)
+
+
+@given(mixed_tables(), st.sampled_from(["gini", "squared_error"]))
+def test_branch_tables_name_the_categories_of_a_node(table, criterion):
+    tree = grow(table, criterion)
+    assert_branches_of_those_present(table, tree)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["auto", "exhaustive", "ordered", "one_vs_rest"]))
@@ -305,6 +311,35 @@ def test_columns_of_two_categories_split_alike_with_and_without_lists(seed, crit
     grown.tree.check()
     assert (grown.tree.split_kind == SUBSET_SPLIT).any() == (lists.split_kind == SUBSET_SPLIT).any()
     assert sorted(grown.tree.gain) == pytest.approx(sorted(lists.gain), abs=1e-12)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(CRITERIA), st.integers(1, 4))
+def test_of_two_categories_too_the_absent_one_goes_as_missing_values_do(seed, criterion, leaf):
+    """Nodes that missing values alone are cut off from may hold one category, or both."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 60))
+    X = rng.integers(0, 2, (n, 3)).astype(float)
+    X[rng.random((n, 3)) < 0.4] = np.nan
+    nominal = np.array([True, rng.random() < 0.5, True])
+    table = MixedTable(X, nominal, rng.integers(0, 3, n), None)
+    options = make_options(criterion, table.y, 3, min_samples_leaf=leaf)
+    tree = growing_categories.grow_with_categories(
+        X, target_of(table, criterion), None, categories_of(table), options
+    ).tree
+    tree.check()
+    assert_branches_of_those_present(table, tree)
+
+
+def test_an_absent_category_of_two_goes_with_missing_values_in_prediction_and_text():
+    """Below the first split every known row of the column is a "b"."""
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"deep": [False] * 4 + [True] * 8, "name": ["a"] * 4 + ["b"] * 8})
+    X.loc[8:, "name"] = None
+    y = [0] * 4 + [1] * 4 + [2] * 4
+    model = DecisionTreeClassifier().fit(X, y)
+    asked = pandas.DataFrame({"deep": [True] * 3, "name": ["a", "b", None]})
+    assert model.predict(asked).tolist() == [2, 1, 2]
+    assert "name = b: 1 (4)" in export_text(model)
 
 
 # ---------------------------------------------------------------------- estimators

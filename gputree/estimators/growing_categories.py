@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree import prediction
 from gputree.backends import get_cart_list_backend
 from gputree.backends.cart_lists import CartTask, SubsetSearch
 from gputree.dtypes import NO_BRANCH, NO_THRESHOLD, NODE, SUBSET_SPLIT
@@ -95,8 +96,10 @@ def grow_with_categories(
     categories : Categories
     """
     if (categories.number <= 2).all():
-        grown = grow_tree(np.ascontiguousarray(values), target, sample_weight, options)
-        return grown._replace(tree=_thresholds_as_subsets(grown.tree, categories))
+        values = np.ascontiguousarray(values)
+        grown = grow_tree(values, target, sample_weight, options)
+        tree = _thresholds_as_subsets(grown.tree, values, categories, options.n_threads)
+        return grown._replace(tree=tree)
     tree = grow_lists(values, target, sample_weight, categories, options)
     return Grown(tree, {"refined_pairs": 0, "scanned_pairs": 0})
 
@@ -148,15 +151,47 @@ def _with_subsets(tree: Tree, nodes: ListNodes, subsets: Subsets, categories: Ca
     return table.fill(tree, branch)
 
 
-def _thresholds_as_subsets(tree: Tree, categories: Categories) -> Tree:
-    """The tree with cuts of columns of at most two categories, 0 and 1, as tests of these."""
+def _thresholds_as_subsets(
+    tree: Tree, values: NDArray, categories: Categories, n_threads: int
+) -> Tree:
+    """The tree with cuts of columns of at most two categories, 0 and 1, as tests of these.
+
+    As in `_with_subsets`, categories that a node has no rows of have no branch.
+    """
     inner = np.flatnonzero(~tree.is_leaf)  # leaves have no column
     at = inner[categories.nominal[tree.feature[inner]]]
     table = _TableRoom.of(tree, at, categories)
     sizes = np.diff(table.offset)
     code = np.arange(table.offset[-1]) - np.repeat(table.offset[:-1], sizes)
     branch = (code > np.repeat(tree.threshold, sizes)).astype(NODE)
-    return table.fill(tree, branch)
+    present = _categories_present(tree, values, at, n_threads)
+    seen = np.repeat(present, sizes) >> code & 1
+    return table.fill(tree, np.where(seen == 1, branch, NODE(NO_BRANCH)))
+
+
+def _categories_present(
+    tree: Tree, values: NDArray, at: NDArray[np.int64], n_threads: int
+) -> NDArray[np.uint8]:
+    """Which of the categories 0 and 1 of the column that is cut the rows of each node hold.
+
+    Bits, of shape (nodes,). A cut between the two tells that both are there; only where
+    missing values alone are cut off, rows are sent down the tree to find out.
+    """
+    present = np.full(tree.n_nodes, 0b11, np.uint8)
+    cut_off = at[tree.threshold[at] == np.inf]
+    if cut_off.size == 0:
+        return present
+    leaf = prediction.apply(tree, values, n_threads)
+    levels = np.searchsorted(tree.depth, np.arange(tree.depth[-1] + 2))
+    for f in np.unique(tree.feature[cut_off]):
+        known = ~np.isnan(values[:, f])
+        found = np.zeros(tree.n_nodes, np.uint8)
+        np.bitwise_or.at(found, leaf[known], np.uint8(1) << values[known, f].astype(np.uint8))
+        for first, last in zip(levels[-2:0:-1], levels[:1:-1], strict=True):
+            np.bitwise_or.at(found, tree.parent[first:last], found[first:last])
+        own = cut_off[tree.feature[cut_off] == f]
+        present[own] = found[own]
+    return present
 
 
 class _TableRoom(NamedTuple):
