@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
+from gputree.export.model import model_of
 from gputree.tree import Tree
 
 _MSE_DIGITS = 4  # significant: squares of large targets have many before the point
@@ -181,21 +182,12 @@ def describe(
     """
     if decimals is not None and decimals < 0:
         raise ValueError(f"decimals must be None or an int >= 0, got {decimals!r}.")
-    tree = _tree_of(estimator_or_tree)
-    columns = getattr(estimator_or_tree, "columns_", None)
-    categories = None if columns is None else columns.categories
-    features = _names("feature_names", feature_names, tree.n_features)
-    if features is None:
-        found = getattr(estimator_or_tree, "feature_names_in_", None)
-        features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
-    features = list(map(_on_one_line, features))
-    if tree.task == "regression":
-        return Description(tree, features, None, decimals, categories)
-    classes = _names("class_names", class_names, tree.n_classes)
-    if classes is None:
-        classes = list(map(str, getattr(estimator_or_tree, "classes_", range(tree.n_classes))))
-    classes = list(map(_on_one_line, classes))
-    return Description(tree, features, classes, decimals, categories)
+    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    features = list(map(_on_one_line, model.feature_names))
+    classes = None
+    if model.classes is not None:
+        classes = [_on_one_line(str(label)) for label in model.classes]
+    return Description(model.tree, features, classes, decimals, model.categories)
 
 
 def format_number(value: float, decimals: int | None) -> str:
@@ -224,15 +216,6 @@ def format_number(value: float, decimals: int | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _tree_of(estimator_or_tree: Any) -> Tree:
-    if isinstance(estimator_or_tree, Tree):
-        return estimator_or_tree
-    from sklearn.utils.validation import check_is_fitted
-
-    check_is_fitted(estimator_or_tree, "tree_")
-    return estimator_or_tree.tree_
-
-
 def _word(category: str) -> str:
     """A category on one line, in double quotes where it could be mistaken."""
     if _UNCLEAR.search(category):
@@ -243,11 +226,3 @@ def _word(category: str) -> str:
 def _on_one_line(name: str) -> str:
     """The name with control characters as escapes."""
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
-
-
-def _names(parameter: str, names: Sequence[str] | None, count: int) -> list[str] | None:
-    if names is None:
-        return None
-    if len(names) != count:
-        raise ValueError(f"{parameter} must contain {count} elements, got {len(names)}.")
-    return list(map(str, names))

@@ -1,0 +1,190 @@
+"""What formats are made from: a tree, the values behind its codes, and each split by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, MISSING_TO_ALL, THRESHOLD_SPLIT
+from gputree.tree import Tree
+
+
+@dataclass(frozen=True)
+class Split:
+    """Where one inner node sends each value of its column.
+
+    Attributes
+    ----------
+    node : int
+    feature : int
+    threshold : float or None
+        ``x <= threshold`` goes to the first child, other numbers to the second; infinity
+        tells missing values from others. None where categories decide.
+    children : range
+        Nodes.
+    codes : tuple of int arrays, one a child
+        The categories that go to each child, ascending; empty where a threshold decides.
+    missing : int
+        Ordinal of the child that takes missing values, MISSING_TO_ALL or MISSING_STOPS.
+    unseen : int
+        The same for a category that is in no child's `codes`.
+    """
+
+    node: int
+    feature: int
+    threshold: float | None
+    children: range
+    codes: tuple[NDArray[np.intp], ...]
+    missing: int
+    unseen: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """A tree, and what its columns, codes and classes stand for.
+
+    Attributes
+    ----------
+    tree : Tree
+    feature_names : list of str, one a column
+    classes : array of K labels; None for regression
+    categories : tuple of arrays or None, one a column
+        Values of the codes 0, 1, ... of a column of categories; None where it is numeric.
+    """
+
+    tree: Tree
+    feature_names: list[str]
+    classes: NDArray[Any] | None
+    categories: tuple[NDArray[Any] | None, ...]
+
+    @property
+    def is_classifier(self) -> bool:
+        return self.classes is not None
+
+    def split(self, node: int) -> Split:
+        """The split of an inner node."""
+        tree = self.tree
+        feature, children = int(tree.feature[node]), tree.children(node)
+        missing = int(tree.missing_child[node])
+        if tree.split_kind[node] == LEAF:
+            raise ValueError(f"Node {node} is a leaf.")
+        if tree.split_kind[node] == THRESHOLD_SPLIT:
+            threshold = float(tree.threshold[node])
+            return Split(node, feature, threshold, children, (), missing, missing)
+        ordinals = tree.branches(node)
+        codes = tuple(np.flatnonzero(ordinals == j) for j in range(len(children)))
+        # Missing values with a branch of their own are no home for categories without one.
+        apart = tree.split_kind[node] == BRANCH_SPLIT and missing >= 0
+        return Split(
+            node, feature, None, children, codes, missing, MISSING_STOPS if apart else missing
+        )
+
+    def words(self, feature: int, codes: NDArray[np.intp]) -> list[Any]:
+        """The categories of some codes as Python's values; codes where they have no names."""
+        categories = self.categories[feature]
+        return (codes if categories is None else categories[codes]).tolist()
+
+
+def model_of(
+    estimator_or_tree: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+) -> Model:
+    """The model of a fitted estimator or a Tree.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    feature_names : sequence of str or None
+        None takes the estimator's `feature_names_in_`, else x0, x1, ...
+    class_names : sequence or None
+        None takes the estimator's `classes_`, else 0, 1, ...
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree.
+    """
+    tree = tree_of(estimator_or_tree)
+    columns = getattr(estimator_or_tree, "columns_", None)
+    categories = (None,) * tree.n_features if columns is None else tuple(columns.categories)
+    features = check_names("feature_names", feature_names, tree.n_features)
+    if features is None:
+        found = getattr(estimator_or_tree, "feature_names_in_", None)
+        features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
+    if tree.task == "regression":
+        return Model(tree, features, None, categories)
+    if class_names is None:
+        classes = np.asarray(getattr(estimator_or_tree, "classes_", np.arange(tree.n_classes)))
+    else:
+        names = check_names("class_names", class_names, tree.n_classes)
+        classes = np.array(names, dtype=object)
+    return Model(tree, features, classes, categories)
+
+
+def tree_of(estimator_or_tree: Any) -> Tree:
+    """The tree itself, or that of a fitted estimator."""
+    if isinstance(estimator_or_tree, Tree):
+        return estimator_or_tree
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator_or_tree, "tree_")
+    tree: Tree = estimator_or_tree.tree_
+    return tree
+
+
+def check_names(parameter: str, names: Sequence[Any] | None, count: int) -> list[str] | None:
+    """The names as strings, if there are `count`."""
+    if names is None:
+        return None
+    if len(names) != count:
+        raise ValueError(f"{parameter} must contain {count} elements, got {len(names)}.")
+    return list(map(str, names))
+
+
+def forbid_fractions(model: Model, format_name: str) -> None:
+    """Raise ValueError if the tree sends rows down every branch, which `format_name` cannot say."""
+    tree = model.tree
+    spreads = np.flatnonzero(~tree.is_leaf & (tree.missing_child == MISSING_TO_ALL))
+    if spreads.size:
+        name = model.feature_names[tree.feature[spreads[0]]]
+        raise ValueError(
+            f"{format_name} cannot hold this tree: it sends rows down every branch, in shares, "
+            f"where a value is missing or unknown (node {spreads[0]}, column {name!r}). Pass "
+            "missing='largest' to send them down the branch of the greatest weight instead, "
+            "which changes predictions for such rows only."
+        )
+
+
+MISSING_OPTIONS = ("error", "largest")
+
+
+def single_paths(model: Model, missing: str, format_name: str) -> Model:
+    """The model, with every row on one path, for a format that knows no other.
+
+    Parameters
+    ----------
+    model : Model
+    missing : "error" or "largest"
+        What to do where rows go down every branch: raise, or send them to the child of the
+        greatest weight (of equals the first).
+    format_name : str
+        For the message.
+    """
+    if missing not in MISSING_OPTIONS:
+        raise ValueError(f"missing must be one of {MISSING_OPTIONS}, got {missing!r}.")
+    if missing == "error":
+        forbid_fractions(model, format_name)
+        return model
+    tree = model.tree
+    missing_child = tree.missing_child.copy()
+    for node in np.flatnonzero(~tree.is_leaf & (missing_child == MISSING_TO_ALL)):
+        missing_child[node] = int(tree.weight[tree.children(node)].argmax())
+    return replace(model, tree=replace(tree, missing_child=missing_child))

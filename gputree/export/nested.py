@@ -1,0 +1,93 @@
+"""A tree as nested dictionaries, the way textbooks print it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gputree.export.describe import format_number
+from gputree.export.model import Model, Split, model_of
+
+
+def to_dict(
+    estimator_or_tree: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    decimals: int | None = 4,
+) -> Any:
+    """Nest a fitted tree in dictionaries: ``{feature: {value: subtree or answer}}``.
+
+    The key of a branch is its category, a tuple of its categories where several share a
+    branch, ``"<= 2.45"`` or ``"> 2.45"`` for numbers, and None for the branch that only
+    missing values take. What a branch does with missing values beside others is not said
+    (`export_text` and `export_json` do).
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    feature_names : sequence of str or None, default=None
+        None takes the names seen in `fit`, else x0, x1, ...
+    class_names : sequence or None, default=None
+        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+    decimals : int or None, default=4
+        Of thresholds and of mean targets, as in `export_text`.
+
+    Returns
+    -------
+    dict, or the answer itself where the tree is one leaf
+        Answers are labels, or mean targets as floats. Trees much deeper than 900 are built,
+        too, but Python prints and compares such dictionaries by recursion, and refuses.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree.
+
+    Examples
+    --------
+    >>> from gputree import ID3Classifier
+    >>> from gputree.datasets import load_fish
+    >>> from gputree.export import to_dict
+    >>> fish = load_fish()
+    >>> tree = ID3Classifier().fit(fish.data, fish.target)
+    >>> to_dict(tree, feature_names=fish.feature_names)
+    {'no surfacing': {0: 'no', 1: {'flippers': {0: 'no', 1: 'yes'}}}}
+    """
+    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    tree = model.tree
+    value = tree.value[:, 0]
+    below: list[Any] = [None] * tree.n_nodes
+    for node in range(tree.n_nodes - 1, -1, -1):  # children have the higher numbers
+        if not tree.children(node):
+            below[node] = _answer(model, value[node], decimals)
+            continue
+        split = model.split(node)
+        branches = {
+            _key(model, split, ordinal, decimals): below[child]
+            for ordinal, child in enumerate(split.children)
+        }
+        below[node] = {model.feature_names[split.feature]: branches}
+    return below[0]
+
+
+def _answer(model: Model, value: Any, decimals: int | None) -> Any:
+    if model.classes is None:
+        return float(format_number(value[0], decimals))
+    label = model.classes[int(value.argmax())]
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _key(model: Model, split: Split, ordinal: int, decimals: int | None) -> Any:
+    if split.threshold is not None:
+        if np.isposinf(split.threshold):
+            return ("present", None)[ordinal]
+        return f"{('<=', '>')[ordinal]} {format_number(split.threshold, decimals)}"
+    words = model.words(split.feature, split.codes[ordinal])
+    if not words:
+        return None
+    return words[0] if len(words) == 1 else tuple(words)
