@@ -1,0 +1,236 @@
+"""A tree as source code that predicts by itself: a module of Python, or a file of C."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from gputree.export.flat import Flat, flatten
+from gputree.export.model import Model, model_of
+
+_WIDTH = 96  # letters of a line of numbers
+_SPECIAL = {"inf": "INFINITY", "nan": "NAN"}  # by their names in C, which the module has, too
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def export_python(
+    estimator_or_tree: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+) -> str:
+    """Write a fitted tree as a module of Python that needs nothing but Python.
+
+    The module has ``predict(row)``, and ``predict_proba(row)`` in classification. A row is a
+    sequence of the columns' values in the order of `fit`, or a dictionary by their names:
+    numbers, categories as they were in `fit`, None or NaN where missing. Answers equal the
+    estimator's to the last bit, rows that go down several branches included.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+        Categories of a bare Tree are codes.
+    feature_names : sequence of str or None, default=None
+        None takes the names seen in `fit`, else x0, x1, ...
+    class_names : sequence or None, default=None
+        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+
+    Returns
+    -------
+    str
+        The module's source.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree.
+    TypeError
+        Labels or categories are of a type that has no literal in Python.
+
+    Examples
+    --------
+    >>> from gputree import C45Classifier
+    >>> from gputree.datasets import load_golf
+    >>> from gputree.export import export_python
+    >>> golf = load_golf()
+    >>> tree = C45Classifier().fit(golf.data, golf.target)
+    >>> module = {}
+    >>> exec(export_python(tree, feature_names=golf.feature_names), module)
+    >>> module["predict"](["sunny", "mild", "high", "weak"])
+    'no'
+    """
+    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    flat = flatten(model)
+    categories = [
+        None if words is None else {_literal(word): code for code, word in enumerate(words)}
+        for words in map(_values, model.categories)
+    ]
+    classes = None if model.classes is None else list(map(_literal, model.classes.tolist()))
+    text = [f"{name} = {_python_tuple(values)}" for name, values in _columns(flat).items()]
+    return _fill(
+        "tree.py.txt",
+        about=_about(model),
+        features=repr(list(map(str, model.feature_names))),
+        classes=repr(classes),
+        categories=repr(categories),
+        tables="\n".join(text),
+    )
+
+
+def export_c(
+    estimator_or_tree: Any,
+    *,
+    name: str = "tree",
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+) -> str:
+    """Write a fitted tree as a file of C (C99, or C++11) that needs the C library alone.
+
+    It has ``NAME_predict(x, out)``, which writes class shares or the mean target,
+    ``NAME_class(x)`` in classification, an index into ``NAME_classes``, and
+    ``NAME_code(column, word)``, the code of a category. x is an array of doubles in the order
+    of `fit`: numbers, codes of categories (-1 where unknown), NAN where missing. Answers equal
+    the estimator's to the last bit, unless the compiler is allowed to break IEEE arithmetic
+    (``-ffast-math``).
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    name : str, default="tree"
+        What the names of all functions and tables begin with.
+    feature_names, class_names
+        As in `export_python`.
+
+    Returns
+    -------
+    str
+        The file's text, in ASCII.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree, or `name` is no identifier of C.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import export_c
+    >>> iris = load_iris()
+    >>> tree = DecisionTreeClassifier(max_depth=2).fit(iris.data, iris.target)
+    >>> text = export_c(tree, name="iris", feature_names=iris.feature_names)
+    >>> "int iris_class(const double *x)" in text
+    True
+    """
+    if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name):
+        raise ValueError(f"name must be an identifier of C, got {name!r}.")
+    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    flat = flatten(model)
+    words = [[] if c is None else list(map(str, c)) for c in map(_values, model.categories)]
+    begin = np.append(0, np.cumsum([len(c) for c in words]))
+    classes = [] if model.classes is None else list(map(str, model.classes.tolist()))
+    text = [
+        _c_strings(f"{name}_features", list(map(str, model.feature_names))),
+        _c_strings(f"{name}_classes", classes),
+        _c_strings(f"{name}_words", [word for column in words for word in column]),
+        _c_numbers(f"{name}_words_begin", begin),
+    ]
+    for key, values in _columns(flat).items():
+        text.append(_c_numbers(f"{name}_{'codes' if key == 'CODE' else key.lower()}", values))
+    fields = {"name": name, "n_outputs": str(flat.value.shape[1])}
+    return _fill(
+        "tree.c.txt",
+        about=_about(model),
+        n_nodes=str(model.tree.n_nodes),
+        n_features=str(model.tree.n_features),
+        tables="\n".join(text),
+        classify=_fill("classify.c.txt", **fields) if model.is_classifier else "",
+        **fields,
+    )
+
+
+def _columns(flat: Flat) -> dict[str, np.ndarray]:
+    """The tables by name."""
+    fields = {key.upper(): values for key, values in flat._asdict().items()}
+    fields["SPREADS"] = flat.spreads.astype(np.int64)
+    fields["VALUE"] = flat.value.ravel()
+    return fields
+
+
+def _values(categories: Any) -> list[Any] | None:
+    return None if categories is None else categories.tolist()
+
+
+def _about(model: Model) -> str:
+    tree = model.tree
+    classes = f", {tree.n_classes} classes" if model.is_classifier else ""
+    return (
+        f"{tree.task.capitalize()} by a tree of {tree.n_nodes} nodes{classes} and "
+        f"{tree.n_features} columns, written by gputree"
+    )
+
+
+def _fill(template: str, **fields: str) -> str:
+    return Template((_TEMPLATES / template).read_text("utf-8")).substitute(fields)
+
+
+# ------------------------------------------------------------------- Python
+def _literal(value: Any) -> Any:
+    """The value, if Python's source can say it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise TypeError(f"Python source cannot hold {value!r} of type {type(value).__name__}.")
+
+
+def _python_tuple(values: np.ndarray) -> str:
+    words = [_SPECIAL.get(str(value), repr(value)) for value in values.tolist()]
+    return f"({_lines(words)})" if len(words) != 1 else f"({words[0]},)"
+
+
+# ------------------------------------------------------------------------ C
+def _c_numbers(name: str, values: np.ndarray) -> str:
+    kind = "double" if values.dtype.kind == "f" else "int"
+    words = [_c_double(v) if kind == "double" else str(v) for v in values.tolist()]
+    return f"static const {kind} {name}[] = {{{_lines(words or ['0'])}}};"
+
+
+def _c_double(value: float) -> str:
+    return _SPECIAL.get(str(value), value.hex())
+
+
+def _c_strings(name: str, words: list[str]) -> str:
+    literals = list(map(_c_string, words or [""]))
+    return f"const char *const {name}[] = {{{_lines(literals)}}};"
+
+
+def _c_string(word: str) -> str:
+    """A literal of ASCII: other bytes of UTF-8 in octal, which ends after three digits."""
+    safe = "".join(
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+        for byte in word.encode("utf-8", "surrogatepass")
+    )
+    return f'"{safe}"'
+
+
+def _lines(words: list[str]) -> str:
+    """Words with commas between them, on one line or on lines of their own."""
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(word) > _WIDTH:
+            lines.append("")
+        lines[-1] += f"{word}, "
+    if len(lines) == 1:
+        return lines[0].removesuffix(", ")
+    return "".join(f"\n    {line.rstrip()}" for line in lines) + "\n"
