@@ -1,0 +1,281 @@
+"""A tree as SQL: one nested CASE expression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.export.model import Model, Split, model_of, single_paths
+
+_INDENT = "  "
+_MOST_INDENTS = 30  # deeper lines are indented no further: else text grows with its square
+_DEEPEST = 300  # the parsers recurse: of SQLite and DuckDB to 1,000 levels, three a CASE
+_EXACT_DIGITS = 15  # a decimal of so many digits and a small exponent is read exactly everywhere
+_EXACT_EXPONENT = 22
+
+
+class Dialect(NamedTuple):
+    """How one database writes what the others write differently."""
+
+    double: str  # the type of float64 numbers
+    truth: tuple[str, str]  # false, true
+    missing_number: str  # condition that a number is missing; NULL, or NaN where there is one
+    reads_exactly: bool  # whether every decimal is read as the nearest float64
+    quote: str = '"'  # around names
+
+    def name(self, name: str) -> str:
+        """An identifier."""
+        if "\0" in name or not name:
+            raise ValueError(f"SQL cannot hold the name {name!r}.")
+        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
+
+
+DIALECTS = {
+    "duckdb": Dialect("DOUBLE", ("FALSE", "TRUE"), "({0} IS NULL OR isnan({0}))", True),
+    "postgres": Dialect(
+        "DOUBLE PRECISION",
+        ("FALSE", "TRUE"),
+        "({0} IS NULL OR CAST({0} AS DOUBLE PRECISION) = 'NaN')",
+        True,
+    ),
+    # NaN is stored as NULL, and an unknown name in double quotes is read as text.
+    "sqlite": Dialect("REAL", ("0", "1"), "{0} IS NULL", False, "`"),
+}
+
+
+def export_sql(
+    estimator_or_tree: Any,
+    *,
+    dialect: Literal["duckdb", "postgres", "sqlite"] = "duckdb",
+    output: Any = "prediction",
+    probability_of: Any = None,
+    table: str | None = None,
+    missing: Literal["error", "largest"] = "error",
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+) -> str:
+    """Write a fitted tree as an SQL expression.
+
+    NULL is missing, and so is NaN. Numbers are compared as float64, as in `predict`, so that
+    answers equal the estimator's to the last bit.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+        Categories of a bare Tree are codes.
+    dialect : "duckdb", "postgres" or "sqlite", default="duckdb"
+    output : "prediction", "probability" or "node", default="prediction"
+        The label or mean target; the share of the class `probability_of`; or the index of
+        the node that answers, as `apply` gives it.
+    probability_of : label, default=None
+        One of `classes_`; for ``output="probability"``.
+    table : str or None, default=None
+        Write a query that adds the answer to the rows of this table, instead of the
+        expression alone.
+    missing : "error" or "largest", default="error"
+        A C4.5 tree sends rows with missing values down every branch in shares, which one
+        expression cannot: raise, or send them down the branch of the greatest weight (of
+        equals the first), which changes the answers for those rows.
+    feature_names : sequence of str or None, default=None
+        Names of columns; None takes the names seen in `fit`, else x0, x1, ...
+    class_names : sequence or None, default=None
+        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The tree sends rows down every branch and `missing` is "error"; it is too deep for
+        the parsers of databases; a name or category cannot be written in SQL; or a
+        parameter is none of those above.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_golf
+    >>> from gputree.export import export_sql
+    >>> golf = load_golf()
+    >>> tree = DecisionTreeClassifier(max_depth=1).fit(golf.data, golf.target)
+    >>> print(export_sql(tree, feature_names=golf.feature_names), end="")
+    CASE
+      WHEN "outlook" IN ('overcast') THEN 'yes'
+      ELSE 'yes'
+    END
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect must be one of {sorted(DIALECTS)}, got {dialect!r}.")
+    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    model = single_paths(model, missing, "SQL")
+    if model.tree.max_depth > _DEEPEST:
+        raise ValueError(
+            f"SQL cannot hold this tree: its depth is {model.tree.max_depth}, and databases read "
+            f"expressions of about {_DEEPEST} levels. Prune it, or set max_depth."
+        )
+    writer = _Writer(model, DIALECTS[dialect])
+    answer, type_name = _answers(model, writer, output, probability_of)
+    expression = writer.expression(answer)
+    if type_name is not None:
+        expression = f"CAST(\n{expression}\nAS {type_name})"
+    if table is None:
+        return f"{expression}\n"
+    name = writer.dialect.name
+    return f"SELECT *,\n{expression} AS {name(output)}\nFROM {name(table)};\n"
+
+
+def _answers(
+    model: Model, writer: _Writer, output: Any, probability_of: Any
+) -> tuple[Callable[[int], str], str | None]:
+    """The words for the answer of each node, and the type they need to be given."""
+    value = model.tree.value[:, 0]
+    double = writer.dialect.double
+    if output == "node":
+        return str, None
+    if output == "probability":
+        place = _place_of(model, probability_of)
+        return (lambda node: writer.number(value[node, place])), double
+    if output != "prediction":
+        raise ValueError(f"output must be 'prediction', 'probability' or 'node', got {output!r}.")
+    if model.classes is None:
+        return (lambda node: writer.number(value[node, 0])), double
+    labels = [writer.literal(label) for label in model.classes.tolist()]
+    best = value.argmax(axis=1)
+    return (lambda node: labels[best[node]]), None
+
+
+def _place_of(model: Model, label: Any) -> int:
+    labels = [] if model.classes is None else model.classes.tolist()
+    if label not in labels:
+        raise ValueError(f"probability_of must be one of the classes {labels}, got {label!r}.")
+    return labels.index(label)
+
+
+class _Writer:
+    """The parts of the expression for one model and dialect."""
+
+    def __init__(self, model: Model, dialect: Dialect) -> None:
+        self.model, self.dialect = model, dialect
+        self.columns = list(map(dialect.name, model.feature_names))
+
+    def expression(self, answer: Callable[[int], str]) -> str:
+        """The whole CASE expression: a stack of what is still to be written, last first."""
+        lines: list[str] = []
+        rest: list[tuple[str, int | None, int]] = [("", 0, 0)]  # words before a node, node, depth
+        while rest:
+            words, node, depth = rest.pop()
+            indent = _INDENT * min(depth, _MOST_INDENTS)
+            if node is None:
+                lines.append(indent + words)
+                continue
+            branches = (
+                [] if self.model.tree.is_leaf[node] else self.branches(self.model.split(node))
+            )
+            if not branches:
+                lines.append(f"{indent}{words}{answer(node)}")
+            elif len(branches) == 1:  # a CASE needs more
+                rest.append((words, branches[0][1], depth))
+            else:
+                lines.append(f"{indent}{words}CASE")
+                rest.append(("END", None, depth))
+                for text, child in reversed(branches):
+                    stops = child == node
+                    rest.append(
+                        (
+                            text + answer(node) if stops else text,
+                            None if stops else child,
+                            depth + 1,
+                        )
+                    )
+        return "\n".join(lines)
+
+    def branches(self, split: Split) -> list[tuple[str, int]]:
+        """WHEN and ELSE of one node, each with the node that follows; itself where rows stop.
+
+        None where all rows stop.
+        """
+        column = self.columns[split.feature]
+        nodes = [*split.children, split.node, split.node]  # MISSING_TO_ALL is no longer there
+        missing, unseen = nodes[split.missing], nodes[split.unseen]
+        is_missing = self._is_missing(split.feature)
+        if split.threshold is None:
+            parts = [(f"WHEN {is_missing} THEN ", missing)] if missing != unseen else []
+            for child, codes in zip(split.children, split.codes, strict=True):
+                if child != unseen and codes.size:
+                    words = ", ".join(self._categories(split.feature, codes))
+                    parts.append((f"WHEN {column} IN ({words}) THEN ", child))
+            return [*parts, ("ELSE ", unseen)] if parts or unseen != split.node else []
+        first, second = split.children
+        if math.isinf(split.threshold):
+            return [(f"WHEN {is_missing} THEN ", missing), ("ELSE ", first)]
+        test = f"{column} <= {self.number(split.threshold)}"
+        if missing == second:  # NULL and NaN fail the test
+            return [(f"WHEN {test} THEN ", first), ("ELSE ", second)]
+        if missing == first:
+            return [(f"WHEN {test} OR {is_missing} THEN ", first), ("ELSE ", second)]
+        return [
+            (f"WHEN {is_missing} THEN ", missing),
+            (f"WHEN {test} THEN ", first),
+            ("ELSE ", second),
+        ]
+
+    def _is_missing(self, feature: int) -> str:
+        categories = self.model.categories[feature]
+        numeric = categories is None or categories.dtype.kind == "f"
+        pattern = self.dialect.missing_number if numeric else "{0} IS NULL"
+        return pattern.format(self.columns[feature])
+
+    def _categories(self, feature: int, codes: NDArray[np.intp]) -> list[str]:
+        categories = self.model.categories[feature]
+        if categories is not None and categories.dtype.kind == "O":
+            texts = sum(isinstance(word, str) for word in categories)
+            if 0 < texts < categories.size:
+                raise ValueError(
+                    f"SQL cannot hold this tree: column {self.model.feature_names[feature]!r} has "
+                    "both numbers and text as categories, which no column of a database has."
+                )
+        return list(map(self.literal, self.model.words(feature, codes)))
+
+    def literal(self, value: Any) -> str:
+        """A label or category."""
+        if isinstance(value, bool):
+            return self.dialect.truth[value]
+        if isinstance(value, int):
+            return str(value)
+        if isinstance(value, float):
+            return self.number(value)
+        if isinstance(value, str) and "\0" not in value:
+            return "'" + value.replace("'", "''") + "'"
+        raise ValueError(f"SQL cannot hold {value!r} of type {type(value).__name__}.")
+
+    def number(self, value: float) -> str:
+        """A float64, so that it is read as the same."""
+        value = float(value)
+        digits, _, exponent = f"{value!r}".partition("e")
+        mantissa = digits.lstrip("-").replace(".", "").strip("0")
+        plain = (
+            len(mantissa) <= _EXACT_DIGITS
+            and abs(int(exponent or 0)) + len(digits) <= _EXACT_EXPONENT
+        )
+        if self.dialect.reads_exactly or plain or not math.isfinite(value):
+            return f"{digits}e{int(exponent or 0)}"
+        return _as_fraction(value)
+
+
+def _as_fraction(value: float) -> str:
+    """A float64 as an integer times a power of two: exact where decimals are read inexactly."""
+    fraction, exponent = math.frexp(value)
+    whole, exponent = int(math.ldexp(fraction, 53)), exponent - 53
+    words = f"{whole} * 1e0"
+    while exponent:
+        step = min(abs(exponent), 62)
+        words += f" {'*/'[exponent < 0]} {1 << step}"
+        exponent += step if exponent < 0 else -step
+    return f"({words})"

@@ -1,0 +1,156 @@
+"""Trees as SQL: databases answer as the tree does, to the bit."""
+
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multiway_trees import N_CODES, multiway_cases
+
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
+from gputree.datasets import load_golf
+from gputree.export import export_sql
+from gputree.export.model import model_of, single_paths
+from gputree.prediction import apply, class_distributions
+
+GOLF = load_golf()
+
+
+def in_sqlite(query: str, columns: dict) -> list:
+    """The last column of the answer; columns are written without a type, as they are."""
+    database = sqlite3.connect(":memory:")
+    names = ", ".join(f"`{name}`" for name in columns)
+    database.execute(f"CREATE TABLE rows ({names})")
+    places = ", ".join("?" * len(columns))
+    rows = zip(*columns.values(), strict=True)
+    database.executemany(f"INSERT INTO rows VALUES ({places})", rows)
+    return [row[-1] for row in database.execute(query)]
+
+
+def in_duckdb(query: str, columns: dict) -> list:
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    rows = pa.table(columns)  # duckdb finds it by its name
+    assert rows.num_columns
+    return duckdb.sql(query.rstrip(";\n")).to_arrow_table().column(-1).to_pylist()
+
+
+DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb}
+
+
+def columns_of(values: np.ndarray) -> dict:
+    """Columns with None where missing; codes are whole numbers."""
+    out = {}
+    for j, (column, n_codes) in enumerate(zip(values.T, N_CODES, strict=True)):
+        kind = float if n_codes == 0 else int
+        out[f"x{j}"] = [None if x != x else kind(x) for x in column.tolist()]
+    return out
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+@given(multiway_cases(min_rows=1), st.randoms())
+def test_databases_answer_as_the_tree_does(dialect, case, random):
+    tree, values = case
+    tree = single_paths(model_of(tree), "largest", "SQL").tree
+    columns, ask = columns_of(values), DATABASES[dialect]
+    node = export_sql(tree, dialect=dialect, output="node", table="rows")
+    assert ask(node, columns) == apply(tree, values).tolist()
+    k = random.randrange(tree.n_classes)
+    share = export_sql(tree, dialect=dialect, output="probability", probability_of=k, table="rows")
+    assert ask(share, columns) == class_distributions(tree, values)[:, k].tolist()
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_regression_on_numbers_that_are_hard_to_read(dialect):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=300), 10.0 ** rng.uniform(-300, 300, 100)])
+    y = rng.normal(size=x.size) * 10.0 ** rng.uniform(-200, 10, x.size)
+    model = DecisionTreeRegressor().fit(x[:, None], y)
+    query = export_sql(model, dialect=dialect, feature_names=['a "name"'], table="rows")
+    asked = np.concatenate([x, model.tree_.threshold[~model.tree_.is_leaf]])
+    found = DATABASES[dialect](query, {'a "name"': asked.tolist()})
+    assert found == model.predict(asked[:, None]).tolist()
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_nan_is_missing(dialect):
+    values = np.array([[1.0], [2.0], [np.nan], [np.nan]])
+    model = DecisionTreeClassifier().fit(values, ["a", "b", "c", "c"])
+    query = export_sql(model, dialect=dialect, table="rows")
+    assert DATABASES[dialect](query, {"x0": [1.0, 2.0, float("nan"), None]}) == list("abcc")
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+@pytest.mark.parametrize("kind", [ID3Classifier, DecisionTreeClassifier])
+def test_categories_and_labels_by_their_names(dialect, kind):
+    data = GOLF.data.copy()
+    data[data == "sunny"] = "sun's"
+    model = kind().fit(data, np.where(GOLF.target == "no", "don't", "do"))
+    rows = [*data.tolist(), ["fog", "mild", "high", "weak"], [None, "mild", "high", "weak"]]
+    query = export_sql(model, dialect=dialect, feature_names=GOLF.feature_names, table="rows")
+    columns = dict(zip(GOLF.feature_names, map(list, zip(*rows, strict=True)), strict=True))
+    assert DATABASES[dialect](query, columns) == model.predict(np.array(rows, object)).tolist()
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_truth_values(dialect):
+    values = np.array([True, False, True, False], object)[:, None]
+    model = DecisionTreeClassifier().fit(values, [True, False, True, False])
+    query = export_sql(model, dialect=dialect, table="rows")
+    assert DATABASES[dialect](query, {"x0": [True, False, None]})[:2] == [True, False]
+
+
+def test_rows_in_shares_are_refused_or_sent_to_the_largest():
+    model = C45Classifier(pruning=None).fit(GOLF.data, GOLF.target)
+    with pytest.raises(ValueError, match=r"SQL cannot hold this tree.*missing='largest'"):
+        export_sql(model)
+    whole = dict(zip([f"x{j}" for j in range(4)], GOLF.data.T.tolist(), strict=True))
+    query = export_sql(model, dialect="sqlite", missing="largest", table="rows")
+    assert in_sqlite(query, whole) == model.predict(GOLF.data).tolist()
+    weights = model.tree_.weight[model.tree_.children(0)]
+    node = export_sql(model, dialect="sqlite", missing="largest", output="node", table="rows")
+    nowhere = {name: [None] for name in whole}
+    found = in_sqlite(node, nowhere)[0]
+    while model.tree_.parent[found] > 0:
+        found = model.tree_.parent[found]
+    assert found == 1 + weights.argmax()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dialect": "oracle"}, "dialect must be one of"),
+        ({"output": "leaf"}, "output must be"),
+        ({"output": "probability", "probability_of": "maybe"}, "probability_of must be one of"),
+        ({"missing": "left"}, "missing must be one of"),
+        ({"feature_names": ["a"]}, "feature_names must contain 4 elements"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        export_sql(DecisionTreeClassifier().fit(GOLF.data, GOLF.target), **options)
+
+
+def test_sqlite_misses_a_column():
+    query = export_sql(DecisionTreeClassifier().fit(GOLF.data, GOLF.target), dialect="sqlite")
+    with pytest.raises(sqlite3.OperationalError, match="no such column"):
+        in_sqlite(f"SELECT {query} FROM rows", {"outlook": ["sunny"]})
+
+
+def test_what_sql_has_not():
+    model = DecisionTreeClassifier().fit(GOLF.data, GOLF.target)
+    with pytest.raises(ValueError, match="cannot hold the name"):
+        export_sql(model, feature_names=["a", "b\0", "c", ""])
+    mixed = np.array([1, "a", 1, "b"], object)[:, None]
+    with pytest.raises(ValueError, match="both numbers and text"):
+        export_sql(DecisionTreeClassifier().fit(mixed, [0, 1, 0, 0]))
+    deep = replace(model.tree_, depth=np.where(model.tree_.is_leaf, 400, 0).astype(np.int32))
+    with pytest.raises(ValueError, match=r"its depth is 400.* Prune it, or set max_depth"):
+        export_sql(deep)
+
+
+def test_an_expression_alone():
+    model = DecisionTreeRegressor(max_depth=1).fit(GOLF.data, range(14))
+    assert export_sql(model).startswith("CAST(\nCASE\n  WHEN")
