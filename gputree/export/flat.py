@@ -61,8 +61,8 @@ def flatten(model: Model) -> Flat:
     codes: list[NDArray] = [np.empty(0, np.int64)]
     targets: list[NDArray] = [np.empty(0, np.int64)]
     sizes = np.zeros(tree.n_nodes, np.int64)
-    for node in np.flatnonzero(~leaf):
-        split = model.split(int(node))
+    for node in np.flatnonzero(~leaf).tolist():
+        split = model.split(node)
         missing[node] = _place(node, split.children, split.missing)
         unseen[node] = _place(node, split.children, split.unseen)
         if split.codes:

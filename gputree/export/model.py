@@ -185,6 +185,6 @@ def single_paths(model: Model, missing: str, format_name: str) -> Model:
         return model
     tree = model.tree
     missing_child = tree.missing_child.copy()
-    for node in np.flatnonzero(~tree.is_leaf & (missing_child == MISSING_TO_ALL)):
+    for node in np.flatnonzero(~tree.is_leaf & (missing_child == MISSING_TO_ALL)).tolist():
         missing_child[node] = int(tree.weight[tree.children(node)].argmax())
     return replace(model, tree=replace(tree, missing_child=missing_child))
