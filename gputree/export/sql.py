@@ -108,7 +108,7 @@ def export_sql(
     >>> print(export_sql(tree, feature_names=golf.feature_names), end="")
     CASE
       WHEN "outlook" IN ('overcast') THEN 'yes'
-      ELSE 'yes'
+      ELSE 'no'
     END
     """
     if dialect not in DIALECTS:
