@@ -13,20 +13,26 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions, validate_params
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     assert_all_finite,
     check_array,
     check_consistent_length,
 )
 
 from gputree.impurity import Codes, Entropy, Floats, Gini, Impurity, Variance
+from gputree.labels import (
+    check_counts,
+    check_labels,
+    check_targets,
+    check_weights,
+    is_missing,
+    labels_not_counts,
+)
 
 Numeric = Literal["distinct", "threshold"]
 ScoreFunction = TypeVar("ScoreFunction", bound=Callable[..., Floats])
+Impurities = TypeVar("Impurities", bound=Callable[..., float])
 
 _SECTIONS = """Parameters
     ----------
@@ -36,12 +42,12 @@ _SECTIONS = """Parameters
         {target}.
     sample_weight : array-like of shape (n_rows,), default=None
         Non-negative weights.
-    numeric : "distinct" or "threshold", default="distinct"
-        How numeric columns are split. "distinct" makes a branch of every distinct value,
-        as ID3 does and as categories in integer codes need it; a column of distinct
-        numbers then gets the greatest score there is. "threshold" takes the cut
-        ``x <= t`` of the greatest score, with missing values in a third branch. Columns of
-        strings or objects are always split by distinct value.
+    numeric : "threshold" or "distinct", default="threshold"
+        How columns of numbers are split. "threshold" takes the cut ``x <= t`` of the
+        greatest score, with missing values in a third branch. "distinct" makes a branch of
+        every distinct value, as ID3 does and as categories in integer codes need it; a
+        column where no number occurs twice then gets the greatest score there is, whatever
+        it holds. Columns of strings or objects are always split by distinct value.
 
     Returns
     -------
@@ -72,63 +78,96 @@ _of_labels = _score_function("Labels", "Missing or continuous labels")
 _of_targets = _score_function("Targets, finite numbers", "Missing or infinite targets")
 
 
+_LABELS = """Parameters
+    ----------
+    y : array-like of shape (n_rows,), optional
+        One label a row: integers, strings or booleans. How often each label occurs is
+        counted: ``[9, 5]`` are two rows of different labels. Where the counts are known,
+        pass them as `counts`.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Non-negative weights of the rows of `y`.
+    counts : array-like of shape (n_labels,), optional
+        Instead of `y`: how many rows each label has, or their weights or shares."""
+
+_LABEL_ERRORS = """Raises
+    ------
+    ValueError
+        Missing or continuous labels, no rows, invalid weights or counts.
+    TypeError
+        Both `y` and `counts` are given, or neither.
+
+    Warns
+    -----
+    UserWarning
+        `y` holds numbers of which none occurs twice, and which number no classes from 0
+        or 1 on: probably they are counts."""
+
+
+def _of_labels_or_counts(function: Impurities) -> Impurities:
+    """Fill the shared part of the docstring of an impurity."""
+    if function.__doc__:
+        filled = function.__doc__.replace("{sections}", _LABELS)
+        function.__doc__ = filled.replace("{errors}", _LABEL_ERRORS)
+    return function
+
+
 # ------------------------------------------------------------------ impurities
-def entropy(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+@_of_labels_or_counts
+def entropy(
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    counts: ArrayLike | None = None,
+) -> float:
     """Entropy of labels, ``-sum p_k log2 p_k``, in bits (Shannon 1948).
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Labels: integers, strings or booleans.
-    sample_weight : array-like of shape (n_rows,), default=None
-        Non-negative weights.
+    {sections}
 
     Returns
     -------
     entropy : float
         Between 0, one label only, and log2 of the number of labels.
 
-    Raises
-    ------
-    ValueError
-        Missing or continuous labels, no rows, or invalid weights.
+    {errors}
 
     Examples
     --------
     >>> from gputree import entropy
     >>> entropy(["yes", "yes", "no", "no"])
     1.0
+    >>> round(entropy(counts=[9, 5]), 3)
+    0.94
     """
-    return _impurity_of(*_check_labels(y, sample_weight), Entropy)
+    return _impurity_of("entropy", y, sample_weight, counts, Entropy)
 
 
-def gini(y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+@_of_labels_or_counts
+def gini(
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    counts: ArrayLike | None = None,
+) -> float:
     """Gini impurity of labels, ``1 - sum p_k**2`` (Breiman et al. 1984, section 4.3).
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Labels: integers, strings or booleans.
-    sample_weight : array-like of shape (n_rows,), default=None
-        Non-negative weights.
+    {sections}
 
     Returns
     -------
     gini : float
         Between 0, one label only, and ``1 - 1 / number of labels``.
 
-    Raises
-    ------
-    ValueError
-        Missing or continuous labels, no rows, or invalid weights.
+    {errors}
 
     Examples
     --------
     >>> from gputree import gini
     >>> gini(["yes", "yes", "no", "no"])
     0.5
+    >>> gini(counts=[2, 2])
+    0.5
     """
-    return _impurity_of(*_check_labels(y, sample_weight), Gini)
+    return _impurity_of("gini", y, sample_weight, counts, Gini)
 
 
 # ------------------------------------------------------------- score functions
@@ -138,7 +177,7 @@ def information_gain(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    numeric: Numeric = "distinct",
+    numeric: Numeric = "threshold",
 ) -> Floats:
     """Decrease of entropy by splitting on each column, in bits (Quinlan 1986, section 4).
 
@@ -161,7 +200,7 @@ def gain_ratio(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    numeric: Numeric = "distinct",
+    numeric: Numeric = "threshold",
 ) -> Floats:
     """Information gain over the entropy of the branches' weights (Quinlan 1993, section 2.2).
 
@@ -187,7 +226,7 @@ def gini_gain(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    numeric: Numeric = "distinct",
+    numeric: Numeric = "threshold",
 ) -> Floats:
     """Decrease of Gini impurity by splitting on each column (Breiman et al. 1984, section 4.3).
 
@@ -209,7 +248,7 @@ def variance_reduction(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    numeric: Numeric = "distinct",
+    numeric: Numeric = "threshold",
 ) -> Floats:
     """Decrease of variance by splitting on each column (Breiman et al. 1984, section 8.4).
 
@@ -223,8 +262,8 @@ def variance_reduction(
     >>> variance_reduction([["a"], ["a"], ["b"]], [1.0, 1.0, 4.0])
     array([2.])
     """
-    target = _check_targets(y)
-    weight = _check_weights(sample_weight, target)
+    target = check_targets(y)
+    weight = check_weights(sample_weight, target)
     centred = target - np.average(target, weights=weight)
     return _scores(X, Variance(centred), weight, numeric, _decrease)
 
@@ -242,7 +281,7 @@ def _scores(
     for column in _columns(X):
         check_consistent_length(column, weight)
         if numeric == "threshold" and column.dtype.kind in "biuf":
-            branch = _cut(column.astype(np.float64), impurity, weight)
+            branch = _cut(column, impurity, weight)
         else:
             branch = _distinct(column)
         scores.append(score(impurity, branch, weight))
@@ -263,7 +302,7 @@ def _ratio(impurity: Impurity, branch: Codes, weight: Floats) -> float:
     return gain / split_information if split_information > 0.0 else 0.0
 
 
-def _cut(column: Floats, impurity: Impurity, weight: Floats) -> Codes:
+def _cut(column: NDArray[Any], impurity: Impurity, weight: Floats) -> Codes:
     """Branches of the best cut: 0 up to it, 1 above, 2 where the value is missing."""
     branch = np.where(np.isnan(column), 2, 0)
     known = np.flatnonzero(branch == 0)
@@ -284,14 +323,6 @@ def _distinct(column: NDArray[Any]) -> Codes:
     codes: dict[Any, int] = {}
     values = (None if is_missing(v) else v for v in column)
     return np.array([codes.setdefault(v, len(codes)) for v in values])
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN in any of its types, and pandas.NA, which refuses to be compared."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True
 
 
 def _columns(X: Any) -> Iterator[NDArray[Any]]:
@@ -321,36 +352,28 @@ def _frame_columns(X: Any) -> Iterator[NDArray[Any]]:
 def _class_impurity(
     y: ArrayLike, sample_weight: ArrayLike | None, kind: type[Entropy] | type[Gini]
 ) -> tuple[Impurity, Floats]:
-    label, weight = _check_labels(y, sample_weight)
+    label, weight = check_labels(y, sample_weight)
     return kind(label), weight
 
 
-def _impurity_of(label: Codes, weight: Floats, kind: type[Entropy] | type[Gini]) -> float:
-    """Impurity of all rows; rounding does not make it negative."""
+def _impurity_of(
+    name: str,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    counts: ArrayLike | None,
+    kind: type[Entropy] | type[Gini],
+) -> float:
+    """Impurity of all rows, given by labels or by counts; rounding does not make it negative."""
+    if (y is None) == (counts is None):
+        both = "neither" if y is None else "both"
+        raise TypeError(
+            f"{name} takes labels, one a row, or counts=, how many rows each label has; got {both}."
+        )
+    if y is not None:
+        labels = labels_not_counts(name, y) if sample_weight is None else y
+        label, weight = check_labels(labels, sample_weight)
+    elif counts is not None:
+        weight = check_counts(name, counts, sample_weight)
+        label = np.arange(weight.size)
     whole = kind(label).of_branches(np.zeros_like(label), weight)[0]
     return max(float(whole / weight.sum()), 0.0)
-
-
-def _check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:
-    """Code of each row's label, and its weight."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
-    if labels.dtype.kind == "O" and any(map(is_missing, labels)):
-        raise ValueError("Input y contains missing values.")
-    weight = _check_weights(sample_weight, labels)
-    check_classification_targets(labels)
-    return np.unique(labels, return_inverse=True)[1], weight
-
-
-def _check_targets(y: ArrayLike) -> Floats:
-    return check_array(
-        column_or_1d(y, warn=True), dtype=np.float64, ensure_2d=False, input_name="y"
-    )
-
-
-def _check_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> Floats:
-    if y.size == 0:
-        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("Sample weights must not all be zero.")
-    return weight

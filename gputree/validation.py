@@ -16,7 +16,7 @@ from gputree.backends.cuda.inputs import device_matrix, on_device, to_host
 from gputree.columns import Columns, fit_encode
 from gputree.columns.cells import Coded, is_frame, read_array
 from gputree.dtypes import MOST_ROWS
-from gputree.scores import is_missing
+from gputree.labels import is_missing
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16

@@ -5,7 +5,7 @@
     3  growth    growth, encoding
     2  backends  backends               host wing: pruning, importance, export,
                                         persistence (imports 0 and 1 only)
-    1  data      tree, columns, criteria, impurity, scores; prediction, the descent of rows
+    1  data      tree, columns, criteria, impurity, labels, scores; prediction, the descent of rows
     0  ground    dtypes, _optional
 
 A module may import its own floor and those below. An import inside a function
@@ -27,6 +27,7 @@ FLOORS = {
     "columns": 1,
     "criteria": 1,
     "impurity": 1,
+    "labels": 1,
     "scores": 1,
     "pruning": 2,
     "prediction": 1,

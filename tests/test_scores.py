@@ -104,7 +104,8 @@ def test_distinct_values_are_branches(kind, seed):
     X, y, weight = random_problem(kind, seed)
     codes = np.where(np.isnan(X), -1.0, X)
     expected = [naive_score(kind, column, y, weight) for column in codes.T]
-    assert kind(X, y, sample_weight=weight) == pytest.approx(expected, abs=1e-12)
+    scores = kind(X, y, sample_weight=weight, numeric="distinct")
+    assert scores == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -116,7 +117,8 @@ def test_thresholds_are_the_best(kind, seed):
     for column in X.T:
         best = max(naive_cuts(column), key=lambda branch: naive_score(by, branch, y, weight))
         expected.append(naive_score(kind, best, y, weight))
-    scores = kind(X, y, sample_weight=weight, numeric="threshold")
+    scores = kind(X, y, sample_weight=weight)
+    assert (kind(X, y, sample_weight=weight, numeric="threshold") == scores).all()
     assert scores == pytest.approx(expected, abs=1e-12)
 
 
@@ -129,7 +131,7 @@ def test_a_threshold_is_the_first_split_of_a_tree():
         (gini_gain, DecisionTreeClassifier(max_depth=1)),
         (variance_reduction, DecisionTreeRegressor(max_depth=1)),
     ]:
-        for f, score in enumerate(kind(X, y, numeric="threshold")):
+        for f, score in enumerate(kind(X, y)):
             grown = tree.fit(X[:, [f]], y).tree_
             share = grown.n_node_samples[1:] / len(y)
             assert score == pytest.approx(grown.impurity[0] - share @ grown.impurity[1:])
@@ -160,7 +162,7 @@ def test_missing_values_are_one_category():
     nan = [[np.nan], [np.nan], [5.0], [5.0]]
     for X in (none, mixed, nan):
         assert information_gain(X, y).tolist() == [1.0]
-    assert information_gain(nan, y, numeric="threshold").tolist() == [1.0]
+    assert information_gain(nan, y, numeric="distinct").tolist() == [1.0]
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
@@ -174,9 +176,10 @@ def test_frames_keep_the_types_of_columns(package):
         frame = pyarrow.table(columns)
     else:
         frame = pytest.importorskip(package).DataFrame(columns)
-    assert information_gain(frame, y).tolist() == [1.0, 1.0]
-    threshold = information_gain(frame, y, numeric="threshold")
-    assert threshold == pytest.approx([1.0, 0.3112781244591328])  # one and three rows
+    assert information_gain(frame, y, numeric="distinct").tolist() == [1.0, 1.0]
+    assert information_gain(frame, y) == pytest.approx(
+        [1.0, 0.3112781244591328]
+    )  # one and three rows
 
 
 def test_nullable_pandas():
@@ -194,17 +197,58 @@ def test_numbers_near_the_limits():
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_as_many_classes_as_rows():
     y = np.arange(100_000)
-    assert information_gain(y[:, None], y) == pytest.approx([np.log2(y.size)])
-    assert information_gain(y[:, None], y, numeric="threshold") == pytest.approx([1.0])
+    assert information_gain(y[:, None], y) == pytest.approx([1.0])
+    distinct = information_gain(y[:, None], y, numeric="distinct")
+    assert distinct == pytest.approx([np.log2(y.size)])
 
 
 def test_selects_columns():
     X, y = load_loan(return_X_y=True)
     chosen = make_pipeline(OrdinalEncoder(), SelectKBest(information_gain, k=1)).fit(X, y)
     assert chosen[-1].get_support().tolist() == [False, False, True, False]
-    by_cut = SelectKBest(partial(gini_gain, numeric="threshold"), k=2)
     X, y = load_iris(return_X_y=True)
-    assert by_cut.fit(X, y).get_support().tolist() == [False, False, True, True]
+    by_cut = SelectKBest(gini_gain, k=2).fit(X, y)
+    assert by_cut.get_support().tolist() == [False, False, True, True]
+    by_value = SelectKBest(partial(gini_gain, numeric="distinct"), k=2).fit(X, y)
+    assert (by_value.scores_ > by_cut.scores_).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("kind", ALL_SCORES)
+def test_the_column_that_drives_the_target_is_selected(kind, dtype):
+    """Columns of distinct numbers all tell the target by heart; a cut tells which one means it."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(2000, 28)) * 1e6).astype(dtype)
+    y = (X[:, 17] > 3e5).astype(np.int64)
+    chosen = SelectKBest(kind, k=1).fit(X, y)
+    assert chosen.get_support(indices=True).tolist() == [17]
+    assert np.delete(chosen.scores_, 17).max() < 0.2 * chosen.scores_[17]
+
+
+# ------------------------------------------------------------ labels or counts
+@pytest.mark.parametrize("kind", [entropy, gini])
+@pytest.mark.parametrize("counts", [[9, 5], [1], [3, 0, 2], [10**6, 1, 7]])
+def test_counts_stand_for_labels(kind, counts):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    assert kind(counts=counts) == pytest.approx(kind(labels), abs=1e-12)
+    shares = np.array(counts) / sum(counts)
+    assert kind(counts=shares) == pytest.approx(kind(labels), abs=1e-12)
+
+
+def test_the_entropy_of_textbooks():
+    assert entropy(counts=[9, 5]) == pytest.approx(0.940286, abs=1e-6)
+    assert gini(counts=[9, 5]) == pytest.approx(1 - (9 / 14) ** 2 - (5 / 14) ** 2)
+
+
+@pytest.mark.parametrize("numbers", [[9, 5], np.array([9.0, 5.0]), range(10, 30, 2)])
+def test_counts_that_are_taken_for_labels(numbers):
+    with pytest.warns(UserWarning, match=r"entropy takes labels.* all different.*counts=\["):
+        assert entropy(numbers) == pytest.approx(np.log2(len(numbers)))
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [1, 2, 3], [2, 2, 9], [7], [-1, 1], ["9", "5"]])
+def test_labels_that_are_labels(labels):
+    assert entropy(labels) >= 0.0  # without a warning
 
 
 # ---------------------------------------------------------------------- errors
@@ -222,6 +266,15 @@ def test_selects_columns():
         (lambda: entropy([0, 1], [-1, 1]), ValueError, "Negative values"),
         (lambda: entropy([0, 1], [0, 0]), ValueError, "zero"),
         (lambda: gini([[0, 1]]), ValueError, "1d array"),
+        (lambda: entropy([0.6, 0.4]), ValueError, r"write entropy\(counts=\[0.6, 0.4\]\)"),
+        (lambda: entropy(), TypeError, "labels, one a row, or counts=.*; got neither"),
+        (lambda: gini([0, 1], counts=[9, 5]), TypeError, "gini takes .*; got both"),
+        (lambda: gini([0, 1], [1, 1], counts=[9, 5]), TypeError, "got both"),
+        (lambda: gini(None, [1, 1], counts=[9, 5]), TypeError, "sample_weight with labels only"),
+        (lambda: gini(counts=[9, -5]), ValueError, r"one non-negative number a label.*\[9, -5\]"),
+        (lambda: gini(counts=[0, 0]), ValueError, "not all zero"),
+        (lambda: gini(counts=[[9, 5]]), ValueError, "one non-negative number a label"),
+        (lambda: entropy(counts=[np.nan, 1]), ValueError, "Input counts contains NaN"),
     ],
 )
 def test_errors(call, error, message):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gputree.columns.categories import NUMBERS, text_first_seen
 from gputree.dtypes import MISSING_CELL
-from gputree.scores import is_missing
+from gputree.labels import is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,0 +1,84 @@
+"""Targets of scores and impurities: labels or their counts, numbers, weights."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_array
+
+from gputree.impurity import Codes, Floats
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN in any of its types, and pandas.NA, which refuses to be compared."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:
+    """Code of each row's label, and its weight."""
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "O" and any(map(is_missing, labels)):
+        raise ValueError("Input y contains missing values.")
+    weight = check_weights(sample_weight, labels)
+    check_classification_targets(labels)
+    return np.unique(labels, return_inverse=True)[1], weight
+
+
+def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
+    """The labels, unless they are shares of rows; with a warning where they look like counts."""
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype.kind not in "iuf" or labels.size < 2:
+        return labels
+    given = labels.tolist() if labels.size <= 6 else [...]
+    advice = f"write {name}(counts={given})".replace("Ellipsis", "...")
+    if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels % 1 != 0).any():
+        raise ValueError(
+            f"{name} takes labels, one a row; got continuous numbers. If they are the shares or "
+            f"weights of labels, {advice}."
+        )
+    if np.unique(labels).size == labels.size and labels.max() > labels.size:
+        warnings.warn(
+            f"{name} takes labels, one a row, and these {labels.size:,} are all different. If they "
+            f"are counts of labels, {advice}.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return labels
+
+
+def check_counts(name: str, counts: ArrayLike, sample_weight: ArrayLike | None) -> Floats:
+    """How many rows each label has."""
+    if sample_weight is not None:
+        raise TypeError(f"{name} takes sample_weight with labels only, not with counts.")
+    weight: Floats = check_array(counts, dtype=np.float64, ensure_2d=False, input_name="counts")
+    if weight.ndim != 1 or (weight < 0.0).any() or not weight.any():
+        raise ValueError(
+            f"counts of {name} must be one non-negative number a label, not all zero; got "
+            f"{counts!r}."
+        )
+    return weight
+
+
+def check_targets(y: ArrayLike) -> Floats:
+    """Targets as float64."""
+    return check_array(
+        column_or_1d(y, warn=True), dtype=np.float64, ensure_2d=False, input_name="y"
+    )
+
+
+def check_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> Floats:
+    """A weight for each of the rows of `y`, of which there is one at least."""
+    if y.size == 0:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("Sample weights must not all be zero.")
+    return weight
