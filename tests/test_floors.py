@@ -6,7 +6,7 @@
     2  backends  backends               host wing: pruning, importance, export,
                                         persistence (imports 0 and 1 only)
     1  data      tree, columns, criteria, impurity, labels, scores; prediction, the descent of rows
-    0  ground    dtypes, _optional
+    0  ground    dtypes, compilation, _optional
 
 A module may import its own floor and those below. An import inside a function
 counts too: laziness is about the cost of an import, not about its direction.
@@ -23,6 +23,7 @@ PACKAGE = Path(__file__).parents[1] / "gputree"
 FLOORS = {
     "dtypes": 0,
     "_optional": 0,
+    "compilation": 0,
     "tree": 1,
     "columns": 1,
     "criteria": 1,

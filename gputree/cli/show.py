@@ -57,6 +57,7 @@ def _info(arguments: argparse.Namespace) -> None:
     import numba
 
     from gputree import __version__
+    from gputree.compilation.folders import folders
 
     config: Any = numba.config
     print(
@@ -70,7 +71,7 @@ def _info(arguments: argparse.Namespace) -> None:
                 "pyarrow": version("pyarrow"),
                 **_cuda(),
                 "threads": str(config.NUMBA_NUM_THREADS),
-                "cache": config.CACHE_DIR or "__pycache__ beside each module",
+                "cache": folders()[0].path,
             }
         )
     )

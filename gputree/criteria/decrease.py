@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gputree.compilation import kernel
 from gputree.criteria.dispatch import gain
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def decreases(criterion, scores, totals):
     """Decrease of impurity per unit of weight by cuts of m nodes with statistics `totals`."""
     out = np.empty(scores.size)

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.extending import overload
+
+from gputree.compilation import overload
 
 # A bin is looked into when its bound reaches the best score within this share: far
 # more than the rounding error of a bound, so that no tie is ever lost.
 BOUND_MARGIN = 1e-9
-
-OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def begin(criterion, left, total):
@@ -74,7 +73,7 @@ def formula(function: Callable, *criteria: type) -> Callable:
             return implementation if chosen else None
 
         choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
-        overload(function, jit_options=OPTIONS, strict=False)(choose)
+        overload(function, implementation.__module__)(choose)
         return implementation
 
     return register

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from gputree.compilation import jitable, kernel
 from gputree.criteria.dispatch import (
     BOUND_MARGIN,
     begin,
@@ -91,7 +90,7 @@ def _entropy_restrict(criterion, n_classes):
     return Entropy(n_classes, criterion.unit)
 
 
-@register_jitable
+@jitable
 def fixed_xlog2x(criterion, weight):
     """``x log2 x`` of a weight in units, as an integer."""
     return np.int64(np.rint(xlog2x(np.float64(weight) * criterion.unit) * criterion.scale))
@@ -147,7 +146,7 @@ def entropy_scale(total: int, unit: float) -> float:
     return float(np.ldexp(1.0, ENTROPY_BITS - 1 - int(whole) - greatest.bit_length()))
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def node_entropies(weights):
     """Entropy in bits of each row of class weights, shape (n, K), by our own logarithm."""
     out = np.empty(weights.shape[0])

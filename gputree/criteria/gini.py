@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gputree.compilation import kernel
 from gputree.criteria.dispatch import (
     BOUND_MARGIN,
     begin,
@@ -195,7 +195,7 @@ def _wide_gini_restrict(criterion, n_classes):
     return WideGini(n_classes, criterion.unit)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def node_ginis(weights):
     """Gini impurity of each row of class weights, shape (n, K)."""
     out = np.empty(weights.shape[0])

@@ -14,10 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from gputree.compilation import jitable, kernel
 from gputree.criteria.entropy import entropy_scale
 from gputree.criteria.logarithm import log2, xlog2x
 
@@ -65,13 +64,13 @@ def new_information(total: int, unit: float) -> Information:
     return Information(unit, scale, shift, row_bits, _terms(size, scale))
 
 
-@register_jitable
+@jitable
 def fixed_term(unit, scale, weight):
     """``x log2 x`` of a weight in units, in fixed point."""
     return np.int64(np.rint(xlog2x(np.float64(weight) * unit) * scale))
 
 
-@register_jitable
+@jitable
 def term(information, weight):
     """``x log2 x`` of a weight in units, in fixed point, from the table where it reaches."""
     rows = weight >> information.row_bits
@@ -80,7 +79,7 @@ def term(information, weight):
     return fixed_term(information.unit, information.scale, weight)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _terms(size, scale):
     terms = np.empty(size, np.int64)
     for rows in range(size):
@@ -88,14 +87,14 @@ def _terms(size, scale):
     return terms
 
 
-@register_jitable
+@jitable
 def in_steps(information, total):
     """A sum of terms in steps of ``2**-GAIN_BITS``, rounded."""
     half = (np.int64(1) << information.shift) >> 1
     return (total + half) >> information.shift
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def logarithms(values):
     """`log2` of each positive value of an array; 0 where it is not positive."""
     out = np.zeros(values.size)

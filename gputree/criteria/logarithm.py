@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
+
+from gputree.compilation import jitable
 
 LOG2_E = 1.4426950408889634
 _SQRT2 = 1.4142135623730951
@@ -11,7 +12,7 @@ _MANTISSA = 0x000FFFFFFFFFFFFF
 _ONE = 0x3FF0000000000000
 
 
-@register_jitable
+@jitable
 def log2(x):
     """Base-2 logarithm of a positive normal float64, from IEEE + - * / alone.
 
@@ -41,7 +42,7 @@ def log2(x):
     return np.float64(exponent) + (s + s * p) * (2.0 * LOG2_E)
 
 
-@register_jitable
+@jitable
 def xlog2x(x):
     """``x log2 x``, and 0 at 0."""
     return x * log2(x) if x > 0.0 else 0.0

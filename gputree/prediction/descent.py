@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from gputree.compilation import inner, kernel
 from gputree.dtypes import BRANCH_SPLIT, NO_BRANCH, NODE, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
@@ -70,7 +70,7 @@ def pack(tree: Tree) -> Packed:
     )
 
 
-@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def step(
     values: NDArray, row: int, nodes: NDArray, target: NDArray[np.int32] | None, at: int
 ) -> np.int64:
@@ -87,7 +87,7 @@ def step(
     return below
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def walk(
     values: NDArray,
     begin: int,

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from gputree.compilation import inner, kernel
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.prediction.descent import step
 from gputree.tree import Tree
@@ -50,7 +50,7 @@ def portions(tree: Tree) -> Parts:
     return Parts(spreads, tree.first_child, tree.n_children, portion)
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def spread(
     values: NDArray,
     row: int,
@@ -85,7 +85,7 @@ def spread(
     return visited
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def settle(
     values: NDArray,
     begin: int,
@@ -105,7 +105,7 @@ def settle(
         stop[row] = node[np.argmax(share[:visited])]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def mix(
     values: NDArray,
     begin: int,
@@ -131,7 +131,7 @@ def mix(
                     out[row, k] += share[i] * answer[node[i], k]
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _copy(values: NDArray, size: int) -> NDArray:
     """`values` with room for `size`."""
     longer = np.empty(size, values.dtype)
@@ -140,7 +140,7 @@ def _copy(values: NDArray, size: int) -> NDArray:
     return longer
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def list_stops(
     values: NDArray,
     begin: int,

@@ -26,10 +26,10 @@ from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from gputree.compilation import inner, kernel
 from gputree.dtypes import NODE
 from gputree.pruning.base import Pruner, Rows
 from gputree.pruning.bottom_up import sum_over_children
@@ -180,7 +180,7 @@ def _increase_by_split(tree: Tree, risk: Risk) -> NDArray[np.float64]:
     return as_leaf - sum_over_children(tree, as_leaf)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _meld(
     a: int,
     b: int,
@@ -207,7 +207,7 @@ def _meld(
     return root
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _link_alphas(
     parent: NDArray[np.int32],
     n_children: NDArray[np.int32],
@@ -237,7 +237,7 @@ def _link_alphas(
             heap[above] = _meld(heap[above], below, alpha, left, right)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _depth_first_rank(
     parent: NDArray[np.int32], first_child: NDArray[np.int32]
 ) -> NDArray[np.int32]:

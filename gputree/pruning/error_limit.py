@@ -6,8 +6,9 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from gputree.compilation import inner, kernel
 
 Quantile = Literal["exact", "release8"]
 
@@ -82,7 +83,7 @@ def limit_errors(class_weights: NDArray[np.float64], limit: ErrorLimit) -> NDArr
     return limits
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def added_errors(n: float, errors: float, limit: ErrorLimit) -> float:
     """`add_errors` for one leaf."""
     if n <= 0.0 or limit.deviate < 0.0:
@@ -93,7 +94,7 @@ def added_errors(n: float, errors: float, limit: ErrorLimit) -> float:
     return at_zero + errors * (_normal(n, 1.0, limit) - at_zero)
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _normal(n: float, errors: float, limit: ErrorLimit) -> float:
     """The normal limit, for one error and more."""
     corrected = errors + 0.5
@@ -104,7 +105,7 @@ def _normal(n: float, errors: float, limit: ErrorLimit) -> float:
     return n * (corrected + c / 2.0 + spread) / (n + c) - errors
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def limited_errors(class_weights: NDArray[np.float64], limit: ErrorLimit) -> float:
     """Upper limit of the errors of one leaf."""
     n = most = 0.0
@@ -114,7 +115,7 @@ def limited_errors(class_weights: NDArray[np.float64], limit: ErrorLimit) -> flo
     return n - most + added_errors(n, n - most, limit)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def _add_all(
     n: NDArray[np.float64],
     errors: NDArray[np.float64],
@@ -125,7 +126,7 @@ def _add_all(
         added[i] = added_errors(n[i], errors[i], limit)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def _limit_all(
     class_weights: NDArray[np.float64], limit: ErrorLimit, limits: NDArray[np.float64]
 ) -> None:

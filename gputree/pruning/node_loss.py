@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from gputree.compilation import kernel
 from gputree.dtypes import NODE
 from gputree.pruning.base import RoutedRows
 from gputree.tree import Tree
@@ -73,7 +73,7 @@ def majority_class(tree: Tree) -> NDArray[np.intp]:
     return tree.statistics.argmax(axis=1)[tree.nearest_with_weight()]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _climb_errors(
     parent: NDArray[np.int32],
     label: NDArray[np.intp],
@@ -96,7 +96,7 @@ def _climb_errors(
             node = parent[node]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _climb_squared_errors(
     parent: NDArray[np.int32],
     mean: NDArray[np.float64],

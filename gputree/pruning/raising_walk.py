@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from gputree.compilation import inner, kernel
 from gputree.dtypes import STAYS
 from gputree.prediction.descent import step
 from gputree.pruning.error_limit import ErrorLimit, added_errors, limited_errors
@@ -28,8 +28,6 @@ TIE = 1e-6
 # States of a frame: its rows came by a raised branch; its children have been visited.
 MOVED, DONE = 1, 2
 
-
-inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 # A node of the walk: the node whose split it carries, and that one's first child in the tree
 # as it was; its children; limits of the errors as a leaf, of the subtree as it stands and of
@@ -345,7 +343,7 @@ def _give_way(node: Any, branch: Any) -> None:
     node.spreads = branch.spreads
 
 
-@njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
+@kernel
 def _walk(
     rows: Rows,
     nodes: NDArray,

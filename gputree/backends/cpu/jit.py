@@ -1,26 +1,17 @@
-"""How CPU kernels are compiled, and the one instruction numba does not offer."""
+"""What CPU kernels are written with, and the one instruction numba does not offer."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-# nogil: kernels run on a thread pool. cache: compiled once a machine. numpy's error
-# model: a division by zero gives inf or NaN instead of a branch in every inner loop.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+from gputree.compilation import inner, kernel, once, overload
 
-# Wrappers that take apart tables of a dozen arrays are a quarter of all compilation; only
-# what Python calls needs one.
-kernel = njit(**OPTIONS, cache=True, no_cfunc_wrapper=True)
-inner = njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called from kernels
-
-# Large functions with one caller become part of it, rather than be optimised on their own
-# first: a cold fit compiles in 14.5 s instead of 16.9 s. With small ones too it takes longer.
-once = njit(**OPTIONS, inline="always")
+__all__ = ["PREFETCH_ROWS", "inner", "kernel", "once", "pick", "prefetch"]
 
 # Rows whose codes are asked for while an earlier row is worked on. Measured on 1/16 of
 # 1,000,000 rows x 28 codes, histogram: 4.5 ns an update without, 0.9 ns with.
@@ -59,7 +50,7 @@ def pick(values: Any, row: Any, default: int) -> Any:
     return default if values is None else values[row]
 
 
-@overload(pick, strict=False)
+@overload(pick)
 def _pick(values: Any, row: Any, default: Any) -> Any:
     if isinstance(values, types.NoneType):
         return lambda values, row, default: default

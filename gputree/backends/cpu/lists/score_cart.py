@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
 from gputree.backends.cpu.jit import inner, kernel, once, pick
 from gputree.backends.cpu.lists.subsets import (
@@ -17,6 +16,7 @@ from gputree.backends.cpu.lists.subsets import (
     new_runs,
     room_for,
 )
+from gputree.compilation import overload
 from gputree.criteria import begin, move, restrict, score
 from gputree.dtypes import MISSING_CODE
 
@@ -34,7 +34,7 @@ def like(classes: Any) -> Any:
     return None if classes is None else np.empty_like(classes)
 
 
-@overload(like, strict=False)
+@overload(like)
 def _like(classes: Any) -> Any:
     if isinstance(classes, types.NoneType):
         return lambda classes: None

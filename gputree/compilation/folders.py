@@ -1,0 +1,93 @@
+"""Where compiled kernels are kept.
+
+    NUMBA_CACHE_DIR         where it is set: there, and beside that only in the temporary folder
+    beside the code         as Python keeps what it compiled
+    the user's cache        where the code lies in a folder that cannot be written
+    a temporary folder      where the user has none either; it is gone sooner or later
+
+Kernels are looked for in all of them and written to the first that takes them, so an image
+with kernels beside the code is used as it is, on a file system that nobody can write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from typing import NamedTuple
+
+from numba import config
+from numba.misc.appdirs import AppDirs
+
+_BESIDE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__pycache__")
+
+
+class Folder(NamedTuple):
+    """A place for kernels.
+
+    Attributes
+    ----------
+    path : str
+    private : bool
+        What is loaded from here is run: the folder must be the user's own, and nobody
+        else may write there.
+    lasts : bool
+        Nobody cleans it up.
+    """
+
+    path: str
+    private: bool
+    lasts: bool
+
+
+def folders() -> list[Folder]:
+    """Where kernels may be, in the order in which they are looked for and written."""
+    temporary = os.path.join(tempfile.gettempdir(), f"gputree-{_user()}")
+    last = Folder(temporary, private=True, lasts=False)
+    if config.CACHE_DIR:
+        return [Folder(os.path.join(config.CACHE_DIR, _name()), private=False, lasts=True), last]
+    beside = Folder(_BESIDE, private=False, lasts=True)
+    user = AppDirs(appname="gputree", appauthor=False).user_cache_dir
+    if not os.path.isabs(user):  # nobody knows a home
+        return [beside, last]
+    return [beside, Folder(user, private=True, lasts=True), last]
+
+
+def file_of(folder: Folder, name: str) -> str:
+    """The file called `name` in a folder.
+
+    Folders outside of the package have one below for each place that gputree is installed
+    in, so that a version never clears away the kernels of another.
+    """
+    return os.path.join(folder.path, _name() if folder.private else "", name)
+
+
+def is_safe(folder: Folder) -> bool:
+    """Whether only the user, or whoever installed the package, can have written here."""
+    if not folder.private or not hasattr(os, "geteuid"):
+        return True
+    try:
+        status = os.lstat(folder.path)
+    except OSError:
+        return False
+    others = stat.S_IWGRP | stat.S_IWOTH
+    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return own and not status.st_mode & others
+
+
+def make(folder: Folder) -> None:
+    """Make the folder where it is not; OSError if that cannot be, or it is another user's."""
+    os.makedirs(folder.path, mode=0o700 if folder.private else 0o777, exist_ok=True)
+    if not is_safe(folder):
+        raise PermissionError(f"{folder.path} can be written by others")
+    os.makedirs(os.path.dirname(file_of(folder, "any")), exist_ok=True)
+
+
+def _name() -> str:
+    """The folder of this installation, among those of others."""
+    return "gputree-" + hashlib.sha256(_BESIDE.encode()).hexdigest()[:16]
+
+
+def _user() -> str:
+    return str(os.geteuid()) if hasattr(os, "geteuid") else os.environ.get("USERNAME", "user")

@@ -1,0 +1,170 @@
+"""Compiled kernels on disk: one file for each kernel and signature.
+
+    backends.cpu.finish.finish_nodes-d1a14fe07c2b-37c0f1f8d5a7e5b24a8c9d33.nbc
+    kernel                           sources      signature, machine, compiler
+
+A file is written under another name first and holds a check sum, so that processes that
+compile at the same time, or die, leave whole files only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import os
+import pickle
+import sys
+import uuid
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite
+import numba
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from gputree.compilation import folders, sources
+
+SUFFIX = ".nbc"
+MODES = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")  # of numba, that change the code it makes
+_SUM_BYTES = hashlib.sha256().digest_size
+
+_warned = False
+
+
+class KernelStore:
+    """The kept forms of one kernel, in the shape of numba's caches.
+
+    Parameters
+    ----------
+    function : callable
+        What is compiled, of a module of gputree.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+        self.enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        """Where a kernel compiled now is kept, if it can be written."""
+        return folders.folders()[0].path
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The kernel for a signature, or None if there is none that is current and whole."""
+        target_context.refresh()
+        name = self._name(signature, target_context.codegen())
+        if name is None:
+            return None
+        for folder in folders.folders():
+            payload = _read(folder, name)
+            if payload is not None:
+                with contextlib.suppress(Exception):  # of another world: it is compiled again
+                    found = CompileResult._rebuild(target_context, *pickle.loads(payload))
+                    if found.signature.args == _arguments(signature):
+                        return found
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep a kernel, in the first folder that takes it."""
+        name = self._name(signature, result.codegen)
+        if name is None or result.library.has_dynamic_globals:
+            return
+        payload = dumps(result._reduce())
+        for folder in folders.folders():
+            with contextlib.suppress(OSError):
+                folders.make(folder)
+                file = folders.file_of(folder, name)
+                _write(file, payload)
+                _clear_away(file)
+                if not folder.lasts:
+                    _warn_once(f"They stay in {folder.path} for as long as it is left alone.")
+                return
+        _warn_once("Every process compiles them again.")
+
+    def enable(self) -> None:
+        """Keep and find kernels."""
+        self.enabled = True
+
+    def disable(self) -> None:
+        """Neither keep nor find kernels."""
+        self.enabled = False
+
+    def flush(self) -> None:
+        """Forget the kernels that are kept."""
+        for folder in folders.folders():
+            for file in glob.glob(folders.file_of(folder, glob.escape(self._prefix()) + "*")):
+                with contextlib.suppress(OSError):
+                    os.unlink(file)
+
+    def _prefix(self) -> str:
+        package, _, module = self.function.__module__.partition(".")
+        return f"{module or package}.{self.function.__qualname__}-"
+
+    def _name(self, signature: Any, codegen: Any) -> str | None:
+        """File for a signature; None where kernels cannot be told apart, so are not kept."""
+        digest = sources.digest(self.function.__module__) if self.enabled else None
+        if digest is None:
+            return None
+        python = (sys.implementation.cache_tag, getattr(sys, "abiflags", ""))
+        modes = [getattr(numba.config, mode, None) for mode in MODES]
+        machine, kind = codegen.magic_tuple(), str(_arguments(signature))
+        key = repr((digest, numba.__version__, llvmlite.__version__, python, modes, machine, kind))
+        return (
+            f"{self._prefix()}{digest[:12]}-{hashlib.sha256(key.encode()).hexdigest()[:24]}{SUFFIX}"
+        )
+
+
+def _arguments(signature: Any) -> tuple:
+    return tuple(signature) if isinstance(signature, (tuple, list)) else tuple(signature.args)
+
+
+def _read(folder: folders.Folder, name: str) -> bytes | None:
+    """What `_write` wrote; None where it is not, is not whole, or may be another user's."""
+    try:
+        with open(folders.file_of(folder, name), "rb") as file:
+            if not folders.is_safe(folder):
+                return None
+            data = file.read()
+    except OSError:
+        return None
+    checksum, payload = data[:_SUM_BYTES], data[_SUM_BYTES:]
+    return payload if hashlib.sha256(payload).digest() == checksum else None
+
+
+def _write(path: str, payload: bytes) -> None:
+    """Write a whole file or none."""
+    unfinished = f"{path}.{uuid.uuid4().hex[:12]}.tmp"
+    try:
+        with open(unfinished, "xb") as file:
+            file.write(hashlib.sha256(payload).digest() + payload)
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def _clear_away(file: str) -> None:
+    """Remove the forms of the same kernel that were made of other sources."""
+    kernel, digest, _ = file.rsplit("-", 2)
+    for other in glob.glob(f"{glob.escape(kernel)}-*-*{SUFFIX}"):
+        if other.rsplit("-", 2)[1] != digest:
+            with contextlib.suppress(OSError):
+                os.unlink(other)
+
+
+def _warn_once(consequence: str) -> None:
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    lasting = " nor ".join(folder.path for folder in folders.folders() if folder.lasts)
+    warnings.warn(
+        f"Compiled kernels cannot be kept: gputree can write neither {lasting}. {consequence} "
+        "Set NUMBA_CACHE_DIR to a folder that can be written and lasts, or compile the kernels "
+        "where gputree is installed, when it is (an image, say).",
+        stacklevel=2,
+    )

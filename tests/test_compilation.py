@@ -1,0 +1,226 @@
+"""Compiled kernels: what they are made of, where they are kept, when they are made again."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+import gputree
+from gputree.compilation import folders, sources, store
+from gputree.criteria import Gini, decreases
+from gputree.criteria.logarithm import log2
+
+PACKAGE = Path(gputree.__file__).parent
+
+pytestmark = pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"
+)
+
+ROOT_OF_A_FIT = """
+import numpy as np
+from gputree import DecisionTreeClassifier
+
+X = np.arange(12.0)[:, None]
+y = np.array([0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1])
+print(DecisionTreeClassifier(max_depth=1, device="cpu").fit(X, y).tree_.threshold[0])
+"""
+
+
+def run_copy(folder, code, **environment):
+    """What a fresh process prints that runs the copy of the package in `folder`."""
+    inherited = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+        env=inherited | {"PYTHONPATH": str(folder)} | environment,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+# ------------------------------------------------------------ what kernels are made of
+def test_a_change_in_a_called_file_is_seen(tmp_path):
+    """Files that kernels call are no business of numba's cache: only of the digest."""
+    copy = tmp_path / "gputree"
+    shutil.copytree(PACKAGE, copy)  # with the kernels that are compiled already
+    assert run_copy(tmp_path, ROOT_OF_A_FIT) == ["7.5"]
+    assert run_copy(tmp_path, ROOT_OF_A_FIT) == ["7.5"]
+    formula = copy / "criteria" / "gini.py"
+    text = formula.read_text("utf-8")
+    changed = re.sub(r"(def _gini_score.*\n)", r"\1    return -abs(state[0] - 2.0)\n", text)
+    assert changed != text
+    formula.write_text(changed, "utf-8")
+    assert run_copy(tmp_path, ROOT_OF_A_FIT) == ["1.5"]
+    formula.write_text(text, "utf-8")
+    assert run_copy(tmp_path, ROOT_OF_A_FIT) == ["7.5"]
+
+
+def modules() -> list[str]:
+    """All modules of the package, imported where they are not."""
+    found = pkgutil.walk_packages(gputree.__path__, "gputree.")
+    return [module.name for module in found if module.name != "gputree.__main__"]
+
+
+def reached(function: types.FunctionType, seen: set) -> Iterator[types.FunctionType]:
+    """The package's functions that numba finds by name from `function` on."""
+    if function in seen:
+        return
+    seen.add(function)
+    yield function
+    for name in function.__code__.co_names:
+        found = function.__globals__.get(name)
+        found = getattr(found, "py_func", found)
+        if isinstance(found, types.FunctionType) and found.__module__.startswith("gputree."):
+            yield from reached(found, seen)
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_kernel_calls_nothing_beyond_its_files(module):
+    kernels = vars(importlib.import_module(module)).values()
+    for kernel in kernels:
+        if isinstance(getattr(kernel, "_cache", None), store.KernelStore):
+            files = sources.files(kernel.__module__)
+            for function in reached(kernel.py_func, set()):
+                assert function.__module__ in files
+                assert sources._given.get(function.__module__, set()) <= files
+
+
+@pytest.mark.parametrize("module", modules())
+def test_imports_are_those_of_the_syntax_tree(module):
+    source = sources._source(module)
+    names = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    ours = {n for n in names if n.startswith("gputree.") and sources._source(n) is not None}
+    assert sources._imported(module) == ours
+
+
+def test_formulas_are_of_the_kernels_that_call_their_stubs():
+    files = sources.files("gputree.criteria.decrease")
+    assert {"gputree.criteria.gini", "gputree.criteria.squared_error"} <= files
+    assert "gputree.criteria.logarithm" in files  # what formulas call
+    assert "gputree.estimators.cart" not in files
+
+
+def test_a_version_has_kernels_of_its_own(monkeypatch):
+    before = sources.digest("gputree.criteria.decrease")
+    monkeypatch.setattr(sources, "__version__", "0.0.0")
+    assert sources.digest("gputree.criteria.decrease") != before
+
+
+def test_kernels_of_unknown_sources_are_not_kept():
+    assert sources.digest(__name__) is None
+    assert store.KernelStore(test_kernels_of_unknown_sources_are_not_kept)._name((), None) is None
+
+
+# ------------------------------------------------------------------ how they are kept
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """``kept()``: a new `decreases` that keeps its kernels in a folder, and that folder."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def fresh():
+        dispatcher = numba.njit(decreases.py_func)
+        dispatcher._cache = store.KernelStore(decreases.py_func)
+        return dispatcher, Path(folders.folders()[0].path)
+
+    return fresh
+
+
+def call(kernel):
+    """One call, right or wrong; (found on disk, compiled)."""
+    totals = np.array([[3, 1], [2, 2]])
+    value = kernel(Gini(2, 1.0), np.array([3.0, 4.0]), totals)
+    np.testing.assert_array_equal(value, [(3.0 - 10 / 4) / 4, (4.0 - 8 / 4) / 4])
+    stats = kernel.stats
+    return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+
+
+def test_a_kernel_is_found_again(kept):
+    kernel, folder = kept()
+    assert call(kernel) == (0, 1)
+    (file,) = folder.iterdir()
+    assert file.name.startswith("criteria.decrease.decreases-")
+    assert call(kept()[0]) == (1, 0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "turned", "foreign", "empty"])
+def test_a_damaged_file_is_replaced(kept, damage):
+    kernel, folder = kept()
+    call(kernel)
+    (file,) = folder.iterdir()
+    whole = file.read_bytes()
+    turned = bytes([*whole[:-1], whole[-1] ^ 1])
+    ways = {"cut": whole[:-9], "turned": turned, "foreign": b"\x80\x04N." * 20, "empty": b""}
+    file.write_bytes(ways[damage])
+    assert call(kept()[0]) == (0, 1)
+    assert call(kept()[0]) == (1, 0)
+
+
+def test_a_whole_file_that_does_not_load_is_replaced(kept):
+    kernel, folder = kept()
+    call(kernel)
+    (file,) = folder.iterdir()
+    store._write(str(file), b"not a pickle")
+    assert call(kept()[0]) == (0, 1)
+
+
+def test_other_sources_make_a_kernel_anew_and_the_old_one_goes(kept, monkeypatch):
+    kernel, folder = kept()
+    call(kernel)
+    (old,) = folder.iterdir()
+    other = folder / "criteria.decrease.decreases_of_another-0123456789ab-0.nbc"
+    other.touch()
+    monkeypatch.setattr(sources, "__version__", "0.0.0")
+    assert call(kept()[0]) == (0, 1)
+    (new,) = set(folder.iterdir()) - {other}
+    assert new != old
+
+
+def test_kinds_of_arguments_are_kept_side_by_side(kept):
+    kernel, folder = kept()
+    call(kernel)
+    kernel(Gini(2, 1.0), np.array([3.0], np.float32), np.array([[3, 1]]))
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize("mode", ["OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"])
+def test_modes_of_the_compiler_are_kept_apart(kept, monkeypatch, mode):
+    cache, codegen = kept()[0]._cache, decreases.targetctx.codegen()
+    before = cache._name((numba.int64,), codegen)
+    monkeypatch.setattr(numba.config, mode, 1)
+    assert cache._name((numba.int64,), codegen) != before
+
+
+def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        store._write(str(tmp_path / "kernel.nbc"), b"code")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plain_python_can_call_what_kernels_call():
+    assert log2(8.0) == 3.0
