@@ -11,6 +11,7 @@ import numpy as np
 
 ROW = np.int32  # index of a row: half the traffic of 64 bits; `MOST_ROWS` is checked
 CODE = np.uint8  # bin of a value: 256 bins keep a row of codes in a cache line
+CATEGORY = np.int32  # code of a category in a tree: what rows of any number can have
 NODE = np.int32  # index of a node; the number of nodes is checked
 MOST_ROWS = 2**31 - 1
 
@@ -29,7 +30,7 @@ THRESHOLD_SPLIT = 1  # x <= threshold goes to the first child, else to the secon
 BRANCH_SPLIT = 2  # one child a category
 SUBSET_SPLIT = 3  # categories in a subset go to the first child, else the second
 
-NO_BRANCH = -1  # entry of a branch table: this category was not seen at the node
+NO_BRANCH = -1  # entry of a table from categories: this one was not seen at the node
 
 # Codes that stand for no category and no class.
 MISSING_CODE = np.uint32(0xFFFFFFFF)  # missing, in attribute lists: sorts behind every other code

@@ -17,8 +17,17 @@ Keys of the header that this module writes and reads:
 - ``tree``: object with ``task``, ``criterion`` and ``n_features``
 
 All other keys belong to the caller (`gputree.estimators.model_file` documents
-those of estimators). Format version 2 is that of trees with categories: a reader of
-version 1 would take their codes for numbers. The same model gives the same bytes (under
+those of estimators). Format versions:
+
+1. Trees of numeric columns.
+2. Trees with categories, too: a reader of version 1 would take their codes for numbers.
+   Arrays ``branch_offset`` (int64, N + 1) and ``branch_child`` (int32): category c of node t
+   leads to its child ``branch_child[branch_offset[t] + c]``, to none where that is -1.
+3. Arrays ``branch_begin`` and ``branch_end`` (int64, N) and ``branch_code`` (int32) in their
+   place: the categories ``branch_code[branch_begin[t] : branch_end[t]]`` lead to node t from
+   its parent. Categories that the parent has no rows of take no room.
+
+The same model gives the same bytes (under
 one zlib): members have a fixed order and no time stamp. Arrays are little-endian or
 big-endian as written; reading converts.
 """
@@ -33,17 +42,20 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import NODE
+from gputree.branches import BranchLists
+from gputree.dtypes import CATEGORY, NO_BRANCH, NODE
 from gputree.tree import Task, Tree
 
 FORMAT = "gputree-model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+_LAST_WITH_TABLES = 2  # from categories to children, one a node
 
 _HEADER = "model.json"
 _OWN_KEYS = ("format", "format_version", "gputree_version", "tree")
@@ -61,8 +73,13 @@ _ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # name: dtype, dimensions
     "statistics": (np.float64, 2),
     "impurity": (np.float64, 1),
     "gain": (np.float64, 1),
+    "branch_begin": (np.int64, 1),
+    "branch_end": (np.int64, 1),
+    "branch_code": (CATEGORY, 1),
+}
+_TABLES: dict[str, tuple[type[np.generic], int]] = {
     "branch_offset": (np.int64, 1),
-    "branch_child": (np.int32, 1),
+    "branch_child": (NODE, 1),
 }
 
 
@@ -138,7 +155,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tree]:
     try:
         with zipfile.ZipFile(path) as archive:
             header = _read_header(path, archive)
-            tree = _read_tree(header["tree"], archive)
+            tree = _read_tree(header["tree"], header["format_version"], archive)
     except _FutureModelError:
         raise
     except _DAMAGE as error:
@@ -242,17 +259,43 @@ def _check_scalars(scalars: Any) -> None:
         raise ValueError(f"n_features must be an int >= 1, got {scalars['n_features']!r}.")
 
 
-def _read_tree(scalars: dict[str, Any], archive: zipfile.ZipFile) -> Tree:
-    arrays: dict[str, Any] = {name: _read_array(archive, name) for name in _ARRAYS}
-    tree = Tree(**scalars, **arrays)
+def _read_tree(scalars: dict[str, Any], version: int, archive: zipfile.ZipFile) -> Tree:
+    if version > _LAST_WITH_TABLES:
+        tree = Tree(**scalars, **_read_arrays(archive, _ARRAYS))
+    else:
+        per_node = {k: v for k, v in _ARRAYS.items() if k not in BranchLists._fields}
+        tree = Tree(**scalars, **_read_arrays(archive, per_node))
+        tree.check()  # before children are looked up
+        tables = _read_arrays(archive, _TABLES)
+        tree = replace(tree, **_from_tables(tree, *tables.values())._asdict())
     tree.check()
     return tree
 
 
-def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray:
+def _from_tables(tree: Tree, offset: NDArray[np.int64], child: NDArray[np.int32]) -> BranchLists:
+    """The branches of a file with a table from categories to children a node."""
+    sizes = np.diff(offset)
+    wrong = offset.size != tree.n_nodes + 1 or offset[0] != 0 or offset[-1] != child.size
+    if wrong or (sizes < 0).any():
+        raise ValueError("branch_offset does not delimit one table a node.")
+    if ((child < NO_BRANCH) | (child >= np.repeat(tree.n_children, sizes))).any():
+        raise ValueError("a branch names no child.")
+    if (tree.first_child[sizes > 0] < 0).any():
+        raise ValueError("a leaf has a branch table.")
+    return BranchLists.of_tables(tree.first_child, offset, child)
+
+
+def _read_arrays(
+    archive: zipfile.ZipFile, kinds: dict[str, tuple[type[np.generic], int]]
+) -> dict[str, Any]:
+    return {name: _read_array(archive, name, *kind) for name, kind in kinds.items()}
+
+
+def _read_array(
+    archive: zipfile.ZipFile, name: str, dtype: type[np.generic], n_dimensions: int
+) -> NDArray:
     content = archive.read(_member(name))  # checks the CRC
     array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    dtype, n_dimensions = _ARRAYS[name]
     if array.ndim != n_dimensions or not np.can_cast(array.dtype, dtype, "equiv"):
         raise ValueError(
             f"array {name} must be {np.dtype(dtype)} with {n_dimensions} dimensions, "

@@ -15,18 +15,19 @@ tree (pruning, prediction, export, model files) works on these arrays alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.branches import Branches, BranchLists, Spans
 from gputree.dtypes import (
     BRANCH_SPLIT,
+    CATEGORY,
     LEAF,
     MISSING_STOPS,
     MISSING_TO_ALL,
-    NO_BRANCH,
     NO_CHILD,
     NO_FEATURE,
     NO_THRESHOLD,
@@ -42,10 +43,6 @@ CRITERIA: dict[str, tuple[str, ...]] = {
     "classification": ("gini", "entropy"),
     "regression": ("squared_error",),
 }
-
-
-def _no_branches() -> NDArray[np.int32]:
-    return np.empty(0, dtype=NODE)
 
 
 @dataclass(frozen=True)
@@ -73,12 +70,9 @@ class Tree:
         numeric. Infinity sends every known value left and missing ones right.
     missing_child : int32 array of shape (N,)
         Ordinal of the child that takes missing values (NaN), MISSING_TO_ALL or
-        MISSING_STOPS. Values without a branch go with the missing ones, except
-        where a category-per-branch split has a child for those: they stop.
-    branch_offset : int64 array of shape (N + 1,)
-        Categories of node t read ``branch_child[branch_offset[t] + category]``.
-    branch_child : int32 array
-        Ordinal of the child of a category, or NO_BRANCH.
+        MISSING_STOPS. Categories without a branch, which the node has no rows of,
+        go with the missing values, except where a category-per-branch split has a
+        child for those: they stop.
     weight : float64 array of shape (N,)
         Sum of sample weights in the node.
     n_rows : int64 array of shape (N,)
@@ -91,6 +85,21 @@ class Tree:
     gain : float64 array of shape (N,)
         Decrease of impurity by the node's split, per unit of the node's
         weight; 0 at leaves.
+    branch_begin, branch_end : int64 arrays of shape (N,)
+        To node t lead from its parent the categories ``branch_code[branch_begin[t] :
+        branch_end[t]]``, in no order; none where the parent tests none. Nodes share
+        lists (see `gputree.branches`): read them by `branches` and `categories`.
+    branch_code : int32 array
+        Codes of categories.
+
+    Notes
+    -----
+    ``tree.branches(t)`` gives a node's categories and the ordinals of their children,
+    ``tree.categories(t)`` the categories that lead to a node. Both take time by the
+    number of categories that the node has rows of, not by those of the column::
+
+        code, child = tree.branches(t)  # ascending codes; other categories have no branch
+        codes = tree.categories(tree.first_child[t] + 1)  # those that go to the second child
     """
 
     task: Task
@@ -109,13 +118,14 @@ class Tree:
     statistics: NDArray[np.float64]
     impurity: NDArray[np.float64]
     gain: NDArray[np.float64]
-    branch_offset: NDArray[np.int64] = None  # type: ignore[assignment]
-    branch_child: NDArray[np.int32] = field(default_factory=_no_branches)
+    branch_begin: NDArray[np.int64] = None  # type: ignore[assignment]
+    branch_end: NDArray[np.int64] = None  # type: ignore[assignment]
+    branch_code: NDArray[np.int32] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        if self.branch_offset is None:
-            empty = np.zeros(self.n_nodes + 1, dtype=np.int64)
-            object.__setattr__(self, "branch_offset", empty)
+        if self.branch_begin is None:
+            for name, empty in BranchLists.none(self.n_nodes)._asdict().items():
+                object.__setattr__(self, name, empty)
 
     # ------------------------------------------------------------- size
     @property
@@ -154,10 +164,57 @@ class Tree:
         first = int(self.first_child[node])
         return range(first, first + int(self.n_children[node]))
 
-    def branches(self, node: int) -> NDArray[np.int32]:
-        """Branch table of `node`: the ordinal of the child of each category."""
-        begin, end = self.branch_offset[node : node + 2]
-        return self.branch_child[begin:end]
+    @property
+    def branch_lists(self) -> BranchLists:
+        """The fields that say which categories lead to each node."""
+        return BranchLists(self.branch_begin, self.branch_end, self.branch_code)
+
+    @property
+    def tests_categories(self) -> NDArray[np.bool_]:
+        """Whether each node tests categories, rather than a number or nothing."""
+        return (self.split_kind == BRANCH_SPLIT) | (self.split_kind == SUBSET_SPLIT)
+
+    @property
+    def branch_spans(self) -> Spans:
+        """Where in `branch_code` the categories of each node lie, and who shares them."""
+        is_subset = self.split_kind == SUBSET_SPLIT
+        return self.branch_lists.spans(self.first_child, self.n_children, self.parent, is_subset)
+
+    def branches(self, node: int) -> Branches:
+        """The categories that `node` has branches for, ascending, and where they lead.
+
+        Parameters
+        ----------
+        node : int
+
+        Returns
+        -------
+        code : int32 array of shape (C,)
+            Empty where the node does not test categories.
+        child : int32 array of shape (C,)
+            Ordinals of children.
+        """
+        below = self.children(node)
+        code = [self.branch_code[self.branch_begin[t] : self.branch_end[t]] for t in below]
+        child = np.repeat(np.arange(len(below), dtype=NODE), [part.size for part in code])
+        codes = np.concatenate([np.empty(0, CATEGORY), *code])
+        order = np.argsort(codes)
+        return Branches(codes[order], child[order])
+
+    def categories(self, node: int) -> NDArray[np.int32]:
+        """The categories that lead from the parent of `node` to it.
+
+        Parameters
+        ----------
+        node : int
+
+        Returns
+        -------
+        code : int32 array of shape (C,)
+            Ascending; empty at the root, below a node that does not test categories, and
+            where only missing values lead.
+        """
+        return np.sort(self.branch_code[self.branch_begin[node] : self.branch_end[node]])
 
     def nearest_with_weight(self) -> NDArray[np.intp]:
         """Each node, or where it has no weight, its nearest ancestor that has."""
@@ -197,10 +254,6 @@ class Tree:
         def cut(values: NDArray, at_leaf: float) -> NDArray:
             return np.where(leaf, np.array(at_leaf, values.dtype), values[kept])
 
-        sizes = np.where(leaf, 0, np.diff(self.branch_offset)[kept])
-        offset = np.concatenate([[0], np.cumsum(sizes)])
-        place = np.arange(offset[-1]) - np.repeat(offset[:-1], sizes)
-        branch = np.repeat(self.branch_offset[kept], sizes) + place
         return replace(
             self,
             first_child=np.where(leaf, NO_CHILD, new_index[self.first_child[kept]]).astype(NODE),
@@ -216,8 +269,7 @@ class Tree:
             statistics=self.statistics[kept],
             impurity=self.impurity[kept],
             gain=cut(self.gain, 0.0),
-            branch_offset=offset.astype(np.int64),
-            branch_child=self.branch_child[branch],
+            **self.branch_lists.take(kept)._asdict(),
         )
 
     # ------------------------------------------- scikit-learn's views
@@ -293,15 +345,6 @@ class Tree:
             n == 0 or any(len(v) != n for v in per_node),
         )
         yield (
-            "branch_offset does not delimit one table a node",
-            (
-                self.branch_offset.shape != (n + 1,)
-                or self.branch_offset[0] != 0
-                or (np.diff(self.branch_offset) < 0).any()
-                or self.branch_offset[-1] != self.branch_child.size
-            ),
-        )
-        yield (
             "a statistic is not finite",
             [
                 ~np.isfinite(v).all()
@@ -338,8 +381,6 @@ class Tree:
         """Splits: kinds, features, thresholds, branches, missing values."""
         leaf = self.is_leaf
         inner = ~leaf
-        table = np.diff(self.branch_offset)
-        by_table = np.isin(self.split_kind, (BRANCH_SPLIT, SUBSET_SPLIT))
         numeric = self.split_kind == THRESHOLD_SPLIT
         yield "a split is of no known kind", self.split_kind > SUBSET_SPLIT
         yield "a leaf has a split, or an inner node none", leaf != (self.split_kind == LEAF)
@@ -351,11 +392,13 @@ class Tree:
         )
         yield "a threshold is NaN", np.isnan(self.threshold)
         yield "a threshold split is not binary", self.n_children[numeric] != 2
-        yield "branch tables and category splits do not match", (table > 0) != by_table
-        children = np.repeat(self.n_children, table)
         yield (
-            "a branch names no child",
-            ((self.branch_child < NO_BRANCH) | (self.branch_child >= children)),
+            "a subset split is not binary",
+            self.n_children[self.split_kind == SUBSET_SPLIT] != 2,
+        )
+        yield from self.branch_lists.problems(self.parent, self.tests_categories)
+        yield from self.branch_lists.span_problems(
+            self.branch_spans, self.feature, self.tests_categories
         )
         yield (
             "missing_child names no child",
@@ -367,8 +410,12 @@ class Tree:
         yield "a leaf sends missing values on", self.missing_child[leaf] >= MISSING_TO_ALL
 
     def equals(self, other: Tree) -> bool:
-        """Whether both trees agree in every field, to the last bit."""
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        """Whether both trees agree in every field, to the last bit; branches by what they say."""
+        names = [f.name for f in fields(self) if f.name not in BranchLists._fields]
+        if not all(_same(getattr(self, name), getattr(other, name)) for name in names):
+            return False
+        spans = self.branch_spans, other.branch_spans
+        return self.branch_lists.equals(other.branch_lists, *spans)
 
 
 def _same(a: object, b: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from gputree.branches import BranchLists
 from gputree.dtypes import (
     BRANCH_SPLIT,
     LEAF,
@@ -84,11 +85,14 @@ def random_multiway_tree(
     below = np.zeros(weight.size)
     np.add.at(below, parent[1:], (weight * gini)[1:])
     gain = gini - below / np.where(weight > 0, weight, 1.0)
+    first_child = np.where(n_children, 1 + np.cumsum(n_children) - n_children, -1).astype(NODE)
+    offset = np.cumsum([0, *map(len, tables)])
+    child = np.array([child for table in tables for child in table], NODE)
     tree = Tree(
         task="classification",
         criterion="gini",
         n_features=len(N_CODES),
-        first_child=np.where(n_children, 1 + np.cumsum(n_children) - n_children, -1).astype(NODE),
+        first_child=first_child,
         n_children=n_children,
         parent=parent,
         depth=depth,
@@ -101,8 +105,7 @@ def random_multiway_tree(
         statistics=statistics,
         impurity=gini,
         gain=np.where(n_children, gain, 0.0),
-        branch_offset=np.cumsum([0, *map(len, tables)]).astype(np.int64),
-        branch_child=np.array([child for table in tables for child in table], NODE),
+        **BranchLists.of_tables(first_child, offset, child)._asdict(),
     )
     tree.check()
     return tree
@@ -148,10 +151,9 @@ def send(tree: Tree, node: int, x: float) -> int:
         return missing
     if tree.split_kind[node] == THRESHOLD_SPLIT:
         return int(x > tree.threshold[node])
-    table = tree.branches(node)
-    ordinal = int(table[int(x)]) if 0 <= x < len(table) else NO_BRANCH
-    if ordinal != NO_BRANCH:
-        return ordinal
+    code, child = tree.branches(node)
+    if x in code:
+        return int(child[code == x][0])
     own_branch = tree.split_kind[node] == BRANCH_SPLIT and missing >= 0
     return MISSING_STOPS if own_branch else missing
 

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 from hypothesis import strategies as st
 
+from gputree.branches import BranchLists
 from gputree.dtypes import (
     BRANCH_SPLIT,
     LEAF,
@@ -33,7 +34,7 @@ def tree_of_shape(n_children, statistics, impurity, weight, task="classification
     depth = np.zeros(n_nodes, dtype=NODE)
     for node in range(1, n_nodes):
         depth[node] = depth[parent[node]] + 1
-    tables = [np.arange(k, dtype=NODE) for k in n_children[inner]]
+    child = np.arange(1, n_nodes)
     weight, impurity = np.asarray(weight, dtype=float), np.asarray(impurity, dtype=float)
     below = np.bincount(parent[1:], (weight * impurity)[1:], minlength=n_nodes)
     gain = (weight * impurity - below) / np.where(weight > 0, weight, 1.0)
@@ -54,8 +55,7 @@ def tree_of_shape(n_children, statistics, impurity, weight, task="classification
         statistics=np.asarray(statistics, dtype=float),
         impurity=impurity,
         gain=np.where(leaf, 0.0, gain),
-        branch_offset=np.concatenate([[0], np.cumsum(n_children)]).astype(np.int64),
-        branch_child=np.concatenate(tables) if tables else np.empty(0, dtype=NODE),
+        **BranchLists.of_pairs(n_nodes, child, child - first_child[parent[1:]])._asdict(),
     )
     tree.check()
     return tree

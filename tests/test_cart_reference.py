@@ -75,5 +75,5 @@ def test_first_splits_are_those_of_rpart(name, program, printed):
     if tree.split_kind[0] == SUBSET_SPLIT:
         named = set(printed["first_split"].removeprefix(f"{feature}=").split(","))
         categories = model.columns_.categories[tree.feature[0]]
-        sides = [set(categories[tree.branches(0) == side].tolist()) for side in (0, 1)]
+        sides = [set(categories[tree.categories(1 + side)].tolist()) for side in (0, 1)]
         assert named in sides

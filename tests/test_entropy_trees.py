@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
 
 from gputree import C45Classifier, ID3Classifier
-from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, NO_BRANCH, THRESHOLD_SPLIT
+from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
 TABLES = st.one_of(mixed_tables(), random_mixed_tables())
@@ -88,15 +88,13 @@ def assert_same(tree: Tree, root: Node) -> None:
 
 
 def assert_same_branches(tree: Tree, i: int, node: Node) -> None:
-    table = tree.branches(i).tolist()
     if not node.codes:
         assert tree.split_kind[i] == THRESHOLD_SPLIT
         assert tree.threshold[i] == node.threshold
         return
     assert tree.split_kind[i] == BRANCH_SPLIT
     known = [code for code in node.codes if code >= 0]
-    branches = {code: ordinal for ordinal, code in enumerate(known)}
-    assert table == [branches.get(code, NO_BRANCH) for code in range(len(table))]
+    assert [part.tolist() for part in tree.branches(i)] == [known, list(range(len(known)))]
     if tree.missing_child[i] >= 0:
         assert node.codes[tree.missing_child[i]] == MISSING
 
@@ -170,7 +168,7 @@ FITS = {"c45": fit_c45, "id3": fit_id3}
 
 
 def assert_equal_trees(a: Tree, b: Tree, scale: float = 1.0) -> None:
-    for name in ("feature", "threshold", "n_children", "branch_child", "missing_child"):
+    for name in ("feature", "threshold", "n_children", "branch_code", "missing_child"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     np.testing.assert_allclose(a.statistics * scale, b.statistics, rtol=0, atol=1e-9 * scale)
 

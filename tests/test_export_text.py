@@ -11,6 +11,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
 
 import gputree
+from gputree.branches import BranchLists
 from gputree.datasets import load_auto_mpg, load_golf, load_iris
 from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL
 from gputree.export import export_text
@@ -186,17 +187,16 @@ def test_missing_against_present():
 
 
 def test_multiway_and_category_sets():
-    tables = {"branch_offset": np.array([0, 4, 4, 4]), "branch_child": np.array([1, 0, -1, 1])}
-    tables["branch_child"] = tables["branch_child"].astype(np.int32)
+    lists = BranchLists.of_pairs(3, np.array([2, 1, 2]), np.array([0, 1, 3]))
     kind = np.array([BRANCH_SPLIT, 0, 0], np.uint8)
-    text = export_text(stump(threshold=-2.0, split_kind=kind, **tables))
+    text = export_text(stump(threshold=-2.0, split_kind=kind, **lists._asdict()))
     assert text == "x0 = 1: 0 (4)\nx0 in {0, 3}: 1 (6)\n"
 
 
 def branches(table, missing_child=MISSING_STOPS, categories=None, **changes) -> str:
     """The text of a stump that sends category j to child table[j]."""
-    n = len(table)
-    changes |= {"branch_offset": np.array([0, n, n, n]), "branch_child": np.array(table, np.int32)}
+    code = np.flatnonzero(np.array(table) >= 0)
+    changes |= BranchLists.of_pairs(3, 1 + np.array(table)[code], code)._asdict()
     kind = np.array([BRANCH_SPLIT, 0, 0], np.uint8)
     tree = stump(threshold=-2.0, split_kind=kind, missing_child=missing_child, **changes)
     description = describe(tree)

@@ -5,8 +5,8 @@
     3  growth    growth, encoding
     2  backends  backends               host wing: pruning, importance, export,
                                         persistence (imports 0 and 1 only)
-    1  data      tree, columns, criteria, impurity, labels, scores; prediction, the descent of rows
-    0  ground    dtypes, compilation, _optional
+    1  data      tree, branches, columns, criteria, impurity, labels, scores; prediction, the
+                 descent of rows
 
 A module may import its own floor and those below. An import inside a function
 counts too: laziness is about the cost of an import, not about its direction.
@@ -24,6 +24,7 @@ FLOORS = {
     "dtypes": 0,
     "_optional": 0,
     "compilation": 0,
+    "branches": 1,
     "tree": 1,
     "columns": 1,
     "criteria": 1,

@@ -39,8 +39,9 @@ def small_tree() -> Tree:
         statistics=np.array([[5.0, 5], [4, 0], [1, 5], [1, 2], [0, 3]]),
         impurity=np.array([0.5, 0, 10 / 36, 4 / 9, 0]),
         gain=np.array([1 / 3, 0, 1 / 18, 0, 0]),
-        branch_offset=np.array([0, 0, 0, 4, 4, 4]),
-        branch_child=np.array([0, 1, -1, 1], np.int32),
+        branch_begin=np.array([0, 0, 0, 0, 1]),
+        branch_end=np.array([0, 0, 0, 1, 3]),
+        branch_code=np.array([0, 3, 1], np.int32),
     )
 
 
@@ -198,8 +199,8 @@ def test_header_that_is_not_json(model):
         ("threshold", np.full(5, np.nan), "threshold is NaN"),
         ("feature", np.array([7, -2, 2, -2, -2], np.int32), "feature is out of range"),
         ("weight", np.zeros(4), "differ in length"),
-        ("branch_offset", np.array([0, 0, 4, 2, 4, 4]), "not a valid"),
-        ("branch_child", np.array([0, 9, -1, 1], np.int32), "branch names no child"),
+        ("branch_end", np.array([0, 0, 0, 1, 4]), "outside branch_code"),
+        ("branch_code", np.array([0, 3, 0], np.int32), "leads to two children"),
     ],
 )
 def test_arrays_that_are_no_tree(model, name, array, message):

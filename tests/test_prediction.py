@@ -255,8 +255,9 @@ def golf():
         feature=np.array([0, 1, -2, 2, -2, -2, -2, -2], np.int32),
         threshold=np.array([-2.0, 75.0, -2.0, -2.0, -2.0, -2.0, -2.0, -2.0]),
         missing_child=np.array([MISSING_TO_ALL] * 2 + [-2, MISSING_TO_ALL] + [-2] * 4, np.int32),
-        branch_offset=np.array([0, 3, 3, 3, 5, 5, 5, 5, 5]),
-        branch_child=np.array([0, 1, 2, 0, 1], np.int32),
+        branch_begin=np.array([0, 0, 1, 2, 3, 3, 3, 4]),
+        branch_end=np.array([0, 1, 2, 3, 3, 3, 4, 5]),
+        branch_code=np.array([0, 1, 2, 0, 1], np.int32),
     )
 
 

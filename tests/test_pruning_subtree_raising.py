@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pruning_oracles import tree_of_shape
 
+from gputree.branches import BranchLists
 from gputree.dtypes import (
     BRANCH_SPLIT,
     MISSING_STOPS,
@@ -48,7 +49,8 @@ class Node:
         threshold = [
             n.split[1] if t else NO_THRESHOLD for n, t in zip(nodes, by_threshold, strict=True)
         ]
-        sizes = np.where(branches, N_CATEGORIES, 0)
+        child = 1 + np.flatnonzero(branches[tree.parent[1:]])
+        code = child - tree.first_child[tree.parent[child]]
         below = np.zeros(tree.n_nodes)
         np.add.at(below, tree.parent[1:], (weight * gini)[1:])
         gain = gini - below / np.where(weight > 0, weight, 1)
@@ -60,8 +62,7 @@ class Node:
             threshold=np.array(threshold, float),
             missing_child=np.array([n.missing for n in nodes], np.int32),
             gain=np.where(inner, gain, 0.0),
-            branch_offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            branch_child=np.tile(np.arange(N_CATEGORIES, dtype=np.int32), int(branches.sum())),
+            **BranchLists.of_pairs(tree.n_nodes, child, code)._asdict(),
         )
 
 
@@ -181,7 +182,7 @@ def grown(draw):
 def assert_same(tree: Tree, expected: Tree):
     """Equal but for the rounding of sums of shares."""
     tree.check()
-    exact = ("first_child", "split_kind", "feature", "threshold", "missing_child", "branch_child")
+    exact = ("first_child", "split_kind", "feature", "threshold", "missing_child", "branch_code")
     for name in exact:
         np.testing.assert_array_equal(getattr(tree, name), getattr(expected, name), name)
     for name in ("weight", "statistics", "impurity", "gain"):

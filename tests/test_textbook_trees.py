@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from gputree import C45Classifier, ID3Classifier, datasets
-from gputree.dtypes import NO_BRANCH
 
 LEARNERS = {"id3": ID3Classifier, "c45": C45Classifier}
 
@@ -29,12 +28,10 @@ def nested(model: Any, names: list[str], node: int = 0) -> Any:
     feature = tree.feature[node]
     categories = model.columns_.categories[feature].tolist()
     below = tree.children(node)
-    branches = zip(categories, tree.branches(node), strict=False)
     return {
         names[feature]: {
-            category: nested(model, names, below[ordinal])
-            for category, ordinal in branches
-            if ordinal != NO_BRANCH
+            categories[code]: nested(model, names, below[ordinal])
+            for code, ordinal in zip(*tree.branches(node), strict=True)
         }
     }
 

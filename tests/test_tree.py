@@ -12,7 +12,6 @@ from gputree.dtypes import (
     LEAF,
     MISSING_STOPS,
     MISSING_TO_ALL,
-    NO_BRANCH,
     THRESHOLD_SPLIT,
 )
 from gputree.tree import Tree
@@ -47,8 +46,9 @@ def make_tree() -> Tree:
         statistics=statistics,
         impurity=1.0 - (share**2).sum(axis=1),
         gain=np.array([0.1, 0.0, 0.2, 0.0, 0.0, 0.0]),
-        branch_offset=np.array([0, 4, 4, 4, 4, 4, 4], np.int64),
-        branch_child=np.array([2, 0, NO_BRANCH, 1], np.int32),
+        branch_begin=np.array([0, 0, 1, 2, 3, 3]),
+        branch_end=np.array([0, 1, 2, 3, 3, 3]),
+        branch_code=np.array([1, 3, 0], np.int32),
     )
 
 
@@ -66,8 +66,9 @@ def make_binary_tree() -> Tree:
         first_child=np.array([1, -1, -1], np.int32),
         parent=np.array([-1, 0, 0], np.int32),
         depth=np.array([0, 1, 1], np.int32),
-        branch_offset=np.zeros(4, np.int64),
-        branch_child=np.empty(0, np.int32),
+        branch_begin=np.zeros(3, np.int64),
+        branch_end=np.zeros(3, np.int64),
+        branch_code=np.empty(0, np.int32),
         **fields,
     )
 
@@ -79,8 +80,9 @@ def test_sizes_and_walking():
     assert not tree.is_binary
     assert [list(tree.children(t)) for t in range(6)] == [[1, 2, 3], [], [4, 5], [], [], []]
     assert tree.levels() == [slice(0, 1), slice(1, 4), slice(4, 6)]
-    assert tree.branches(0).tolist() == [2, 0, NO_BRANCH, 1]
-    assert tree.branches(2).size == 0
+    assert [part.tolist() for part in tree.branches(0)] == [[0, 1, 3], [2, 0, 1]]
+    assert [part.size for part in tree.branches(2)] == [0, 0]
+    assert [tree.categories(t).tolist() for t in range(6)] == [[], [1], [3], [0], [], []]
 
 
 WRONG = {
@@ -94,13 +96,17 @@ WRONG = {
     "a feature is out of range": {"feature": [3, -2, 0, -2, -2, -2]},
     "a threshold is NaN": {"threshold": [-2.0, -2.0, np.nan, -2.0, -2.0, -2.0]},
     "a threshold split is not binary": {"split_kind": [THRESHOLD_SPLIT, 0, 1, 0, 0, 0]},
-    "branch tables": {"branch_offset": [0, 3, 4, 4, 4, 4, 4]},
-    "a branch names no child": {"branch_child": [2, 0, 3, 1]},
+    "side by side": {"branch_end": [0, 1, 1, 3, 3, 3]},
+    "a list lies outside": {"branch_end": [0, 1, 2, 4, 4, 4]},
     "missing_child names no child": {"missing_child": [3, -2, 0, -2, -2, -2]},
     "a leaf sends missing values on": {"missing_child": [-1, -1, 0, -2, -2, -2]},
     "a statistic is not finite": {"impurity": [0.1, 0.0, np.inf, 0.0, 0.0, 0.0]},
     "arrays differ in length": {"gain": [0.0]},
-    "branch_offset": {"branch_offset": [0, 4]},
+    "once a node": {"branch_begin": [0, 4]},
+    "lead to the root": {"branch_end": [1, 1, 2, 3, 3, 3]},
+    "that tests none": {"branch_end": [0, 1, 2, 3, 3, 3], "branch_begin": [0, 0, 1, 2, 2, 3]},
+    "a category is negative": {"branch_code": [1, -3, 0]},
+    "a category leads to two children": {"branch_code": [1, 3, 1]},
 }  # fmt: skip
 
 
@@ -125,7 +131,7 @@ def test_collapsing_a_node_makes_it_a_leaf():
     cut = tree.collapse(np.array([False, False, True, False, False, False]))
     cut.check()
     assert cut.n_nodes == 4
-    assert cut.branches(0).tolist() == [2, 0, NO_BRANCH, 1]
+    assert [part.tolist() for part in cut.branches(0)] == [[0, 1, 3], [2, 0, 1]]
     assert cut.first_child.tolist() == [1, -1, -1, -1]
     assert (cut.feature[2], cut.threshold[2], cut.gain[2]) == (-2, -2.0, 0.0)
     assert (cut.split_kind[2], cut.missing_child[2]) == (LEAF, MISSING_STOPS)
@@ -137,7 +143,7 @@ def test_collapsing_the_root_or_nothing():
     tree = make_tree()
     stump = tree.collapse(np.arange(6) == 0)
     stump.check()
-    assert (stump.n_nodes, stump.branch_child.size) == (1, 0)
+    assert (stump.n_nodes, stump.branch_code.size) == (1, 0)
     assert tree.collapse(np.zeros(6, bool)).equals(tree)
 
 

@@ -19,7 +19,7 @@ from gputree.tree import Tree
 
 # Fields of a tree that growth decides on; the others follow.
 FIELDS = ("first_child", "n_children", "feature", "threshold", "missing_child", "n_rows", "gain")
-FIELDS += ("weight", "statistics", "impurity", "branch_offset", "branch_child")
+FIELDS += ("weight", "statistics", "impurity", "branch_begin", "branch_end", "branch_code")
 
 
 def assert_same_trees(expected: Tree, found: Tree) -> None:

@@ -40,9 +40,6 @@ UNLIMITED_DEPTH = np.iinfo(np.int32).max
 # Class weights of all nodes while they are summed up, at most.
 MOST_STATISTICS_BYTES = 1 << 34
 
-# Bytes of the branch tables of all nodes, at most.
-MOST_TABLE_BYTES = 1 << 34
-
 
 class Options(NamedTuple):
     """What a user's parameters amount to for one table."""
@@ -206,20 +203,6 @@ def check_statistics(n_nodes: int, n_classes: int) -> None:
             f"The class weights of {n_nodes:,} nodes x {n_classes:,} classes need "
             f"{needed / 2**30:.0f} GiB. Limit the tree with max_depth or min_samples_leaf, leave "
             "out columns with very many categories, or use a regressor if y is a quantity."
-        )
-
-
-def check_branch_tables(sizes: NDArray[np.int64]) -> None:
-    """Refuse a tree whose tables from categories to children would exhaust the memory.
-
-    `sizes` are the categories of the column that each node tests, 0 without any.
-    """
-    needed = int(sizes.sum()) * np.dtype(NODE).itemsize
-    if needed > MOST_TABLE_BYTES:
-        raise ValueError(
-            f"The tests of categories of {np.count_nonzero(sizes):,} nodes need "
-            f"{needed / 2**30:.0f} GiB. Limit the tree with max_depth or min_samples_leaf, or "
-            f"leave out columns with very many categories (the most are {int(sizes.max()):,})."
         )
 
 

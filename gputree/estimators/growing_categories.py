@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from gputree import prediction
 from gputree.backends import get_cart_list_backend
 from gputree.backends.cart_lists import CartTask, SubsetSearch
-from gputree.dtypes import NO_BRANCH, NO_THRESHOLD, NODE, SUBSET_SPLIT
+from gputree.branches import BranchLists, places_of
+from gputree.dtypes import NO_THRESHOLD, SUBSET_SPLIT
 from gputree.encoding import bin_codes, code_columns
 from gputree.estimators.growing import (
     BinaryShape,
     Grown,
     Options,
-    check_branch_tables,
     check_statistics,
     close_tree,
     grow_tree,
@@ -132,23 +132,19 @@ def grow_lists(
     nodes, parent, depth = renumber(nodes)
     shape = BinaryShape(parent, depth, nodes.rows, nodes.sums)
     tree = numbered_tree(nodes, shape, weights, targets, options, d)
-    return close_tree(_with_subsets(tree, nodes, subsets, categories), shape, options)
+    return close_tree(_with_subsets(tree, nodes, subsets), shape, options)
 
 
-def _with_subsets(tree: Tree, nodes: ListNodes, subsets: Subsets, categories: Categories) -> Tree:
-    """The tree with its tests of categories: tables from those to children.
+def _with_subsets(tree: Tree, nodes: ListNodes, subsets: Subsets) -> Tree:
+    """The tree with its tests of categories.
 
     Categories that a node has no rows of have no branch: they go as missing values do.
     """
     at = np.flatnonzero(nodes.subset >= 0)
     subset = nodes.subset[at]
-    table = _TableRoom.of(tree, at, categories)
-    first, sizes = subsets.begin[subset], np.diff(subsets.begin)[subset]
-    place = np.repeat(first - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-    branch = np.full(int(table.offset[-1]), NO_BRANCH, NODE)
-    code = subsets.code[place].astype(np.int64)
-    branch[np.repeat(table.offset[at], sizes) + code] = np.where(subsets.is_left[place], 0, 1)
-    return table.fill(tree, branch)
+    owner, place = places_of(subsets.begin[subset], subsets.begin[subset + 1])
+    child = tree.first_child[at][owner] + ~subsets.is_left[place]
+    return _test_categories(tree, at, child, subsets.code[place])
 
 
 def _thresholds_as_subsets(
@@ -160,13 +156,11 @@ def _thresholds_as_subsets(
     """
     inner = np.flatnonzero(~tree.is_leaf)  # leaves have no column
     at = inner[categories.nominal[tree.feature[inner]]]
-    table = _TableRoom.of(tree, at, categories)
-    sizes = np.diff(table.offset)
-    code = np.arange(table.offset[-1]) - np.repeat(table.offset[:-1], sizes)
-    branch = (code > np.repeat(tree.threshold, sizes)).astype(NODE)
-    present = _categories_present(tree, values, at, n_threads)
-    seen = np.repeat(present, sizes) >> code & 1
-    return table.fill(tree, np.where(seen == 1, branch, NODE(NO_BRANCH)))
+    owner, code = places_of(np.zeros_like(at), categories.number[tree.feature[at]])
+    seen = _categories_present(tree, values, at, n_threads)[at[owner]] >> code & 1 == 1
+    owner, code = owner[seen], code[seen]
+    child = tree.first_child[at][owner] + (code > tree.threshold[at][owner])
+    return _test_categories(tree, at, child, code)
 
 
 def _categories_present(
@@ -194,29 +188,11 @@ def _categories_present(
     return present
 
 
-class _TableRoom(NamedTuple):
-    """Where the branch tables of a tree lie, and the nodes that have one."""
-
-    node: NDArray[np.int64]
-    offset: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, tree: Tree, node: NDArray[np.int64], categories: Categories) -> _TableRoom:
-        """Room for a table over all categories of the column that each node tests."""
-        sizes = np.zeros(tree.n_nodes, np.int64)
-        sizes[node] = categories.number[tree.feature[node]]
-        offset = np.concatenate([[0], np.cumsum(sizes)])
-        check_branch_tables(sizes)
-        return cls(node, offset)
-
-    def fill(self, tree: Tree, branch: NDArray[np.int32]) -> Tree:
-        """The tree with these tables."""
-        kind, threshold = tree.split_kind.copy(), tree.threshold.copy()
-        kind[self.node], threshold[self.node] = SUBSET_SPLIT, NO_THRESHOLD
-        return replace(
-            tree,
-            split_kind=kind,
-            threshold=threshold,
-            branch_offset=self.offset,
-            branch_child=branch,
-        )
+def _test_categories(
+    tree: Tree, nodes: NDArray[np.int64], child: NDArray[Any], code: NDArray[Any]
+) -> Tree:
+    """The tree where `nodes` test categories: ``code[i]`` leads to ``child[i]``."""
+    kind, threshold = tree.split_kind.copy(), tree.threshold.copy()
+    kind[nodes], threshold[nodes] = SUBSET_SPLIT, NO_THRESHOLD
+    lists = BranchLists.of_pairs(tree.n_nodes, child, code)
+    return replace(tree, split_kind=kind, threshold=threshold, **lists._asdict())

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.backends import get_list_backend
 from gputree.backends.lists import BranchLimits, ListTask
+from gputree.branches import BranchLists
 from gputree.criteria import node_entropies
 from gputree.criteria.information import new_information
 from gputree.dtypes import (
@@ -18,14 +19,13 @@ from gputree.dtypes import (
     MISSING_STOPS,
     MISSING_TO_ALL,
     MOST_ROWS,
-    NO_BRANCH,
     NO_FEATURE,
     NO_THRESHOLD,
     NODE,
     THRESHOLD_SPLIT,
 )
 from gputree.encoding import code_columns
-from gputree.estimators.growing import UNLIMITED_DEPTH, check_branch_tables, check_statistics
+from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
 from gputree.growth.branching import Branching, Expansion, Shape, breadth_first
 from gputree.growth.fixed_point import Weights, about_one, fix_weights
 from gputree.growth.lists import Budget, Limits, ListGrower, Rule
@@ -158,10 +158,8 @@ def _to_tree(
     n_children = np.diff(splits.part)
     if options.every_category:
         n_children = np.where(is_nominal, options.n_categories[splits.feature], n_children)
-    check_branch_tables(np.where(is_nominal, options.n_categories[splits.feature], 0))
     check_statistics(1 + int(n_children.sum()), options.n_classes)
     shape = breadth_first(splits, nodes.n_nodes, n_children, ordinal)
-    offset, branches = _branch_tables(splits, shape, part_split, ordinal, options)
     sums = np.concatenate([*nodes.weights, np.zeros((1, options.n_classes), np.int64)])
     rows = np.concatenate([*nodes.rows, [0]])
     kind = np.where(is_nominal, BRANCH_SPLIT, THRESHOLD_SPLIT)
@@ -184,8 +182,7 @@ def _to_tree(
         statistics=sums[shape.source] * (weights.unit * weights.scale),
         impurity=_entropies(sums)[shape.source],
         gain=_per_node(shape, splits.gain, 0.0),
-        branch_offset=offset,
-        branch_child=branches,
+        **_branch_lists(splits, shape, part_split, ordinal, options)._asdict(),
     )
 
 
@@ -220,28 +217,26 @@ def _missing_children(
     return np.where(has_missing, local[last], MISSING_STOPS)
 
 
-def _branch_tables(
+def _branch_lists(
     splits: Expansion,
     shape: Shape,
     part_split: NDArray[np.int64],
     ordinal: NDArray[np.int64],
     options: ListOptions,
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Tables from categories to children, node by node: offsets and entries."""
-    is_nominal = options.nominal[splits.feature]
-    sizes = np.where(is_nominal, options.n_categories[splits.feature], 0)
-    offset = np.concatenate([[0], np.cumsum(_per_node(shape, sizes, 0))])
+) -> BranchLists:
+    """The category that leads to each child of a split by categories."""
+    is_nominal, n_nodes = options.nominal[splits.feature], shape.split.size
     if options.every_category:
-        inner = shape.split[shape.split >= 0]
-        starts = np.repeat(offset[:-1][shape.split >= 0], sizes[inner])
-        return offset, (np.arange(offset[-1]) - starts).astype(NODE)
-    table = np.full(int(offset[-1]), NO_BRANCH, NODE)
-    node_of = np.empty(splits.node.size, np.int64)
-    node_of[shape.split[shape.split >= 0]] = np.flatnonzero(shape.split >= 0)
+        parent = shape.parent[1:]
+        child = 1 + np.flatnonzero(is_nominal[shape.split[parent]])
+        code = child - shape.first_child[shape.parent[child]]
+        return BranchLists.of_pairs(n_nodes, child, code)
+    first_child = np.empty(splits.node.size, np.int64)
+    inner = shape.split >= 0
+    first_child[shape.split[inner]] = shape.first_child[inner]
     listed = is_nominal[part_split] & (splits.code != MISSING_CODE)
-    place = offset[node_of[part_split[listed]]] + splits.code[listed]
-    table[place] = ordinal[listed]
-    return offset, table
+    child = (first_child[part_split] + ordinal)[listed]
+    return BranchLists.of_pairs(n_nodes, child, splits.code[listed])
 
 
 def _entropies(sums: NDArray[np.int64]) -> NDArray[np.float64]:

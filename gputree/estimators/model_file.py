@@ -170,10 +170,12 @@ def _columns(header: dict[str, Any], tree: Tree) -> Columns:
             raise ValueError("the categories of a column are no list, or one is repeated.")
     nominal = np.array([words is not None for words in categories])
     columns = Columns(nominal, tuple(categories))
-    sizes = np.diff(tree.branch_offset)
-    by_table = sizes > 0
-    if (sizes[by_table] != columns.n_categories[tree.feature[by_table]]).any():
-        raise ValueError("a split does not have one branch for each category of its column.")
+    tests = np.flatnonzero(tree.tests_categories)
+    if not nominal[tree.feature[tests]].all():
+        raise ValueError("a split tests categories of a column that has none.")
+    greatest = tree.branch_spans.greatest(tree.tests_categories, tree.branch_code)[tests]
+    if (greatest >= columns.n_categories[tree.feature[tests]]).any():
+        raise ValueError("a split tests a category that its column does not have.")
     return columns
 
 

@@ -79,7 +79,7 @@ class Description:
         ordinal = node - int(tree.first_child[parent])
         feature = self.feature_names[tree.feature[parent]]
         if tree.split_kind[parent] != THRESHOLD_SPLIT:
-            codes = np.flatnonzero(tree.branches(parent) == ordinal)
+            codes = tree.categories(node)
             if codes.size == 0 and tree.missing_child[parent] == ordinal:
                 return Condition(feature, "is", "missing")
             operator, operand = self._set(int(tree.feature[parent]), codes)
@@ -122,7 +122,7 @@ class Description:
         """Format `value`; see `format_number`."""
         return format_number(value, self.decimals)
 
-    def _set(self, feature: int, codes: NDArray[np.intp]) -> tuple[str, str]:
+    def _set(self, feature: int, codes: NDArray[np.int32]) -> tuple[str, str]:
         """Operator and operand of a test for some categories of a feature."""
         words = [self._category(feature, int(code)) for code in codes[:_MOST_CATEGORIES]]
         if len(words) == 1:

@@ -38,7 +38,7 @@ class Split:
     feature: int
     threshold: float | None
     children: range
-    codes: tuple[NDArray[np.intp], ...]
+    codes: tuple[NDArray[np.int32], ...]
     missing: int
     unseen: int
 
@@ -75,15 +75,14 @@ class Model:
         if tree.split_kind[node] == THRESHOLD_SPLIT:
             threshold = float(tree.threshold[node])
             return Split(node, feature, threshold, children, (), missing, missing)
-        ordinals = tree.branches(node)
-        codes = tuple(np.flatnonzero(ordinals == j) for j in range(len(children)))
+        codes = tuple(tree.categories(child) for child in children)
         # Missing values with a branch of their own are no home for categories without one.
         apart = tree.split_kind[node] == BRANCH_SPLIT and missing >= 0
         return Split(
             node, feature, None, children, codes, missing, MISSING_STOPS if apart else missing
         )
 
-    def words(self, feature: int, codes: NDArray[np.intp]) -> list[Any]:
+    def words(self, feature: int, codes: NDArray[np.int32]) -> list[Any]:
         """The categories of some codes as Python's values; codes where they have no names."""
         categories = self.categories[feature]
         return (codes if categories is None else categories[codes]).tolist()

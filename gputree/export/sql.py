@@ -232,7 +232,7 @@ class _Writer:
         pattern = self.dialect.missing_number if numeric else "{0} IS NULL"
         return pattern.format(self.columns[feature])
 
-    def _categories(self, feature: int, codes: NDArray[np.intp]) -> list[str]:
+    def _categories(self, feature: int, codes: NDArray[np.int32]) -> list[str]:
         categories = self.model.categories[feature]
         if categories is not None and categories.dtype.kind == "O":
             texts = sum(isinstance(word, str) for word in categories)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
-from gputree.dtypes import BRANCH_SPLIT, NO_BRANCH, NODE, THRESHOLD_SPLIT
+from gputree.dtypes import BRANCH_SPLIT
+from gputree.prediction.tables import LISTED, Tables, look_up, tabulate
 from gputree.tree import Tree
 
 SIDE_BY_SIDE = 8  # rows at a time: 10 ms a million rows at depth 8, against 31 ms one by one
@@ -34,54 +35,49 @@ class Packed(NamedTuple):
     Attributes
     ----------
     nodes : structured array of shape (N,)
-        `child` takes values up to `threshold`, the node after it the others; where there is
-        a table, `child` is the node for values that it does not hold. `missing` is the node
-        for NaN. A node stands for itself where it sends a value to no single child.
-    target : int32 array or None
-        The node for each code of each table; None where all splits are thresholds.
+        `child` takes values up to `threshold`, the node after it the others; where the node
+        tests categories, `child` is the node for those that it does not list. `missing` is
+        the node for NaN. A node stands for itself where it sends a value to no single child.
+    tables : Tables or None
+        None where all splits are thresholds.
     """
 
     nodes: NDArray
-    target: NDArray[np.int32] | None
+    tables: Tables | None
 
 
 def pack(tree: Tree) -> Packed:
     """The tree as one record a node; leaves send every value to themselves."""
     itself = np.arange(tree.n_nodes)
     leaf = tree.is_leaf
-    by_table = ~leaf & (tree.split_kind != THRESHOLD_SPLIT)
-    nodes = np.zeros(tree.n_nodes, _BRANCH_NODE if by_table.any() else _NODE)
+    by_category = tree.tests_categories
+    nodes = np.zeros(tree.n_nodes, _BRANCH_NODE if by_category.any() else _NODE)
     missing = np.where(tree.missing_child >= 0, tree.first_child + tree.missing_child, itself)
     nodes["threshold"] = np.where(leaf, np.inf, tree.threshold)
     nodes["feature"] = np.where(leaf, 0, tree.feature)
     nodes["child"] = np.where(leaf, itself, tree.first_child)
     nodes["missing"] = np.where(leaf, itself, missing)
-    if not by_table.any():
+    if not by_category.any():
         return Packed(nodes, None)
     # A category without a branch is missing, but where missing values have a branch of their own.
     unseen = np.where(tree.split_kind == BRANCH_SPLIT, itself, missing)
-    nodes["child"] = np.where(by_table, unseen, nodes["child"])
-    nodes["n_codes"] = np.diff(tree.branch_offset)
-    nodes["table"] = tree.branch_offset[:-1]
-    owner = np.repeat(itself, nodes["n_codes"])
-    known = tree.first_child[owner] + tree.branch_child
-    return Packed(
-        nodes, np.where(tree.branch_child == NO_BRANCH, unseen[owner], known).astype(NODE)
-    )
+    nodes["child"] = np.where(by_category, unseen, nodes["child"])
+    tables, nodes["n_codes"], nodes["table"] = tabulate(tree, nodes["child"])
+    return Packed(nodes, tables)
 
 
 @inner
-def step(
-    values: NDArray, row: int, nodes: NDArray, target: NDArray[np.int32] | None, at: int
-) -> np.int64:
+def step(values: NDArray, row: int, nodes: NDArray, tables: Tables | None, at: int) -> np.int64:
     """The node below `at` on the way of a row; `at` itself where there is no single one."""
     node = nodes[at]
     x = np.float64(values[np.uintp(row), np.uintp(node.feature)])
     below = np.int64(node.child) + np.int64(x > node.threshold)
-    if target is not None and node.n_codes > 0:  # the first is known when this is compiled
+    if tables is not None and node.n_codes != 0:  # the first is known when this is compiled
         below = np.int64(node.child)
         if 0.0 <= x < node.n_codes:
-            below = np.int64(target[node.table + np.int64(x)])
+            below = np.int64(tables.child[node.table + np.int64(x)])
+        elif node.n_codes == LISTED:
+            below = look_up(tables, node.table, x, below)
     if x != x:
         below = np.int64(node.missing)
     return below
@@ -93,7 +89,7 @@ def walk(
     begin: int,
     end: int,
     nodes: NDArray,
-    target: NDArray[np.int32] | None,
+    tables: Tables | None,
     out: NDArray[np.int32],
 ) -> None:
     """Write where rows ``begin .. end`` of `values` (n, d), NaN where missing, stay to `out`."""
@@ -102,14 +98,14 @@ def walk(
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(0)
         moved = True
         while moved:
-            b0 = step(values, r, nodes, target, a0)
-            b1 = step(values, r + 1, nodes, target, a1)
-            b2 = step(values, r + 2, nodes, target, a2)
-            b3 = step(values, r + 3, nodes, target, a3)
-            b4 = step(values, r + 4, nodes, target, a4)
-            b5 = step(values, r + 5, nodes, target, a5)
-            b6 = step(values, r + 6, nodes, target, a6)
-            b7 = step(values, r + 7, nodes, target, a7)
+            b0 = step(values, r, nodes, tables, a0)
+            b1 = step(values, r + 1, nodes, tables, a1)
+            b2 = step(values, r + 2, nodes, tables, a2)
+            b3 = step(values, r + 3, nodes, tables, a3)
+            b4 = step(values, r + 4, nodes, tables, a4)
+            b5 = step(values, r + 5, nodes, tables, a5)
+            b6 = step(values, r + 6, nodes, tables, a6)
+            b7 = step(values, r + 7, nodes, tables, a7)
             still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
             moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
             a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
@@ -117,8 +113,8 @@ def walk(
         out[r + 4], out[r + 5], out[r + 6], out[r + 7] = a4, a5, a6, a7
     for r in range(paired, end):
         a0 = np.int64(0)
-        b0 = step(values, r, nodes, target, a0)
+        b0 = step(values, r, nodes, tables, a0)
         while b0 != a0:
             a0 = b0
-            b0 = step(values, r, nodes, target, a0)
+            b0 = step(values, r, nodes, tables, a0)
         out[r] = a0

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gputree.compilation import inner, kernel
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.prediction.descent import step
+from gputree.prediction.tables import Tables
 from gputree.tree import Tree
 
 
@@ -55,7 +56,7 @@ def spread(
     values: NDArray,
     row: int,
     nodes: NDArray,
-    target: NDArray[np.int32] | None,
+    tables: Tables | None,
     parts: Parts,
     node: NDArray[np.int32],
     share: NDArray[np.float64],
@@ -69,7 +70,7 @@ def spread(
     i = 0
     while i < visited:
         at = node[i]
-        below = step(values, row, nodes, target, at)
+        below = step(values, row, nodes, tables, at)
         if below != at:
             node[visited], share[visited] = below, share[i]
             visited += 1
@@ -91,7 +92,7 @@ def settle(
     begin: int,
     end: int,
     nodes: NDArray,
-    target: NDArray[np.int32] | None,
+    tables: Tables | None,
     parts: Parts,
     stop: NDArray[np.int32],
 ) -> None:
@@ -101,7 +102,7 @@ def settle(
         if not parts.spreads[stop[row]]:
             continue
         node[0] = stop[row]
-        visited = spread(values, row, nodes, target, parts, node, share)
+        visited = spread(values, row, nodes, tables, parts, node, share)
         stop[row] = node[np.argmax(share[:visited])]
 
 
@@ -111,7 +112,7 @@ def mix(
     begin: int,
     end: int,
     nodes: NDArray,
-    target: NDArray[np.int32] | None,
+    tables: Tables | None,
     parts: Parts,
     stop: NDArray[np.int32],
     answer: NDArray[np.float64],
@@ -122,7 +123,7 @@ def mix(
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
         if parts.spreads[stop[row]]:
-            visited = spread(values, row, nodes, target, parts, node, share)
+            visited = spread(values, row, nodes, tables, parts, node, share)
         for k in range(answer.shape[1]):
             out[row, k] = share[0] * answer[node[0], k]
         for i in range(1, visited):
@@ -146,7 +147,7 @@ def list_stops(
     begin: int,
     end: int,
     nodes: NDArray,
-    target: NDArray[np.int32] | None,
+    tables: Tables | None,
     parts: Parts,
     stop: NDArray[np.int32],
     count: NDArray[np.int64],
@@ -158,7 +159,7 @@ def list_stops(
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
         if parts.spreads[stop[row]]:
-            visited = spread(values, row, nodes, target, parts, node, share)
+            visited = spread(values, row, nodes, tables, parts, node, share)
         if n + visited > all_nodes.size:
             room = 2 * (n + visited)
             all_nodes, all_shares = _copy(all_nodes, room), _copy(all_shares, room)

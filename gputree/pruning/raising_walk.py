@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gputree.compilation import inner, kernel
 from gputree.dtypes import STAYS
 from gputree.prediction.descent import step
+from gputree.prediction.tables import Tables
 from gputree.pruning.error_limit import ErrorLimit, added_errors, limited_errors
 
 # Branches whose weights agree to this much tie, and the last is the largest: sums of
@@ -65,13 +66,13 @@ class Rows(NamedTuple):
     Attributes
     ----------
     nodes : structured array of shape (N,)
-    target : int32 array or None
+    tables : Tables or None
     values : array of shape (n_rows, n_features)
     label : int array of shape (n_rows,)
     """
 
     nodes: NDArray
-    target: NDArray[np.int32] | None
+    tables: Tables | None
     values: NDArray[np.floating]
     label: NDArray[np.integer]
 
@@ -171,7 +172,7 @@ def _find_children(
     for child in range(node.n_children):
         scratch.child[child].known, scratch.child[child].place = 0.0, 0
     for i in range(begin, end):
-        below = step(rows.values, entries[i].row, rows.nodes, rows.target, split)
+        below = step(rows.values, entries[i].row, rows.nodes, rows.tables, split)
         if below == split:
             scratch.ordinal[i - begin] = STAYS
             n_stay += 1

@@ -117,8 +117,10 @@ def _renumbered(
     """The tree of `nodes`, each with the split it carries now."""
     split, count = nodes["split_of"], nodes["n_children"].copy()
     leaf = count == 0
-    sizes = np.where(leaf, 0, np.diff(old.branch_offset)[split])
-    tables = [old.branches(s) for s in split[sizes > 0]]
+    # children are reached as those of the split that their parent carries
+    above = parent[1:]
+    own = np.arange(1, parent.size) - (1 + np.cumsum(count) - count)[above]
+    lists = old.branch_lists.take(np.append(0, old.first_child[split[above]] + own))
 
     def carried(values: NDArray, at_leaf: float) -> NDArray:
         return np.where(leaf, np.array(at_leaf, values.dtype), values[split])
@@ -139,8 +141,7 @@ def _renumbered(
         statistics=statistics,
         impurity=old.impurity[split],
         gain=carried(old.gain, 0.0),
-        branch_offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        branch_child=np.concatenate(tables) if tables else np.empty(0, dtype=NODE),
+        **lists._asdict(),
     )
     return _measure(tree, nodes["refilled"].copy())
 

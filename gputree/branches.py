@@ -1,0 +1,212 @@
+"""Which categories lead to the nodes of a tree: ranges of one list, which nodes may share.
+
+A split of categories lists what it sends to each of its children, child by child:
+
+    node 0              branch_code   | 3  0  7 | 1  8  4  5 |
+     1      2               node 1      ^^^^^^^
+          3   4             node 2                ^^^^^^^^^^
+                            nodes 3, 4            ^^^^  ^^^^
+
+Only categories that a node has rows of are listed. Where a node tests the column that its
+parent tested, its children share the list: a chain of tests that part single categories
+from the rest takes no more memory than its first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import CATEGORY, NO_BRANCH
+
+
+class Branches(NamedTuple):
+    """The categories that one node has branches for.
+
+    Attributes
+    ----------
+    code : int32 array of shape (C,)
+        Codes of the categories, ascending.
+    child : int32 array of shape (C,)
+        Ordinal of the child that each leads to.
+    """
+
+    code: NDArray[np.int32]
+    child: NDArray[np.int32]
+
+
+class BranchLists(NamedTuple):
+    """The fields of `gputree.tree.Tree` that say which categories lead to each node.
+
+    Attributes
+    ----------
+    branch_begin, branch_end : int64 arrays of shape (N,)
+        To node t lead the categories ``branch_code[branch_begin[t] : branch_end[t]]``.
+    branch_code : int32 array
+    """
+
+    branch_begin: NDArray[np.int64]
+    branch_end: NDArray[np.int64]
+    branch_code: NDArray[np.int32]
+
+    @classmethod
+    def none(cls, n_nodes: int) -> BranchLists:
+        """Of nodes that no category leads to."""
+        nowhere = np.zeros(n_nodes, np.int64)
+        return cls(nowhere, nowhere.copy(), np.empty(0, CATEGORY))
+
+    @classmethod
+    def of_pairs(cls, n_nodes: int, node: NDArray[Any], code: NDArray[Any]) -> BranchLists:
+        """Lists that share nothing: category ``code[i]`` leads to ``node[i]``, in any order."""
+        order = np.lexsort((code, node))
+        end = np.cumsum(np.bincount(node, minlength=n_nodes))
+        return cls(np.append(0, end[:-1]), end, code[order].astype(CATEGORY))
+
+    @classmethod
+    def of_tables(
+        cls, first_child: NDArray[np.int32], offset: NDArray[np.int64], child: NDArray[np.int32]
+    ) -> BranchLists:
+        """From a table a node: category c of node t leads to child ``child[offset[t] + c]``.
+
+        Parameters
+        ----------
+        first_child : int32 array of shape (N,)
+        offset : int64 array of shape (N + 1,)
+        child : int32 array
+            Ordinals; NO_BRANCH for categories that lead nowhere.
+        """
+        owner = np.repeat(np.arange(first_child.size), np.diff(offset))
+        code = np.arange(child.size) - offset[owner]
+        known = np.flatnonzero(child != NO_BRANCH)
+        node = first_child[owner[known]] + child[known]
+        return cls.of_pairs(first_child.size, node, code[known])
+
+    def take(self, nodes: NDArray[Any]) -> BranchLists:
+        """The lists of some nodes, in their order; what leads to none of them is dropped."""
+        begin, end = self.branch_begin[nodes], self.branch_end[nodes]
+        step = np.zeros(self.branch_code.size + 1, np.int64)
+        np.add.at(step, begin, 1)
+        np.add.at(step, end, -1)
+        kept = np.cumsum(step) > 0
+        place: NDArray[np.int64] = np.cumsum(kept) - kept
+        return BranchLists(place[begin], place[end], self.branch_code[kept[:-1]])
+
+    def spans(
+        self,
+        first_child: NDArray[np.int32],
+        n_children: NDArray[np.int32],
+        parent: NDArray[np.int32],
+        is_subset: NDArray[np.bool_],
+    ) -> Spans:
+        """Where the lists of each node's children lie, and who shares them.
+
+        `is_subset` marks the nodes that part categories in two subsets: only they share.
+        """
+        first = np.where(n_children > 0, first_child, 0)  # nothing leads to the root
+        last = first + np.maximum(n_children, 1) - 1
+        start, stop = self.branch_begin[first], self.branch_end[last]
+        below = (self.branch_begin <= start) & (start < stop) & (stop <= self.branch_end)
+        below[1:] &= is_subset[1:] & is_subset[parent[1:]]
+        top = np.where(below, parent, np.arange(parent.size))
+        while not np.array_equal(higher := top[top], top):
+            top = higher
+        return Spans(start, stop, top)
+
+    def equals(self, other: BranchLists, own: Spans, others: Spans) -> bool:
+        """Whether the same categories lead to each node of trees of one shape."""
+        sizes = self.branch_end - self.branch_begin
+        if not np.array_equal(sizes, other.branch_end - other.branch_begin):
+            return False
+        # what leads to a node is told by its children, where these share all of its list
+        told = np.flatnonzero((sizes > 0) & ~(own.share_all(sizes) & others.share_all(sizes)))
+        return np.array_equal(self._pairs(told), other._pairs(told))
+
+    def _pairs(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places in `nodes` and the categories that lead there, ascending; shape (2, pairs)."""
+        owner, place = places_of(self.branch_begin[nodes], self.branch_end[nodes])
+        code = self.branch_code[place].astype(np.int64)
+        return np.stack([owner, code])[:, np.lexsort((code, owner))]
+
+    def problems(
+        self, parent: NDArray[np.int32], by_category: NDArray[np.bool_]
+    ) -> Iterator[tuple[str, Any]]:
+        """Descriptions of invariants of the lists, each with whether (or where) it is broken.
+
+        `by_category` marks the nodes of a tree of the right shape that test categories.
+        """
+        begin, end, n = self.branch_begin, self.branch_end, parent.size
+        yield "branch_begin or branch_end is not told once a node", {begin.size, end.size} != {n}
+        size = self.branch_code.size
+        yield "a list lies outside branch_code", (begin < 0) | (end < begin) | (end > size)
+        yield "categories lead to the root", begin[:1] < end[:1]
+        listed = by_category[parent[1:]]
+        yield (
+            "categories lead to a child of a node that tests none",
+            (begin[1:] < end[1:]) & ~listed,
+        )
+        sibling = listed[1:] & (parent[2:] == parent[1:-1])
+        yield "lists of siblings do not lie side by side", sibling & (begin[2:] != end[1:-1])
+        yield "a category is negative", self.branch_code < 0
+
+    def span_problems(
+        self, spans: Spans, feature: NDArray[np.int32], by_category: NDArray[np.bool_]
+    ) -> Iterator[tuple[str, Any]]:
+        """More of `problems`, of lists that have none of those: of what is shared."""
+        yield "nodes of several columns share a list", feature != feature[spans.top]
+        tops = spans.tops(by_category)
+        order = tops[np.lexsort((spans.stop[tops], spans.start[tops]))]
+        overlap = spans.start[order[1:]] < spans.stop[order[:-1]]
+        yield "lists overlap that are not shared", overlap
+        owner, place = places_of(spans.start[tops], spans.stop[tops])
+        code = self.branch_code[place]
+        order = np.lexsort((code, owner))
+        yield (
+            "a category leads to two children of a node",
+            (np.diff(code[order]) == 0) & (np.diff(owner[order]) == 0),
+        )
+
+
+class Spans(NamedTuple):
+    """Of the nodes of a tree, arrays of shape (N,).
+
+    Attributes
+    ----------
+    start, stop : int64
+        The lists of a node's children lie, child by child, from `start` to `stop`.
+    top : int64
+        The highest of the nodes that share a node's list; itself for most.
+    """
+
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    top: NDArray[np.int64]
+
+    def tops(self, by_category: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The highest nodes of those that test categories."""
+        return np.flatnonzero(by_category & (self.top == np.arange(self.top.size)))
+
+    def share_all(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Nodes whose children share all of the list, of so many categories, that leads there."""
+        return (self.top != np.arange(self.top.size)) & (self.stop - self.start == sizes)
+
+    def greatest(
+        self, by_category: NDArray[np.bool_], code: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """The greatest category in the list that each node shares, -1 without any."""
+        tops = self.tops(by_category)
+        owner, place = places_of(self.start[tops], self.stop[tops])
+        greatest = np.full(self.top.size, -1)
+        np.maximum.at(greatest, tops[owner], code[place])
+        return greatest[self.top]
+
+
+def places_of(
+    begin: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places ``begin[i] .. end[i] - 1`` of all ranges, one behind the other, after their i."""
+    sizes = end - begin
+    owner = np.repeat(np.arange(begin.size), sizes)
+    return owner, np.arange(owner.size) + (begin - (np.cumsum(sizes) - sizes))[owner]

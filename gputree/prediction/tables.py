@@ -1,0 +1,150 @@
+"""Where categories lead, as the descent of rows looks it up.
+
+A node has a table from codes to children of its own where that is small, or about as long as
+the list of its categories. Else the list is searched: it is sorted once for all nodes that
+share it, each of which parts a range of it:
+
+    code     | 2  5  6  9 |      sorted; a binary search finds the place in the shared list
+    place    | 1  0  3  2 |      node 0: places 0 .. 1 lead to its first child, 2 .. 3 to the
+                                 second, which parts 2 from 3
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.branches import Spans, places_of
+from gputree.compilation import inner
+from gputree.dtypes import NODE, SUBSET_SPLIT
+from gputree.tree import Tree
+
+# Entries of a table that every node may have, and that it may have for each listed category.
+FEW_CODES = 64
+CODES_PER_CATEGORY = 4
+
+LISTED = -1  # what `n_codes` of a node says whose list is searched
+
+_LIST = np.dtype(
+    [
+        ("first", np.int64),  # the sorted codes
+        ("last", np.int64),
+        ("begin", np.int32),  # the node's places in the shared list
+        ("middle", np.int32),  # those from here on lead to the second child; -1: places are nodes
+        ("end", np.int32),
+        ("child", np.int32),  # the first one
+    ],
+    align=True,
+)
+
+
+class Tables(NamedTuple):
+    """What `step` looks categories up in.
+
+    Attributes
+    ----------
+    child : int32 array
+        The nodes for the codes 0, 1, ... of each table.
+    lists : structured array
+        One record for each node whose list is searched.
+    code, place : int32 arrays
+        Sorted codes of each list, and their places in it (or the nodes that they lead to).
+    """
+
+    child: NDArray[np.int32]
+    lists: NDArray
+    code: NDArray[np.int32]
+    place: NDArray[np.int32]
+
+
+@inner
+def look_up(tables: Tables, number: int, x: float, unseen: int) -> np.int64:
+    """The node that category x leads to by the list of that number, or `unseen`."""
+    own = tables.lists[number]
+    first, last = own.first, own.last
+    while first < last:
+        middle = first + (last - first) // 2
+        if tables.code[middle] < x:
+            first = middle + 1
+        else:
+            last = middle
+    if first == own.last or tables.code[first] != x:
+        return np.int64(unseen)
+    place = tables.place[first]
+    if own.middle < 0:
+        return np.int64(place)
+    if place < own.begin or place >= own.end:
+        return np.int64(unseen)
+    return np.int64(own.child) + np.int64(place >= own.middle)
+
+
+def tabulate(
+    tree: Tree, unseen: NDArray[np.int32]
+) -> tuple[Tables, NDArray[np.int32], NDArray[np.int64]]:
+    """Tables and lists of all nodes that test categories.
+
+    Parameters
+    ----------
+    tree : Tree
+    unseen : int32 array of shape (N,)
+        The node for categories that a node does not list.
+
+    Returns
+    -------
+    tables : Tables
+    n_codes : int32 array of shape (N,)
+        Entries of each node's table, LISTED, or 0.
+    table : int64 array of shape (N,)
+        Where the table begins in `Tables.child`, or the number of the list.
+    """
+    spans = tree.branch_spans
+    room = _table_sizes(tree, spans)
+    n_codes = np.where(tree.tests_categories & (room == 0), LISTED, room).astype(np.int32)
+    table = np.cumsum(room) - room
+    child = np.repeat(unseen, room).astype(NODE)
+    node, place = _led_to(tree, room > 0)
+    child[table[tree.parent[node]] + tree.branch_code[place]] = node
+    listed = np.flatnonzero(n_codes == LISTED)
+    table[listed] = np.arange(listed.size)
+    return Tables(child, *_lists(tree, listed, spans)), n_codes, table
+
+
+def _table_sizes(tree: Tree, spans: Spans) -> NDArray[np.int64]:
+    """Entries of the tables of those nodes that have one: up to the greatest code in the list."""
+    listed, sharing = spans.stop - spans.start, np.bincount(spans.top)[spans.top]
+    room = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
+    most = np.where(sharing == 1, np.maximum(CODES_PER_CATEGORY * listed, FEW_CODES), FEW_CODES)
+    return np.where(tree.tests_categories & (room <= most), room, 0)
+
+
+def _led_to(tree: Tree, nodes: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Children of the marked nodes, and the places of what leads to them, pair by pair."""
+    child = 1 + np.flatnonzero(nodes[tree.parent[1:]])
+    owner, place = places_of(tree.branch_begin[child], tree.branch_end[child])
+    return child[owner], place
+
+
+def _lists(
+    tree: Tree, listed: NDArray[np.int64], spans: Spans
+) -> tuple[NDArray, NDArray[np.int32], NDArray[np.int32]]:
+    """Records of the nodes whose lists are searched; the sorted codes and their places."""
+    tops, number = np.unique(spans.top[listed], return_inverse=True)
+    start, stop = spans.start[tops], spans.stop[tops]
+    by_place = tree.split_kind[tops] == SUBSET_SPLIT
+    owner, place = places_of(start, stop)
+    leads = place - start[owner]
+    to_node = np.zeros(tree.n_nodes, np.bool_)
+    to_node[tops[~by_place]] = True
+    leads[~by_place[owner]], _ = _led_to(tree, to_node)
+    order = np.lexsort((tree.branch_code[place], owner))
+    records = np.zeros(listed.size, _LIST)
+    last, first_child = np.cumsum(stop - start), tree.first_child[listed]
+    records["first"], records["last"] = (last - (stop - start))[number], last[number]
+    records["begin"] = spans.start[listed] - start[number]
+    records["end"] = spans.stop[listed] - start[number]
+    middle = tree.branch_end[first_child] - start[number]
+    records["middle"] = np.where(by_place[number], middle, -1)
+    records["child"] = first_child
+    return records, tree.branch_code[place][order], leads[order].astype(np.int32)
