@@ -132,6 +132,7 @@ def test_a_criterion_that_growth_does_not_know(monkeypatch, kind, criterion, all
     """One that came past the check of parameters is no other one."""
     constraints = {**kind._parameter_constraints, "criterion": "no_validation"}
     monkeypatch.setattr(kind, "_parameter_constraints", constraints)
+    monkeypatch.setattr(kind, "_refuses", {})
     model = kind(criterion=criterion, categorical_features=nominal)
     with pytest.raises(ValueError, match=f"must be one of {allowed}"):
         model.fit([[0], [1], [1]], [0, 1, 1])

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree import prediction
 from gputree.backends import DEVICES
 from gputree.backends.cuda.inputs import take_rows, to_host
+from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
 from gputree.estimators.growing import Columns
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
@@ -32,6 +33,11 @@ class BaseDecisionTree(BaseEstimator):
     tree_: Tree
     unpruned_tree_: Tree
     n_features_in_: int
+
+    # Parameters, and values of parameters, that other trees have and this one has not: what to
+    # write instead.
+    _lacks: ClassVar[dict[str, str]] = {}
+    _refuses: ClassVar[dict[tuple[str, str], str]] = {}
 
     # Whether a table on a CUDA device is grown on where it is.
     _grows_on_device: ClassVar[bool] = False
@@ -95,11 +101,27 @@ class BaseDecisionTree(BaseEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            There is no such parameter, or one is that of a pruner and `pruning` is None.
         """
+        for name in params:
+            if name in self._lacks:
+                kind = type(self).__name__
+                raise ValueError(f"{kind} has no parameter {name!r}: {advise(self, name)}")
         pruning = params.get("pruning", self.pruning)
-        if isinstance(pruning, str) and any(name.startswith("pruning__") for name in params):
-            params["pruning"] = get_pruner(pruning)
+        nested = [name for name in params if name.startswith("pruning__")]
+        if nested and pruning is None:
+            require_pruner(self, nested)
+        if nested and isinstance(pruning, str):
+            params["pruning"] = get_pruner(pruning, given=nested)
         return super().set_params(**params)
+
+    def _validate_params(self) -> None:
+        forbid_values(self)
+        super()._validate_params()
 
     def _pruner(self) -> Pruner | None:
         """The pruner, as random as the estimator where it has no random state of its own."""
@@ -144,6 +166,7 @@ class BaseDecisionTree(BaseEstimator):
         leaves: NDArray[np.int32] = self._descend(prediction.apply, X)
         return leaves
 
+    @explained
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Index of the leaf that each row reaches.
 
@@ -158,6 +181,7 @@ class BaseDecisionTree(BaseEstimator):
         """
         return self._leaves(X)
 
+    @explained
     def decision_path(self, X: Any) -> csr_matrix:
         """Nodes that each row passes.
 

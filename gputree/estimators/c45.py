@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from gputree.estimators.arguments import MULTIWAY_LACKS, explained
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
     MULTIWAY_PARAMETERS,
@@ -90,6 +91,8 @@ class C45Classifier(MultiwayTree):
     5
     """
 
+    _lacks = MULTIWAY_LACKS
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MultiwayTree._parameter_constraints,
         "min_samples_leaf": [Interval(Real, 0.0, None, closed="neither")],
@@ -99,6 +102,7 @@ class C45Classifier(MultiwayTree):
         "collapse": ["boolean"],
     }
 
+    @explained
     def __init__(
         self,
         *,
@@ -134,6 +138,7 @@ class C45Classifier(MultiwayTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @explained
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow and prune the tree.

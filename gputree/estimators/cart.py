@@ -11,6 +11,13 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from gputree.estimators.arguments import (
+    CART_LACKS,
+    CLASSIFIER_REFUSES,
+    REGRESSOR_LACKS,
+    REGRESSOR_REFUSES,
+    explained,
+)
 from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
@@ -29,6 +36,7 @@ class _Cart(BaseDecisionTree):
     """Parameters, growth and the pruning path of both CART estimators."""
 
     _grows_on_device = True
+    _lacks = CART_LACKS
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseDecisionTree._parameter_constraints,
@@ -47,7 +55,7 @@ class _Cart(BaseDecisionTree):
         "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
         "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
         "max_device_memory": [Interval(Integral, 1, None, closed="left"), None],
-        "splitter": [StrOptions({"exact", "binned"})],
+        "splitter": [StrOptions({"exact", "binned", "best"})],
         "max_bins": [Interval(Integral, 2, 256, closed="both")],
         "categorical_split": [StrOptions({"auto", "exhaustive", "ordered", "one_vs_rest"})],
     }
@@ -90,7 +98,7 @@ class _Cart(BaseDecisionTree):
             min_impurity_decrease=self.min_impurity_decrease,
             max_features=_column_count(self.max_features, d),
             max_leaf_nodes=self.max_leaf_nodes,
-            exact=self.splitter == "exact",
+            exact=self.splitter != "binned",
             max_bins=int(self.max_bins),
             device=self.device,
             max_device_memory=self.max_device_memory,
@@ -175,7 +183,9 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
+    _refuses = CLASSIFIER_REFUSES
 
+    @explained
     def __init__(
         self,
         *,
@@ -221,6 +231,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @explained
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
@@ -279,7 +290,10 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         **_Cart._parameter_constraints,
         "criterion": [StrOptions({"squared_error"})],
     }
+    _lacks = REGRESSOR_LACKS
+    _refuses = REGRESSOR_REFUSES
 
+    @explained
     def __init__(
         self,
         *,
@@ -323,6 +337,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @explained
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
@@ -351,6 +366,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
     ) -> NDArray[np.float64] | None:
         return weight
 
+    @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Mean target of each row's leaf.
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree.dtypes import MISSING_TO_ALL
+from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
 from gputree.validation import check_labels
 
@@ -42,6 +43,7 @@ class TreeClassifier(ClassifierMixin, BaseDecisionTree):
             )
         return by_class if weight is None else weight * by_class
 
+    @explained
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of the greatest class where each row stops; of equals, the first.
 
@@ -58,6 +60,7 @@ class TreeClassifier(ClassifierMixin, BaseDecisionTree):
         leaves = self._leaves(X)
         return self.classes_[self.tree_.value[:, 0].argmax(axis=1)][leaves]
 
+    @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Share of each class where each row stops.
 

@@ -62,8 +62,9 @@ CART_PARAMETERS = """max_depth : int, default=None
         there; None for 80 % of what is free. Levels are split in batches under it. A
         table on the host whose values do not fit is coded block by block, a byte a value,
         and its values are read from host memory; the tree is the same.
-    splitter : "exact" or "binned", default="exact"
-        Every cut between two values, or only those between the `max_bins` bins.
+    splitter : "exact", "binned" or "best", default="exact"
+        Every cut between two values, or only those between the `max_bins` bins. "best" is
+        scikit-learn's name of "exact".
     max_bins : int, default=256
         Bins of a column; a column with no more distinct values is coded losslessly.
     n_jobs : int, default=None

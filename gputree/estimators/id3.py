@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
+from gputree.estimators.arguments import ID3_LACKS, explained
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
     MULTIWAY_PARAMETERS,
@@ -47,7 +48,9 @@ class ID3Classifier(MultiwayTree):
     """
 
     _every_nominal: ClassVar[bool] = True
+    _lacks = ID3_LACKS
 
+    @explained
     def __init__(
         self,
         *,
@@ -73,6 +76,7 @@ class ID3Classifier(MultiwayTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @explained
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.

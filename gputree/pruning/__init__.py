@@ -4,6 +4,8 @@ Each method is a `Pruner`: a parameter object that takes a tree and returns a
 smaller one. It prunes a fitted estimator (`prune`) or a bare tree (`prune_tree`).
 """
 
+from collections.abc import Collection
+
 from gputree.pruning.base import Pruner, RoutedRows, TrainingRows, ValidationPruner
 from gputree.pruning.collapse import collapse_splits
 from gputree.pruning.cost_complexity import (
@@ -28,14 +30,20 @@ PRUNERS: dict[str, type[Pruner]] = {
 }
 
 
-def get_pruner(pruning: str | Pruner) -> Pruner:
+def get_pruner(pruning: str | Pruner, given: Collection[str] = ()) -> Pruner:
     """The pruner of a short name, with default parameters; a pruner is returned as it is.
+
+    Parameters
+    ----------
+    pruning : str or Pruner
+    given : names, default=()
+        Parameters that are set next, as ``pruning__<name>``.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or "cost_complexity": its default alpha of 0 would take
-        away only splits that gain nothing, which nobody means who asks for pruning.
+        If the name is unknown, or "cost_complexity" without its alpha: the default of 0 would
+        take away only splits that gain nothing, which nobody means who asks for pruning.
     TypeError
         If `pruning` is neither a name nor a pruner.
     """
@@ -51,7 +59,7 @@ def get_pruner(pruning: str | Pruner) -> Pruner:
             f"The 'pruning' parameter must be a Pruner instance or one of {sorted(PRUNERS)}. "
             f"Got {pruning!r} instead."
         )
-    if pruning == "cost_complexity":
+    if pruning == "cost_complexity" and "pruning__alpha" not in given:
         raise ValueError(
             "pruning='cost_complexity' lacks its alpha: pass pruning=CostComplexity(alpha), or "
             "'cost_complexity_cv', which chooses alpha by cross-validation."

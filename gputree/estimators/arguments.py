@@ -1,0 +1,168 @@
+"""What callers pass that is not taken, by habit from elsewhere: errors that say what to write."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from sklearn.utils._param_validation import InvalidParameterError
+
+from gputree.pruning import PRUNERS
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# Parameters of scikit-learn's trees, or of other estimators here, that an estimator lacks.
+_MONOTONIC = (
+    "trees are not held to be monotonic. Leave it out, or use scikit-learn's tree of this name."
+)
+CART_LACKS = {
+    "monotonic_cst": _MONOTONIC,
+    "min_gain": "the least gain of a split, times the node's share of the rows, is "
+    "min_impurity_decrease.",
+}
+REGRESSOR_LACKS = {
+    **CART_LACKS,
+    "class_weight": "targets have no classes. Pass sample_weight to fit.",
+}
+MULTIWAY_LACKS = {
+    "criterion": "C4.5 splits by the gain ratio and ID3 by the information gain. For gini or "
+    "entropy use DecisionTreeClassifier.",
+    "splitter": "every cut is looked at. Leave it out.",
+    "max_bins": "numbers are not put into bins. Leave it out.",
+    "categorical_split": "a split has one branch a category. For two branches use "
+    "DecisionTreeClassifier.",
+    "max_features": "every column is looked at. To draw columns use DecisionTreeClassifier.",
+    "max_leaf_nodes": "nodes are not opened best first. Limit the tree by max_depth, "
+    "min_samples_split or pruning.",
+    "min_impurity_decrease": "the least gain of a split is min_gain, in bits, whatever the node's "
+    "share of the rows.",
+    "min_weight_fraction_leaf": "the least weight of a branch is min_samples_leaf, in rows.",
+    "ccp_alpha": "write pruning=CostComplexity(alpha), from gputree.pruning.",
+    "monotonic_cst": "trees are not held to be monotonic. Leave it out.",
+}
+ID3_LACKS = {
+    **MULTIWAY_LACKS,
+    "min_samples_leaf": "every value has a branch. Limit the tree by min_samples_split, max_depth "
+    "or pruning.",
+    "min_weight_fraction_leaf": "every value has a branch. Limit the tree by min_samples_split, "
+    "max_depth or pruning.",
+}
+
+# Parameters of methods of scikit-learn's trees.
+_METHODS_LACK = {"check_input": "tables are always checked. Leave it out."}
+
+# Values that other trees take.
+_FOR_CLASSES = "For classes use DecisionTreeClassifier."
+_FOR_MEDIANS = "Leaves hold means; for medians use scikit-learn's DecisionTreeRegressor."
+_CUTS_AT_RANDOM = (
+    "Cuts are not drawn at random: max_features draws columns, and scikit-learn's ExtraTree "
+    "estimators draw cuts."
+)
+CLASSIFIER_REFUSES = {
+    ("splitter", "random"): _CUTS_AT_RANDOM,
+    ("criterion", "squared_error"): "For numbers use DecisionTreeRegressor.",
+    ("criterion", "information_gain"): "Write 'entropy', whose decrease is the information gain.",
+    ("criterion", "gain_ratio"): "C45Classifier splits by the gain ratio.",
+}
+REGRESSOR_REFUSES = {
+    ("splitter", "random"): _CUTS_AT_RANDOM,
+    ("criterion", "friedman_mse"): "Write 'squared_error', whose cuts are the same in one tree.",
+    ("criterion", "mse"): "Write 'squared_error'.",
+    ("criterion", "absolute_error"): _FOR_MEDIANS,
+    ("criterion", "mae"): _FOR_MEDIANS,
+    ("criterion", "poisson"): "For this deviance use scikit-learn's DecisionTreeRegressor.",
+    ("criterion", "gini"): _FOR_CLASSES,
+    ("criterion", "entropy"): _FOR_CLASSES,
+    ("criterion", "log_loss"): _FOR_CLASSES,
+}
+
+
+def explained(method: Method) -> Method:
+    """Arguments that `method` of an estimator does not take are refused with what to write."""
+    parameters = list(inspect.signature(method).parameters.values())[1:]  # without self
+    names = [parameter.name for parameter in parameters]
+    places = sum(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
+
+    @wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        unknown = [name for name in kwargs if name not in names]
+        if unknown or len(args) > places:
+            kind = type(self).__name__
+            if method.__name__ != "__init__":
+                raise TypeError(_of_method(f"{kind}.{method.__name__}", names, args, unknown))
+            if args:
+                more = ", ..." if len(args) > 1 or kwargs else ""
+                written = f"{kind}({names[0]}={args[0]!r}{more})"
+                raise TypeError(f"{kind} takes parameters by name: write {written}.")
+            raise TypeError(f"{kind} has no parameter {unknown[0]!r}: {advise(self, unknown[0])}")
+        return method(self, *args, **kwargs)
+
+    return checked  # type: ignore[return-value]
+
+
+def _of_method(method: str, names: list[str], args: tuple[Any, ...], unknown: list[str]) -> str:
+    takes = f"it takes {', '.join(names)}."
+    if unknown:
+        return f"{method} has no parameter {unknown[0]!r}: {_METHODS_LACK.get(unknown[0], takes)}"
+    text = f"{method} got {len(args)} arguments: {takes}"
+    if len(args) == len(names) + 1:  # where scikit-learn has it
+        text += f" If the last is check_input: {_METHODS_LACK['check_input']}"
+    return text
+
+
+def advise(estimator: Any, name: str) -> str:
+    """What to write instead of a parameter `name` that the estimator lacks."""
+    if name in estimator._lacks:
+        return estimator._lacks[name]
+    if pruners := _with_parameter(name):
+        options = " or ".join(f"pruning={kind.__name__}({name}=...)" for kind in pruners.values())
+        return f"it belongs to a pruner. Write {options}, from gputree.pruning."
+    known = list(inspect.signature(type(estimator)).parameters)
+    if near := difflib.get_close_matches(name, known, 1):
+        return f"did you mean {near[0]!r}?"
+    return f"it has {', '.join(known)}."
+
+
+def forbid_values(estimator: Any) -> None:
+    """Refuse values that other trees take for a parameter, with what to write.
+
+    Raises
+    ------
+    ValueError
+        A value is one of those in the estimator's ``_refuses``.
+    """
+    for (name, value), advice in estimator._refuses.items():
+        given = getattr(estimator, name)
+        if isinstance(given, str) and given == value:
+            allowed = " or ".join(map(str, estimator._parameter_constraints[name]))
+            raise InvalidParameterError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {allowed}. Got "
+                f"{value!r} instead. {advice}"
+            )
+
+
+def require_pruner(estimator: Any, nested: list[str]) -> None:
+    """Refuse parameters of a pruner, ``pruning__<name>``, where ``pruning`` is None."""
+    name = nested[0].partition("__")[2]
+    pruners = _with_parameter(name)
+    kind = type(estimator).__name__
+    advice = f"No pruner has a parameter {name!r}."
+    if pruners:
+        options = " or ".join(f"pruning={short!r}" for short in pruners)
+        advice = f"Set {options}, too: in the estimator, or in the same grid."
+        if name == "alpha" and "ccp_alpha" in estimator.get_params(deep=False):
+            advice += " Or use 'ccp_alpha', which needs no pruner."
+    raise ValueError(
+        f"The parameter {nested[0]!r} of {kind} belongs to its pruner, and pruning is None. "
+        f"{advice}"
+    )
+
+
+def _with_parameter(name: str) -> dict[str, type]:
+    """Pruners that have a parameter of this name."""
+    return {
+        short: kind for short, kind in PRUNERS.items() if name in inspect.signature(kind).parameters
+    }
