@@ -129,8 +129,8 @@ def _tests(split: Split) -> list[_Test]:
             for end, codes in parts
             if end != unseen and codes.size
         ]
-        if not sets:  # one test at least: an empty set sends all values right
-            sets = [_Test(np.nan, False, _NO_CODES, unseen, None)]
+        if not sets:  # formats know no empty sets
+            return [_Test(GREATEST, False, _NO_CODES, unseen, missing)]
         sets[-1] = sets[-1]._replace(right=unseen)
         return sets if missing == unseen else [_present(missing), *sets]
     first, second = ends

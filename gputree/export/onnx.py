@@ -1,0 +1,212 @@
+"""A tree as an ONNX model: the operator TreeEnsemble of ai.onnx.ml 5, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree._optional import require
+from gputree.export.binary import Binary, as_binary
+from gputree.export.model import Model, model_of, single_paths
+
+_OPSETS = {"": 18, "ai.onnx.ml": 5}
+_AT_MOST, _MEMBER = 0, 6  # BRANCH_LEQ, BRANCH_MEMBER
+_MISSING_WORD = ""  # text has no NaN
+
+
+def to_onnx(
+    estimator_or_tree: Any,
+    *,
+    inputs: Literal["auto", "matrix", "columns"] = "auto",
+    missing: Literal["error", "largest"] = "error",
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+) -> Any:
+    """Make an ONNX model of a fitted tree.
+
+    Its outputs are ``label`` and ``probabilities`` of shape (n, K) in classification, or
+    ``prediction`` of shape (n,), equal to the estimator's to the last bit.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+        Categories of a bare Tree are codes.
+    inputs : "auto", "matrix" or "columns", default="auto"
+        "matrix": one input ``X`` of float64, shape (n, d), NaN where missing, with codes of
+        categories (-1 where unknown). "columns": an input of shape (n, 1) for each column, by
+        its name: float64, or text for categories that are text, where the empty string is
+        missing (unless it is a category). "auto": columns where there are categories.
+    missing : "error" or "largest", default="error"
+        A C4.5 tree sends rows with missing values down every branch in shares, which
+        ONNX cannot: raise, or send them down the branch of the greatest weight (of
+        equals the first), which changes the answers for those rows.
+    feature_names : sequence of str or None, default=None
+        None takes the names seen in `fit`, else x0, x1, ...
+    class_names : sequence or None, default=None
+        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Serve it with onnxruntime; the reference evaluator of the package onnx sends values to
+        wrong branches of sets.
+
+    Raises
+    ------
+    ImportError
+        onnx (extra export) is not installed.
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The tree sends rows down every branch and `missing` is "error"; a column has both
+        numbers and text as categories; or a parameter is none of those above.
+
+    Notes
+    -----
+    A split into several branches becomes a chain of tests for sets of categories.
+    """
+    if inputs not in ("auto", "matrix", "columns"):
+        raise ValueError(f"inputs must be 'auto', 'matrix' or 'columns', got {inputs!r}.")
+    helper = require("onnx.helper", "to_onnx")
+    onnx = require("onnx", "to_onnx")
+    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    model = single_paths(model, missing, "ONNX")
+    graph = _Graph(onnx)
+    if inputs == "auto":
+        coded = any(words is not None for words in model.categories)
+        inputs = "columns" if coded else "matrix"
+    table = graph.matrix(model) if inputs == "matrix" else graph.columns(model)
+    graph.answer(model, table)
+    made = helper.make_graph(graph.nodes, "tree", graph.inputs, graph.outputs, graph.constants)
+    opsets = [helper.make_opsetid(domain, version) for domain, version in _OPSETS.items()]
+    result = helper.make_model(made, opset_imports=opsets, ir_version=10, producer_name="gputree")
+    onnx.checker.check_model(result)
+    return result
+
+
+class _Graph:
+    """A graph while it is made."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx, self.helper = onnx, onnx.helper
+        self.nodes: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+        self.constants: list[Any] = []
+
+    def matrix(self, model: Model) -> str:
+        """One input of all columns."""
+        shape = ["n", model.tree.n_features]
+        double = self.onnx.TensorProto.DOUBLE
+        self.inputs.append(self.helper.make_tensor_value_info("X", double, shape))
+        return "X"
+
+    def columns(self, model: Model) -> str:
+        """An input a column, categories as they are; the name of the matrix made of them."""
+        parts = []
+        for name, categories in zip(model.feature_names, model.categories, strict=True):
+            is_text = categories is not None and categories.dtype.kind == "O"
+            kinds = self.onnx.TensorProto
+            kind = kinds.STRING if is_text else kinds.DOUBLE
+            self.inputs.append(self.helper.make_tensor_value_info(name, kind, ["n", 1]))
+            parts.append(name if categories is None else self._code(name, categories, is_text))
+        self.add("Concat", parts, "matrix", axis=1)
+        return "matrix"
+
+    def _code(self, name: str, categories: NDArray[Any], is_text: bool) -> str:
+        """Codes of a column of categories: -1 where unknown, NaN where missing."""
+        words = categories.tolist()
+        if is_text and not all(isinstance(word, str) for word in words):
+            raise ValueError(
+                f"ONNX cannot hold this tree: column {name!r} has both numbers and text as "
+                "categories; use inputs='matrix'."
+            )
+        codes = list(map(float, range(len(words))))
+        nothing = _MISSING_WORD if is_text else float("nan")
+        if nothing not in words:
+            words, codes = [*words, nothing], [*codes, float("nan")]
+        keys = words if is_text else np.array(words, np.float64)
+        tensor = self._tensor("", np.array(keys, object if is_text else np.float64))
+        code = f"code of {name}"
+        self.add(
+            "LabelEncoder",
+            [name],
+            code,
+            domain="ai.onnx.ml",
+            keys_tensor=tensor,
+            values_tensor=self._tensor("", np.array(codes, np.float64)),
+            default_tensor=self._tensor("", np.array([-1.0])),
+        )
+        return code
+
+    def answer(self, model: Model, table: str) -> None:
+        """The tree finds a leaf's place in the table of answers."""
+        binary = as_binary(model)
+        value = model.tree.value[binary.source[binary.is_leaf], 0]
+        self.add("TreeEnsemble", [table], "found", domain="ai.onnx.ml", **self._ensemble(binary))
+        self._constant("flat", np.array([-1]))
+        self.add("Cast", ["found"], "place", to=self.onnx.TensorProto.INT64)
+        self.add("Reshape", ["place", "flat"], "leaf")
+        kinds = self.onnx.TensorProto
+        if model.classes is None:
+            self._constant("answers", value[:, 0])
+            self.add("Gather", ["answers", "leaf"], "prediction")
+            self._output("prediction", kinds.DOUBLE, ["n"])
+            return
+        self._constant("shares", value)
+        self._constant("labels", _labels(model.classes)[value.argmax(axis=1)])
+        self.add("Gather", ["labels", "leaf"], "label", axis=0)
+        self.add("Gather", ["shares", "leaf"], "probabilities", axis=0)
+        self._output("label", self.constants[-1].data_type, ["n"])
+        self._output("probabilities", kinds.DOUBLE, ["n", model.tree.n_classes])
+
+    def _ensemble(self, binary: Binary) -> dict[str, Any]:
+        """Attributes of the tree whose leaves answer with their places."""
+        inner = np.flatnonzero(~binary.is_leaf)
+        leaf = binary.is_leaf
+        place = np.where(leaf, np.cumsum(leaf), np.cumsum(~leaf)) - 1
+        left, right = binary.left[inner], binary.right[inner]
+        if inner.size == 0:  # a leaf alone is a test with one leaf on both sides
+            inner, left, right = np.zeros((3, 1), np.int64)
+        is_set = np.isnan(binary.threshold[inner]) & ~leaf[inner]
+        ends = [np.append(binary.codes[node], np.nan) for node in inner[is_set]]
+        attributes = {
+            "n_targets": 1,
+            "tree_roots": [0],
+            "nodes_featureids": np.maximum(binary.feature[inner], 0).tolist(),
+            "nodes_modes": self._tensor("", np.where(is_set, _MEMBER, _AT_MOST).astype(np.uint8)),
+            "nodes_splits": self._tensor("", np.nan_to_num(binary.threshold[inner])),
+            "nodes_missing_value_tracks_true": binary.missing_left[inner].astype(int).tolist(),
+            "nodes_trueleafs": leaf[left].astype(int).tolist(),
+            "nodes_truenodeids": place[left].tolist(),
+            "nodes_falseleafs": leaf[right].astype(int).tolist(),
+            "nodes_falsenodeids": place[right].tolist(),
+            "leaf_targetids": [0] * int(leaf.sum()),
+            "leaf_weights": self._tensor("", np.arange(leaf.sum(), dtype=np.float64)),
+        }
+        if ends:
+            attributes["membership_values"] = self._tensor("", np.concatenate(ends))
+        return attributes
+
+    def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
+        """Add a node of one output."""
+        self.nodes.append(self.helper.make_node(operator, inputs, [output], **attributes))
+
+    def _constant(self, name: str, values: NDArray[Any]) -> None:
+        self.constants.append(self._tensor(name, values))
+
+    def _tensor(self, name: str, values: NDArray[Any]) -> Any:
+        return self.onnx.numpy_helper.from_array(values, name)
+
+    def _output(self, name: str, kind: int, shape: list[Any]) -> None:
+        self.outputs.append(self.helper.make_tensor_value_info(name, kind, shape))
+
+
+def _labels(classes: NDArray[Any]) -> NDArray[Any]:
+    """Labels as ONNX holds them: whole numbers, float64 or text."""
+    if classes.dtype.kind in "biu":
+        return classes.astype(np.int64)
+    return classes.astype(np.float64) if classes.dtype.kind == "f" else classes.astype(object)
