@@ -10,6 +10,8 @@ EXTRAS = {
     "matplotlib": "plot",
     "dask": "dask",
     "pandas": "pandas",
+    "onnx": "export",
+    "treelite": "export",
 }
 
 

@@ -107,7 +107,7 @@ def _shape(binary: Binary, rows: NDArray[np.int64]) -> str:
     is_set = np.isnan(binary.threshold[inner])
     threshold = np.where(is_set, np.cumsum(is_set) - 1, binary.threshold[inner])
     decision = np.where(is_set, _CATEGORICAL, _MISSING_LEFT * binary.missing_left[inner])
-    number = np.where(binary.is_leaf, -np.cumsum(binary.is_leaf), np.cumsum(~binary.is_leaf) - 1)
+    number = np.where(binary.is_leaf, 0 - np.cumsum(binary.is_leaf), np.cumsum(~binary.is_leaf) - 1)
     counts = _counts(binary, rows)
     lines = {
         "num_leaves": binary.is_leaf.sum(),

@@ -1,0 +1,137 @@
+"""A tree of numbers as one of scikit-learn's, for the tools that read those."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import LEAF, THRESHOLD_SPLIT
+from gputree.export.bounds import bounds_above
+from gputree.export.model import Model, model_of
+from gputree.tree import Tree
+
+
+def to_sklearn(estimator_or_tree: Any) -> Any:
+    """Make a fitted scikit-learn tree of a fitted tree of numbers.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+
+    Returns
+    -------
+    sklearn.tree.DecisionTreeClassifier or DecisionTreeRegressor
+        Fitted; it answers as the tree does, to the last bit, for rows of float32 numbers,
+        missing ones included. (It rounds float64 numbers to float32 before it compares them.)
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The tree tests categories, a missing value goes to no single child, or it tells
+        numbers apart that are one float32 number.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import to_sklearn
+    >>> iris = load_iris()
+    >>> tree = DecisionTreeClassifier(max_depth=2).fit(iris.data, iris.target)
+    >>> to_sklearn(tree).score(iris.data, iris.target) == tree.score(iris.data, iris.target)
+    True
+    """
+    model = model_of(estimator_or_tree)
+    _check_splits(model)
+    _check_thresholds(model)
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    kind = DecisionTreeRegressor if model.classes is None else DecisionTreeClassifier
+    made = kind(criterion=model.tree.criterion)
+    made.n_features_in_ = model.tree.n_features
+    made.n_outputs_ = 1
+    made.max_features_ = model.tree.n_features
+    names = getattr(estimator_or_tree, "feature_names_in_", None)
+    if names is not None:
+        made.feature_names_in_ = names
+    if model.classes is not None:
+        made.classes_ = model.classes
+        made.n_classes_ = model.tree.n_classes
+    made.tree_ = _sklearn_tree(model.tree)
+    return made
+
+
+def _check_splits(model: Model) -> None:
+    tree = model.tree
+    other = np.flatnonzero(~np.isin(tree.split_kind, (LEAF, THRESHOLD_SPLIT)))
+    if other.size:
+        raise ValueError(
+            "scikit-learn's trees cannot hold this one: it tests categories (node "
+            f"{other[0]}, column {model.feature_names[tree.feature[other[0]]]!r}). "
+            "export_lightgbm, to_onnx and to_treelite can."
+        )
+    apart = np.flatnonzero(~tree.is_leaf & (tree.missing_child < 0))
+    if apart.size:
+        raise ValueError(
+            "scikit-learn's trees cannot hold this one: a missing value goes to no single child "
+            f"(node {apart[0]}, column {model.feature_names[tree.feature[apart[0]]]!r}). "
+            "export_python can."
+        )
+
+
+def _check_thresholds(model: Model) -> None:
+    """Raise ValueError where a test divides numbers that are one float32 number."""
+    tree = model.tree
+    lower, upper = map(_float32_below, bounds_above(tree))
+    at = _float32_below(tree.threshold)
+    idle = np.flatnonzero(
+        ~tree.is_leaf & np.isfinite(tree.threshold) & ((at == lower) | (at == upper))
+    )
+    if idle.size:
+        node = idle[0]
+        raise ValueError(
+            "scikit-learn's trees cannot hold this one: they compare float32 numbers, and node "
+            f"{node} divides numbers at {float(tree.threshold[node])!r} (column "
+            f"{model.feature_names[tree.feature[node]]!r}) that are one float32 number. Fit on "
+            "float32 values, or use export_lightgbm, to_onnx or to_treelite."
+        )
+
+
+def _float32_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The greatest float32 number that is at most each value."""
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32)
+    down = np.nextafter(rounded, np.float32(-np.inf))
+    return np.where(rounded > values, down, rounded)
+
+
+def _sklearn_tree(tree: Tree) -> Any:
+    from sklearn.tree._tree import Tree as SklearnTree
+
+    n_classes = np.array([tree.n_classes if tree.task == "classification" else 1], np.intp)
+    made = SklearnTree(tree.n_features, n_classes, 1)
+    state = made.__getstate__()
+    nodes = np.zeros(tree.n_nodes, state["nodes"].dtype)  # its fields differ by version
+    columns = {
+        "left_child": tree.children_left,
+        "right_child": tree.children_right,
+        "feature": tree.feature,
+        "threshold": tree.threshold,
+        "impurity": tree.impurity,
+        "n_node_samples": tree.n_node_samples,
+        "weighted_n_node_samples": tree.weighted_n_node_samples,
+        "missing_go_to_left": tree.missing_go_to_left,
+    }
+    for name, values in columns.items():
+        nodes[name] = values
+    state |= {
+        "max_depth": tree.max_depth,
+        "node_count": tree.n_nodes,
+        "nodes": nodes,
+        "values": np.ascontiguousarray(tree.value),
+    }
+    made.__setstate__(state)
+    return made

@@ -1,0 +1,192 @@
+"""Trees in the formats of other programs, which answer as the tree does, to the bit."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multiway_trees import multiway_cases
+from sklearn.tree import export_text as sklearn_text
+
+import gputree
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
+from gputree.datasets import load_auto_mpg, load_golf
+from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.export import export_lightgbm, to_onnx, to_sklearn, to_treelite
+from gputree.export.bounds import bounds_above
+from gputree.export.model import model_of, single_paths
+from gputree.prediction import class_distributions
+
+GOLF = load_golf()
+CARS = load_auto_mpg()
+ALL = [export_lightgbm, to_onnx, to_treelite]
+
+
+def booster(tree, **options):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    return lightgbm.Booster(model_str=export_lightgbm(tree, **options))
+
+
+def by_lightgbm(tree, values):
+    found = booster(tree).predict(values)
+    if tree.n_classes == 2:
+        return np.stack([1.0 - found, found], axis=1), slice(1, 2)  # 1 - x is rounded
+    return found.reshape(len(values), -1), slice(None)
+
+
+def session(model):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    return onnxruntime.InferenceSession(model.SerializeToString())
+
+
+def by_onnx(tree, values):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    label, found = session(to_onnx(tree)).run(None, {"X": values.astype(np.float64)})
+    assert label.tolist() == found.argmax(axis=1).tolist()
+    return found, slice(None)
+
+
+def by_treelite(tree, values):
+    treelite = pytest.importorskip("treelite", reason="treelite is not installed")
+    found = treelite.gtil.predict(to_treelite(tree), values.astype(np.float64))
+    return found.reshape(len(values), -1), slice(None)
+
+
+@pytest.mark.parametrize("answers_of", [by_lightgbm, by_onnx, by_treelite])
+@given(multiway_cases(min_rows=1))
+def test_programs_answer_as_the_tree_does(answers_of, case):
+    tree, values = case
+    tree = single_paths(model_of(tree), "largest", "a test").tree
+    found, exact = answers_of(tree, values)
+    expected = class_distributions(tree, values)
+    assert np.array_equal(found[:, exact], expected[:, exact])
+
+
+@given(multiway_cases(min_rows=1, max_splits=12))
+def test_shapley_values_add_up(case):
+    tree, values = case
+    tree = single_paths(model_of(tree), "largest", "a test").tree
+    model = booster(tree)
+    shares = model.predict(values, pred_contrib=True)
+    shares = shares.reshape(len(values), -1, tree.n_features + 1).sum(axis=2)
+    np.testing.assert_allclose(shares.ravel(), model.predict(values).ravel(), atol=1e-9)
+
+
+def test_lightgbm_reads_its_own_writing_again():
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    model = DecisionTreeRegressor(max_depth=4).fit(CARS.data, CARS.target)
+    coded = model.columns_.encode(CARS.data)
+    first = booster(model)
+    again = lightgbm.Booster(model_str=first.model_to_string())
+    assert again.predict(coded).tolist() == model.predict(CARS.data).tolist()
+
+
+def test_lightgbm_codes_the_categories_of_data_frames():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    names = ["out look", "temp,erature", "humidity", "wind"]
+    frame = pandas.DataFrame(GOLF.data, columns=names).astype("category")
+    model = DecisionTreeClassifier().fit(frame, GOLF.target)
+    found = booster(model).predict(frame, validate_features=False)
+    assert found.tolist() == model.predict_proba(frame)[:, 1].tolist()
+
+
+@pytest.mark.parametrize("kind", [ID3Classifier, DecisionTreeClassifier])
+def test_onnx_takes_text(kind):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    model = kind().fit(GOLF.data, GOLF.target)
+    rows = [*GOLF.data.tolist(), ["fog", "mild", "high", "weak"], [None, "hot", "high", "weak"]]
+    inputs = {
+        name: np.array([[word or ""] for word in column], object)
+        for name, column in zip(GOLF.feature_names, zip(*rows, strict=True), strict=True)
+    }
+    made = to_onnx(model, feature_names=GOLF.feature_names)
+    label, shares = session(made).run(None, inputs)
+    assert label.tolist() == model.predict(np.array(rows, object)).tolist()
+    assert np.array_equal(shares, model.predict_proba(np.array(rows, object)))
+
+
+def test_onnx_regression():
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    model = DecisionTreeRegressor(min_samples_leaf=4).fit(CARS.data, CARS.target)
+    coded = model.columns_.encode(CARS.data).astype(np.float64)
+    (found,) = session(to_onnx(model, inputs="matrix")).run(None, {"X": coded})
+    assert found.tolist() == model.predict(CARS.data).tolist()
+
+
+@given(seed=st.integers(0, 2**32 - 1), missing=st.sampled_from([0.0, 0.2]))
+def test_sklearn_answers_as_the_tree_does(seed, missing):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(300, 4)).astype(np.float32).round(1)
+    values[rng.random(values.shape) < missing] = np.nan
+    y = rng.integers(0, 3, 300)
+    for model in (DecisionTreeClassifier().fit(values, y), DecisionTreeRegressor().fit(values, y)):
+        theirs = to_sklearn(model)
+        rows = rng.normal(size=(200, 4)).astype(np.float32).round(1)
+        if missing:
+            rows[rng.random(rows.shape) < missing] = np.nan
+        assert np.array_equal(theirs.apply(rows), model.apply(rows))
+        assert np.array_equal(theirs.predict(rows), model.predict(rows))
+    assert "feature_0" in sklearn_text(theirs)
+
+
+def test_sklearn_keeps_labels_and_names():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": [0.0, 1.0, 0.0]})
+    theirs = to_sklearn(DecisionTreeClassifier().fit(frame, ["u", "v", "v"]))
+    assert theirs.predict(frame).tolist() == ["u", "v", "v"]
+
+
+def test_what_sklearn_cannot_hold():
+    with pytest.raises(ValueError, match=r"tests categories \(node 0, column 'x0'\)"):
+        to_sklearn(DecisionTreeClassifier().fit(GOLF.data, GOLF.target))
+    with pytest.raises(ValueError, match="a missing value goes to no single child"):
+        to_sklearn(C45Classifier().fit([[1.0], [2.0]] * 4, [0, 1] * 4))
+    close = 1.0 + np.arange(8)[:, None] * 2.0**-40
+    with pytest.raises(ValueError, match=r"divides numbers at 1\.0.* one float32 number"):
+        to_sklearn(DecisionTreeRegressor().fit(close, np.arange(8) ** 2))
+
+
+@given(multiway_cases(max_rows=0))
+def test_bounds_above_a_node(case):
+    tree, _ = case
+    lower, upper = bounds_above(tree)
+    for node in np.flatnonzero(~tree.is_leaf):
+        expected, child = [-np.inf, np.inf], node
+        while child != 0:
+            parent = tree.parent[child]
+            numeric = tree.split_kind[parent] == THRESHOLD_SPLIT
+            if numeric and tree.feature[parent] == tree.feature[node]:
+                left, t = int(child == tree.first_child[parent]), tree.threshold[parent]
+                expected[left] = (max, min)[left](expected[left], t)
+            child = parent
+        assert [lower[node], upper[node]] == expected
+
+
+@pytest.mark.parametrize("export", ALL)
+def test_rows_in_shares_are_refused(export):
+    model = C45Classifier(pruning=None).fit(GOLF.data, GOLF.target)
+    with pytest.raises(ValueError, match="sends rows down every branch"):
+        export(model)
+    assert export(model, missing="largest")
+
+
+@pytest.mark.parametrize(("export", "package"), [(to_onnx, "onnx"), (to_treelite, "treelite")])
+def test_what_is_not_installed_is_named(export, package, monkeypatch):
+    def absent(name, *_):
+        raise ImportError(name)
+
+    monkeypatch.setattr(gputree._optional.importlib, "import_module", absent)
+    with pytest.raises(ImportError, match=rf"{package}.*gputree-learn\[export\]"):
+        export(DecisionTreeClassifier().fit(GOLF.data, GOLF.target))
+
+
+def test_onnx_parameters():
+    with pytest.raises(ValueError, match="inputs must be"):
+        to_onnx(DecisionTreeClassifier().fit(GOLF.data, GOLF.target), inputs="rows")
+
+
+def test_pandas_categories_are_json():
+    text = export_lightgbm(DecisionTreeClassifier().fit(GOLF.data, GOLF.target))
+    last = text.splitlines()[-1].removeprefix("pandas_categorical:")
+    assert json.loads(last)[0] == ["overcast", "rain", "sunny"]
