@@ -48,7 +48,7 @@ class Binary(NamedTuple):
     feature: NDArray[np.int64]
     threshold: NDArray[np.float64]
     missing_left: NDArray[np.bool_]
-    codes: list[NDArray[np.intp]]
+    codes: list[NDArray[np.int32]]
     right: NDArray[np.int64]
 
     @property
@@ -73,7 +73,7 @@ class _Test(NamedTuple):
 
     threshold: float
     missing_left: bool
-    codes: NDArray[np.intp]
+    codes: NDArray[np.int32]
     left: _End | None
     right: _End | None
 
@@ -86,7 +86,7 @@ class _Open(NamedTuple):
     above: int  # the test whose right side it is; -1 for a left side
 
 
-_NO_CODES = np.empty(0, np.intp)
+_NO_CODES = np.empty(0, np.int32)
 
 
 def as_binary(model: Model) -> Binary:

@@ -144,7 +144,7 @@ def _counts(binary: Binary, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return counts
 
 
-def _bits(codes: NDArray[np.intp]) -> NDArray[np.uint32]:
+def _bits(codes: NDArray[np.int32]) -> NDArray[np.uint32]:
     """A set of codes, a bit each."""
     words = np.zeros(codes.max(initial=0) // _WORD + 1, np.uint32)
     np.bitwise_or.at(words, codes // _WORD, np.uint32(1) << (codes % _WORD).astype(np.uint32))
