@@ -10,17 +10,20 @@ from gputree.export.lightgbm import export_lightgbm
 from gputree.export.nested import to_dict
 from gputree.export.onnx import to_onnx
 from gputree.export.plot import plot_cp_table, plot_tree
+from gputree.export.rules import Rule, path_rules
 from gputree.export.sklearn import to_sklearn
 from gputree.export.sql import export_sql
 from gputree.export.text import export_text
 from gputree.export.treelite import to_treelite
 
 __all__ = [
+    "Rule",
     "export_c",
     "export_lightgbm",
     "export_python",
     "export_sql",
     "export_text",
+    "path_rules",
     "plot_cp_table",
     "plot_tree",
     "to_dict",

@@ -82,7 +82,7 @@ class Description:
             codes = tree.categories(node)
             if codes.size == 0 and tree.missing_child[parent] == ordinal:
                 return Condition(feature, "is", "missing")
-            operator, operand = self._set(int(tree.feature[parent]), codes)
+            operator, operand = self.words_of_set(int(tree.feature[parent]), codes)
         elif np.isposinf(tree.threshold[parent]):
             return Condition(feature, "is", ("present", "missing")[ordinal])
         else:
@@ -122,7 +122,7 @@ class Description:
         """Format `value`; see `format_number`."""
         return format_number(value, self.decimals)
 
-    def _set(self, feature: int, codes: NDArray[np.int32]) -> tuple[str, str]:
+    def words_of_set(self, feature: int, codes: NDArray[np.int32]) -> tuple[str, str]:
         """Operator and operand of a test for some categories of a feature."""
         words = [self._category(feature, int(code)) for code in codes[:_MOST_CATEGORIES]]
         if len(words) == 1:

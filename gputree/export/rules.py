@@ -1,0 +1,198 @@
+"""The paths of a tree as rules, one a leaf, with the tests of a column merged into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.export.describe import Description, describe
+from gputree.tree import Tree
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What holds for the rows of one leaf.
+
+    Attributes
+    ----------
+    node : int
+        The leaf.
+    conditions : tuple of str
+        All hold; in the order of the path. Empty for a tree of one leaf.
+    answer : str
+        The class, or the mean target.
+    support : float
+        Weight of the training rows in the leaf; fractions of rows in a C4.5 tree.
+    coverage : float
+        The same as a share of the root's.
+    confidence : float or None
+        Share of the answer's class in that weight; None for regression, and without rows.
+    error : float or None
+        Mean squared error in the leaf; None for classification.
+    """
+
+    node: int
+    conditions: tuple[str, ...]
+    answer: str
+    support: float
+    coverage: float
+    confidence: float | None
+    error: float | None
+
+    def __str__(self) -> str:
+        condition = f"if {' and '.join(self.conditions)} " if self.conditions else ""
+        measure = "" if self.confidence is None else f", confidence {self.confidence:.3g}"
+        if self.error is not None:
+            measure = f", mse {self.error:.4g}"
+        return f"{condition}then {self.answer} (support {self.support:.6g}{measure})"
+
+
+def path_rules(
+    estimator_or_tree: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    decimals: int | None = 4,
+) -> list[Rule]:
+    r"""List the paths of a fitted tree as rules, one a leaf, from left to right.
+
+    The tests of a column on a path are one condition: an interval ``2 < x <= 5``, the
+    categories that are left, or that the value is present or missing. Missing values are named
+    as in `export_text`: ``or missing`` where they follow the path although it is not the one
+    with more training rows. In a C4.5 tree they follow all branches in shares, and rules tell
+    of known values.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    feature_names : sequence of str or None, default=None
+        None takes the names seen in `fit`, else x0, x1, ...
+    class_names : sequence of str or None, default=None
+        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+    decimals : int or None, default=4
+        Of thresholds and answers, as in `export_text`.
+
+    Returns
+    -------
+    list of Rule
+        ``print(*path_rules(tree), sep="\n")`` prints them.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree, or `decimals` is negative.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import path_rules
+    >>> iris = load_iris()
+    >>> tree = DecisionTreeClassifier(max_depth=3).fit(iris.data, iris.target)
+    >>> print(path_rules(tree, feature_names=iris.feature_names)[1])  # doctest: +ELLIPSIS
+    if 2.45 < petal length <= 4.95 and petal width <= 1.75 then versicolor (support 48, ...
+    """
+    description = describe(
+        estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
+    )
+    return [
+        _rule(description, leaf, tuple(_condition(description, j, k) for j, k in known.items()))
+        for leaf, known in _leaves(description)
+    ]
+
+
+class _Known(NamedTuple):
+    """What the tests of a path say of one column."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    codes: NDArray[np.int32] | None = None
+    only: str = ""  # "present" or "missing"
+    takes_missing: bool = True
+    says_missing: bool = False
+
+
+def _leaves(description: Description) -> Iterator[tuple[int, dict[int, _Known]]]:
+    """Leaves from left to right, each with what is known of its columns."""
+    tree = description.tree
+    known: dict[int, _Known] = {}
+    # A node and what its column was, or what a column is to be again once a subtree is done.
+    rest: list[tuple[int, int, _Known | None]] = [(0, -1, None)]
+    while rest:
+        node, feature, before = rest.pop()
+        if node < 0:
+            if before is None:
+                del known[feature]
+            else:
+                known[feature] = before
+            continue
+        if node > 0:
+            known[feature] = _narrowed(description, node, before or _Known())
+        if tree.is_leaf[node]:
+            yield node, known
+            continue
+        feature = int(tree.feature[node])
+        before = known.get(feature)
+        rest.append((-1, feature, before))
+        rest += [(child, feature, before) for child in reversed(tree.children(node))]
+
+
+def _narrowed(description: Description, node: int, known: _Known) -> _Known:
+    """What is known of the parent's column in `node`."""
+    tree, parent = description.tree, int(description.tree.parent[node])
+    ordinal = node - int(tree.first_child[parent])
+    takes = known.takes_missing and tree.missing_child[parent] == ordinal
+    says = known.says_missing or description.condition(node).or_missing
+    known = known._replace(takes_missing=takes, says_missing=says)
+    if tree.split_kind[parent] != THRESHOLD_SPLIT:
+        codes = tree.categories(node)
+        if codes.size == 0:
+            return known._replace(only="missing")
+        return known._replace(codes=codes)
+    threshold = float(tree.threshold[parent])
+    if np.isposinf(threshold):
+        return known._replace(only=("present", "missing")[ordinal])
+    if ordinal == 0:
+        return known._replace(upper=min(threshold, known.upper))
+    return known._replace(lower=max(threshold, known.lower))
+
+
+def _condition(description: Description, feature: int, known: _Known) -> str:
+    name = description.feature_names[feature]
+    if known.only == "missing":
+        return f"{name} is missing"
+    if known.codes is not None:
+        text = f"{name} {' '.join(description.words_of_set(feature, known.codes))}"
+    elif np.isinf(known.lower) and np.isinf(known.upper):
+        return f"{name} is present"
+    elif np.isinf(known.lower):
+        text = f"{name} <= {description.number(known.upper)}"
+    elif np.isinf(known.upper):
+        text = f"{name} > {description.number(known.lower)}"
+    else:
+        lower, upper = description.number(known.lower), description.number(known.upper)
+        text = f"{lower} < {name} <= {upper}"
+    return f"({text} or missing)" if known.takes_missing and known.says_missing else text
+
+
+def _rule(description: Description, leaf: int, conditions: tuple[str, ...]) -> Rule:
+    tree: Tree = description.tree
+    weight = float(tree.weight[leaf])
+    is_classifier = description.class_names is not None
+    confidence = float(tree.statistics[leaf].max() / weight) if is_classifier and weight else None
+    return Rule(
+        node=leaf,
+        conditions=conditions,
+        answer=description.answer(leaf),
+        support=weight,
+        coverage=weight / float(tree.weight[0]),
+        confidence=confidence,
+        error=None if is_classifier else float(tree.impurity[leaf]),
+    )
