@@ -6,6 +6,7 @@ model (`gputree.export.model`), which says where each split sends each value.
 """
 
 from gputree.export.code import export_c, export_python
+from gputree.export.explain import Explanation, explain
 from gputree.export.lightgbm import export_lightgbm
 from gputree.export.nested import to_dict
 from gputree.export.onnx import to_onnx
@@ -17,7 +18,9 @@ from gputree.export.text import export_text
 from gputree.export.treelite import to_treelite
 
 __all__ = [
+    "Explanation",
     "Rule",
+    "explain",
     "export_c",
     "export_lightgbm",
     "export_python",

@@ -1,0 +1,201 @@
+"""Why a tree answers a row as it does: the row's path in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import MISSING_STOPS, MISSING_TO_ALL
+from gputree.export.describe import Description, describe
+from gputree.export.model import Model, Split, model_of
+
+_SHARE_DIGITS = 3  # significant
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node that a row, or a part of it, passes.
+
+    Attributes
+    ----------
+    node : int
+    share : float
+        How much of the row arrives; 1 unless a missing value went down several branches.
+    condition : str
+        The condition that leads here, empty at the root.
+    note : str
+        Why a value that the condition does not name came here, or why the row ends at a node
+        that splits; else empty.
+    weight : float
+        Of the training rows in the node.
+    mix : str
+        Weights of the classes that are there, or the mean target.
+    depth : int
+    """
+
+    node: int
+    share: float
+    condition: str
+    note: str
+    weight: float
+    mix: str
+    depth: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The path of one row; ``print`` shows it line by line.
+
+    Attributes
+    ----------
+    answer : str
+        The class, or the mean target.
+    shares : dict of str to float
+        The share of each class in the answer; empty for regression.
+    steps : tuple of Step
+        From the root; where a row goes down several branches, each before what is below it.
+    """
+
+    answer: str
+    shares: dict[str, float]
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        told = [f"{name} {_short(part)}" for name, part in self.shares.items() if part > 0]
+        lines = [f"{self.answer} ({', '.join(told)})" if told else self.answer]
+        for step in self.steps:
+            share = f"{_short(step.share)} of the row by " if step.share < 1 else ""
+            head = f"{share}{step.condition}: " if step.condition else ""
+            note = f" ({step.note})" if step.note else ""
+            lines.append(f"{'  ' * (step.depth + 1)}{head}{step.mix}{note}")
+        return "\n".join(lines)
+
+
+def explain(
+    estimator: Any,
+    X: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    decimals: int | None = 4,
+) -> list[Explanation]:
+    """Tell the path of each row through a fitted tree, in words.
+
+    Each step says the condition that the row fulfilled, the training rows there by class (or
+    their mean target), and where a missing or unknown value was sent. The cost is that of
+    reading: call it for the rows that are asked about, not for a whole table.
+
+    For the parts that columns have in an answer (exact Shapley values), see
+    `export_lightgbm`: ``Booster.predict(X, pred_contrib=True)``.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : array-like of shape (n_rows, n_features)
+    feature_names, class_names, decimals
+        As in `export_text`.
+
+    Returns
+    -------
+    list of Explanation, one a row
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        X is not a table as in `fit`, the number of names is not that of the tree, or
+        `decimals` is negative.
+
+    Examples
+    --------
+    >>> from gputree import C45Classifier
+    >>> from gputree.datasets import load_golf
+    >>> from gputree.export import explain
+    >>> golf = load_golf()
+    >>> tree = C45Classifier().fit(golf.data, golf.target)
+    >>> row = ["sunny", "mild", "high", "weak"]
+    >>> print(explain(tree, [row], feature_names=golf.feature_names)[0])
+    no (no 1)
+      no 5, yes 9
+        outlook = sunny: no 3, yes 2
+          humidity = high: no 3
+    """
+    description = describe(
+        estimator, feature_names=feature_names, class_names=class_names, decimals=decimals
+    )
+    model = model_of(estimator)
+    return [_explanation(description, model, row) for row in estimator._values(X)]
+
+
+def _explanation(description: Description, model: Model, row: NDArray) -> Explanation:
+    tree = model.tree
+    steps, out = [], np.zeros(tree.n_classes)
+    rest = [(0, 1.0, "")]  # nodes that parts of the row arrive at, and why
+    while rest:
+        node, share, why = rest.pop()
+        notes = [why] if why else []
+        parts: list[tuple[int, float]] = []
+        if not tree.is_leaf[node]:
+            split = model.split(node)
+            ordinal, why = _sent(split, float(row[split.feature]))  # not as float32
+            why = f"{description.feature_names[split.feature]} is {why}" if why else ""
+            parts = _parts(model, split, ordinal)
+            if not parts:
+                notes.append(f"{why} here: the row ends")
+        if not parts:
+            out += share * tree.value[node, 0]
+        steps.append(_step(description, node, share, "; ".join(notes)))
+        rest += [(child, share * part, why) for child, part in reversed(parts)]
+    if description.class_names is None:
+        return Explanation(description.number(out[0]), {}, tuple(steps))
+    shares = dict(zip(description.class_names, out.tolist(), strict=True))
+    return Explanation(description.class_names[int(out.argmax())], shares, tuple(steps))
+
+
+def _sent(split: Split, x: float) -> tuple[int, str]:
+    """The ordinal that a value is sent to, and what is special about it."""
+    if np.isnan(x):
+        return split.missing, "missing"
+    if split.threshold is not None:
+        return int(x > split.threshold), ""
+    for ordinal, codes in enumerate(split.codes):
+        if x in codes:
+            return ordinal, ""
+    return split.unseen, "unknown"
+
+
+def _parts(model: Model, split: Split, ordinal: int) -> list[tuple[int, float]]:
+    """The children that a row goes on to, with its parts; none where it ends."""
+    if ordinal >= 0:
+        return [(split.children[ordinal], 1.0)]
+    weights = model.tree.weight[split.children]
+    if ordinal == MISSING_STOPS or weights.sum() == 0:
+        return []
+    assert ordinal == MISSING_TO_ALL
+    portions = (weights / weights.sum()).tolist()
+    return [(child, part) for child, part in zip(split.children, portions, strict=True) if part]
+
+
+def _step(description: Description, node: int, share: float, note: str) -> Step:
+    tree = description.tree
+    condition = str(description.condition(node)) if node else ""
+    weight, depth = float(tree.weight[node]), int(tree.depth[node])
+    return Step(node, share, condition, note, weight, _mix(description, node), depth)
+
+
+def _mix(description: Description, node: int) -> str:
+    """Weights of the classes that are there, or the mean target and the weight."""
+    tree, number = description.tree, description.number
+    if description.class_names is None:
+        return f"mean {number(tree.statistics[node, 0])} of {number(tree.weight[node])}"
+    pairs = zip(description.class_names, tree.statistics[node], strict=True)
+    return ", ".join(f"{name} {number(value)}" for name, value in pairs if value) or "no rows"
+
+
+def _short(share: float) -> str:
+    return f"{share:.{_SHARE_DIGITS}g}"
