@@ -12,7 +12,7 @@ from gputree.backends.lists import BranchLimits, ListTask, Tests
 from gputree.columns import fit_encode
 from gputree.criteria.information import new_information
 from gputree.encoding import code_columns
-from gputree.growth.fixed_point import fix_weights
+from gputree.fixed_point import fix_weights
 
 WARM_ROWS = 2_000  # of the table that compiles the kernels
 

@@ -14,7 +14,7 @@ tree (pruning, prediction, export, model files) works on these arrays alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -218,11 +218,38 @@ class Tree:
 
     def nearest_with_weight(self) -> NDArray[np.intp]:
         """Each node, or where it has no weight, its nearest ancestor that has."""
-        nearest = np.arange(self.n_nodes)
-        for level in self.levels()[1:]:
-            empty = level.start + np.flatnonzero(self.weight[level] == 0)
-            nearest[empty] = nearest[self.parent[empty]]
+        itself = np.arange(self.n_nodes)
+        nearest = np.where((self.weight == 0) & (self.parent >= 0), self.parent, itself)
+        further = nearest[nearest]
+        while (further != nearest).any():  # twice as far each time
+            nearest, further = further, further[further]
         return nearest
+
+    def over_ancestors(
+        self, combine: Callable[[NDArray, NDArray], NDArray], values: NDArray, of_none: object
+    ) -> NDArray:
+        """What the values of each node's ancestors, itself left out, combine to.
+
+        Parameters
+        ----------
+        combine : callable
+            Greatest, least, any or all of two arrays: an ancestor may be counted twice.
+        values : array of shape (N,)
+        of_none : object
+            What the root gets, which has no ancestors; changes nothing it is combined with.
+
+        Returns
+        -------
+        array of shape (N,)
+        """
+        up = self.parent.copy()
+        up[0] = 0
+        combined = values[up]
+        combined[0] = of_none
+        while up.any():  # ancestors up to twice as far each time
+            combined = combine(combined, combined[up])
+            up = up[up]
+        return combined
 
     # ---------------------------------------------------------- cutting
     def collapse(self, nodes: NDArray[np.bool_]) -> Tree:
@@ -238,10 +265,7 @@ class Tree:
             A new tree, renumbered breadth-first; statistics are unchanged.
         """
         nodes = np.asarray(nodes, dtype=bool)
-        keep = np.ones(self.n_nodes, dtype=bool)
-        for level in self.levels()[1:]:
-            up = self.parent[level]
-            keep[level] = keep[up] & ~nodes[up]
+        keep = ~self.over_ancestors(np.logical_or, nodes, False)
         return self._take(keep, nodes | self.is_leaf)
 
     def _take(self, keep: NDArray[np.bool_], leaf: NDArray[np.bool_]) -> Tree:

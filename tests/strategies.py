@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from gputree.backends.base import Limits, Task
 from gputree.criteria import Entropy, Gini, SquaredError, WideGini
-from gputree.growth.fixed_point import fix_targets, fix_weights
+from gputree.fixed_point import fix_targets, fix_weights
 
 CLASS_CRITERIA = {"gini": Gini, "wide_gini": WideGini, "entropy": Entropy}
 

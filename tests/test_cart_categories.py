@@ -23,7 +23,7 @@ from gputree.dtypes import SUBSET_SPLIT
 from gputree.estimators import growing_categories
 from gputree.estimators.growing import Options, grow_tree, new_task
 from gputree.estimators.growing_categories import Categories, grow_lists
-from gputree.growth.fixed_point import fix_targets, fix_weights
+from gputree.fixed_point import fix_targets, fix_weights
 from gputree.tree import Tree
 
 CRITERIA = ("gini", "entropy", "squared_error")

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import make_task, random_sample
 
-from gputree.growth.fixed_point import (
+from gputree.fixed_point import (
     EXACT_WEIGHT_BITS,
     REST_BITS,
     SUM_BITS,

@@ -5,8 +5,8 @@
     3  growth    growth, encoding
     2  backends  backends               host wing: pruning, importance, export,
                                         persistence (imports 0 and 1 only)
-    1  data      tree, branches, columns, criteria, impurity, labels, scores; prediction, the
-                 descent of rows
+    1  data      tree, subtrees, branches, columns, criteria, impurity, labels, scores;
+                 fixed_point, sums without an order; prediction, the descent of rows
 
 A module may import its own floor and those below. An import inside a function
 counts too: laziness is about the cost of an import, not about its direction.
@@ -26,8 +26,10 @@ FLOORS = {
     "compilation": 0,
     "branches": 1,
     "tree": 1,
+    "subtrees": 1,
     "columns": 1,
     "criteria": 1,
+    "fixed_point": 1,
     "impurity": 1,
     "labels": 1,
     "scores": 1,

@@ -19,7 +19,7 @@ from gputree.criteria.information import GAIN_BITS, in_steps, new_information
 from gputree.dtypes import MISSING_CODE
 from gputree.encoding import code_columns
 from gputree.estimators import growing_lists
-from gputree.growth.fixed_point import fix_weights
+from gputree.fixed_point import fix_weights
 
 NO_LIMITS = BranchLimits(least=0.0, cut_share=0.0, most=0.0, slack=0.0)
 

@@ -27,8 +27,8 @@ from gputree.criteria import (
 )
 from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
 from gputree.encoding import forbid_infinity
+from gputree.fixed_point import REST_BITS, Targets, Weights, fix_targets, fix_weights
 from gputree.growth.assembly import ListNodes, Nodes, renumber, sum_up
-from gputree.growth.fixed_point import REST_BITS, Targets, Weights, fix_targets, fix_weights
 from gputree.growth.grower import Plan, grow
 from gputree.growth.progress import Progress
 from gputree.growth.selection import best_first_leaves

@@ -25,9 +25,9 @@ from gputree.estimators.growing import (
     new_task,
     numbered_tree,
 )
+from gputree.fixed_point import fix_targets, fix_weights
 from gputree.growth.assembly import ListNodes, renumber
 from gputree.growth.cart_lists import CartGrower, Neighbours, Subsets
-from gputree.growth.fixed_point import fix_targets, fix_weights
 from gputree.growth.progress import Progress
 from gputree.tree import Tree
 

@@ -26,8 +26,8 @@ from gputree.dtypes import (
 )
 from gputree.encoding import code_columns
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
+from gputree.fixed_point import Weights, about_one, fix_weights
 from gputree.growth.branching import Branching, Expansion, Shape, breadth_first
-from gputree.growth.fixed_point import Weights, about_one, fix_weights
 from gputree.growth.lists import Budget, Limits, ListGrower, Rule
 from gputree.growth.progress import Progress
 from gputree.tree import Tree

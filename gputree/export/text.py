@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.export.describe import Description, describe
+from gputree.subtrees import add_up
 from gputree.tree import Tree
 
 _BAR = "|   "
@@ -136,7 +137,4 @@ def _indent(depth: int) -> str:
 
 def _descendants(tree: Tree) -> NDArray[np.int64]:
     """Number of nodes below each node."""
-    count = np.zeros(tree.n_nodes, dtype=np.int64)
-    for level in tree.levels()[:0:-1]:
-        np.add.at(count, tree.parent[level], count[level] + 1)
-    return count
+    return add_up(tree, np.ones(tree.n_nodes, np.int64)) - 1

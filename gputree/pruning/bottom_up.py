@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.compilation import kernel
 from gputree.tree import Tree
 
 
@@ -21,9 +22,17 @@ def sum_over_children(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.flo
 def sum_over_subtrees(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum of `values` over the leaves of the subtree at each node; a leaf's own."""
     total = np.where(tree.is_leaf, values, 0.0)
-    for level in tree.levels()[:0:-1]:
-        np.add.at(total, tree.parent[level], total[level])
+    _sum_up(tree.first_child, tree.n_children, total)
     return total
+
+
+@kernel
+def _sum_up(
+    first_child: NDArray[np.int32], n_children: NDArray[np.int32], total: NDArray[np.float64]
+) -> None:
+    for node in range(total.size - 1, -1, -1):
+        for child in range(first_child[node], first_child[node] + n_children[node]):
+            total[node] += total[child]
 
 
 def best_pruning(
@@ -34,7 +43,7 @@ def best_pruning(
 ) -> NDArray[np.bool_]:
     """Inner nodes to collapse for the least total cost of the leaves.
 
-    Dynamic programming from the deepest level up: a node becomes a leaf unless
+    Dynamic programming from the last node to the first: a node becomes a leaf unless
     its subtree, itself pruned best, costs less by more than `slack`. With no
     slack the result has the least cost of all prunings of the tree and, as
     ties prune, it is the smallest of those.
@@ -53,13 +62,30 @@ def best_pruning(
     bool array of shape (N,)
     """
     cost = leaf_cost.astype(np.float64)
-    stopped = np.broadcast_to(stopped_cost, cost.shape)
-    collapse = np.zeros(tree.n_nodes, dtype=bool)
-    levels = tree.levels()
-    for level, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        inner = level.start + np.flatnonzero(tree.n_children[level])
-        begins = tree.first_child[inner] - below.start
-        subtree = stopped[inner] + np.add.reduceat(cost[below], begins)
-        collapse[inner] = leaf_cost[inner] <= subtree + slack
-        cost[inner] = np.where(collapse[inner], leaf_cost[inner], subtree)
+    stopped = np.broadcast_to(np.float64(stopped_cost), cost.shape)
+    collapse = np.zeros(tree.n_nodes, dtype=np.bool_)
+    _prune(tree.first_child, tree.n_children, stopped, slack, cost, collapse)
     return collapse
+
+
+@kernel
+def _prune(
+    first_child: NDArray[np.int32],
+    n_children: NDArray[np.int32],
+    stopped: NDArray[np.float64],
+    slack: float,
+    cost: NDArray[np.float64],
+    collapse: NDArray[np.bool_],
+) -> None:
+    """Mark the nodes that cost no more as leaves; `cost` becomes that of the pruned subtrees."""
+    for node in range(cost.size - 1, -1, -1):  # children before parents
+        if n_children[node] == 0:
+            continue
+        first = first_child[node]
+        others = 0.0
+        for child in range(first + 1, first + n_children[node]):
+            others += cost[child]
+        subtree = stopped[node] + (cost[first] + others)
+        collapse[node] = cost[node] <= subtree + slack
+        if not collapse[node]:
+            cost[node] = subtree

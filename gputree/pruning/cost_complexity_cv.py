@@ -236,10 +236,7 @@ def _loss_along(
     """
     loss = node_loss(tree, rows, power)
     begins = np.where(tree.is_leaf, -np.inf, alpha)
-    ends = np.full(tree.n_nodes, np.inf)
-    for level in tree.levels()[1:]:
-        up = tree.parent[level]
-        ends[level] = np.minimum(ends[up], begins[up])
+    ends = tree.over_ancestors(np.minimum, begins, np.inf)
     begins = np.minimum(begins, ends)
     changes = np.zeros(at.size + 1)
     for when, by in ((begins, loss.as_leaf - loss.stopped), (ends, -loss.as_leaf)):

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import kernel
+from gputree.compilation import inner, kernel
 from gputree.dtypes import NODE
+from gputree.fixed_point import in_units
 from gputree.pruning.base import RoutedRows
+from gputree.subtrees import add_up
 from gputree.tree import Tree
 
 # Losses that differ by less than this share of the greatest tie: parts of rows add up to
 # whole ones but for rounding.
 ROUNDING = 1e-12
+
+# Weight, mean, and sums of weight x deviation from the mean to the power 2, 3 and 4, of the
+# targets that stop in a node and below. They are merged without a difference of large sums
+# (Pebay, Formulas for robust, one-pass parallel computation of covariances and arbitrary-order
+# statistical moments, 2008, section 3).
+MOMENTS = np.dtype([(name, np.float64) for name in ("weight", "mean", "second", "third", "fourth")])
 
 
 class NodeLoss(NamedTuple):
@@ -37,14 +45,16 @@ class NodeLoss(NamedTuple):
         return ROUNDING * float(self.as_leaf.max())
 
 
-def node_loss(tree: Tree, data: RoutedRows, power: int = 1) -> NodeLoss:
-    """Loss of `data` at every node of `tree`, in one pass over rows and their paths.
+def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLoss:
+    """Loss of `data` at every node of `tree`, in one pass over rows and one over nodes.
+
+    It does not depend on the order of the rows, nor its cost on the depth of the tree.
 
     Parameters
     ----------
     tree : Tree
     data : RoutedRows
-    power : int, default=1
+    power : 1 or 2, default=1
         Each entry's loss is raised to it; 2 gives the sums that a standard
         error needs.
 
@@ -56,16 +66,10 @@ def node_loss(tree: Tree, data: RoutedRows, power: int = 1) -> NodeLoss:
     stop = np.asarray(data.node, dtype=NODE)
     if stop.size and not 0 <= stop.min() <= stop.max() < tree.n_nodes:
         raise ValueError(f"Rows must stop at nodes 0 to {tree.n_nodes - 1} of the tree.")
-    weight = np.asarray(data.weight, dtype=np.float64)
-    loss = NodeLoss(np.zeros(tree.n_nodes), np.zeros(tree.n_nodes))
+    weight = np.asarray(data.weight, dtype=np.float64) ** power
     if tree.task == "regression":
-        values = np.asarray(data.target, dtype=np.float64)
-        mean = np.ascontiguousarray(tree.statistics[:, 0])
-        _climb_squared_errors(tree.parent, mean, stop, values, weight, power, *loss)
-    else:
-        codes = np.asarray(data.target, dtype=np.intp)
-        _climb_errors(tree.parent, majority_class(tree), stop, codes, weight, power, *loss)
-    return loss
+        return _squared_errors(tree, stop, np.asarray(data.target, np.float64), weight, power)
+    return _errors(tree, stop, np.asarray(data.target, np.intp), weight)
 
 
 def majority_class(tree: Tree) -> NDArray[np.intp]:
@@ -73,44 +77,85 @@ def majority_class(tree: Tree) -> NDArray[np.intp]:
     return tree.statistics.argmax(axis=1)[tree.nearest_with_weight()]
 
 
-@kernel
-def _climb_errors(
-    parent: NDArray[np.int32],
-    label: NDArray[np.intp],
-    stop: NDArray[np.int32],
-    target: NDArray[np.intp],
-    weight: NDArray[np.float64],
-    power: int,
-    as_leaf: NDArray[np.float64],
-    stopped: NDArray[np.float64],
-) -> None:
-    """Add each entry's weight to the nodes on its path that misclassify it."""
-    for entry in range(stop.size):
-        node = stop[entry]
-        loss = weight[entry] ** power
-        if label[node] != target[entry]:
-            stopped[node] += loss
-        while node >= 0:
-            if label[node] != target[entry]:
-                as_leaf[node] += loss
-            node = parent[node]
+def _errors(
+    tree: Tree, stop: NDArray[np.int32], target: NDArray[np.intp], weight: NDArray[np.float64]
+) -> NodeLoss:
+    """Weight of the entries of other classes than a node's own, by class weights in units."""
+    nodes, unknown = np.arange(tree.n_nodes), tree.n_classes
+    units, unit = in_units(weight)
+    column = np.where((target < 0) | (target > unknown), unknown, target)
+    here = np.zeros((tree.n_nodes, tree.n_classes + 1), np.int64)
+    np.add.at(here.reshape(-1), stop.astype(np.int64) * here.shape[1] + column, units)
+    label, reached = majority_class(tree), add_up(tree, here)
+    wrong = (of.sum(axis=1) - of[nodes, label] for of in (reached, here))
+    return NodeLoss(*(errors * unit for errors in wrong))
 
 
-@kernel
-def _climb_squared_errors(
-    parent: NDArray[np.int32],
-    mean: NDArray[np.float64],
+def _squared_errors(
+    tree: Tree,
     stop: NDArray[np.int32],
     target: NDArray[np.float64],
     weight: NDArray[np.float64],
     power: int,
+) -> NodeLoss:
+    """Weight x squared error, or its square, by moments about means that are merged upward."""
+    order = np.lexsort((weight, target, stop))  # float sums in an order of their own
+    loss = NodeLoss(np.zeros(tree.n_nodes), np.zeros(tree.n_nodes))
+    moments = np.zeros(tree.n_nodes, MOMENTS)
+    answer = np.ascontiguousarray(tree.statistics[:, 0])
+    _merge_up(tree.parent, answer, stop[order], target[order], weight[order], power, moments, *loss)
+    return loss
+
+
+@kernel
+def _merge_up(
+    parent: NDArray[np.int32],
+    answer: NDArray[np.float64],
+    stop: NDArray[np.int32],
+    target: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    power: int,
+    moments: NDArray,
     as_leaf: NDArray[np.float64],
     stopped: NDArray[np.float64],
 ) -> None:
-    """Add each entry's squared error to the nodes on its path."""
+    """Losses of the answer of each node, from the moments of what stops in it and below."""
     for entry in range(stop.size):
-        node = stop[entry]
-        stopped[node] += (weight[entry] * (target[entry] - mean[node]) ** 2) ** power
-        while node >= 0:
-            as_leaf[node] += (weight[entry] * (target[entry] - mean[node]) ** 2) ** power
-            node = parent[node]
+        _merge(moments[stop[entry]], weight[entry], target[entry], 0.0, 0.0, 0.0)
+    for node in range(parent.size - 1, -1, -1):
+        stopped[node] = _about(moments[node], answer[node], power)
+    for node in range(parent.size - 1, -1, -1):  # children before parents
+        own = moments[node]
+        as_leaf[node] = _about(own, answer[node], power)
+        if node > 0:
+            _merge(moments[parent[node]], own.weight, own.mean, own.second, own.third, own.fourth)
+
+
+@inner
+def _merge(
+    own: Any, weight: float, mean: float, second: float, third: float, fourth: float
+) -> None:
+    """Add moments to those of `own`."""
+    if weight == 0.0:
+        return
+    whole = own.weight + weight
+    a, b = own.weight / whole, weight / whole
+    d = mean - own.mean
+    between = whole * a * b * d * d
+    own.fourth += fourth + between * d * d * (a * a - a * b + b * b)
+    own.fourth += 6.0 * d * d * (a * a * second + b * b * own.second)
+    own.fourth += 4.0 * d * (a * third - b * own.third)
+    own.third += third + between * d * (a - b) + 3.0 * d * (a * second - b * own.second)
+    own.second += second + between
+    own.mean += d * b
+    own.weight = whole
+
+
+@inner
+def _about(own: Any, answer: float, power: int) -> float:
+    """Second (power 1) or fourth (power 2) moment about `answer`."""
+    d = own.mean - answer
+    if power == 1:
+        return own.second + own.weight * d * d
+    near = own.fourth + 4.0 * d * own.third + 6.0 * d * d * own.second
+    return max(near + own.weight * d * d * d * d, 0.0)

@@ -1,12 +1,9 @@
 """The walk of subtree raising: which nodes become leaves, which give way to a branch.
 
-Rows are passed down with the walk. Those of a node lie in one stretch, and its children's
-behind it, with a copy of each row of a missing value for each child that gets a share:
-
-    entries   | node t ......... | child a ... | child b .. | child c ..... |
-    frames                                                     next to visit
-
-The last child is visited first, so that whatever a visit has left behind it is free.
+Nodes are visited after their children, and again after a branch was raised. What a branch
+would cost in its node's place is asked at every node. Where all rows go one way, only those
+of the smaller branches are sent down it, since its own end where they are: a row is in a
+smaller branch at most log2 n times, so that what is asked costs little more than the walk.
 """
 
 from __future__ import annotations
@@ -17,220 +14,117 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
-from gputree.dtypes import STAYS
+from gputree.fixed_point import Weights
 from gputree.prediction.descent import step
-from gputree.prediction.tables import Tables
 from gputree.pruning.error_limit import ErrorLimit, added_errors, limited_errors
+from gputree.pruning.raising_entries import (
+    DONE,
+    ENTRY,
+    FRAME,
+    MOVED,
+    NO_FRAME,
+    Rows,
+    Scratch,
+    arrange,
+    count,
+    enter,
+    push,
+    push_children,
+    restore,
+    with_room,
+)
 
-# Branches whose weights agree to this much tie, and the last is the largest: sums of
-# shares of rows carry rounding errors.
+# Branches whose weights agree to this much tie, and the last is the largest: shares of rows
+# are rounded.
 TIE = 1e-6
 
-# States of a frame: its rows came by a raised branch; its children have been visited.
-MOVED, DONE = 1, 2
 
-
-# A node of the walk: the node whose split it carries, and that one's first child in the tree
-# as it was; its children; limits of the errors as a leaf, of the subtree as it stands and of
-# what stops at the node; whether its rows came by a raised branch.
-# Records, for each array that a kernel takes adds to the time it compiles in.
-NODE_STATE = np.dtype(
-    [
-        ("split_of", np.int32),
-        ("split_child", np.int32),
-        ("first_child", np.int32),
-        ("n_children", np.int32),
-        ("n_rows", np.int64),
-        ("weight", np.float64),
-        ("as_leaf", np.float64),
-        ("estimate", np.float64),
-        ("stopped", np.float64),
-        ("spreads", np.bool_),
-        ("refilled", np.bool_),
-    ],
-    align=True,
-)
-# A row in a node, and the share of it that is there, times its weight.
-ENTRY = np.dtype([("weight", np.float64), ("row", np.int32)])
-# A node to visit, and where its entries lie.
-FRAME = np.dtype(
-    [("begin", np.int64), ("end", np.int64), ("node", np.int32), ("state", np.int32)], align=True
-)
-# A child in a distribution: weight of its known rows, then its share; number, then place.
-CHILD = np.dtype([("known", np.float64), ("place", np.int64)])
-
-
-class Rows(NamedTuple):
-    """The tree's splits and the rows, as `step` takes them.
+class Visited(NamedTuple):
+    """What a walk leaves behind.
 
     Attributes
     ----------
-    nodes : structured array of shape (N,)
-    tables : Tables or None
-    values : array of shape (n_rows, n_features)
-    label : int array of shape (n_rows,)
+    units : int64 array of shape (N, K)
+        Class weights of the nodes as they are now, in units.
+    room : int
+        Entries that were held at a time, at most.
     """
 
-    nodes: NDArray
-    tables: Tables | None
-    values: NDArray[np.floating]
-    label: NDArray[np.integer]
-
-
-class Scratch(NamedTuple):
-    """Room for one distribution: by row; by child; by class."""
-
-    ordinal: NDArray[np.int32]
-    child: NDArray
-    counts: NDArray[np.float64]
+    units: NDArray[np.int64]
+    room: int
 
 
 def walk(
     rows: Rows,
     nodes: NDArray,
-    statistics: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    weights: Weights,
+    taking_part: NDArray[np.intp],
+    n_classes: int,
     limit: ErrorLimit,
     slack: float,
-) -> None:
+) -> Visited:
     """Visit every node after its children; again, after a branch was raised.
 
     Parameters
     ----------
     rows : Rows
     nodes : NODE_STATE array of shape (N,)
-        Changed, as are `statistics`.
-    statistics : float64 array of shape (N, K)
-    weight : float64 array of shape (n_rows,)
-        Rows of weight zero take no part.
+        Changed.
+    weights : Weights
+        Of the rows that take part, so fine that they can be divided.
+    taking_part : int array of shape (n,)
+    n_classes : int
     limit : ErrorLimit
     slack : float
         Errors that a replacement may cost.
+
+    Returns
+    -------
+    Visited
     """
-    taking_part = np.flatnonzero(weight)
+    n = taking_part.size
     # Pending are nodes of the walk, and of one descent below the node it is at.
-    frames = np.empty(2 * nodes.size, FRAME)
+    frames = np.empty(2 * nodes.size + 1, FRAME)
     scratch = Scratch(
-        np.empty(taking_part.size, np.int32),
-        np.empty(int(nodes["n_children"].max()), CHILD),
-        np.empty(statistics.shape[1]),
+        np.empty(n, np.int32),
+        np.empty(n, ENTRY),
+        np.empty(int(nodes["n_children"].max()) + 1, np.int64),
+        np.empty(n_classes, np.int64),
+        np.empty(n_classes),
     )
-    entries = np.empty(taking_part.size, ENTRY)
-    entries["row"], entries["weight"] = taking_part, weight[taking_part]
-    _walk(rows, nodes, statistics, entries, frames, scratch, limit, slack)
+    entries = np.empty(n, ENTRY)
+    entries["row"], entries["units"] = taking_part, weights.weight
+    units = np.zeros((nodes.size, n_classes), np.int64)
+    unit = weights.unit * weights.scale
+    room = _walk(rows, nodes, units, entries, frames, scratch, unit, limit, slack)
+    return Visited(units, room)
 
 
 @inner
-def _push(frames: NDArray, n: int, node: int, begin: int, end: int, state: int) -> int:
-    """Put a node on top of n others; how many there are."""
-    frame = frames[n]
-    frame.node, frame.begin, frame.end, frame.state = node, begin, end, state
-    return n + 1
-
-
-@inner
-def _class_weights(
-    rows: Rows, entries: NDArray, begin: int, end: int, counts: NDArray[np.float64]
-) -> None:
-    """Write the class weights of entries to `counts`."""
-    counts[:] = 0.0
-    for i in range(begin, end):
-        counts[rows.label[entries[i].row]] += entries[i].weight
+def _limit(scratch: Scratch, units: NDArray[np.int64], unit: float, limit: ErrorLimit) -> float:
+    """Upper limit of the errors of a leaf with these class weights."""
+    for k in range(units.size):
+        scratch.weights[k] = units[k] * unit
+    return limited_errors(scratch.weights, limit)
 
 
 @inner
 def _stopped_errors(
     rows: Rows,
     entries: NDArray,
-    begin: int,
-    end: int,
-    scratch: Scratch,
+    frame: Any,
+    class_units: NDArray[np.int64],
+    unit: float,
     limit: ErrorLimit,
 ) -> float:
     """Limit of the errors of entries that stay at their node: it answers with its majority."""
-    _class_weights(rows, entries, begin, end, scratch.counts)
-    answer = np.argmax(scratch.counts)
-    weight = errors = 0.0
-    for i in range(begin, end):
-        if scratch.ordinal[i - begin] == STAYS:
-            weight += entries[i].weight
-            if rows.label[entries[i].row] != answer:
-                errors += entries[i].weight
-    return errors + added_errors(weight, errors, limit)
-
-
-@inner
-def _find_children(
-    rows: Rows, node: Any, entries: NDArray, begin: int, end: int, scratch: Scratch
-) -> int:
-    """Write the ordinal of each entry's child, and rows and weight of each child.
-
-    Returns how many entries stay.
-    """
-    n_stay = 0
-    split, first = node.split_of, node.split_child
-    for child in range(node.n_children):
-        scratch.child[child].known, scratch.child[child].place = 0.0, 0
-    for i in range(begin, end):
-        below = step(rows.values, entries[i].row, rows.nodes, rows.tables, split)
-        if below == split:
-            scratch.ordinal[i - begin] = STAYS
-            n_stay += 1
-        else:
-            ordinal = below - first
-            scratch.ordinal[i - begin] = ordinal
-            scratch.child[ordinal].place += 1
-            scratch.child[ordinal].known += entries[i].weight
-    return n_stay
-
-
-@inner
-def _lay_out(n_children: int, n_spread: int, end: int, scratch: Scratch) -> int:
-    """Make shares of known weights and places of numbers of rows; the end of the last child."""
-    known = 0.0
-    for child in range(n_children):
-        known += scratch.child[child].known
-    for child in range(n_children):
-        share = scratch.child[child].known / known if known > 0.0 else 1.0 / n_children
-        size = scratch.child[child].place + (n_spread if share > 0.0 else 0)
-        scratch.child[child].known, scratch.child[child].place = share, end
-        end += size
-    return end
-
-
-@inner
-def _grown(entries: NDArray, end: int, size: int) -> NDArray:
-    """`entries` with room for `size`; what lies before `end` stays."""
-    if size <= entries.size:
-        return entries
-    longer = np.empty(2 * size, entries.dtype)
-    for i in range(end):  # assigning a slice takes 3 s to compile
-        longer[i] = entries[i]
-    return longer
-
-
-@inner
-def _scatter(
-    entries: NDArray, begin: int, end: int, n_children: int, spreads: bool, scratch: Scratch
-) -> None:
-    """Copy entries to their children; those that stay, in shares to all, if the node spreads."""
-    n_spread = 0
-    for i in range(begin, end):
-        ordinal = scratch.ordinal[i - begin]
-        if ordinal == STAYS:
-            scratch.ordinal[n_spread] = i
-            n_spread += 1
-        else:
-            place = scratch.child[ordinal].place
-            entries[place].row, entries[place].weight = entries[i].row, entries[i].weight
-            scratch.child[ordinal].place = place + 1
-    for child in range(n_children if spreads else 0):
-        share, place = scratch.child[child].known, scratch.child[child].place
-        for i in scratch.ordinal[: n_spread if share > 0.0 else 0]:
-            entries[place].row = entries[i].row
-            entries[place].weight = entries[i].weight * share
-            place += 1
-        scratch.child[child].place = place
+    answer = np.argmax(class_units)
+    weight = errors = np.int64(0)
+    for i in range(frame.begin, frame.begin + frame.n_stay):
+        weight += entries[i].units
+        if rows.label[entries[i].row] != answer:
+            errors += entries[i].units
+    return errors * unit + added_errors(weight * unit, errors * unit, limit)
 
 
 @inner
@@ -241,59 +135,121 @@ def _distribute(
     frames: NDArray,
     n_frames: int,
     scratch: Scratch,
+    class_units: NDArray[np.int64],
+    unit: float,
     limit: ErrorLimit,
-    node: int,
-    begin: int,
-    end: int,
-    moved: int,
-) -> tuple[NDArray, int, float]:
-    """Pass the entries of `node` to its children, and put those on top of the frames."""
-    n_children = nodes[node].n_children
-    n_stay = _find_children(rows, nodes[node], entries, begin, end, scratch)
-    spreads, stopped = nodes[node].spreads, 0.0
-    if n_stay > 0 and not spreads:
-        stopped = _stopped_errors(rows, entries, begin, end, scratch, limit)
-    last = _lay_out(n_children, n_stay if spreads else 0, end, scratch)
-    entries = _grown(entries, end, last)
-    _scatter(entries, begin, end, n_children, spreads, scratch)
-    at = end
-    for child in range(n_children):
-        below = nodes[node].first_child + child
-        n_frames = _push(frames, n_frames, below, at, scratch.child[child].place, moved)
-        at = scratch.child[child].place
-    return entries, n_frames, stopped
+) -> tuple[int, float]:
+    """Put the children of the topmost frame above it; the limit of what stops at its node."""
+    frame = frames[n_frames - 1]
+    frame.state |= DONE
+    arrange(rows, nodes[frame.node], entries, frame, scratch)
+    stopped = 0.0
+    if frame.n_stay > 0 and not nodes[frame.node].spreads:
+        stopped = _stopped_errors(rows, entries, frame, class_units, unit, limit)
+    return push_children(nodes, frames, n_frames, scratch), stopped
 
 
 @inner
-def _estimate_branch(
+def _estimate_all(
     rows: Rows,
     nodes: NDArray,
     entries: NDArray,
     frames: NDArray,
     n_frames: int,
     scratch: Scratch,
+    unit: float,
     limit: ErrorLimit,
     branch: int,
-    begin: int,
-    end: int,
     enough: float,
 ) -> tuple[NDArray, float]:
-    """Errors if entries went down `branch`; or only more than `enough`, where it is more."""
+    """Errors if the entries of the topmost frame went down `branch`.
+
+    Or only more than `enough`, where it is more.
+    """
     total, bottom = 0.0, n_frames
-    n_frames = _push(frames, n_frames, branch, begin, end, 0)
-    while n_frames > bottom and total <= enough:
-        n_frames -= 1
-        node, begin, end = frames[n_frames].node, frames[n_frames].begin, frames[n_frames].end
-        if begin == end:
+    begin, end = frames[n_frames - 1].begin, frames[n_frames - 1].end
+    n_frames = push(frames, n_frames, NO_FRAME, branch, begin, end, 0)
+    while n_frames > bottom:
+        frame = frames[n_frames - 1]
+        node = frame.node
+        if frame.state & DONE:
+            restore(rows, nodes, entries, frame)
+            n_frames -= 1
             continue
+        entries = enter(nodes, entries, frames, n_frames - 1)
+        if total > enough or frame.begin == frame.end:
+            n_frames -= 1
+            continue
+        count(rows, entries, frame.begin, frame.end, scratch.units)
         if nodes[node].n_children == 0:
-            _class_weights(rows, entries, begin, end, scratch.counts)
-            total += limited_errors(scratch.counts, limit)
+            total += _limit(scratch, scratch.units, unit, limit)
+            n_frames -= 1
         else:
-            entries, n_frames, stopped = _distribute(
-                rows, nodes, entries, frames, n_frames, scratch, limit, node, begin, end, 0
+            n_frames, stopped = _distribute(
+                rows, nodes, entries, frames, n_frames, scratch, scratch.units, unit, limit
             )
             total += stopped
+    return entries, total
+
+
+@inner
+def _copy_others(
+    rows: Rows, nodes: NDArray, entries: NDArray, frame: Any, branch: int
+) -> tuple[NDArray, int]:
+    """Copy the entries of a frame that its node does not send to `branch` behind it."""
+    node = nodes[frame.node]
+    below = node.split_child + branch - node.first_child
+    end = frame.last_begin if branch == node.first_child + frame.last_child else frame.end
+    entries = with_room(entries, frame.end, 2 * frame.end - frame.begin)
+    place = frame.end
+    for i in range(frame.begin, end):
+        if step(rows.values, entries[i].row, rows.nodes, rows.tables, node.split_of) != below:
+            entries[place].row, entries[place].units = entries[i].row, entries[i].units
+            place += 1
+    return entries, place
+
+
+@inner
+def _estimate_added(
+    rows: Rows,
+    nodes: NDArray,
+    units: NDArray[np.int64],
+    entries: NDArray,
+    frames: NDArray,
+    n_frames: int,
+    scratch: Scratch,
+    unit: float,
+    limit: ErrorLimit,
+    branch: int,
+) -> tuple[NDArray, float]:
+    """Errors if the other entries of the topmost frame joined those in `branch`.
+
+    Infinite where one of them stays on the way: it would change the shares of all.
+    """
+    total, bottom, own = nodes[branch].estimate, n_frames, frames[n_frames - 1]
+    entries, end = _copy_others(rows, nodes, entries, own, branch)
+    n_frames = push(frames, n_frames, NO_FRAME, branch, own.end, end, 0)
+    while n_frames > bottom:
+        frame = frames[n_frames - 1]
+        node = frame.node
+        if frame.state & DONE:
+            n_frames -= 1
+            continue
+        entries = enter(nodes, entries, frames, n_frames - 1)
+        if frame.begin == frame.end:
+            n_frames -= 1
+        elif nodes[node].n_children == 0:
+            count(rows, entries, frame.begin, frame.end, scratch.units)
+            for k in range(scratch.units.size):
+                scratch.units[k] += units[node, k]
+            total += _limit(scratch, scratch.units, unit, limit) - nodes[node].as_leaf
+            n_frames -= 1
+        else:
+            n_frames, _ = _distribute(
+                rows, nodes, entries, frames, n_frames, scratch, scratch.units, unit, limit
+            )
+            if frame.n_stay > 0:
+                return entries, np.inf
     return entries, total
 
 
@@ -309,31 +265,21 @@ def _largest(nodes: NDArray, node: int) -> int:
 
 
 @inner
-def _subtree(nodes: NDArray, node: int) -> float:
-    """Limit of the errors of `node` with its children as they stand."""
-    errors = nodes[node].stopped
+def _sum_up(nodes: NDArray, node: int) -> tuple[float, bool]:
+    """Limit of the errors of the children as they stand; whether rows stay below them."""
+    errors, rows_stay = nodes[node].stopped, False
     first = nodes[node].first_child
     for child in range(first, first + nodes[node].n_children):
         errors += nodes[child].estimate
-    return errors
+        rows_stay |= nodes[child].rows_stay
+    return errors, rows_stay
 
 
 @inner
-def _fill(
-    rows: Rows,
-    node: Any,
-    class_weights: NDArray[np.float64],
-    entries: NDArray,
-    limit: ErrorLimit,
-    begin: int,
-    end: int,
-) -> None:
-    """Count the entries that have come to `node`."""
-    _class_weights(rows, entries, begin, end, class_weights)
+def _refill(node: Any, weight: float, as_leaf: float, n_rows: int) -> None:
+    """Let `node` have what a raised branch has brought to it."""
     node.refilled = True
-    node.n_rows = end - begin
-    node.weight = class_weights.sum()
-    node.as_leaf = limited_errors(class_weights, limit)
+    node.n_rows, node.weight, node.as_leaf = n_rows, weight, as_leaf
 
 
 @inner
@@ -348,43 +294,56 @@ def _give_way(node: Any, branch: Any) -> None:
 def _walk(
     rows: Rows,
     nodes: NDArray,
-    statistics: NDArray[np.float64],
+    units: NDArray[np.int64],
     entries: NDArray,
     frames: NDArray,
     scratch: Scratch,
+    unit: float,
     limit: ErrorLimit,
     slack: float,
-) -> None:
-    n_frames = _push(frames, 0, 0, 0, entries.size, 0)
+) -> int:
+    n_frames = push(frames, 0, NO_FRAME, 0, 0, entries.size, 0)
     while n_frames > 0:
-        n_frames -= 1
-        node, begin, end = frames[n_frames].node, frames[n_frames].begin, frames[n_frames].end
-        moved = frames[n_frames].state & MOVED
-        if not frames[n_frames].state & DONE:  # on the way down
-            if moved:
-                _fill(rows, nodes[node], statistics[node], entries, limit, begin, end)
-            nodes[node].estimate = nodes[node].as_leaf
-            if nodes[node].n_children > 0:
-                n_frames = _push(frames, n_frames, node, begin, end, moved | DONE)
-                entries, n_frames, nodes[node].stopped = _distribute(
-                    rows, nodes, entries, frames, n_frames, scratch, limit,
-                    node, begin, end, moved,
-                )  # fmt: skip
+        frame = frames[n_frames - 1]
+        node = frame.node
+        if not frame.state & DONE:  # on the way down
+            entries = enter(nodes, entries, frames, n_frames - 1)
+            own = units[node]
+            count(rows, entries, frame.begin, frame.end, own)
+            if frame.state & MOVED:
+                as_leaf = _limit(scratch, own, unit, limit)
+                _refill(nodes[node], own.sum() * unit, as_leaf, frame.end - frame.begin)
+            nodes[node].estimate, nodes[node].rows_stay = nodes[node].as_leaf, False
+            if nodes[node].n_children == 0:
+                n_frames -= 1
+            else:
+                n_frames, nodes[node].stopped = _distribute(
+                    rows, nodes, entries, frames, n_frames, scratch, own, unit, limit
+                )
             continue
-        leaf, subtree = nodes[node].as_leaf, _subtree(nodes, node)
+        restore(rows, nodes, entries, frame)
+        leaf, (subtree, rows_stay) = nodes[node].as_leaf, _sum_up(nodes, node)
         largest = _largest(nodes, node)
         branch = leaf
         if nodes[largest].n_children > 0:
-            # Beyond this the branch is out, whatever else it costs.
-            enough = min(leaf, subtree + slack)
-            entries, branch = _estimate_branch(
-                rows, nodes, entries, frames, n_frames, scratch, limit,
-                largest, begin, end, enough,
-            )  # fmt: skip
+            branch = np.inf
+            if frame.n_stay == 0 and not nodes[largest].rows_stay:
+                entries, branch = _estimate_added(
+                    rows, nodes, units, entries, frames, n_frames, scratch, unit, limit, largest
+                )
+            if branch == np.inf:
+                # Beyond this the branch is out, whatever else it costs.
+                enough = min(leaf, subtree + slack)
+                entries, branch = _estimate_all(
+                    rows, nodes, entries, frames, n_frames, scratch, unit, limit, largest, enough
+                )
+        n_frames -= 1
         if leaf <= min(subtree, branch) + slack:
             nodes[node].n_children = 0
         elif branch <= subtree + slack:
             _give_way(nodes[node], nodes[largest])
-            n_frames = _push(frames, n_frames, node, begin, end, MOVED)
+            n_frames = push(frames, n_frames, NO_FRAME, node, frame.begin, frame.end, MOVED)
         else:
             nodes[node].estimate = subtree
+            nodes[node].rows_stay = rows_stay or frame.n_stay > 0
+    return entries.size

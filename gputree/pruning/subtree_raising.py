@@ -30,12 +30,14 @@ from gputree.dtypes import (
     NO_THRESHOLD,
     NODE,
 )
+from gputree.fixed_point import fix_weights
 from gputree.prediction.descent import pack
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.penalized_loss import training_loss
-from gputree.pruning.raising_walk import NODE_STATE, Rows, walk
+from gputree.pruning.raising_entries import NODE_STATE, Rows
+from gputree.pruning.raising_walk import walk
 from gputree.tree import Tree
 
 
@@ -67,10 +69,13 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
             "Subtree raising needs the rows that the tree was grown on, with their weights. "
             f"The tree has a weight of {tree.weight[0]:g}; got rows of {data.weight.sum():g}."
         )
-    nodes, statistics = _as_grown(tree, limit), tree.statistics.copy()
-    weight = np.asarray(data.weight, np.float64)
-    walk(_rows(tree, data), nodes, statistics, weight, limit, slack)
-    return _rebuild(tree, nodes, statistics)
+    nodes, taking_part = _as_grown(tree, limit), np.flatnonzero(data.weight)
+    weight = np.asarray(data.weight, np.float64)[taking_part]
+    weights = fix_weights(weight, taking_part.size, fractions=True)
+    rows = _rows(tree, data)
+    visited = walk(rows, nodes, weights, taking_part, tree.n_classes, limit, slack)
+    refilled = visited.units * (weights.unit * weights.scale)
+    return _rebuild(tree, nodes, np.where(nodes["refilled"][:, None], refilled, tree.statistics))
 
 
 def _rows(tree: Tree, data: TrainingRows) -> Rows:

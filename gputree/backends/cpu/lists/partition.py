@@ -14,12 +14,7 @@ import numpy as np
 
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.dtypes import MISSING_CODE
-
-
-@inner
-def fraction(weight, part, whole):
-    """The share ``part / whole`` of a weight, in units."""
-    return np.int64(np.rint(np.float64(weight) * (np.float64(part) / np.float64(whole))))
+from gputree.fixed_point import fraction
 
 
 @kernel

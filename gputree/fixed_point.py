@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.compilation import jitable
+
 WEIGHT_BITS = 50  # total weight, in units: exact in float64, with room for sums
 EXACT_WEIGHT_BITS = 31  # weights this short multiply targets without a second rounding
 SUM_BITS = 60  # sums over all rows, in units: int64 with room for centring
@@ -19,6 +21,7 @@ TARGET_BITS = 52  # one target: exact in float64
 LEAST_MEAN_WEIGHT = 2.0**-4  # of rows whose gains are compared in steps of 2**-20 of a weight
 MOST_TOTAL_WEIGHT = 2.0**36  # whose terms ``x log2 x`` are finer than these steps
 LEAST_REACH = 2.0**-400  # targets nearer to each other are equal: their squares underflow
+LEAST_UNIT = 2.0**-1022  # the least normal float64
 REST_BITS = 30  # what a square loses is kept in a second integer
 
 
@@ -77,6 +80,26 @@ def fix_weights(
     shift = 0 if fractions else (common & -common).bit_length() - 1
     weight >>= shift
     return Weights(weight, finest * 2.0**shift, 1.0, int(weight.sum()))
+
+
+def in_units(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+    """Values of 0 and more as integers whose sums fit int64, and their unit, a power of two.
+
+    Whole numbers stay so while they add up to less than ``2**53``.
+    """
+    greatest = float(values.max(initial=0.0))
+    if greatest == 0.0:
+        return np.zeros(values.size, np.int64), 1.0
+    coarse = max(power_of_two(greatest) * power_of_two(values.size) * 2.0**-SUM_BITS, LEAST_UNIT)
+    total = int(np.ceil(values / coarse).astype(np.int64).sum())
+    unit = max(power_of_two(float(total)) * coarse * 2.0**-SUM_BITS, LEAST_UNIT)
+    return np.rint(values / unit).astype(np.int64), unit
+
+
+@jitable
+def fraction(weight, part, whole):
+    """The share ``part / whole`` of a weight, in units."""
+    return np.int64(np.rint(np.float64(weight) * (np.float64(part) / np.float64(whole))))
 
 
 def about_one(weights: Weights, n: int) -> Weights:

@@ -1,0 +1,39 @@
+"""Sums over the subtrees of a tree, in one pass from its last node to its first.
+
+Children are numbered after their parents, so that a node is whole when its turn comes: the
+cost does not depend on the depth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import kernel
+from gputree.tree import Tree
+
+
+def add_up(tree: Tree, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add the values of every node to those of all its ancestors.
+
+    Parameters
+    ----------
+    tree : Tree
+    values : int64 array of shape (N,) or (N, K)
+        Integers: their sums have no order.
+
+    Returns
+    -------
+    int64 array of the same shape
+        Each node's own values and those of all nodes below it.
+    """
+    total = np.array(values, dtype=np.int64)
+    _add_up(tree.parent, total.reshape(tree.n_nodes, -1))
+    return total
+
+
+@kernel
+def _add_up(parent: NDArray[np.int32], total: NDArray[np.int64]) -> None:
+    for node in range(parent.size - 1, 0, -1):
+        for k in range(total.shape[1]):
+            total[parent[node], k] += total[node, k]
