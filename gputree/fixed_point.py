@@ -7,7 +7,7 @@ half a unit of about ``2**-60`` of (total weight x range), and at least ``2**-52
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ def in_units(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
 
 
 @jitable
-def fraction(weight, part, whole):
+def fraction(weight: Any, part: Any, whole: Any) -> Any:
     """The share ``part / whole`` of a weight, in units."""
     return np.int64(np.rint(np.float64(weight) * (np.float64(part) / np.float64(whole))))
 

@@ -227,7 +227,7 @@ def _loss_along(
     alpha: NDArray[np.float64],
     rows: RoutedRows,
     at: NDArray[np.float64],
-    power: int,
+    power: Literal[1, 2],
 ) -> NDArray[np.float64]:
     """Loss of `rows` by the tree pruned at each alpha of `at`, ascending.
 
