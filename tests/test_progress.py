@@ -1,19 +1,41 @@
-"""The progress bar: seen on a terminal when asked for, and nowhere else."""
+"""Progress bars: seen on a terminal or in a notebook when asked for, and nowhere else."""
 
+import gzip
 import io
 import re
 import sys
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import tqdm
+import tqdm.auto
 
-from gputree.growth.progress import Progress
+from gputree.datasets import counted, load_iris, read_table
+from gputree.growth.progress import Progress, in_notebook
 
 
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+@pytest.fixture
+def every_step(monkeypatch):
+    """Show each step of a bar, however soon after the one before."""
+    eager = partial(tqdm.auto.tqdm, mininterval=0)
+    monkeypatch.setattr("tqdm.auto.tqdm", lambda **options: eager(**{**options, "delay": 0}))
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What the kernel of a notebook leaves for others to find."""
+    shell = SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
 
 
 def grow(stream, enabled, monkeypatch, fails=False) -> str:
@@ -28,10 +50,11 @@ def grow(stream, enabled, monkeypatch, fails=False) -> str:
     return stream.getvalue() if stream else ""
 
 
+# --------------------------------------------------------------------------------- growth
+@pytest.mark.usefixtures("every_step")
 def test_on_a_terminal(monkeypatch):
-    monkeypatch.setattr("tqdm.tqdm", partial(tqdm.tqdm, mininterval=0))
     shown = grow(Terminal(), True, monkeypatch)
-    assert "level 12, 1,205 nodes, 1 open" in shown
+    assert "level 12, 1,205 nodes, 250 rows open" in shown
     percents = [int(percent) for percent in re.findall(r"(\d+)%", shown)]
     assert percents == sorted(percents)  # rows set aside were placed before they are finished
     assert 75 in percents
@@ -42,8 +65,18 @@ def test_on_a_terminal(monkeypatch):
     assert shown.endswith("\r")  # nothing stays behind
 
 
+@pytest.mark.usefixtures("every_step")
+def test_no_guess_at_the_time_that_is_left(monkeypatch):
+    """A level without a leaf says nothing of how long the tree takes."""
+    shown = grow(Terminal(), True, monkeypatch)
+    times = {found for line in shown.split("\r") for found in re.findall(r"\d+:\d+", line)}
+    assert times == {"00:00"}  # what has passed
+    assert "?" not in shown
+    assert "/s" not in shown
+
+
+@pytest.mark.usefixtures("every_step")
 def test_an_interrupted_bar_is_not_full(monkeypatch):
-    monkeypatch.setattr("tqdm.tqdm", partial(tqdm.tqdm, mininterval=0))
     stream = Terminal()
     with pytest.raises(KeyboardInterrupt):
         grow(stream, True, monkeypatch, fails=True)
@@ -58,3 +91,100 @@ def test_nothing_elsewhere(monkeypatch, stream, enabled):
 
 def test_without_standard_error(monkeypatch):
     assert grow(None, True, monkeypatch) == ""
+
+
+@pytest.mark.usefixtures("every_step", "notebook")
+def test_in_a_notebook(monkeypatch):
+    """Its standard error is no terminal, and it is seen all the same."""
+    assert "level 12, 1,205 nodes" in grow(io.StringIO(), True, monkeypatch)
+    assert grow(io.StringIO(), False, monkeypatch) == ""
+
+
+def test_what_is_no_notebook(monkeypatch):
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert not in_notebook()
+    for shell in (None, SimpleNamespace(config={"TerminalIPythonApp": {}})):
+        module = SimpleNamespace(get_ipython=lambda shell=shell: shell)
+        monkeypatch.setitem(sys.modules, "IPython", module)
+        assert not in_notebook()
+
+
+# ---------------------------------------------------------------------------------- files
+IRIS = load_iris()
+
+
+def write(path, name):
+    """The file `name` with iris in it, as its ending says."""
+    text = Path(IRIS.filename).read_bytes()
+    if name.endswith(".parquet"):
+        table = read_table(IRIS.filename).columns
+        pq.write_table(table, path / name)
+    elif name.endswith(".csv"):
+        (path / name).write_bytes(text)
+    elif name.endswith(".gz"):
+        (path / name).write_bytes(gzip.compress(text))
+    else:
+        with pa.CompressedOutputStream(str(path / name), "zstd") as file:
+            file.write(text)
+    return path / name
+
+
+NAMES = ["iris.csv", "iris.csv.gz", "iris.CSV.ZST", "iris.parquet"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("every_step")
+def test_reading_shows_bytes(tmp_path, monkeypatch, name):
+    path = write(tmp_path, name)
+    quiet = read_table(path, "species")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    table = read_table(path, "species", verbose=True)
+    assert table.columns.equals(quiet.columns)
+    assert np.array_equal(table.target, quiet.target)
+    shown = stream.getvalue()
+    size = tqdm.tqdm.format_sizeof(path.stat().st_size, divisor=1024)
+    assert f"reading {name}:" in shown
+    assert f"/{size}" in shown
+    percents = [int(percent) for percent in re.findall(r"(\d+)%", shown)]
+    assert percents[-1] == 100
+    assert shown.endswith("\r")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reading_is_silent_unless_asked(tmp_path, monkeypatch, name):
+    path = write(tmp_path, name)
+    for stream, verbose in ((Terminal(), False), (io.StringIO(), True)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        read_table(path, verbose=verbose)
+        assert stream.getvalue() == ""
+
+
+def test_a_short_read_is_not_shown(tmp_path, monkeypatch):
+    """A bar that comes and goes at once is a flicker."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    read_table(write(tmp_path, "iris.csv"), verbose=True)
+    assert "iris" not in stream.getvalue()
+
+
+@pytest.mark.usefixtures("every_step")
+def test_a_file_that_cannot_be_read_takes_its_bar_away(tmp_path, monkeypatch):
+    path = tmp_path / "broken.csv"
+    path.write_text("a,b\n1,2\n3\n")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with pytest.raises(ValueError, match=r"Cannot read .*broken\.csv"):
+        read_table(path, verbose=True)
+    assert stream.getvalue().endswith("\r")
+
+
+@pytest.mark.usefixtures("every_step")
+def test_ends_that_are_read_twice_count_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    path = write(tmp_path, "iris.csv")
+    size = path.stat().st_size
+    with counted.opened(path, verbose=True) as file:
+        for _ in range(2):
+            file.seek(0)
+            assert len(file.read(size)) == size

@@ -41,9 +41,11 @@ def _predict(arguments: argparse.Namespace) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         raise ValueError(f"{arguments.model} holds no column names to match {arguments.data} with.")
-    X = read_table(arguments.data, columns=list(names), text=_text_columns(estimator)).columns
+    table = read_table(
+        arguments.data, columns=list(names), text=_text_columns(estimator), verbose=True
+    )
     try:
-        predictions = _predictions(estimator, X, arguments.proba)
+        predictions = _predictions(estimator, table.columns, arguments.proba)
     except ValueError as error:
         raise ValueError(f"{arguments.data}: {error}") from error
     _write(predictions, output)

@@ -52,7 +52,11 @@ def _train(arguments: argparse.Namespace) -> None:
     output = Path(arguments.output)
     check_output(output, arguments.data)
     table = read_table(
-        arguments.data, arguments.target, columns=arguments.columns, ignore=arguments.ignore
+        arguments.data,
+        arguments.target,
+        columns=arguments.columns,
+        ignore=arguments.ignore,
+        verbose=not arguments.quiet,
     )
     X, y = table.columns, table.target
     assert y is not None  # a target was asked for

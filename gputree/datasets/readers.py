@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.datasets.counted import opened
 from gputree.tree import Task
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
     text: Sequence[str] = (),
+    verbose: bool = False,
 ) -> Table:
     """Read a CSV or Parquet file.
 
@@ -84,6 +86,8 @@ def read_table(
     text : sequence of str
         Names of columns that a CSV file holds as text, whatever it looks like; others
         may be absent.
+    verbose : bool
+        Show the bytes that are read, on a terminal or in a notebook, while it takes a while.
 
     Returns
     -------
@@ -98,7 +102,7 @@ def read_table(
         column asked for, or has missing or infinite values in the target.
     """
     path = Path(fspath(path))
-    table = _read(path, text)
+    table = _read(path, text, verbose)
     if repeated := _repeated(table.column_names):
         raise ValueError(f"{path} has columns of the same name: {_listed(repeated)}.")
     if table.num_rows == 0:
@@ -135,7 +139,7 @@ def infer_task(target: NDArray) -> Task:
 
 
 # ------------------------------------------------------------------ reading
-def _read(path: Path, text: Sequence[str]) -> pa.Table:
+def _read(path: Path, text: Sequence[str], verbose: bool) -> pa.Table:
     import pyarrow as pa
 
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSION]
@@ -151,9 +155,9 @@ def _read(path: Path, text: Sequence[str]) -> pa.Table:
         raise ValueError(f"{path} is empty.")
     try:
         if kind in _PARQUET:
-            table = _read_parquet(path)
+            table = _read_parquet(path, verbose)
         else:
-            table = _read_csv(path, _DELIMITERS[kind], text)
+            table = _read_csv(path, _DELIMITERS[kind], text, verbose)
         _ = table.column_names  # decoded only now: a header may not be UTF-8
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text, as it must be: {error}.") from error
@@ -162,21 +166,25 @@ def _read(path: Path, text: Sequence[str]) -> pa.Table:
     return table
 
 
-def _read_parquet(path: Path) -> pa.Table:
+def _read_parquet(path: Path, verbose: bool) -> pa.Table:
     import pyarrow.parquet as pq
 
-    return pq.read_table(path)
+    with opened(path, verbose) as file:
+        return pq.read_table(file)
 
 
-def _read_csv(path: Path, delimiter: str, text: Sequence[str]) -> pa.Table:
+def _read_csv(path: Path, delimiter: str, text: Sequence[str], verbose: bool) -> pa.Table:
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    table = pc.read_csv(
-        path,
-        parse_options=pc.ParseOptions(delimiter=delimiter),
-        convert_options=pc.ConvertOptions(column_types=dict.fromkeys(text, pa.string())),
-    )
+    compressed = path.suffix.lower() in _COMPRESSION
+    codec = pa.Codec.detect(path.name.lower()).name if compressed else None
+    with opened(path, verbose, codec) as file:
+        table = pc.read_csv(
+            file,
+            parse_options=pc.ParseOptions(delimiter=delimiter),
+            convert_options=pc.ConvertOptions(column_types=dict.fromkeys(text, pa.string())),
+        )
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:  # what the reader makes of bytes that are not UTF-8
         raise ValueError(f"{path} is not UTF-8 text, as it must be: see {_listed(binary)}.")

@@ -1,10 +1,14 @@
-"""A progress bar for a tree that takes a while to grow."""
+"""Progress bars: for a tree that takes a while to grow, and for what else takes as long."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from types import TracebackType
 from typing import Any, Self
+
+# What is left of a tree is not known by what is done: no rate, and no time that remains.
+_GROWTH_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
 
 
 class Progress:
@@ -13,7 +17,7 @@ class Progress:
     The bar is full only once the block ends without an error.
 
     Nothing is shown, and tqdm is not imported, unless `enabled` and standard
-    error is a terminal.
+    error is a terminal, or a notebook is what runs.
 
     Parameters
     ----------
@@ -28,9 +32,9 @@ class Progress:
     """
 
     def __init__(self, n_rows: int, enabled: bool) -> None:
-        terminal = sys.stderr is not None and sys.stderr.isatty()
         self._n_rows = n_rows
-        self._bar = _new_bar(n_rows) if enabled and terminal else None
+        # miniters=0: a level that makes no leaf is news too.
+        self._bar = new_bar(n_rows, enabled, bar_format=_GROWTH_FORMAT, miniters=0)
 
     def level(self, depth: int, open_nodes: int, open_rows: int, nodes: int) -> None:
         """Tell that a level is about to be split, or at last that small nodes are finished.
@@ -48,10 +52,10 @@ class Progress:
         if self._bar is None:
             return
         if open_nodes == 0:  # the longest step of many trees, and it tells nothing more
-            self._bar.set_postfix_str(f"finishing small nodes, {open_rows:,} rows")
+            self._bar.set_description_str(f"finishing small nodes, {open_rows:,} rows")
             return
-        news = f"level {depth}, {nodes:,} nodes, {open_nodes:,} open"
-        self._bar.set_postfix_str(news, refresh=False)
+        news = f"level {depth}, {nodes:,} nodes, {open_rows:,} rows open"
+        self._bar.set_description_str(news, refresh=False)
         self._bar.update(self._n_rows - open_rows - self._bar.n)
 
     def close(self) -> None:
@@ -74,9 +78,26 @@ class Progress:
         self.close()
 
 
-def _new_bar(n_rows: int) -> Any:
-    from tqdm import tqdm
+def new_bar(total: int, enabled: bool, **options: Any) -> Any:
+    """A bar of tqdm for a terminal or a notebook; None elsewhere, or if not `enabled`.
 
-    # miniters=0: a level that makes no leaf is news too. leave=False: the result is
-    # what should stay on the screen.
-    return tqdm(total=n_rows, unit=" rows", unit_scale=True, miniters=0, leave=False)
+    Parameters
+    ----------
+    total : int
+    enabled : bool
+    **options : dict
+        Of tqdm, besides `leave`: the result is what should stay on the screen.
+    """
+    if not enabled or sys.stderr is None or not (sys.stderr.isatty() or in_notebook()):
+        return None
+    with warnings.catch_warnings():  # that bars are of text where there are no widgets
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
+    return tqdm(total=total, leave=False, **options)
+
+
+def in_notebook() -> bool:
+    """Whether the kernel of a notebook runs this, so that what is written is seen."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return "IPKernelApp" in getattr(shell, "config", {})
