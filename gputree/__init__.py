@@ -2,6 +2,7 @@
 
 __version__ = "0.1.0"
 
+from gputree.check import check_device
 from gputree.estimators import (
     C45Classifier,
     DecisionTreeClassifier,
@@ -24,6 +25,7 @@ __all__ = [
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ID3Classifier",
+    "check_device",
     "entropy",
     "export_text",
     "gain_ratio",

@@ -1,18 +1,22 @@
-"""The only place that imports what may be absent, and only when it is asked for."""
+"""The only place that loads what may be absent, and only when it is asked for."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import sys
 from types import ModuleType
 
 EXTRAS = {
-    "cupy": "cuda13",
     "matplotlib": "plot",
     "dask": "dask",
     "pandas": "pandas",
     "onnx": "export",
     "treelite": "export",
 }
+
+# CUDA releases that CuPy is made for, newest first, each with the extra that brings it.
+CUDA_EXTRAS = {13: "cuda13", 12: "cuda12"}
 
 
 def require(name: str, purpose: str) -> ModuleType:
@@ -27,7 +31,30 @@ def require(name: str, purpose: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:
+        extra = cuda_extra(driver_version()) if package == "cupy" else EXTRAS[package]
         raise ImportError(
-            f"{purpose} needs {package}, which is not installed. "
-            f'Install it with: pip install "gputree-learn[{EXTRAS[package]}]"'
+            f"{purpose} needs {package}, which is not installed. Install it with: {pip(extra)}"
         ) from error
+
+
+def pip(extra: str) -> str:
+    """The command that installs an extra."""
+    return f'pip install "gputree-learn[{extra}]"'
+
+
+def cuda_extra(release: tuple[int, int] | None) -> str:
+    """The extra whose CuPy a driver for that CUDA release can run; the newest for no driver."""
+    fitting = [extra for cuda, extra in CUDA_EXTRAS.items() if release and release[0] >= cuda]
+    return fitting[0] if fitting else next(iter(CUDA_EXTRAS.values()))
+
+
+def driver_version() -> tuple[int, int] | None:
+    """The newest CUDA release that the installed NVIDIA driver runs; None without a driver."""
+    version = ctypes.c_int()
+    try:
+        name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+        if ctypes.CDLL(name).cuDriverGetVersion(ctypes.byref(version)) != 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    return version.value // 1000, version.value % 1000 // 10

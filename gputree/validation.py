@@ -11,11 +11,11 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, validate_data
 
-from gputree.backends import resolve_device
 from gputree.backends.cuda.inputs import device_matrix, on_device, to_host
 from gputree.columns import Columns, fit_encode
 from gputree.columns.cells import Coded, is_frame, read_array
 from gputree.dtypes import MOST_ROWS
+from gputree.estimators.devices import resolve_device
 from gputree.labels import is_missing
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import twins
-from cuda_emulator import emulated_cuda, memory, transfers
+from cuda_emulator import memory, transfers
 from strategies import Sample, make_task
 from twins import assert_equal, grown, pair, table
 
-from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, backends
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import inputs, source
@@ -365,33 +365,6 @@ def _at_the_end(array: Any, n: int) -> Any:
 
 
 # ------------------------------------------------------------------------ device
-def test_auto_says_what_it_is(capsys, monkeypatch):
-    monkeypatch.setitem(importlib.import_module("sys").modules, "cupy", None)
-    sample = table("gini", False)
-    DecisionTreeClassifier(verbose=1, max_depth=2).fit(sample.values, sample.y)
-    said = capsys.readouterr().err
-    assert "device='auto' grows on the CPU: device='cuda' needs cupy" in said
-    DecisionTreeClassifier(max_depth=2).fit(sample.values, sample.y)
-    assert capsys.readouterr().err == ""
-
-
-def test_auto_names_the_device(capsys):
-    sample = table("gini", False)
-    with emulated_cuda():
-        assert backends.has_device()
-        DecisionTreeClassifier(verbose=1, max_depth=2).fit(sample.values, sample.y)
-    assert "device='auto' grows on the CUDA device an emulated device" in capsys.readouterr().err
-
-
-def test_no_device_answers(monkeypatch):
-    with emulated_cuda() as cupy:
-        monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 0)
-        assert not backends.has_device()
-        assert backends.resolve_device("auto") == "cpu"
-        with pytest.raises(RuntimeError, match=r"needs a CUDA device: none answers. Use device="):
-            backends.get_backend("cuda")
-
-
 def test_copies_to_the_device_are_blocks(cuda_device, monkeypatch):
     """A table of 40 blocks takes 40 copies, not one in pageable memory."""
     if cuda_device == "cuda":

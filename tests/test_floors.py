@@ -1,7 +1,7 @@
 """Imports go downward only: the floor plan, enforced on the syntax tree.
 
     5  edges     cli, __main__, distributed, datasets
-    4  face      estimators, validation
+    4  face      estimators, validation, check
     3  growth    growth, encoding
     2  backends  backends               host wing: pruning, importance, export,
                                         persistence (imports 0 and 1 only)
@@ -42,6 +42,7 @@ FLOORS = {
     "growth": 3,
     "encoding": 3,
     "estimators": 4,
+    "check": 4,
     "validation": 4,
     "cli": 5,
     "__main__": 5,

@@ -1,4 +1,4 @@
-"""The `gputree` command: train, predict, show, info."""
+"""The `gputree` command: train, predict, show, check, info."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
+from gputree.cli.check import add_check
 from gputree.cli.predict import add_predict
 from gputree.cli.report import say
 from gputree.cli.show import add_info, add_show
@@ -33,23 +34,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 2 after an error, 130 after an interrupt.
+        Exit status: 0, 1 where a check finds a difference, 2 after an error, 130 after an
+        interrupt.
     """
     arguments = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            arguments.run(arguments)
+            status: int | None = arguments.run(arguments)
             sys.stdout.flush()
     except BrokenPipeError:  # `gputree show ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # flushed at exit
+        return 0
     except KeyboardInterrupt:
         say("error: interrupted")
         return INTERRUPTED
     except _EXPECTED as error:
         say(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
         return USAGE_ERROR
-    return 0
+    return status or 0
 
 
 def _show_warning(
@@ -81,5 +84,6 @@ def _parser() -> argparse.ArgumentParser:
     add_train(commands.add_parser("train", help="grow a tree from a table"))
     add_predict(commands.add_parser("predict", help="apply a model to a table"))
     add_show(commands.add_parser("show", help="print a model as text"))
+    add_check(commands.add_parser("check", help="hold a device's trees against the CPU's"))
     add_info(commands.add_parser("info", help="print versions, devices and threads"))
     return parser

@@ -48,10 +48,16 @@ def folders() -> list[Folder]:
     if config.CACHE_DIR:
         return [Folder(os.path.join(config.CACHE_DIR, _name()), private=False, lasts=True), last]
     beside = Folder(_BESIDE, private=False, lasts=True)
-    user = AppDirs(appname="gputree", appauthor=False).user_cache_dir
-    if not os.path.isabs(user):  # nobody knows a home
+    user = user_cache()
+    if user is None:
         return [beside, last]
     return [beside, Folder(user, private=True, lasts=True), last]
+
+
+def user_cache() -> str | None:
+    """The user's cache folder for gputree; None where nobody knows a home."""
+    path: str = AppDirs(appname="gputree", appauthor=False).user_cache_dir
+    return path if os.path.isabs(path) else None
 
 
 def file_of(folder: Folder, name: str) -> str:

@@ -20,6 +20,7 @@ from gputree.estimators.arguments import (
 )
 from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
 from gputree.estimators.classification import TreeClassifier
+from gputree.estimators.devices import resolve_device
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
 from gputree.estimators.growing_categories import (
@@ -100,7 +101,7 @@ class _Cart(BaseDecisionTree):
             max_leaf_nodes=self.max_leaf_nodes,
             exact=self.splitter != "binned",
             max_bins=int(self.max_bins),
-            device=self.device,
+            device=resolve_device(self.device, bool(self.verbose)),
             max_device_memory=self.max_device_memory,
             n_threads=n_threads(self.n_jobs),
             key=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),

@@ -54,7 +54,8 @@ CART_PARAMETERS = """max_depth : int, default=None
         no random state of its own. Nothing else is random.
     device : "auto", "cpu" or "cuda", default="auto"
         Where the tree is grown; the tree is the same everywhere. "cuda" needs CuPy (extra
-        cuda12 or cuda13) and a device; "auto" is that where both are there, else the CPU.
+        cuda12 or cuda13) and a device; "auto" is that where both are there and a check, run
+        once, found the same trees as on the CPU (see `gputree.check_device`); else the CPU.
         Numbers on a CUDA device (CuPy, cuDF, ``__cuda_array_interface__``, DLPack) are not
         copied to the host to grow there; prediction, on the host, copies them.
     max_device_memory : int, default=None
@@ -70,7 +71,7 @@ CART_PARAMETERS = """max_depth : int, default=None
     n_jobs : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
-        Show a progress bar where standard error is a terminal, and say what device "auto"
+        Show a progress bar on a terminal or in a notebook, and say what device "auto"
         amounts to."""
 
 CART_ATTRIBUTES = """tree_ : Tree
@@ -109,7 +110,8 @@ MULTIWAY_PARAMETERS = """max_depth : int, default=None
     n_jobs : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
-        Show a progress bar where standard error is a terminal."""
+        Show a progress bar on a terminal or in a notebook, and say what device "auto"
+        amounts to."""
 
 MULTIWAY_ATTRIBUTES = """classes_ : array of shape (n_classes_,)
         Class labels, ascending.

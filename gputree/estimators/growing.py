@@ -55,7 +55,7 @@ class Options(NamedTuple):
     max_leaf_nodes: int | None
     exact: bool
     max_bins: int
-    device: str
+    device: str  # "cpu" or "cuda"
     max_device_memory: int | None
     n_threads: int
     key: int
@@ -122,7 +122,7 @@ def grow_tree(
     weights = fix_weights(sample_weight, n)
     targets = None if options.n_classes else fix_targets(target, weights)
     task = new_task(target, weights, targets, options)
-    kind = get_backend(options.device, options.verbose)
+    kind = get_backend(options.device)
     backend = kind(values, missing, task, options.n_threads)
     plan = Plan(
         max_bins=options.max_bins,

@@ -68,7 +68,7 @@ class ListOptions(NamedTuple):
     actual_values: bool
     max_depth: int | None
     min_samples_split: int
-    device: str
+    device: str  # "cpu" or "cuda"
     n_threads: int
     verbose: bool
 

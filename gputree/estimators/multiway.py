@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
 from gputree.estimators.classification import TreeClassifier
+from gputree.estimators.devices import resolve_device
 from gputree.estimators.growing_lists import ListOptions, grow_lists
 from gputree.tree import Tree
 
@@ -51,7 +52,7 @@ class MultiwayTree(TreeClassifier):
             "n_categories": self.columns_.n_categories,
             "max_depth": self.max_depth,
             "min_samples_split": max(count_rows(self.min_samples_split, n), 2),
-            "device": self.device,
+            "device": resolve_device(self.device, bool(self.verbose)),
             "n_threads": n_threads(self.n_jobs),
             "verbose": bool(self.verbose),
         }

@@ -37,6 +37,7 @@ def emulated_cuda(
     check: bool = False,
     seed: int = 0,
     replace: dict[str, str] | None = None,
+    believed: bool = True,
 ) -> Iterator[Any]:
     """Run ``device="cuda"`` on the emulator; yields the stand-in for the module cupy.
 
@@ -50,8 +51,11 @@ def emulated_cuda(
         Of the random order.
     replace : dict of str to str, optional
         Text of the kernels to change: seeded bugs that tests must catch.
+    believed : bool
+        ``device="auto"`` takes the emulated device without checking it.
     """
-    from gputree.backends.cuda import kernels
+    from gputree.backends.cuda import kernels, machine
+    from gputree.check import record
 
     missing = object()
     before = Kernel.schedule
@@ -60,9 +64,13 @@ def emulated_cuda(
     sys.modules["cupy"] = module
     Kernel.schedule = Schedule(ORDERS[order], seed)
     kernels.load.cache_clear()
+    identity = machine.identity()
+    if believed:
+        record.remember(identity, [])
     try:
         yield module
     finally:
+        record.forget(identity)
         kernels.load.cache_clear()
         Kernel.schedule = before
         if previous is missing:

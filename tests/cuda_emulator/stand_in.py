@@ -46,6 +46,8 @@ class Memory:
 
 memory = Memory()
 
+PROPERTIES = {"name": b"an emulated device", "major": 9, "minor": 0, "uuid": bytes(16)}
+
 SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 FUNCTIONS = ["arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "flatnonzero"]
 FUNCTIONS += ["ones", "searchsorted", "sort", "zeros"]
@@ -316,9 +318,9 @@ def make_module(check: bool, replace: dict[str, str] | None = None) -> types.Mod
     registry = _Registry()
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: 1,
-        getDeviceProperties=lambda device: {"name": b"an emulated device"},
-        driverGetVersion=lambda: 0,
-        runtimeGetVersion=lambda: 0,
+        getDeviceProperties=lambda device: dict(PROPERTIES),
+        driverGetVersion=lambda: 13000,
+        runtimeGetVersion=lambda: 13000,
         CUDARuntimeError=RuntimeError,
         hostRegister=registry.register,
         hostUnregister=registry.unregister,
@@ -331,6 +333,7 @@ def make_module(check: bool, replace: dict[str, str] | None = None) -> types.Mod
         get_current_stream=_Stream,
         is_available=lambda: True,
         alloc_pinned_memory=bytearray,
+        nvrtc=types.SimpleNamespace(getVersion=lambda: (13, 0)),
         UnownedMemory=_UnownedMemory,
         MemoryPointer=_MemoryPointer,
     )

@@ -1,0 +1,205 @@
+"""What `device="cuda"` needs of a machine, and which device, driver and kernels are there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gputree._optional import CUDA_EXTRAS, cuda_extra, driver_version, pip, require
+
+# Kernels match values within a warp (`__match_any_sync`), which older devices cannot.
+LEAST_CAPABILITY = (7, 0)
+
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
+
+NEEDS = "device='cuda' needs"
+INSTEAD = "Use device='cpu' or 'auto'."
+
+
+class Requirement(NamedTuple):
+    """Something that `device="cuda"` needs: what was found, or an error that says what is not."""
+
+    name: str
+    found: str
+    problem: Exception | None = None
+
+
+class Identity(NamedTuple):
+    """What decides how trees grow on a device: a check of one holds for no other."""
+
+    gputree: str
+    kernels: str  # digest of the sources
+    device: str
+    uuid: str
+    capability: str
+    driver: str
+    cupy: str
+    nvrtc: str
+
+
+# ----------------------------------------------------------------------- requirements
+def requirements() -> list[Requirement]:
+    """Driver, CuPy, NVRTC and device, in this order, as far as each can be looked for."""
+    try:
+        xp: Any = require("cupy", "device='cuda'")
+    except ImportError as error:
+        return [_driver(driver_version()), Requirement("CuPy", "", error)]
+    driver = _driver(_release(xp))
+    device = Requirement("device", "") if driver.problem else _device(xp)
+    return [driver, Requirement("CuPy", xp.__version__), _nvrtc(xp), device]
+
+
+def missing() -> Exception | None:
+    """Why no CUDA device can be used, or None: the first of `requirements` that is not met.
+
+    An ImportError names the extra that brings what is not installed; a RuntimeError says
+    what is wrong with driver or device.
+    """
+    problems = (need.problem for need in requirements() if need.problem is not None)
+    return next(problems, None)
+
+
+def has_driver() -> bool:
+    """Whether an NVIDIA driver is installed: without one, there is no device to speak of."""
+    return driver_version() is not None
+
+
+def _release(xp: Any) -> tuple[int, int] | None:
+    """As `driver_version`, told by CuPy."""
+    version = xp.cuda.runtime.driverGetVersion()
+    return (version // 1000, version % 1000 // 10) if version else None
+
+
+def _driver(release: tuple[int, int] | None) -> Requirement:
+    if release is None:
+        problem = RuntimeError(f"{NEEDS} an NVIDIA driver, and none is installed. {INSTEAD}")
+        return Requirement("driver", "", problem)
+    found, oldest = "CUDA {}.{}".format(*release), min(CUDA_EXTRAS)
+    if release[0] < oldest:
+        problem = RuntimeError(
+            f"{NEEDS} an NVIDIA driver that runs CUDA {oldest} or newer; the one installed "
+            f"runs {found}. {INSTEAD}"
+        )
+        return Requirement("driver", found, problem)
+    return Requirement("driver", _with_own_version(found))
+
+
+def _with_own_version(release: str) -> str:
+    """The driver by its own version, where Linux tells it, beside the CUDA release it runs."""
+    try:  # "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul ..."
+        text = DRIVER_FILE.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return release
+    words = text.partition("\n")[0].split()
+    own = [word for word in words if word[:1].isdigit() and "." in word]
+    return f"{own[0]}, {release}" if own else release
+
+
+def _nvrtc(xp: Any) -> Requirement:
+    """The compiler of the kernels, which CuPy loads when it is first asked."""
+    try:
+        return Requirement("NVRTC", "{}.{}".format(*xp.cuda.nvrtc.getVersion()))
+    except (RuntimeError, ImportError, OSError) as error:
+        problem = ImportError(
+            f"{NEEDS} NVRTC, which compiles its kernels and is not installed ({error}). "
+            f"Install it with: {pip(_extra_of(xp))}"
+        )
+        return Requirement("NVRTC", "", problem)
+
+
+def _extra_of(xp: Any) -> str:
+    """The extra that goes with the CuPy installed."""
+    release = xp.cuda.runtime.runtimeGetVersion() // 1000
+    return CUDA_EXTRAS.get(release) or cuda_extra(_release(xp))
+
+
+def _device(xp: Any) -> Requirement:
+    reason = _why_none_answers(xp)
+    if reason is not None:
+        problem = RuntimeError(f"{NEEDS} a CUDA device: {reason}. {INSTEAD}")
+        return Requirement("device", "", problem)
+    name, capability = _name_and_capability(xp)
+    found = "{}, compute capability {}.{}".format(name, *capability)
+    if capability < LEAST_CAPABILITY:
+        least = "{}.{}".format(*LEAST_CAPABILITY)
+        problem = RuntimeError(
+            f"{NEEDS} compute capability {least} or newer, got {found}. {INSTEAD}"
+        )
+        return Requirement("device", found, problem)
+    return Requirement("device", found)
+
+
+def _why_none_answers(xp: Any) -> str | None:
+    """Why there is no device, or None. Without a fitting driver CuPy raises, not counts."""
+    runtime = xp.cuda.runtime
+    try:
+        return None if runtime.getDeviceCount() > 0 else "none answers"
+    except runtime.CUDARuntimeError as error:
+        made_for, release = runtime.runtimeGetVersion() // 1000, _release(xp)
+        if release is None or release[0] >= made_for:
+            return f"none answers ({error})"
+    runs = "CUDA {}.{}".format(*release)
+    return (
+        f"the CuPy installed is made for CUDA {made_for}, and the driver runs {runs}. Install "
+        f"the one that fits: {pip(cuda_extra(release))}"
+    )
+
+
+# --------------------------------------------------------------------------- identity
+def identity() -> Identity:
+    """The current CUDA device, of which nothing is `missing`, and what grows trees on it."""
+    xp: Any = require("cupy", "device='cuda'")
+    return _identity(xp, xp.cuda.Device().id)
+
+
+@cache
+def _identity(xp: Any, device: int) -> Identity:
+    from gputree import __version__  # here, for the package imports this module
+
+    driver, _, nvrtc, _ = requirements()
+    name, capability = _name_and_capability(xp)
+    uuid = _properties(xp, device).get("uuid")
+    return Identity(
+        gputree=__version__,
+        kernels=kernel_digest(),
+        device=name,
+        uuid=uuid.hex() if isinstance(uuid, bytes) else xp.cuda.Device().pci_bus_id,
+        capability="{}.{}".format(*capability),
+        driver=driver.found,
+        cupy=xp.__version__,
+        nvrtc=nvrtc.found,
+    )
+
+
+@cache
+def kernel_digest() -> str:
+    """Digest of the sources of the kernels and of what launches them."""
+    digest = hashlib.sha256()
+    for name, source in sorted(_sources(files(__package__), "")):
+        digest.update(f"{name}\0{len(source)}\0".encode() + source)
+    return digest.hexdigest()[:16]
+
+
+def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _sources(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith((".cu", ".cuh", ".py")):
+            yield prefix + entry.name, entry.read_bytes()
+
+
+def _name_and_capability(xp: Any) -> tuple[str, tuple[int, int]]:
+    properties = _properties(xp, xp.cuda.Device().id)
+    return properties["name"].decode(), (properties["major"], properties["minor"])
+
+
+@cache
+def _properties(xp: Any, device: int) -> dict[str, Any]:
+    """What the runtime tells of a device, which takes it too long to be asked at each fit."""
+    properties: dict[str, Any] = xp.cuda.runtime.getDeviceProperties(device)
+    return properties

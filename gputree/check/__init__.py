@@ -1,0 +1,6 @@
+"""A device is checked before it is believed: small trees, grown there and on the CPU."""
+
+from gputree.check.comparison import CheckReport, Outcome, check_device
+from gputree.check.trust import what_differs
+
+__all__ = ["CheckReport", "Outcome", "check_device", "what_differs"]

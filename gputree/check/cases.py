@@ -1,0 +1,175 @@
+"""Small tables that use every kernel of every backend, and the trees that are grown on them.
+
+Nodes of more than about 256 rows are split by histograms, smaller ones are finished whole,
+so a few hundred rows see both; what takes more rows says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.estimators import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+)
+
+SEED = 20_231
+
+
+class Table(NamedTuple):
+    """Rows to grow a tree on; NaN where missing, codes in columns of categories."""
+
+    X: NDArray[np.floating]
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None = None
+
+
+class Case(NamedTuple):
+    """A table, and an estimator to grow on it.
+
+    Attributes
+    ----------
+    name : str
+    estimator : type
+    parameters : dict
+        Of the estimator, besides the device and the number of threads.
+    table : callable
+        Makes the table.
+    resident : bool
+        The table lies on the device before it is grown on there.
+    """
+
+    name: str
+    estimator: type
+    parameters: dict[str, Any]
+    table: Callable[[], Table]
+    resident: bool = False
+
+
+# ------------------------------------------------------------------------------ tables
+def numbers(
+    n: int, d: int, n_classes: int, dtype: type[np.floating], weighted: bool = False
+) -> Table:
+    """Columns of numbers with ties and holes; `n_classes` classes, or targets where 0."""
+    rng = np.random.default_rng(SEED + n + d + n_classes)
+    X = rng.normal(size=(n, d))
+    X[:, 1::3] = np.round(X[:, 1::3], 1)
+    signal = X[:, 0] * X[:, 1] + np.abs(X[:, d - 1]) + 0.3 * rng.normal(size=n)
+    X[rng.random((n, d)) < 0.06] = np.nan
+    y = _classes(signal, n_classes) if n_classes else signal
+    return Table(X.astype(dtype), y, _weights(rng, n) if weighted else None)
+
+
+def mixed(n: int, n_classes: int, weighted: bool = False) -> Table:
+    """Columns 0 and 1 of numbers, 2 to 4 of few, many and two categories, with holes."""
+    rng = np.random.default_rng(SEED + n + n_classes)
+    columns = [rng.normal(size=n), np.round(rng.normal(size=n), 1)]
+    columns += [np.floor(count * rng.random(n) ** 2) for count in (7, 60, 2)]
+    X = np.stack(columns, axis=1)
+    signal = np.sin(2 * X[:, 0]) + X[:, 2] % 3 + X[:, 3] % 5 / 4 + 0.5 * rng.normal(size=n)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = _classes(signal, n_classes) if n_classes else signal
+    return Table(X, y, _weights(rng, n) if weighted else None)
+
+
+def _classes(signal: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
+    """Classes of equal size, by the signal."""
+    return np.searchsorted(np.quantile(signal, np.arange(1, n_classes) / n_classes), signal)
+
+
+def _weights(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+    return rng.choice([0.25, 1.0, 1.5, 3.1], n)
+
+
+# ------------------------------------------------------------------------------- cases
+MIXED = {"categorical_features": [2, 3, 4]}
+C45 = {**MIXED, "pruning": None, "collapse": False}
+
+CASES = [
+    Case(
+        "gini, missing values, exact",
+        DecisionTreeClassifier,
+        {"max_bins": 16},
+        lambda: numbers(900, 6, 3, np.float64),
+    ),
+    Case(
+        "gini, a table on the device, finished whole",
+        DecisionTreeClassifier,
+        {"min_samples_leaf": 2},
+        lambda: numbers(900, 5, 2, np.float64),
+        resident=True,
+    ),
+    Case(
+        "gini, weights, float32, best first",
+        DecisionTreeClassifier,
+        {"max_bins": 16, "max_leaf_nodes": 40},
+        lambda: numbers(900, 6, 3, np.float32, weighted=True),
+    ),
+    Case(  # of more values than are sampled to fit bins
+        "gini, binned, 70,000 rows",
+        DecisionTreeClassifier,
+        {"splitter": "binned", "max_bins": 32, "max_depth": 3},
+        lambda: numbers(70_000, 2, 2, np.float64),
+    ),
+    Case(
+        "entropy, drawn columns",
+        DecisionTreeClassifier,
+        {"criterion": "entropy", "max_bins": 16, "max_features": 2, "random_state": 0},
+        lambda: numbers(900, 6, 4, np.float64),
+    ),
+    Case(  # histograms exceed shared memory; fewer rows would be finished without them
+        "entropy, 100 classes, weights, float32",
+        DecisionTreeClassifier,
+        {"criterion": "entropy", "max_bins": 16, "max_depth": 2},
+        lambda: numbers(5_200, 4, 100, np.float32, weighted=True),
+    ),
+    Case(
+        "regression, missing values, exact",
+        DecisionTreeRegressor,
+        {"max_bins": 16},
+        lambda: numbers(900, 6, 0, np.float64),
+    ),
+    Case(
+        "regression, weights, float32, binned",
+        DecisionTreeRegressor,
+        {"splitter": "binned", "max_bins": 16, "min_samples_leaf": 3},
+        lambda: numbers(900, 6, 0, np.float32, weighted=True),
+    ),
+    Case(
+        "categories, gini",
+        DecisionTreeClassifier,
+        {**MIXED, "max_depth": 8},
+        lambda: mixed(600, 3),
+    ),
+    Case(
+        "categories, entropy, weights",
+        DecisionTreeClassifier,
+        {**MIXED, "criterion": "entropy", "categorical_split": "one_vs_rest", "max_depth": 8},
+        lambda: mixed(600, 2, weighted=True),
+    ),
+    Case(
+        "categories, regression",
+        DecisionTreeRegressor,
+        {**MIXED, "max_depth": 8},
+        lambda: mixed(600, 0, weighted=True),
+    ),
+    Case(  # long lists are walked by many warps
+        "C4.5, missing values, 9,000 rows",
+        C45Classifier,
+        {**C45, "max_depth": 4, "min_samples_leaf": 20},
+        lambda: mixed(9_000, 3),
+    ),
+    Case(
+        "C4.5, weights, fractions of rows",
+        C45Classifier,
+        C45,
+        lambda: mixed(500, 3, weighted=True),
+    ),
+    Case("ID3", ID3Classifier, {}, lambda: mixed(300, 3)),
+]

@@ -1,0 +1,260 @@
+"""Trees grown twice, on a device and on the CPU, or by many threads and by one, and compared."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cuda import machine
+from gputree.check import record
+from gputree.check.cases import CASES, Case, Table
+from gputree.tree import Tree
+
+# Threads beside the single one that the CPU is checked against, at least.
+FEWEST_THREADS = 3
+
+
+class Side(NamedTuple):
+    """Where trees are grown."""
+
+    name: str  # as in "41 nodes on the CPU"
+    column: str  # heading of its times
+    device: str
+    n_jobs: int | None = None
+
+
+class Outcome(NamedTuple):
+    """What came of one table.
+
+    Attributes
+    ----------
+    name : str
+        Of the table.
+    nodes : int
+        Of the tree on the side that is believed.
+    seconds : pair of float
+        On the side that is believed, and on the one that is checked.
+    difference : str
+        The first difference, or the error; empty where the trees are the same to the bit.
+    failed : bool
+        Whether there was an error: trees were not compared.
+    """
+
+    name: str
+    nodes: int
+    seconds: tuple[float, float]
+    difference: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a check found; `str` makes it a table.
+
+    Attributes
+    ----------
+    device : "cuda" or "cpu"
+    about : dict of str to str
+        What was checked: device, driver, releases; or threads.
+    sides : pair of Side
+        The one that is believed, and the one that is checked.
+    outcomes : sequence of Outcome
+    seconds : float
+        What it took, compilation included.
+    """
+
+    device: str
+    about: dict[str, str]
+    sides: tuple[Side, Side]
+    outcomes: Sequence[Outcome]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether all trees are the same to the bit."""
+        return not self.differences
+
+    @property
+    def differences(self) -> list[str]:
+        """What differs, a line a table."""
+        return [f"{one.name}: {one.difference}" for one in self.outcomes if one.difference]
+
+    @property
+    def completed(self) -> bool:
+        """Whether no table ended in an error."""
+        return not any(one.failed for one in self.outcomes)
+
+    def __str__(self) -> str:
+        width = max(map(len, self.about)) + 2
+        about = [f"{name:{width}}{text}" for name, text in self.about.items()]
+        lines = [outcome_line(one) for one in self.outcomes]
+        return "\n".join([*about, "", heading(self.sides), *lines, "", self.verdict])
+
+    @property
+    def verdict(self) -> str:
+        """The last line."""
+        count, wrong = len(self.outcomes), len(self.differences)
+        took = f"in {self.seconds:.1f} s"
+        if wrong:
+            return f"FAILED: {wrong} of {count} tables differ or could not be grown, {took}"
+        return f"passed: {count} tables, the same trees to the bit, {took}"
+
+
+def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = None) -> CheckReport:
+    """Grow small trees twice, and compare them field by field, to the last bit.
+
+    They use every kernel: missing values, weights, categories, regression, C4.5, ID3, exact
+    and binned cuts, float32 and float64, many classes. What a check of the current CUDA device
+    finds is kept, for this release of gputree, its kernels, the device, the driver and the
+    compiler, in the user's cache folder: ``device="auto"`` goes by it.
+
+    Parameters
+    ----------
+    device : "cuda" or "cpu", default="cuda"
+        "cuda" is held against the CPU; the CPU's threads against a single one.
+    tell : callable, default=None
+        Is given the lines of the table as they come.
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    ImportError
+        For "cuda" where CuPy or NVRTC is not installed; names the extra that brings it.
+    RuntimeError
+        For "cuda" where there is no driver, no CUDA device, or too old a one.
+    ValueError
+        `device` is another word.
+
+    Examples
+    --------
+    >>> from gputree import check_device
+    >>> check_device("cuda").passed  # doctest: +SKIP
+    True
+    """
+    if device not in ("cuda", "cpu"):
+        raise ValueError(f"The 'device' to check must be 'cuda' or 'cpu', got {device!r}.")
+    if device == "cpu":
+        return _run(*_threads(), CASES, tell)
+    if (problem := machine.missing()) is not None:
+        raise problem
+    identity = machine.identity()
+    sides = Side("the CPU", "CPU", "cpu"), Side("the device", "device", "cuda")
+    report = _run(sides, identity._asdict(), CASES, tell)
+    record.keep(identity, report.differences, lasting=report.completed)
+    return report
+
+
+def _threads() -> tuple[tuple[Side, Side], dict[str, str]]:
+    """One thread against many."""
+    most = max(numba.config.NUMBA_NUM_THREADS, FEWEST_THREADS)
+    sides = (
+        Side("1 thread", "1 thread", "cpu", 1),
+        Side(f"{most} threads", f"{most} threads", "cpu", most),
+    )
+    return sides, {"device": "the CPU", "threads": str(most)}
+
+
+def _run(
+    sides: tuple[Side, Side],
+    about: dict[str, str],
+    cases: Sequence[Case],
+    tell: Callable[[str], None] | None,
+) -> CheckReport:
+    tell = tell or (lambda line: None)
+    begin = time.perf_counter()
+    tell(heading(sides))
+    outcomes = []
+    for case in cases:
+        outcomes.append(_compare(case, sides))
+        tell(outcome_line(outcomes[-1]))
+    return CheckReport(sides[1].device, about, sides, outcomes, time.perf_counter() - begin)
+
+
+# ---------------------------------------------------------------------------- one table
+def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
+    table = case.table()
+    trees: list[Tree] = []
+    seconds = [0.0, 0.0]
+    for j, side in enumerate(sides):
+        begin = time.perf_counter()
+        try:
+            trees.append(_grow(case, table, side))
+        except Exception as error:  # of any kind: what a device answers is what is in doubt
+            nodes = trees[0].n_nodes if trees else 0
+            problem = f"{type(error).__name__} on {side.name}: {_first_line(error)}"
+            return Outcome(case.name, nodes, (seconds[0], seconds[1]), problem, failed=True)
+        seconds[j] = time.perf_counter() - begin
+    difference = first_difference(trees[0], trees[1], sides)
+    return Outcome(case.name, trees[0].n_nodes, (seconds[0], seconds[1]), difference)
+
+
+def _grow(case: Case, table: Table, side: Side) -> Tree:
+    X: Any = table.X
+    if case.resident and side.device == "cuda":
+        from gputree.backends.cuda.kernels import cupy
+
+        X = cupy().asarray(X)
+    model = case.estimator(device=side.device, n_jobs=side.n_jobs, **case.parameters)
+    with warnings.catch_warnings():  # about the tables, which are as they are on purpose
+        warnings.simplefilter("ignore")
+        tree: Tree = model.fit(X, table.y, table.weight).unpruned_tree_
+    return tree
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")
+
+
+def first_difference(expected: Tree, found: Tree, sides: tuple[Side, Side]) -> str:
+    """The first field in which two trees differ, with the first node; empty where none does."""
+    if expected.n_nodes != found.n_nodes:
+        here, there = (f"{tree.n_nodes} nodes" for tree in (expected, found))
+        return f"{here} on {sides[0].name}, {there} on {sides[1].name}"
+    for name, a, b in _pairs(expected, found):
+        places = np.argwhere(_bits(a) != _bits(b))
+        if places.size:
+            at = tuple(places[0])
+            here, there = f"{a[at]} on {sides[0].name}", f"{b[at]} on {sides[1].name}"
+            return f"{name} of node {at[0]}: {here}, {there}"
+    return "" if expected.equals(found) else "branches of categories, or the type of a field"
+
+
+def _pairs(expected: Tree, found: Tree) -> Iterator[tuple[str, Any, Any]]:
+    """Arrays of both trees that have an item a node, in the order of the tree's fields."""
+    for field in fields(Tree):
+        a, b = getattr(expected, field.name), getattr(found, field.name)
+        if not isinstance(a, np.ndarray) or a.shape[:1] != (expected.n_nodes,):
+            continue
+        if a.shape == b.shape and a.dtype == b.dtype:
+            yield field.name, a, b
+
+
+def _bits(values: NDArray[Any]) -> NDArray[np.integer]:
+    """Values as integers: NaN equals itself, and the zeros differ."""
+    return values.view(f"u{values.itemsize}")
+
+
+# -------------------------------------------------------------------------------- lines
+_NAME_WIDTH = max(len(case.name) for case in CASES)
+
+
+def heading(sides: tuple[Side, Side]) -> str:
+    """Names of the columns."""
+    name, (here, there) = "table", (f"{side.column:>10}" for side in sides)
+    return f"{name:{_NAME_WIDTH}}  {'nodes':>6}{here}{there}  trees"
+
+
+def outcome_line(one: Outcome) -> str:
+    """A table, its nodes, the seconds on both sides, and how the trees compare."""
+    here, there = (f"{seconds:8.3f} s" for seconds in one.seconds)
+    return f"{one.name:{_NAME_WIDTH}}  {one.nodes:6,}{here}{there}  {one.difference or 'the same'}"

@@ -1,0 +1,35 @@
+"""Whether the current CUDA device is believed: by what was kept of its check, or by checking it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from gputree.backends.cuda import machine
+from gputree.check import record
+from gputree.check.comparison import check_device
+
+# Threads that fit at once check once.
+_checking = threading.Lock()
+
+
+def what_differs() -> list[str]:
+    """What differs on the current CUDA device, of which nothing is missing; nothing is good.
+
+    A device that was not checked before is checked now, and a line on standard error says so.
+    """
+    identity = machine.identity()
+    with _checking:
+        found = record.find(identity)
+        if found is None:
+            _say(
+                f"checking the CUDA device {identity.device} against the CPU, once on this "
+                "machine: its kernels are compiled, which takes minutes"
+            )
+            found = check_device("cuda").differences
+    return found
+
+
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        print(f"gputree: {line}", file=sys.stderr, flush=True)
