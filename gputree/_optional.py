@@ -25,7 +25,7 @@ def require(name: str, purpose: str) -> ModuleType:
     Raises
     ------
     ImportError
-        Naming `purpose` and the extra to install.
+        Naming `purpose` and the extra to install, or what keeps the module from starting.
     """
     package = name.partition(".")[0]
     try:
@@ -35,6 +35,8 @@ def require(name: str, purpose: str) -> ModuleType:
         raise ImportError(
             f"{purpose} needs {package}, which is not installed. Install it with: {pip(extra)}"
         ) from error
+    except OSError as error:  # CuPy makes a folder for its kernels when it is imported
+        raise ImportError(f"{purpose} needs {package}, which cannot start: {error}") from error
 
 
 def pip(extra: str) -> str:

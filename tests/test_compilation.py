@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import importlib
 import os
 import pkgutil
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import types
@@ -224,3 +226,141 @@ def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
 
 def test_plain_python_can_call_what_kernels_call():
     assert log2(8.0) == 3.0
+
+
+# --------------------------------------------------------------- where they are kept
+WHERE = """
+import warnings
+
+import numpy as np
+from gputree.criteria import Gini, decreases
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    decreases(Gini(2, 1.0), np.array([3.0]), np.array([[3, 1]]))
+    decreases(Gini(2, 1.0), np.array([3.0], np.float32), np.array([[3, 1]]))
+hits = sum(decreases.stats.cache_hits.values())
+print(hits, len(caught), *(str(warning.message) for warning in caught))
+"""
+
+NOWHERE = "import tempfile\ntempfile.tempdir = '{}/temporary'\n"
+PR_CAPBSET_DROP = 24  # of Linux's prctl
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A folder with a copy of the package, without kernels."""
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, tmp_path / "gputree", ignore=without)
+    (tmp_path / "temporary").mkdir()
+    yield tmp_path
+    for path in [tmp_path, *tmp_path.rglob("*")]:  # or pytest cannot remove it
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+
+
+def lock(folder):
+    """Nobody writes the package any longer, but those who write everything."""
+    for path in [*(folder / "gputree").rglob("*"), folder / "gputree"]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+
+
+def drop_privileges():
+    """Before a program of root begins: modes of files hold for it, too."""
+    libc = ctypes.CDLL(None)
+    for capability in range(64):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def run_locked(folder, code, **environment):
+    """As `run_copy`, without a home, where modes of files hold for all."""
+    home = {"HOME": str(folder / "gputree" / "home"), "TMPDIR": str(folder / "temporary")}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_"))}
+    guard = f"import os\nprint(os.access({str(folder / 'gputree')!r}, os.W_OK))\n"
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", guard + code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+        env=inherited | home | {"PYTHONPATH": str(folder)} | environment,
+        preexec_fn=drop_privileges if os.geteuid() == 0 else None,
+    )
+    assert result.returncode == 0, result.stderr
+    writable, said = result.stdout.split("\n", 1)
+    if writable == "True":
+        pytest.skip("this user writes everything, and cannot give that up")
+    return said
+
+
+needs_users = pytest.mark.skipif(os.name == "nt", reason="modes of files as on Unix")
+
+
+@needs_users
+def test_without_a_place_that_lasts_kernels_are_temporary(installed):
+    lock(installed)
+    first = run_locked(installed, WHERE)
+    assert first.startswith("0 1 Compiled kernels cannot be kept: gputree can write neither ")
+    (folder,) = (installed / "temporary").iterdir()
+    assert f"They stay in {folder} " in first
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert run_locked(installed, WHERE).split() == ["2", "0"]  # nothing new, nothing to say
+
+
+@needs_users
+def test_with_no_place_at_all_kernels_are_compiled_again(installed):
+    (installed / "temporary").chmod(0o555)
+    lock(installed)
+    code = NOWHERE.format(installed) + WHERE
+    for _ in range(2):
+        said = run_locked(installed, code)
+        assert said.startswith("0 1 Compiled kernels cannot be kept")
+        assert "Every process compiles them again." in said
+
+
+@needs_users
+def test_kernels_of_an_image_are_used_as_they_are(installed):
+    """Compiled when the image was built, by root, and read by anyone who can write nothing."""
+    run_copy(installed, WHERE)
+    (installed / "temporary").chmod(0o555)
+    lock(installed)
+    assert run_locked(installed, WHERE).split() == ["2", "0"]
+
+
+@needs_users
+@pytest.mark.parametrize("trap", ["folder of all", "link"])
+def test_a_temporary_folder_that_others_can_write_is_not_used(installed, trap):
+    code = f"from gputree.compilation import folders\nprint(folders.folders()[-1].path)\n{WHERE}"
+    lock(installed)
+    run_locked(installed, code)
+    (folder,) = (installed / "temporary").iterdir()
+    if trap == "link":
+        folder.rename(folder.with_name("elsewhere"))
+        folder.symlink_to(folder.with_name("elsewhere"))
+    else:
+        folder.chmod(0o777)
+    assert "0 1 Compiled kernels cannot be kept" in run_locked(installed, code)
+    assert "Every process compiles them again." in run_locked(installed, code)
+
+
+def test_a_folder_of_another_user_is_not_safe(tmp_path, monkeypatch):
+    folder = folders.Folder(str(tmp_path), private=True, lasts=True)
+    tmp_path.chmod(0o700)
+    assert folders.is_safe(folder)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert not folders.is_safe(folder)
+
+
+@needs_users
+def test_the_command_works_where_nothing_can_be_written(installed):
+    """Nor anything temporary: Python itself finds no place for that."""
+    (installed / "temporary").chmod(0o555)
+    lock(installed)
+    code = (
+        "import tempfile\n"
+        "def nowhere(): raise FileNotFoundError\n"
+        "tempfile._get_default_tempdir = nowhere\n"
+        "from gputree.cli import main\n"
+        "assert main(['info']) == 0"
+    )
+    assert "gputree" in run_locked(installed, code)

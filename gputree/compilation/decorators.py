@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from numba import extending, njit
 
-from gputree.compilation import sources
+from gputree.compilation import interrupts, sources
 from gputree.compilation.store import KernelStore
 
 # nogil: kernels run on a thread pool. numpy's error model: a division by zero gives inf
@@ -22,7 +23,19 @@ def kernel(function: Callable) -> Any:
     if compiled is not function:  # numba's compiler may be switched off
         sources.read(function.__module__)
         compiled._cache = KernelStore(function)
+        compiled.compile = _interruptible(compiled.compile)
     return compiled
+
+
+def _interruptible(compile_: Callable) -> Callable:
+    """Numba's method that finds or compiles a kernel, so that Ctrl-C is not lost in it."""
+
+    @functools.wraps(compile_)
+    def compile(signature: Any) -> Any:
+        with interrupts.deferred():
+            return compile_(signature)
+
+    return compile
 
 
 def inner(function: Callable) -> Any:

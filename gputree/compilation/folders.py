@@ -43,15 +43,23 @@ class Folder(NamedTuple):
 
 def folders() -> list[Folder]:
     """Where kernels may be, in the order in which they are looked for and written."""
-    temporary = os.path.join(tempfile.gettempdir(), f"gputree-{_user()}")
-    last = Folder(temporary, private=True, lasts=False)
     if config.CACHE_DIR:
-        return [Folder(os.path.join(config.CACHE_DIR, _name()), private=False, lasts=True), last]
+        place = os.path.join(config.CACHE_DIR, _name())
+        return [Folder(place, private=False, lasts=True), *_temporary()]
     beside = Folder(_BESIDE, private=False, lasts=True)
     user = user_cache()
     if user is None:
-        return [beside, last]
-    return [beside, Folder(user, private=True, lasts=True), last]
+        return [beside, *_temporary()]
+    return [beside, Folder(user, private=True, lasts=True), *_temporary()]
+
+
+def _temporary() -> list[Folder]:
+    """The user's own folder among the temporary ones, if there is a place for these."""
+    try:
+        place = tempfile.gettempdir()
+    except FileNotFoundError:
+        return []
+    return [Folder(os.path.join(place, f"gputree-{_user()}"), private=True, lasts=False)]
 
 
 def user_cache() -> str | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gputree.compilation import interrupts
 
 # Spans a thread takes on average: more balance better, fewer cost less to hand out.
 SPANS_PER_THREAD = 8
@@ -22,39 +24,62 @@ def _executor(n_threads: int, process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="gputree")
 
 
+class _Tasks:
+    """Tasks that threads take one by one, and what came of them."""
+
+    def __init__(self, task: Callable[..., Any], arguments: Sequence[tuple]) -> None:
+        self.task = task
+        self.arguments = arguments
+        self.results: list[Any] = [None] * len(arguments)
+        self.threads: set[int] = set()  # at work now
+        self._pending = iter(range(len(arguments)))
+        self._lock = threading.Lock()
+
+    def work(self) -> None:
+        """Do tasks until none is left."""
+        self.threads.add(threading.get_ident())
+        try:
+            while (i := self._take()) is not None:
+                self.results[i] = self.task(*self.arguments[i])
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            self.threads.discard(threading.get_ident())
+
+    def stop(self) -> None:
+        """Let nobody start another task."""
+        while self._take() is not None:
+            pass
+
+    def _take(self) -> int | None:
+        with self._lock:
+            return next(self._pending, None)
+
+
 def run(n_threads: int, task: Callable[..., Any], arguments: Sequence[tuple]) -> list[Any]:
     """Results of ``task(*a)`` for each a in `arguments`, in order.
 
     Tasks are taken one by one, so put the largest first. One thread, or one task,
-    runs in the caller.
+    runs in the caller. After an error, or an interrupt, nobody is at work any longer.
     """
     if n_threads == 1 or len(arguments) <= 1:
         return [task(*a) for a in arguments]
-    results: list[Any] = [None] * len(arguments)
-    pending = iter(range(len(arguments)))
-    lock = threading.Lock()
-
-    def work() -> None:
-        try:
-            while (i := take()) is not None:
-                results[i] = task(*arguments[i])
-        except BaseException:
-            while take() is not None:  # nobody starts another task
-                pass
-            raise
-
-    def take() -> int | None:
-        with lock:
-            return next(pending, None)
-
-    pool = _executor(n_threads - 1, os.getpid())
-    others = [pool.submit(work) for _ in range(min(n_threads, len(arguments)) - 1)]
+    tasks = _Tasks(task, arguments)
+    others: list[Future] = []
     try:
-        work()
-    finally:
+        pool = _executor(n_threads - 1, os.getpid())
+        for _ in range(min(n_threads, len(arguments)) - 1):
+            others.append(pool.submit(tasks.work))
+        tasks.work()
         for other in others:
             other.result()
-    return results
+    except BaseException:
+        tasks.stop()
+        while wait(others, interrupts.PATIENCE).not_done:
+            interrupts.abandon(tuple(tasks.threads))
+        raise
+    return tasks.results
 
 
 def spans(sizes: NDArray[np.int64], n_threads: int, smallest: int) -> list[tuple[int, int]]:
