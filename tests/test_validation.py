@@ -400,7 +400,7 @@ BAD_PARAMETERS = {
     "min_impurity_decrease": [-1.0, np.nan, np.inf],
     "ccp_alpha": [-1.0, np.nan, np.inf],
     "criterion": ["loss", None],
-    "splitter": ["best", None],
+    "splitter": ["random", None],
     "max_bins": [1, 257, 16.0],
     "device": ["gpu", None],
     "pruning": ["hard", 3],
