@@ -206,7 +206,7 @@ class Spans(NamedTuple):
 def places_of(
     begin: NDArray[np.int64], end: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places ``begin[i] .. end[i] - 1`` of all ranges, one behind the other, after their i."""
+    """The places ``begin[i] .. end[i]`` of all ranges, one behind the other, after their i."""
     sizes = end - begin
     owner = np.repeat(np.arange(begin.size), sizes)
     return owner, np.arange(owner.size) + (begin - (np.cumsum(sizes) - sizes))[owner]

@@ -14,6 +14,7 @@ CODE = np.uint8  # bin of a value: 256 bins keep a row of codes in a cache line
 CATEGORY = np.int32  # code of a category in a tree: what rows of any number can have
 NODE = np.int32  # index of a node; the number of nodes is checked
 MOST_ROWS = 2**31 - 1
+MOST_COLUMNS = 2**31 - 1  # features of nodes are 32-bit
 
 # Leaves carry scikit-learn's sentinels, so that arrays of both compare equal.
 NO_CHILD = -1
@@ -37,6 +38,8 @@ MISSING_CODE = np.uint32(0xFFFFFFFF)  # missing, in attribute lists: sorts behin
 MISSING_CELL = -1  # missing, in a column by its distinct values: the last place of a lookup table
 UNSEEN = -1.0  # a category that was not in the table of fit
 UNKNOWN_CLASS = -1  # a label that the tree was not grown on: always an error
+
+LISTED = -1  # instead of a number of codes that a table has, in prediction: a list is searched
 
 # Instead of a child, while a tree is grown or pruned.
 PUT_OFF = -2  # a node of a finished subtree that is to be grown from its own lists (CUDA)

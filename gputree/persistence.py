@@ -27,9 +27,9 @@ those of estimators). Format versions:
    place: the categories ``branch_code[branch_begin[t] : branch_end[t]]`` lead to node t from
    its parent. Categories that the parent has no rows of take no room.
 
-The same model gives the same bytes (under
-one zlib): members have a fixed order and no time stamp. Arrays are little-endian or
-big-endian as written; reading converts.
+The same model gives the same bytes (under one zlib): members have a fixed order and no time
+stamp. Arrays are little-endian or big-endian as written; reading converts. A reader takes
+nothing on trust: `gputree.members` bounds what is read, `Tree.check` what is a tree.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ import json
 import os
 import secrets
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -50,8 +49,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.branches import BranchLists
-from gputree.dtypes import CATEGORY, NO_BRANCH, NODE
-from gputree.tree import Task, Tree
+from gputree.dtypes import CATEGORY, MOST_COLUMNS, NO_BRANCH, NODE
+from gputree.members import Members
+from gputree.tree import CRITERIA, Task, Tree
 
 FORMAT = "gputree-model"
 FORMAT_VERSION = 3
@@ -126,12 +126,16 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree
             archive.writestr(info, content)
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tree]:
+def read_model(
+    path: str | os.PathLike[str], max_bytes: int | None = None
+) -> tuple[dict[str, Any], Tree]:
     """Read a model file.
 
     Parameters
     ----------
     path : str or path-like
+    max_bytes : int, default=None
+        What the file may unpack to; None for 256 MiB or 50 times its size.
 
     Returns
     -------
@@ -144,8 +148,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tree]:
     FileNotFoundError
         There is no such file.
     ValueError
-        The file is no model file, is damaged, was written by a newer gputree,
-        or its arrays do not form a tree.
+        The file is no model file, is damaged, was written by a newer gputree, unpacks to
+        more than is allowed, or its arrays do not form a tree.
     """
     path = Path(os.fspath(path))
     if not path.is_file():
@@ -154,12 +158,14 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tree]:
         raise ValueError(f"{path} is not a gputree model file, or it is truncated.")
     try:
         with zipfile.ZipFile(path) as archive:
-            header = _read_header(path, archive)
-            tree = _read_tree(header["tree"], header["format_version"], archive)
-    except _FutureModelError:
+            members = Members(archive, path, max_bytes)
+            header = _read_header(path, members)
+            tree = _read_tree(header["tree"], header["format_version"], members)
+    except (_FutureModelError, MemoryError, PermissionError):
         raise
-    except _DAMAGE as error:
-        raise ValueError(f"{path} is not a valid gputree model file: {error}") from error
+    except Exception as error:  # damage can make zipfile, zlib and JSON raise anything
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path} is not a valid gputree model file: {reason}") from error
     return header, tree
 
 
@@ -202,22 +208,6 @@ class _FutureModelError(ValueError):
     """The file is of a later format version than this module reads."""
 
 
-# What reading a damaged archive, JSON text or array can raise.
-_DAMAGE = (
-    ValueError,  # JSON and UTF-8 errors, bad array headers, Tree.check
-    KeyError,  # a member or a header key is not there
-    IndexError,
-    EOFError,
-    OSError,
-    OverflowError,
-    MemoryError,  # an array header that claims too many elements
-    NotImplementedError,  # a compression method that zipfile does not know
-    RuntimeError,  # an encrypted member
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
 # ------------------------------------------------------------------ writing
 def _member(name: str) -> str:
     return f"tree/{name}.npy"
@@ -230,10 +220,10 @@ def _npy(array: NDArray) -> bytes:
 
 
 # ------------------------------------------------------------------ reading
-def _read_header(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
-    if _HEADER not in archive.namelist():
+def _read_header(path: Path, members: Members) -> dict[str, Any]:
+    if _HEADER not in members:
         raise ValueError(f"it holds no {_HEADER}.")
-    header = json.loads(archive.read(_HEADER))
+    header = json.loads(members.text(_HEADER))
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"{_HEADER} does not name the format {FORMAT!r}.")
     found = header.get("format_version")
@@ -255,18 +245,24 @@ def _check_scalars(scalars: Any) -> None:
         raise ValueError(f"the header's tree must have the keys {sorted(keys)}.")
     if scalars["task"] not in get_args(Task):
         raise ValueError(f"task must be one of {get_args(Task)}, got {scalars['task']!r}.")
-    if type(scalars["n_features"]) is not int or scalars["n_features"] < 1:
-        raise ValueError(f"n_features must be an int >= 1, got {scalars['n_features']!r}.")
+    if scalars["criterion"] not in CRITERIA[scalars["task"]]:
+        raise ValueError(
+            f"criterion must be one of {CRITERIA[scalars['task']]}, got {scalars['criterion']!r}."
+        )
+    if type(scalars["n_features"]) is not int or not 1 <= scalars["n_features"] <= MOST_COLUMNS:
+        raise ValueError(
+            f"n_features must be an int from 1 to {MOST_COLUMNS}, got {scalars['n_features']!r}."
+        )
 
 
-def _read_tree(scalars: dict[str, Any], version: int, archive: zipfile.ZipFile) -> Tree:
+def _read_tree(scalars: dict[str, Any], version: int, members: Members) -> Tree:
     if version > _LAST_WITH_TABLES:
-        tree = Tree(**scalars, **_read_arrays(archive, _ARRAYS))
+        tree = Tree(**scalars, **_read_arrays(members, _ARRAYS))
     else:
         per_node = {k: v for k, v in _ARRAYS.items() if k not in BranchLists._fields}
-        tree = Tree(**scalars, **_read_arrays(archive, per_node))
+        tree = Tree(**scalars, **_read_arrays(members, per_node))
         tree.check()  # before children are looked up
-        tables = _read_arrays(archive, _TABLES)
+        tables = _read_arrays(members, _TABLES)
         tree = replace(tree, **_from_tables(tree, *tables.values())._asdict())
     tree.check()
     return tree
@@ -286,19 +282,6 @@ def _from_tables(tree: Tree, offset: NDArray[np.int64], child: NDArray[np.int32]
 
 
 def _read_arrays(
-    archive: zipfile.ZipFile, kinds: dict[str, tuple[type[np.generic], int]]
+    members: Members, kinds: dict[str, tuple[type[np.generic], int]]
 ) -> dict[str, Any]:
-    return {name: _read_array(archive, name, *kind) for name, kind in kinds.items()}
-
-
-def _read_array(
-    archive: zipfile.ZipFile, name: str, dtype: type[np.generic], n_dimensions: int
-) -> NDArray:
-    content = archive.read(_member(name))  # checks the CRC
-    array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    if array.ndim != n_dimensions or not np.can_cast(array.dtype, dtype, "equiv"):
-        raise ValueError(
-            f"array {name} must be {np.dtype(dtype)} with {n_dimensions} dimensions, "
-            f"got {array.dtype} with {array.ndim}."
-        )
-    return np.ascontiguousarray(array, dtype=dtype)
+    return {name: members.array(name, _member(name), *kind) for name, kind in kinds.items()}

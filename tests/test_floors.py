@@ -32,6 +32,7 @@ FLOORS = {
     "fixed_point": 1,
     "impurity": 1,
     "labels": 1,
+    "members": 1,
     "scores": 1,
     "pruning": 2,
     "prediction": 1,

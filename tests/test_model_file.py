@@ -212,17 +212,36 @@ def test_what_cannot_be_saved(tmp_path):
     [
         ({"algorithm": "os.system"}, "algorithm must be one of"),
         ({"algorithm": "DecisionTreeRegressor"}, "cannot have a tree of task 'classification'"),
-        ({"algorithm": None}, "algorithm must be one of"),
+        ({"algorithm": None}, "algorithm must be of type str, got NoneType"),
+        ({"algorithm": {}}, "algorithm must be of type str, got dict"),
         ({"params": {"unheard_of": 1}}, "unheard_of"),
-        ({"params": []}, "not hold a valid estimator"),
+        ({"params": []}, "params must be of type dict, got list"),
+        ({"params": {"criterion": "hellinger"}}, "'criterion' parameter of DecisionTreeClassifier"),
+        ({"params": {"n_jobs": -(10**9)}}, r"'n_jobs' parameter .* Got -1000000000"),
+        ({"params": {"n_jobs": 10**400}}, "'n_jobs' parameter .* must be"),
+        ({"params": {"device": "tpu"}}, "'device' parameter"),
+        ({"params": {"pruning": {"pruner": ["pessimistic", {"confidence": 7}]}}}, "'confidence'"),
+        ({"params": {"pruning": {"pruner": ["pickle", {}]}}}, "not hold a valid estimator"),
+        ({"params": {"pruning": {"pruner": 1}}}, "not hold a valid estimator"),
+        ({"params": {"max_depth": {"tuple": {"tuple": [1]}}}}, "'max_depth' parameter"),
+        ({"params": {"class_weight": {"dict": [[{"dict": []}, 1]]}}}, "unhashable"),
+        ({"classes": {"array": [1, 3, 2], "dtype": "<i8"}}, "classes must be ascending"),
+        ({"classes": {"array": [1, 1, 2], "dtype": "<i8"}}, "classes must be ascending"),
+        ({"classes": {"array": [[1], [2], [3]], "dtype": "<i8"}}, "must be a list of labels"),
+        ({"classes": {"array": [1, 2, 10**400], "dtype": "<i8"}}, "not hold a valid estimator"),
+        ({"classes": {"array": [[], {}, 3], "dtype": "|O"}}, "not hold a valid estimator"),
+        ({"classes": {"array": ["a"] * 3, "dtype": "<U500000000"}}, "values .* is too large"),
+        ({"classes": {"array": "abc", "dtype": "|O"}}, "an array must be a list, got str"),
+        ({"feature_names": "abcd"}, "feature_names must be of type list or NoneType, got str"),
+        ({"feature_names": ["a", "b", "c", 4]}, "feature_names must be strings"),
         ({"params": {"max_depth": {"object": 1}}}, "unknown keys"),
         ({"classes": None}, "not hold a valid estimator"),
         ({"classes": {"array": [1, 2], "dtype": "<i8"}}, "classes must contain 3 elements, got 2"),
         ({"classes": {"array": [1, 2, 3], "dtype": "V8"}}, "unknown dtype"),
         ({"feature_names": ["a"]}, "feature_names must contain 4 elements, got 1"),
         ({"categories": [None]}, "categories must contain 4 elements, got 1"),
-        ({"categories": [None, None, None, 3]}, "not hold a valid estimator"),
-        ({"categories": None}, "not hold a valid estimator"),
+        ({"categories": [None, None, None, 3]}, "categories of a column are no array"),
+        ({"categories": None}, "categories must be of type list, got NoneType"),
     ],
 )
 def test_headers_that_are_no_estimator(tmp_path, changes, message):
@@ -235,3 +254,11 @@ def test_pruner_among_the_parameters(round_trip):
     after = round_trip(before)
     assert after.pruning.get_params() == before.pruning.get_params()
     assert after.tree_.equals(before.tree_)
+
+
+def test_parameters_set_since_fit_are_checked(tmp_path):
+    fitted = DecisionTreeClassifier().fit(X, SPECIES)
+    fitted.set_params(device="tpu")
+    with pytest.raises(ValueError, match="'device' parameter of DecisionTreeClassifier"):
+        save_model(fitted, tmp_path / "model")
+    assert not list(tmp_path.iterdir())

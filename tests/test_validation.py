@@ -405,7 +405,7 @@ BAD_PARAMETERS = {
     "device": ["gpu", None],
     "pruning": ["hard", 3],
     "random_state": [-1, "a"],
-    "n_jobs": [2.5, "all"],
+    "n_jobs": [2.5, "all", 10**9, -(10**9)],
     "verbose": [-1, "yes"],
 }
 

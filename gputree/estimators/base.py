@@ -25,6 +25,9 @@ from gputree.pruning.base import ValidationPruner
 from gputree.tree import Tree
 from gputree.validation import check_table, check_weight_range, check_weights
 
+# Threads that may be asked for: no machine has more, and a slip is told.
+MOST_JOBS = 1 << 16
+
 
 class BaseDecisionTree(BaseEstimator):
     """Growth, pruning and descent; subclasses say what the target is."""
@@ -55,7 +58,7 @@ class BaseDecisionTree(BaseEstimator):
         "pruning": [StrOptions(set(PRUNERS)), Pruner, None],
         "random_state": ["random_state"],
         "device": [StrOptions(set(DEVICES))],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both"), None],
         "verbose": ["verbose"],
     }
 

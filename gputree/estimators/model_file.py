@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,6 +35,12 @@ from gputree.pruning import PRUNERS, Pruner
 from gputree.tree import Tree
 
 _ARRAY_KINDS = "biufUO"  # numbers, booleans, strings; objects hold strings
+
+# Bytes of an array in the header, whose dtype may ask for much room for little text.
+_MOST_ARRAY_BYTES = 1 << 28
+
+# Columns of a file whose header does not list them.
+_MOST_UNLISTED = 1 << 20
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -58,6 +65,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     TypeError
         The estimator is not one of gputree's, or has a parameter that the file
         cannot hold.
+    ValueError
+        A parameter that was set since `fit` is none that the estimator takes.
 
     Warns
     -----
@@ -84,15 +93,19 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "feature_names": None if names is None else list(map(str, names)),
         "categories": _encode(list(estimator.columns_.categories), "columns_"),
     }
+    estimator._validate_params()  # for those that were set since, and that no file is read with
     write_model(path, header, estimator.tree_)
 
 
-def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
+def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> BaseEstimator:
     """Read a fitted estimator from a model file.
 
     Parameters
     ----------
     path : str or path-like
+    max_bytes : int, default=None
+        What the file may unpack to: a small file from elsewhere could else exhaust the
+        memory. None for 256 MiB, or 50 times its size where that is more.
 
     Returns
     -------
@@ -105,8 +118,8 @@ def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
     FileNotFoundError
         There is no such file.
     ValueError
-        The file is no model file, is damaged, or was written by a newer
-        gputree.
+        The file is no model file, is damaged, was written by a newer gputree, or unpacks
+        to more than is allowed.
 
     Examples
     --------
@@ -116,10 +129,12 @@ def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
     >>> load_model("fish.gputree").get_n_leaves()
     3
     """
-    header, tree = read_model(path)
+    header, tree = read_model(path, max_bytes)
     try:
         return _rebuild(header, tree)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+    ) as error:  # fmt: skip
         raise ValueError(f"{path} does not hold a valid estimator: {error}") from error
 
 
@@ -136,37 +151,66 @@ def _registry() -> dict[str, type[BaseEstimator]]:
 
 
 def _rebuild(header: dict[str, Any], tree: Tree) -> BaseEstimator:
-    algorithm = header["algorithm"]
+    algorithm = _of_kind(header, "algorithm", str)
     if algorithm not in _registry():
         raise ValueError(f"algorithm must be one of {sorted(_registry())}, got {algorithm!r}.")
     kind = _registry()[algorithm]
     if issubclass(kind, ClassifierMixin) != (tree.task == "classification"):
         raise ValueError(f"{algorithm} cannot have a tree of task {tree.task!r}.")
-    params = {key: _decode(value) for key, value in header["params"].items()}
+    params = {key: _decode(value) for key, value in _of_kind(header, "params", dict).items()}
     estimator = kind(**params)
+    estimator._validate_params()
     estimator.tree_ = tree
     estimator.n_features_in_ = tree.n_features
     estimator.columns_ = _columns(header, tree)
     estimator.n_outputs_ = 1
-    names = header["feature_names"]
+    names = _of_kind(header, "feature_names", list, type(None))
     if names is not None:
         _check_count("feature_names", names, tree.n_features)
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError("feature_names must be strings.")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if tree.task == "classification":
-        estimator.classes_ = np.asarray(_decode(header["classes"]))
+        estimator.classes_ = _classes(_decode(header["classes"]))
         estimator.n_classes_ = len(estimator.classes_)
-        _check_count("classes", estimator.classes_, tree.n_classes)
+    _check_count("classes", getattr(estimator, "classes_", [None]), tree.n_classes)
     return estimator
+
+
+def _of_kind(header: dict[str, Any], key: str, *kinds: type) -> Any:
+    """What the header has under a key, if it is of one of the kinds."""
+    if key not in header:
+        raise ValueError(f"its header lacks {key}.")
+    if not isinstance(header[key], kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise ValueError(f"{key} must be of type {names}, got {type(header[key]).__name__}.")
+    return header[key]
+
+
+def _classes(labels: Any) -> NDArray[Any]:
+    """Class labels: a list of different ones, as `fit` leaves them."""
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or labels.dtype.kind not in _ARRAY_KINDS:
+        raise ValueError("classes must be a list of labels.")
+    if not np.array_equal(np.unique(labels), labels):
+        raise ValueError("classes must be ascending, and none missing.")
+    return labels
 
 
 def _columns(header: dict[str, Any], tree: Tree) -> Columns:
     """The columns' specifications, if they are those of the tree."""
     if header["format_version"] == 1:
+        if tree.n_features > _MOST_UNLISTED:
+            raise ValueError(f"n_features must be at most {_MOST_UNLISTED}, got {tree.n_features}.")
         return Columns.numeric(tree.n_features)
-    categories = _decode(header["categories"])
+    categories = _decode(_of_kind(header, "categories", list))
     _check_count("categories", categories, tree.n_features)
     for words in categories:
-        if words is not None and (words.ndim != 1 or len(set(words.tolist())) < words.size):
+        if words is None:
+            continue
+        if not isinstance(words, np.ndarray):
+            raise ValueError("the categories of a column are no array.")
+        if words.ndim != 1 or len(set(words.tolist())) < words.size:
             raise ValueError("the categories of a column are no list, or one is repeated.")
     nominal = np.array([words is not None for words in categories])
     columns = Columns(nominal, tuple(categories))
@@ -225,14 +269,23 @@ def _decode(value: Any) -> Any:
 
 
 def _decode_array(values: Any, dtype: str) -> np.ndarray:
-    if np.dtype(dtype).kind not in _ARRAY_KINDS:
+    if not isinstance(dtype, str) or np.dtype(dtype).kind not in _ARRAY_KINDS:
         raise ValueError(f"an array has the unknown dtype {dtype!r}.")
-    return np.array(_decode(values), dtype=dtype)
+    if not isinstance(values, list):
+        raise ValueError(f"an array must be a list, got {type(values).__name__}.")
+    if len(values) * np.dtype(dtype).itemsize > _MOST_ARRAY_BYTES:
+        raise ValueError(f"an array of {len(values):,} values of dtype {dtype!r} is too large.")
+    array = np.array(_decode(values), dtype=dtype)
+    if array.dtype.kind == "O" and not all(isinstance(v, (str, int, float)) for v in array.flat):
+        raise ValueError("an array holds something that is neither text nor a number.")
+    return array
 
 
 def _decode_pruner(description: list[Any]) -> Pruner:
     short, params = description
-    return PRUNERS[short](**params)
+    pruner = PRUNERS[short](**params)
+    pruner._validate_params()
+    return pruner
 
 
 _DECODERS: dict[str, Callable[[Any], Any]] = {

@@ -5,7 +5,7 @@ the list of its categories. Else the list is searched: it is sorted once for all
 share it, each of which parts a range of it:
 
     code     | 2  5  6  9 |      sorted; a binary search finds the place in the shared list
-    place    | 1  0  3  2 |      node 0: places 0 .. 1 lead to its first child, 2 .. 3 to the
+    place    | 1  0  3  2 |      node 0: places 0 .. 2 lead to its first child, 2 .. 4 to the
                                  second, which parts 2 from 3
 """
 
@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 
 from gputree.branches import Spans, places_of
 from gputree.compilation import inner
-from gputree.dtypes import NODE, SUBSET_SPLIT
+from gputree.dtypes import LISTED, NODE, SUBSET_SPLIT
 from gputree.tree import Tree
 
 # Entries of a table that every node may have, and that it may have for each listed category.
 FEW_CODES = 64
 CODES_PER_CATEGORY = 4
-
-LISTED = -1  # what `n_codes` of a node says whose list is searched
 
 _LIST = np.dtype(
     [
