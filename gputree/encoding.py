@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._memory import require_memory
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu.pool import run
 from gputree.backends.cpu.radix import radix_argsort
@@ -37,6 +38,12 @@ def code_columns(
         If a numeric column has an infinite value.
     """
     n, d = values.shape
+    cell_bytes = np.dtype(ROW).itemsize + np.dtype(np.uint32).itemsize
+    require_memory(
+        n * d * cell_bytes,
+        f"Sorting {n:,} rows by each of {d:,} columns",
+        "Use fewer rows or columns, or CART without columns of categories.",
+    )
     codes = ColumnCodes(np.empty((d, n), ROW), np.empty((d, n), np.uint32))
     distinct = run(
         n_threads,

@@ -22,6 +22,7 @@ PACKAGE = Path(__file__).parents[1] / "gputree"
 
 FLOORS = {
     "dtypes": 0,
+    "_memory": 0,
     "_optional": 0,
     "compilation": 0,
     "branches": 1,

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._memory import require_memory
 from gputree.columns.categories import NUMBERS, in_order, match
 from gputree.columns.cells import Cells, Coded, is_frame, read_cells
 from gputree.dtypes import MISSING_CELL
@@ -114,6 +115,7 @@ class Columns:
         ]
         dtype = np.float32 if all(column.fits_float32 for column in columns) else np.float64
         columns = [column.as_type(dtype) for column in columns]
+        _require_memory(n_rows, len(columns), dtype)
         out = np.empty((n_rows, len(columns)), dtype, order)
         height = n_rows if order == "F" else max(BLOCK_BYTES // max(out[:1].nbytes, 1), 1)
         for begin in range(0, n_rows, max(height, 1)):
@@ -280,8 +282,18 @@ def _as_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
         dtype = np.float32 if X.dtype.itemsize <= 4 else np.float64
     else:
         dtype = np.float32 if _fits_float32(X) else np.float64
+    if X.dtype != dtype or not X.flags[order]:
+        _require_memory(len(X), X.size // max(len(X), 1), dtype)
     with np.errstate(over="ignore"):  # of long doubles; infinity is refused by those who ask
         return np.asarray(X, dtype, order=order)
+
+
+def _require_memory(n: int, d: int, dtype: type[np.floating]) -> None:
+    """Refuse to make a matrix that clearly exceeds the memory."""
+    needed = n * d * np.dtype(dtype).itemsize
+    advice = "Use fewer rows or columns"
+    advice += "." if dtype == np.float32 else ", or numbers of 32 bits, which take half."
+    require_memory(needed, f"Holding {n:,} rows x {d:,} columns as numbers", advice)
 
 
 def _fits_float32(values: NDArray) -> bool:

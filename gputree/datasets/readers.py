@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.datasets.counted import opened
+from gputree.datasets.size import require_memory_for_csv, require_memory_for_parquet
 from gputree.tree import Task
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def read_table(
     ------
     FileNotFoundError
         There is no such file.
+    MemoryError
+        The table would clearly exceed the memory that is available.
     ValueError
         The file cannot be parsed, is empty, repeats a column name, lacks a
         column asked for, or has missing or infinite values in the target.
@@ -169,6 +172,7 @@ def _read(path: Path, text: Sequence[str], verbose: bool) -> pa.Table:
 def _read_parquet(path: Path, verbose: bool) -> pa.Table:
     import pyarrow.parquet as pq
 
+    require_memory_for_parquet(path)
     with opened(path, verbose) as file:
         return pq.read_table(file)
 
@@ -179,6 +183,7 @@ def _read_csv(path: Path, delimiter: str, text: Sequence[str], verbose: bool) ->
 
     compressed = path.suffix.lower() in _COMPRESSION
     codec = pa.Codec.detect(path.name.lower()).name if compressed else None
+    require_memory_for_csv(path, delimiter, codec)
     with opened(path, verbose, codec) as file:
         table = pc.read_csv(
             file,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._memory import require_memory
 from gputree.backends.base import Int64s, Splits, Subtrees, Task
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import finish as finishing
@@ -86,6 +87,7 @@ class CpuBackend:
         values = table.values
         n, d = values.shape
         most = np.full(d, max_bins) - table.missing
+        require_memory(n * d, f"Coding {n:,} rows x {d:,} columns", "Use fewer rows or columns.")
         codes = np.empty((n, d), CODE)
         bins = coding.empty_bins(d, values.dtype)
         sampled = self.task.exact and n > coding.SAMPLE_ROWS

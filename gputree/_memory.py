@@ -1,0 +1,121 @@
+"""Whether the memory that an allocation takes is there, asked before the system is.
+
+Linux grants more than it has, and ends whoever uses it. So where the system tells (Linux
+does, others do not), what clearly does not fit is refused with advice. Sizes asked for are
+the least that is needed, and what is available is told at its most: a fit that would work
+is never refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+PROC = Path("/proc")
+CGROUPS = Path("/sys/fs/cgroup")
+
+# What the system calls available is an estimate.
+MARGIN = 1.25
+
+# Bytes that nobody is asked for: to look takes longer than some fits.
+NEGLIGIBLE = 1 << 26
+
+
+class _Group:
+    """Names of a control group's files: its limit, what it uses, and the key of file pages."""
+
+    def __init__(self, limit: str, usage: str, pages: str) -> None:
+        self.limit, self.usage, self.pages = limit, usage, pages
+
+
+_VERSION_1 = _Group("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache")
+_VERSION_2 = _Group("memory.max", "memory.current", "file")
+
+
+def require_memory(needed: float, purpose: str, advice: str) -> None:
+    """Raise MemoryError if `needed` bytes are clearly more than there are.
+
+    Parameters
+    ----------
+    needed : float
+        The least that `purpose` will take, beside what is taken already.
+    purpose : str
+        What the memory is for, as the beginning of a sentence.
+    advice : str
+        What to do instead, as a sentence.
+    """
+    available = None if needed < NEGLIGIBLE else available_bytes()
+    if available is not None and needed > MARGIN * available:
+        raise MemoryError(
+            f"{purpose} takes at least {_gigabytes(needed)} of memory, and "
+            f"{_gigabytes(available)} are available. {advice}"
+        )
+
+
+def available_bytes() -> int | None:
+    """Memory that this process can still get, swap included; None where nobody knows.
+
+    The least of what the system, the control groups and the limit of address space leave.
+    """
+    system = _table(PROC / "meminfo")
+    if "MemAvailable" not in system:
+        return None
+    swap = system.get("SwapFree", 0) << 10
+    rooms = [(system["MemAvailable"] << 10) + swap, *_in_groups(swap), *_in_address_space()]
+    return max(min(rooms), 0)
+
+
+def _in_groups(swap: int) -> Iterator[int]:
+    """What each control group of this process leaves, file pages and all swap included."""
+    for line in _lines(PROC / "self/cgroup"):
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            yield from _up(CGROUPS, path, _VERSION_2, swap)
+        elif "memory" in controllers.split(","):
+            yield from _up(CGROUPS / "memory", path, _VERSION_1, swap)
+
+
+def _up(root: Path, path: str, names: _Group, swap: int) -> Iterator[int]:
+    """What a group and those above it leave; in a container, only the root may be seen."""
+    own = root / path.lstrip("/")
+    for folder in (own, *own.parents):
+        if not folder.is_relative_to(root):
+            return
+        limit, usage = (_number(folder / name) for name in (names.limit, names.usage))
+        if limit is not None and usage is not None:
+            yield limit - usage + _table(folder / "memory.stat").get(names.pages, 0) + swap
+
+
+def _in_address_space() -> Iterator[int]:
+    """What ``ulimit -v`` leaves."""
+    import resource  # not on all systems
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    pages = "".join(_lines(PROC / "self/statm")).split()
+    if limit != resource.RLIM_INFINITY and pages:
+        yield limit - int(pages[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of a file of the system; none where it is not to be had."""
+    try:
+        return path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _number(path: Path) -> int | None:
+    """The only number in a file; None where there is another word, such as "max"."""
+    text = "".join(_lines(path)).strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _table(path: Path) -> dict[str, int]:
+    """Names and numbers of a file of such lines."""
+    words = [line.replace(":", " ").split() for line in _lines(path)]
+    return {line[0]: int(line[1]) for line in words if len(line) > 1 and line[1].isdecimal()}
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 2**30:,.3g} GiB"

@@ -1,0 +1,69 @@
+"""What a file will take in memory, before it is read."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gputree._memory import available_bytes, require_memory
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Bytes of text that are read to see what a row takes.
+SAMPLE_BYTES = 1 << 22
+
+# Rows further down may be smaller than those of the sample.
+LEAST_SHARE = 0.5
+
+# Smaller files fit, whatever they hold: text that is packed a hundred times over.
+SMALL_SHARE = 0.002
+
+ADVICE = "Keep fewer rows or columns in the file, or use a machine with more memory."
+
+
+def require_memory_for_parquet(path: Path) -> None:
+    """Raise MemoryError if the table of a Parquet file clearly exceeds the memory."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        row_bits = sum(_least_bits(field.type) for field in file.schema_arrow)
+        require_memory(file.metadata.num_rows * row_bits / 8, f"Reading {path}", ADVICE)
+
+
+def _least_bits(kind: pa.DataType) -> int:
+    """What a cell takes in Arrow's memory, at least."""
+    try:
+        return kind.bit_width
+    except ValueError:  # of no fixed width: a place in a list of offsets
+        return 0 if kind.num_fields else 32
+
+
+def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) -> None:
+    """Raise MemoryError if the table of a CSV file clearly exceeds the memory.
+
+    By what its first rows take for each byte of the file.
+    """
+    available, size = available_bytes(), path.stat().st_size
+    if available is None or size < SMALL_SHARE * available:
+        return
+    taken, read = _sample(path, delimiter, compression)
+    if read:
+        require_memory(LEAST_SHARE * taken * (size / read), f"Reading {path}", ADVICE)
+
+
+def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int]:
+    """Bytes that the first rows take in memory, and in the file; zeros where they tell nothing."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    with pa.OSFile(str(path)) as file:
+        text = file if compression is None else pa.CompressedInputStream(file, compression)
+        head, _, rest = text.read(SAMPLE_BYTES).rpartition(b"\n")
+        read = file.tell() - (len(rest) if compression is None else 0)
+    try:
+        table = pc.read_csv(io.BytesIO(head), parse_options=pc.ParseOptions(delimiter=delimiter))
+        return table.nbytes, read
+    except (pa.ArrowInvalid, UnicodeDecodeError):  # reading the whole file tells it better
+        return 0, 0
