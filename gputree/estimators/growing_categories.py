@@ -27,7 +27,8 @@ from gputree.estimators.growing import (
 )
 from gputree.fixed_point import fix_targets, fix_weights
 from gputree.growth.assembly import ListNodes, renumber
-from gputree.growth.cart_lists import CartGrower, Neighbours, Subsets
+from gputree.growth.cart_lists import CartGrower, Neighbours
+from gputree.growth.nesting import Subsets, nest
 from gputree.growth.progress import Progress
 from gputree.tree import Tree
 
@@ -140,11 +141,8 @@ def _with_subsets(tree: Tree, nodes: ListNodes, subsets: Subsets) -> Tree:
 
     Categories that a node has no rows of have no branch: they go as missing values do.
     """
-    at = np.flatnonzero(nodes.subset >= 0)
-    subset = nodes.subset[at]
-    owner, place = places_of(subsets.begin[subset], subsets.begin[subset + 1])
-    child = tree.first_child[at][owner] + ~subsets.is_left[place]
-    return _test_categories(tree, at, child, subsets.code[place])
+    lists = nest(tree.first_child, tree.parent, tree.feature, nodes.subset, subsets)
+    return _test_categories(tree, nodes.subset >= 0, lists)
 
 
 def _thresholds_as_subsets(
@@ -160,7 +158,7 @@ def _thresholds_as_subsets(
     seen = _categories_present(tree, values, at, n_threads)[at[owner]] >> code & 1 == 1
     owner, code = owner[seen], code[seen]
     child = tree.first_child[at][owner] + (code > tree.threshold[at][owner])
-    return _test_categories(tree, at, child, code)
+    return _test_categories(tree, at, BranchLists.of_pairs(tree.n_nodes, child, code))
 
 
 def _categories_present(
@@ -188,11 +186,8 @@ def _categories_present(
     return present
 
 
-def _test_categories(
-    tree: Tree, nodes: NDArray[np.int64], child: NDArray[Any], code: NDArray[Any]
-) -> Tree:
-    """The tree where `nodes` test categories: ``code[i]`` leads to ``child[i]``."""
+def _test_categories(tree: Tree, nodes: NDArray[Any], lists: BranchLists) -> Tree:
+    """The tree where some nodes, by mask or place, test categories."""
     kind, threshold = tree.split_kind.copy(), tree.threshold.copy()
     kind[nodes], threshold[nodes] = SUBSET_SPLIT, NO_THRESHOLD
-    lists = BranchLists.of_pairs(tree.n_nodes, child, code)
     return replace(tree, split_kind=kind, threshold=threshold, **lists._asdict())

@@ -18,6 +18,7 @@ from gputree.criteria import decreases
 from gputree.dtypes import MISSING_CODE, NO_CHILD
 from gputree.growth.assembly import ListNodes
 from gputree.growth.frontier import child_keys, draw_orders
+from gputree.growth.nesting import Subsets, smaller_sides
 from gputree.growth.progress import Progress
 from gputree.growth.selection import BestFirst
 from gputree.growth.stopping import can_split
@@ -36,28 +37,17 @@ class Neighbours(NamedTuple):
     greatest: list[NDArray]
 
 
-class Subsets(NamedTuple):
-    """Categories that the subset splits of a tree send left and right.
-
-    Attributes
-    ----------
-    begin : int64 array of shape (subsets + 1,)
-        Those of subset j are ``begin[j] .. begin[j + 1]``.
-    code : uint32 array
-    is_left : bool array
-    """
-
-    begin: Int64s
-    code: NDArray[np.uint32]
-    is_left: NDArray[np.bool_]
-
-
 @dataclass(frozen=True)
 class _Open:
-    """The nodes of a level: numbers, keys of their paths, least weighted gain above."""
+    """The nodes of a level.
+
+    Their numbers, the columns tested above (-1 at the root), keys of their paths, and the
+    least weighted gain above.
+    """
 
     level: CartLevel
     node: Int64s
+    above: NDArray[np.int32]
     key: NDArray[np.uint64]
     path_gain: NDArray[np.float64]
 
@@ -70,7 +60,7 @@ class _Splits(NamedTuple):
     threshold: NDArray[np.float64]
     missing_left: NDArray[np.bool_]
     gain: NDArray[np.float64]
-    categories: Int64s  # how many each lists; 0 for numeric columns
+    categories: Int64s  # how many tell each, see `Subsets`; 0 for numeric columns
     code: NDArray[np.uint32]
     is_left: NDArray[np.bool_]
     rows: Int64s
@@ -104,14 +94,17 @@ class CartGrower:
         n_nodes, depth = 1, 0
         here: _Open | None = None
         if level.mixed[0] and can_split(level.rows, 0, self._limits)[0]:
-            here = _Open(level, np.array([0]), np.array([self.key], np.uint64), np.array([np.inf]))
+            here = _Open(
+                level, np.array([0]), np.array([-1], np.int32),
+                np.array([self.key], np.uint64), np.array([np.inf]),
+            )  # fmt: skip
         while here is not None:
             progress.level(depth, here.node.size, int(here.level.rows.sum()), n_nodes)
             splits, here = self._expand(here, n_nodes, depth)
             made.append(splits)
             n_nodes += splits.rows.size
             depth += 1
-        return _join(made, n_nodes)
+        return _join(made, n_nodes, self.task.nominal)
 
     @property
     def _limits(self) -> Limits:
@@ -129,7 +122,7 @@ class CartGrower:
         chosen = np.flatnonzero(self.best_first.worth(here.path_gain, found, weighted))
         tests = _tests(chosen, feature[chosen], cuts)
         halves = here.level.assign(tests)
-        splits = self._splits(here.node[chosen], tests, gain[chosen], cuts, halves)
+        splits = self._splits(here, tests, gain[chosen], cuts, halves)
         large = can_split(halves.rows, depth + 1, self._limits)
         opened = np.flatnonzero(halves.mixed & large)
         if opened.size == 0:
@@ -138,6 +131,7 @@ class CartGrower:
         return splits, _Open(
             level=here.level.descend(opened),
             node=n_nodes + opened,
+            above=tests.feature[opened // 2],
             key=child_keys(here.key[chosen])[opened],
             path_gain=np.repeat(path_gain, 2)[opened],
         )
@@ -167,22 +161,25 @@ class CartGrower:
 
     def _splits(
         self,
-        node: Int64s,
+        here: _Open,
         tests: CutTests,
         gain: NDArray[np.float64],
         cuts: Cuts,
         halves: Halves,
     ) -> _Splits:
         larger_left = halves.rows[::2] > halves.rows[1::2]
+        owner = np.repeat(np.arange(tests.node.size), np.diff(tests.category))
+        told = (here.above[tests.node] != tests.feature)[owner]
+        told |= smaller_sides(tests.category, halves.is_left)
         return _Splits(
-            node=node,
+            node=here.node[tests.node],
             feature=tests.feature,
             threshold=self._thresholds(tests, cuts.after[tests.feature, tests.node]),
             missing_left=np.where(halves.seen_missing, tests.missing_left, larger_left),
             gain=gain,
-            categories=np.diff(tests.category),
-            code=halves.code,
-            is_left=halves.is_left,
+            categories=np.bincount(owner[told], minlength=tests.node.size),
+            code=halves.code[told],
+            is_left=halves.is_left[told],
             rows=halves.rows,
             sums=halves.sums,
         )
@@ -232,11 +229,13 @@ def _root(level: CartLevel) -> _Splits:
     )
 
 
-def _join(made: list[_Splits], n_nodes: int) -> tuple[ListNodes, Subsets]:
+def _join(
+    made: list[_Splits], n_nodes: int, nominal: NDArray[np.bool_]
+) -> tuple[ListNodes, Subsets]:
     """All nodes as arrays; the children of split j are nodes 2j + 1 and 2j + 2."""
     splits = _Splits(*(np.concatenate(field) for field in zip(*made, strict=True)))
     child = 1 + 2 * np.arange(splits.node.size)
-    listed = splits.categories > 0
+    listed = nominal[splits.feature]
     subset = np.where(listed, np.cumsum(listed) - 1, -1)
     nodes = ListNodes(
         first_child=_per_node(splits.node, child, NO_CHILD, n_nodes),
