@@ -259,12 +259,13 @@ def test_an_id_column_does_not_win():
     signal = rng.normal(size=300)
     X = np.stack([np.arange(300.0), signal], axis=1)
     y = (signal + 0.3 * rng.normal(size=300) > 0).astype(int)
-    stumps = {
-        split: DecisionTreeClassifier(
-            categorical_features=[0], categorical_split=split, max_depth=1
-        ).fit(X, y)
-        for split in ("auto", "ordered")
-    }
+    with pytest.warns(UserWarning, match="Column 0 of X has a value of its own in every row"):
+        stumps = {
+            split: DecisionTreeClassifier(
+                categorical_features=[0], categorical_split=split, max_depth=1
+            ).fit(X, y)
+            for split in ("auto", "ordered")
+        }
     assert stumps["auto"].tree_.feature[0] == 1
     assert stumps["ordered"].tree_.feature[0] == 0
     assert stumps["ordered"].score(X, y) == 1.0

@@ -19,6 +19,11 @@ from gputree.backends import DEVICES
 from gputree.backends.cuda.inputs import take_rows, to_host
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
 from gputree.estimators.growing import Columns
+from gputree.estimators.identifiers import (
+    find_identifiers,
+    warn_of_identifiers,
+    warn_of_winners,
+)
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
@@ -44,6 +49,9 @@ class BaseDecisionTree(BaseEstimator):
 
     # Whether a table on a CUDA device is grown on where it is.
     _grows_on_device: ClassVar[bool] = False
+
+    # Whether the values of numeric columns are categories, too.
+    _every_nominal: ClassVar[bool] = False
 
     # Order of the table in memory that growth reads fastest.
     _order: ClassVar[Literal["C", "F"]] = "C"
@@ -80,6 +88,9 @@ class BaseDecisionTree(BaseEstimator):
         weight = self._combine_weights(check_weights(sample_weight, values), target)
         check_weight_range(weight)
         self.n_outputs_ = 1
+        named = (values, getattr(self, "feature_names_in_", None), self._every_nominal)
+        identifiers = find_identifiers(self.columns_, *named)
+        warn_of_identifiers(identifiers, type(self).__name__)
         pruner = self._pruner()
         if isinstance(pruner, ValidationPruner):
             growing, held = pruner.hold_out(values.shape[0])
@@ -92,7 +103,12 @@ class BaseDecisionTree(BaseEstimator):
         elif pruner is not None:  # rows descend on the host
             rows = np.ascontiguousarray(to_host(values)), target, weight
             self.tree_ = pruner.prune_tree(self.tree_, pruner.place(self.tree_, *rows))
+        self._cut_back()
+        warn_of_winners(identifiers, self.tree_, type(self).__name__)
         return self
+
+    def _cut_back(self) -> None:
+        """Prune by parameters other than `pruning`."""
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a pruner given by name (``pruning__confidence``), too.

@@ -68,10 +68,11 @@ class _Cart(BaseDecisionTree):
                 f"{type(self).__name__} takes 'ccp_alpha' or 'pruning', not both; got "
                 f"ccp_alpha={self.ccp_alpha!r} and pruning={self.pruning!r}."
             )
-        super()._fit_afresh(X, y, sample_weight)
+        return super()._fit_afresh(X, y, sample_weight)
+
+    def _cut_back(self) -> None:
         if self.ccp_alpha > 0.0:
             self.tree_ = CostComplexity(self.ccp_alpha).prune_tree(self.tree_)
-        return self
 
     def _grow_tree(
         self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int

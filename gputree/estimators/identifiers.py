@@ -1,0 +1,100 @@
+"""Columns that name rows: categories that hardly any two rows share."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.columns import Columns
+from gputree.columns.categories import NUMBERS
+from gputree.tree import Tree
+
+# In fewer rows, words that differ are no sign of a name.
+LEAST_ROWS = 100
+
+# Share of the rows with a value of their own from which a column is taken to name them. Of
+# words drawn from n equally frequent ones, 37% are drawn once in n rows.
+OWN_SHARE = 0.95
+
+
+class Identifier(NamedTuple):
+    """A column of categories that names rows.
+
+    Attributes
+    ----------
+    feature : int
+    label : str
+    share : float
+        Of the rows where it is not missing, those with a value of their own.
+    """
+
+    feature: int
+    label: str
+    share: float
+
+    @property
+    def claim(self) -> str:
+        """What makes it one."""
+        rows = "every row" if self.share == 1.0 else f"{_percent(self.share)} of the rows"
+        return f"has a value of its own in {rows}"
+
+
+def find_identifiers(
+    columns: Columns, values: NDArray, names: NDArray | None, every_nominal: bool
+) -> list[Identifier]:
+    """The columns of categories that name rows.
+
+    Parameters
+    ----------
+    columns : Columns
+    values : float array of shape (n_rows, n_features)
+        Codes of categories, NaN where missing.
+    names : array of str or None
+    every_nominal : bool
+        Numbers are categories, too, whatever they stand for: they name no rows.
+    """
+    found = []
+    for f, words in enumerate(columns.categories):
+        if words is None or words.size < OWN_SHARE * LEAST_ROWS:
+            continue
+        if every_nominal and words.dtype.kind in NUMBERS:
+            continue
+        code = values[:, f]
+        code = code[~np.isnan(code)].astype(np.int64)
+        own = np.count_nonzero(np.bincount(code) == 1)
+        if code.size >= LEAST_ROWS and own >= OWN_SHARE * code.size:
+            label = str(f) if names is None else repr(names[f])
+            found.append(Identifier(f, label, own / code.size))
+    return found
+
+
+def warn_of_identifiers(found: list[Identifier], estimator: str) -> None:
+    """Warn of each column before growth."""
+    for column in found:
+        warnings.warn(
+            f"Column {column.label} of X {column.claim}. {estimator} cannot learn from it what "
+            "holds for other rows: leave it out.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def warn_of_winners(found: list[Identifier], tree: Tree, estimator: str) -> None:
+    """Warn of each column that the tree tests."""
+    for column in found:
+        nodes = np.flatnonzero(tree.tests_categories & (tree.feature == column.feature))
+        if nodes.size:
+            where = "the root" if nodes[0] == 0 else f"{nodes.size:,} of {tree.n_nodes:,} nodes"
+            warnings.warn(
+                f"{estimator} chose column {column.label} of X, which {column.claim}, at {where}: "
+                "what the tree has learned there holds for no other rows. Leave it out.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+def _percent(share: float) -> str:
+    return f"{np.floor(1000 * share) / 10:g}%"
