@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import importlib
+import logging
 import os
 import pkgutil
 import re
@@ -21,7 +22,8 @@ import numpy as np
 import pytest
 
 import gputree
-from gputree.compilation import folders, sources, store
+from gputree.cli import main
+from gputree.compilation import decorators, folders, sources, store, waits
 from gputree.criteria import Gini, decreases
 from gputree.criteria.logarithm import log2
 
@@ -364,3 +366,53 @@ def test_the_command_works_where_nothing_can_be_written(installed):
         "assert main(['info']) == 0"
     )
     assert "gputree" in run_locked(installed, code)
+
+
+# ------------------------------------------------------------------ waiting for them
+def test_compiling_is_named_once_and_counted(kept, caplog):
+    kernel, _ = kept()
+    kernel.compile = decorators._interruptible(kernel.compile)
+    told = []
+    with (
+        caplog.at_level(logging.DEBUG, "gputree"),
+        waits.waiting(told.append) as outer,
+        waits.waiting(told.append) as wait,  # work within work is named with that
+    ):
+        call(kernel)
+        kernel(Gini(2, 1.0), np.array([3.0], np.float32), np.array([[3, 1]]))
+    assert told == [waits.MESSAGE]
+    assert wait.kernels == outer.kernels == 2
+    assert wait.seconds > 0
+    levels = [record.levelname for record in caplog.records if record.name == "gputree"]
+    assert levels == ["INFO", "DEBUG", "DEBUG"]
+
+
+def test_kernels_that_are_kept_are_no_news(kept, caplog):
+    call(kept()[0])
+    kernel, _ = kept()
+    kernel.compile = decorators._interruptible(kernel.compile)
+    told = []
+    with caplog.at_level(logging.DEBUG, "gputree"), waits.waiting(told.append) as wait:
+        assert call(kernel) == (1, 0)
+    assert (told, wait.kernels, wait.seconds) == ([], 0, 0.0)
+    assert not caplog.records
+
+
+def test_where_kernels_are_kept_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert Path(folders.in_use()).parent == tmp_path
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
+    assert folders.in_use() == "nowhere: no folder can be written"
+
+
+def test_warmup_leaves_nothing_to_compile(capsys):
+    assert main(["warmup", "--kinds", "id3", "--jobs", "1"]) == 0
+    assert capsys.readouterr().out.startswith("id3 ")
+    assert main(["warmup", "--kinds", "id3"]) == 0
+    assert capsys.readouterr().out.split("\n")[0] == "id3         nothing to compile"
+
+
+@pytest.mark.parametrize("arguments", [["--kinds", "gini,xgb"], ["--jobs", "0"]])
+def test_warmup_says_what_it_knows(arguments, capsys):
+    assert main(["warmup", *arguments]) == 2
+    assert arguments[0] in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The `gputree` command: train, predict, show, check, info."""
+"""The `gputree` command: train, predict, show, check, warmup, info."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from gputree.cli.predict import add_predict
 from gputree.cli.report import say
 from gputree.cli.show import add_info, add_show
 from gputree.cli.train import add_train
+from gputree.cli.warmup import add_warmup
 
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -85,5 +86,6 @@ def _parser() -> argparse.ArgumentParser:
     add_predict(commands.add_parser("predict", help="apply a model to a table"))
     add_show(commands.add_parser("show", help="print a model as text"))
     add_check(commands.add_parser("check", help="hold a device's trees against the CPU's"))
+    add_warmup(commands.add_parser("warmup", help="compile kernels ahead, for an image"))
     add_info(commands.add_parser("info", help="print versions, devices and threads"))
     return parser

@@ -57,7 +57,7 @@ def _info(arguments: argparse.Namespace) -> None:
     import numba
 
     from gputree import __version__
-    from gputree.compilation.folders import folders
+    from gputree.compilation.folders import in_use
 
     config: Any = numba.config
     print(
@@ -71,7 +71,7 @@ def _info(arguments: argparse.Namespace) -> None:
                 "pyarrow": version("pyarrow"),
                 **_cuda(),
                 "threads": str(config.NUMBA_NUM_THREADS),
-                "cache": folders()[0].path,
+                "cache": in_use(),
             }
         )
     )

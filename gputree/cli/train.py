@@ -11,7 +11,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gputree.cli.options import add_options, flag, given_options, names
-from gputree.cli.report import aligned, check_output, counted, escape_unknown_characters, size
+from gputree.cli.report import aligned, check_output, counted, escape_unknown_characters, say, size
+from gputree.compilation.waits import Wait, waiting
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -61,14 +62,15 @@ def _train(arguments: argparse.Namespace) -> None:
     X, y = table.columns, table.target
     assert y is not None  # a target was asked for
     estimator = _estimator(arguments, y)
-    start = time.perf_counter()
-    estimator.fit(X, y)
-    seconds = time.perf_counter() - start
-    score = estimator.score(X, y)
+    with waiting(say if estimator.verbose else None) as wait:
+        start = time.perf_counter()
+        estimator.fit(X, y)
+        seconds = time.perf_counter() - start - wait.seconds
+        score = estimator.score(X, y)
     save_model(estimator, output)
     if not arguments.quiet:
         escape_unknown_characters()
-        print(_summary(estimator, X.shape, seconds, score, output))
+        print(_summary(estimator, X.shape, seconds, wait, score, output))
 
 
 def _estimator(arguments: argparse.Namespace, y: NDArray) -> Any:
@@ -106,17 +108,24 @@ def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
 
 
 def _summary(
-    estimator: Any, shape: tuple[int, ...], seconds: float, score: float, output: Path
+    estimator: Any,
+    shape: tuple[int, ...],
+    seconds: float,
+    wait: Wait,
+    score: float,
+    output: Path,
 ) -> str:
     tree = estimator.tree_
     task = tree.task
     if task == "classification":
         task += f", {counted(tree.n_classes, 'class', 'classes')}"
     measure = "accuracy" if tree.task == "classification" else "R2"
+    compiling = {"compiling": f"{wait.seconds:.3g} s, once on this machine"}
     lines = {
         "table": f"{counted(shape[0], 'row')}, {counted(shape[1], 'column')}",
         "task": task,
         "tree": size(tree),
+        **(compiling if wait.kernels else {}),
         "training": f"{seconds:.3g} s, {measure} {score:.4f} on the training rows",
         "model": str(output),
     }

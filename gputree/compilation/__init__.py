@@ -1,12 +1,14 @@
 """How kernels are compiled, kept on disk and found again.
 
 A kernel is compiled by numba at its first call for each kind of arguments, which takes
-seconds, and kept for all later processes. Three things are not left to numba:
+seconds, and kept for all later processes. Some things are not left to numba:
 
     what a kept kernel stands for     `sources`: a digest of every file that it was made of
     where kernels are kept            `folders`: beside the code, else for the user, else
                                       in a temporary folder, else not at all
     how they lie there                `store`: one file a kernel and signature
+    what Ctrl-C does meanwhile        `interrupts`
+    what users are told meanwhile     `waits`
 """
 
 from gputree.compilation.decorators import inner, jitable, kernel, once, overload

@@ -77,6 +77,18 @@ def file_of(folder: Folder, name: str) -> str:
     return os.path.join(folder.path, _name() if folder.private else "", name)
 
 
+def in_use() -> str:
+    """Where a kernel that is compiled now would be kept, as far as modes of files tell."""
+    for folder in folders():
+        place = folder.path
+        while not os.path.exists(place) and place != os.path.dirname(place):
+            place = os.path.dirname(place)
+        safe = place != folder.path or is_safe(folder)
+        if safe and os.access(place, os.W_OK | os.X_OK):
+            return folder.path
+    return "nowhere: no folder can be written"
+
+
 def is_safe(folder: Folder) -> bool:
     """Whether only the user, or whoever installed the package, can have written here."""
     if not folder.private or not hasattr(os, "geteuid"):

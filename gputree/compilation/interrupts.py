@@ -22,6 +22,8 @@ from typing import Any
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
+from gputree.compilation import waits
+
 PASS = "numba:run_pass"
 
 # Numba's own, so that whoever holds the one holds the other.
@@ -95,7 +97,12 @@ def deferred() -> Iterator[None]:
         return
     compilation = Compilation()
     try:
-        with compilation.noting(), compilation.turn(), event.install_listener(PASS, compilation):
+        with (
+            compilation.noting(),
+            compilation.turn(),
+            event.install_listener(waits.COMPILE, waits.Watch()),
+            event.install_listener(PASS, compilation),
+        ):
             yield
     finally:
         compilation.take()

@@ -1,10 +1,12 @@
 """The formulas' names, and how each is compiled for the criterion it is given.
 
-Kernels call these; numba puts the formula of the criterion's type in their place.
+Kernels call these; numba puts the formula of the criterion's type in their place. Called by
+Python, as all is where numba's compiler is switched off, they look it up.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -18,46 +20,70 @@ from gputree.compilation import overload
 BOUND_MARGIN = 1e-9
 
 
+_formulas: dict[tuple[str, type], Callable] = {}  # by stub and criterion
+
+
+def stub(function: Callable) -> Callable:
+    """A name that stands for the formula of whichever criterion it is given."""
+
+    @functools.wraps(function)
+    def call(criterion, *arguments):
+        return _formulas[function.__name__, type(criterion)](criterion, *arguments)
+
+    return call
+
+
+@stub
 def begin(criterion, left, total):
     """State of a scan that has `left` behind it in a node of `total`."""
 
 
+@stub
 def move(criterion, state, left, total, target, weight):
     """State after a row crosses to the left; `left` is updated."""
 
 
+@stub
 def score(criterion, state, left, total):
     """Score of the cut at this state."""
 
 
+@stub
 def bound(criterion, left, cells, at, total):
     """At least the score of every cut inside the bin at ``cells[at]`` that follows `left`."""
 
 
+@stub
 def tighten(criterion, left, cells, at, total, value):
     """A bound as `bound` gives, at most `value`, at greater cost."""
 
 
+@stub
 def margin(criterion, value, total):
     """How far below the best score `value` a bound is still looked into."""
 
 
+@stub
 def gain(criterion, value, total):
     """Decrease of impurity per unit of weight by a cut of score `value`."""
 
 
+@stub
 def left_weight(criterion, statistics, at):
     """Weight, in units, of the statistics at ``statistics[at]``."""
 
 
+@stub
 def add_row(criterion, statistics, at, target, weight, square):
     """Add one row to the channels that start at ``statistics[at]``."""
 
 
+@stub
 def restrict(criterion, n_classes):
     """The same criterion over `n_classes` classes."""
 
 
+@stub
 def is_pure(criterion, total):
     """Whether the class weights show one class only (never true for regression)."""
 
@@ -73,6 +99,8 @@ def formula(function: Callable, *criteria: type) -> Callable:
             return implementation if chosen else None
 
         choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
+        for criterion in criteria:
+            _formulas[function.__name__, criterion] = implementation
         overload(function, implementation.__module__)(choose)
         return implementation
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree import prediction
 from gputree.backends import DEVICES
 from gputree.backends.cuda.inputs import take_rows, to_host
+from gputree.compilation.waits import on_screen, waiting
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
 from gputree.estimators.growing import Columns
 from gputree.estimators.identifiers import (
@@ -74,7 +75,8 @@ class BaseDecisionTree(BaseEstimator):
         """Fit wholly, or stay as before."""
         before = vars(self).copy()
         try:
-            return self._fit_afresh(X, y, sample_weight)
+            with waiting(on_screen if self.verbose else None):
+                return self._fit_afresh(X, y, sample_weight)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

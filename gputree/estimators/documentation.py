@@ -72,7 +72,7 @@ CART_PARAMETERS = """max_depth : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
         Show a progress bar on a terminal or in a notebook, and say what device "auto"
-        amounts to."""
+        amounts to and when kernels are compiled."""
 
 CART_ATTRIBUTES = """tree_ : Tree
         The tree, after pruning, as arrays.
@@ -111,7 +111,7 @@ MULTIWAY_PARAMETERS = """max_depth : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
         Show a progress bar on a terminal or in a notebook, and say what device "auto"
-        amounts to."""
+        amounts to and when kernels are compiled."""
 
 MULTIWAY_ATTRIBUTES = """classes_ : array of shape (n_classes_,)
         Class labels, ascending.

@@ -1,0 +1,114 @@
+"""Kinds of tables, and the smallest work that needs all kernels of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gputree.compilation.waits import waiting
+from gputree.estimators import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+)
+
+# Enough for histograms, and bins of several values in them: smaller tables take fewer kernels.
+ROWS = 12_000
+FEW_ROWS = 40
+
+KINDS = {
+    "gini": "CART classification",
+    "entropy": "CART classification with criterion='entropy'",
+    "regression": "CART regression",
+    "weights": "CART classification and regression with sample weights",
+    "categories": "CART over columns of categories",
+    "c45": "C4.5",
+    "id3": "ID3",
+}
+
+
+class Warmed(NamedTuple):
+    """What it took to have the kernels of one kind."""
+
+    kind: str
+    kernels: int  # compiled, the others were there
+    seconds: float
+
+
+def compile_kind(kind: str) -> Warmed:
+    """Have all kernels of a kind compiled, in both precisions, for fit and prediction."""
+    with waiting() as wait:
+        _WORK[kind]()
+    return Warmed(kind, wait.kernels, wait.seconds)
+
+
+def _numbers(rows: int, dtype: Any) -> tuple[Any, Any]:
+    """A table whose tree is no single leaf, and the quantity behind it."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(rows, 3))
+    return X.astype(dtype), X[:, 0] * X[:, 1] + X[:, 2]
+
+
+def _words(rows: int) -> tuple[Any, Any]:
+    """Words, numbers and holes."""
+    X, quantity = _numbers(rows, np.float64)
+    table = X.astype(object)
+    table[:, 1] = np.array(["low", "middle", "high"])[np.digitize(X[:, 1], [-0.5, 0.5])]
+    table[::7, 0] = None
+    table[::11, 1] = None
+    return table, quantity
+
+
+def _use(estimator: Any, X: Any, y: Any, **fit: Any) -> None:
+    estimator.set_params(device="cpu").fit(X, y, **fit).predict(X)
+
+
+def _classify(weighted: bool = False, **parameters: Any) -> None:
+    for rows in (FEW_ROWS, ROWS):
+        for dtype in (np.float32, np.float64):
+            X, quantity = _numbers(rows, dtype)
+            weights = {"sample_weight": np.linspace(1.0, 2.0, rows)} if weighted else {}
+            tree = DecisionTreeClassifier(max_depth=6, **parameters)
+            _use(tree, X, (quantity > 0).astype(int), **weights)
+
+
+def _regress(weighted: bool = False) -> None:
+    for rows in (FEW_ROWS, ROWS):
+        for dtype in (np.float32, np.float64):
+            X, quantity = _numbers(rows, dtype)
+            weights = {"sample_weight": np.linspace(1.0, 2.0, rows)} if weighted else {}
+            _use(DecisionTreeRegressor(max_depth=6), X, quantity, **weights)
+
+
+def _weigh() -> None:
+    _classify(weighted=True)
+    _regress(weighted=True)
+
+
+def _categorize() -> None:
+    X, quantity = _words(FEW_ROWS * 10)
+    _use(DecisionTreeClassifier(max_depth=6), X, quantity > 0)
+    _use(DecisionTreeRegressor(max_depth=6), X, quantity)
+
+
+def _branch(kind: Any) -> None:
+    X, quantity = _words(FEW_ROWS * 10)
+    _use(kind(), X, np.where(quantity > 0, "yes", "no"))
+    if kind is C45Classifier:
+        for dtype in (np.float32, np.float64):
+            X, quantity = _numbers(FEW_ROWS * 10, dtype)
+            _use(kind(), X, quantity > 0)
+
+
+_WORK: dict[str, Callable[[], None]] = {
+    "gini": _classify,
+    "entropy": lambda: _classify(criterion="entropy"),
+    "regression": _regress,
+    "weights": _weigh,
+    "categories": _categorize,
+    "c45": lambda: _branch(C45Classifier),
+    "id3": lambda: _branch(ID3Classifier),
+}

@@ -1,0 +1,48 @@
+"""`gputree warmup`: compile kernels before they are needed, as when an image is built."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from gputree.cli.options import names
+from gputree.cli.report import counted
+
+
+def add_warmup(parser: argparse.ArgumentParser) -> None:
+    """Fill the parser of `gputree warmup`."""
+    parser.set_defaults(run=_warm_up)
+    parser.add_argument(
+        "--kinds",
+        type=names,
+        metavar="A,B,...",
+        help="gini, entropy, regression, weights (CART); categories (CART over them); c45; id3; "
+        "default: all",
+    )
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="processes at a time; default: as many as cores"
+    )
+
+
+def _warm_up(arguments: argparse.Namespace) -> None:
+    from gputree.cli.kinds import KINDS, compile_kind
+    from gputree.compilation.folders import in_use
+
+    chosen = arguments.kinds or list(KINDS)
+    unknown = sorted(set(chosen) - set(KINDS))
+    if unknown:
+        raise ValueError(f"--kinds knows {', '.join(KINDS)}. Got {unknown[0]!r} instead.")
+    jobs = arguments.jobs if arguments.jobs is not None else os.cpu_count() or 1
+    if jobs < 1:
+        raise ValueError(f"--jobs must be at least 1. Got {jobs} instead.")
+    start = time.perf_counter()
+    context = multiprocessing.get_context("spawn")  # compilers do not survive a fork
+    with ProcessPoolExecutor(min(jobs, len(chosen)), mp_context=context) as pool:
+        for done in as_completed([pool.submit(compile_kind, kind) for kind in chosen]):
+            kind, kernels, seconds = done.result()
+            news = f"{counted(kernels, 'kernel')} compiled in {seconds:.1f} s"
+            print(f"{kind:12}{news if kernels else 'nothing to compile'}", flush=True)
+    print(f"{time.perf_counter() - start:.1f} s in all, kept in {in_use()}")

@@ -1,0 +1,98 @@
+"""Waiting for kernels is named while it lasts, and told from the work that follows.
+
+with waiting(tell=print) as wait:
+    tree.fit(X, y)                  "compiling kernels ..." once, if any is compiled
+seconds spent, less wait.seconds    the time that the tree took
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from numba.core import event
+
+MESSAGE = "compiling kernels for this kind of table, once on this machine"
+COMPILE = "numba:compile"
+
+_log = logging.getLogger("gputree")
+
+
+class Wait:
+    """What was compiled for a piece of work.
+
+    Attributes
+    ----------
+    seconds : float
+        Time that kernels took to compile.
+    kernels : int
+        How many there were.
+    """
+
+    def __init__(self, tell: Callable[[str], object] | None = None) -> None:
+        self.seconds = 0.0
+        self.kernels = 0
+        self.tell = tell
+        self.told = False
+
+    def announce(self) -> None:
+        """Say once that kernels are compiled."""
+        if not self.told:
+            self.told = True
+            _log.info(MESSAGE)
+            if self.tell is not None:
+                self.tell(MESSAGE)
+
+
+# Of the whole process, for kernels that nobody waits for by name; then those under way. Work
+# within other work is announced with that.
+_waits = [Wait()]
+
+
+@contextmanager
+def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
+    """Within the block, `tell` once if kernels are compiled, and count them.
+
+    The logger "gputree" is told, too: of the first kernel (INFO), and of each (DEBUG).
+    Compilations of other threads count as well, since all wait for them.
+    """
+    wait = Wait(tell)
+    _waits.append(wait)
+    try:
+        yield wait
+    finally:
+        _waits.remove(wait)
+
+
+class Watch(event.Listener):
+    """Count the compilation of one kernel, with all that it calls."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.start = 0.0
+
+    def on_start(self, event: event.Event) -> None:
+        if self.depth == 0:
+            self.start = time.perf_counter()
+            _waits[min(1, len(_waits) - 1)].announce()
+        self.depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            seconds = time.perf_counter() - self.start
+            for wait in _waits:
+                wait.seconds += seconds
+                wait.kernels += 1
+            _log.debug("compiled %s in %.2f s", event.data["dispatcher"].__qualname__, seconds)
+
+
+def on_screen(message: str) -> None:
+    """Write a line to standard error, above a progress bar where there is one."""
+    import sys
+
+    from tqdm import tqdm
+
+    tqdm.write(message, file=sys.stderr)
