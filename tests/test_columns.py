@@ -101,7 +101,9 @@ def test_columns_of_several_types(cells, others):
 
 # --------------------------------------------------------------------- missing
 @pytest.mark.parametrize(
-    "hole", [None, NAN, np.float32("nan"), pandas.NA, pandas.NaT, np.datetime64("NaT")], ids=repr
+    "hole",
+    [None, NAN, np.float32("nan"), pandas.NA, pandas.NaT, np.datetime64("NaT", "s")],
+    ids=repr,
 )
 def test_every_missing_value(hole):
     table = objects(["b", hole, "a"], [2, hole, 1.5], [True, hole, False], ["b", hole, 1])
