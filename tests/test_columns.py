@@ -57,7 +57,7 @@ TABLES = {
             ("truth", pyarrow.bool_()),
         ])
     ),
-    "arrow views": ARROW.set_column(0, "word", ARROW["word"].cast(pyarrow.string_view())),
+    "arrow views": ARROW.set_column(0, "word", pyarrow.array(WORDS, pyarrow.string_view())),
     "objects": objects(WORDS, NUMBERS, TRUTHS),
     "lists": np.array(objects(WORDS, NUMBERS, TRUTHS).tolist(), object),
 }  # fmt: skip
@@ -115,7 +115,7 @@ def test_every_missing_value(hole):
 
 
 def test_columns_without_any_value():
-    frame = pandas.DataFrame({"a": pandas.Series([None, None], dtype="str"), "b": [None, None]})
+    frame = pandas.DataFrame({"a": pandas.Series([None, None], dtype="string"), "b": [None, None]})
     columns, values = fit_encode(frame)
     assert np.isnan(values).all()
     assert columns.n_categories.tolist() == [0, 0]
@@ -250,7 +250,7 @@ def test_floats_are_not_copied():
             table = np.ones((4, 3), dtype, order)
             values = fit_encode(table, order=order)[1]
             assert np.shares_memory(values, table)
-    frame = pandas.DataFrame(np.ones((4, 3)))
+    frame = pandas.DataFrame(np.ones((4, 3), order="F"))
     assert np.shares_memory(fit_encode(frame, order="F")[1], frame.to_numpy())
 
 
