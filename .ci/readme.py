@@ -21,6 +21,7 @@ def blocks(language: str) -> list[str]:
 
 
 def main(language: str, place: str | None = None) -> int:
+    """Print the block at `place`, or run them all; the exit status."""
     found = blocks(language)
     if place is not None and not 0 < int(place) <= len(found):
         print(f"README.md has {len(found)} blocks of {language}, not {place}", file=sys.stderr)
