@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
+from functools import cache
 from types import ModuleType
 
 EXTRAS = {
@@ -50,6 +51,7 @@ def cuda_extra(release: tuple[int, int] | None) -> str:
     return fitting[0] if fitting else next(iter(CUDA_EXTRAS.values()))
 
 
+@cache
 def driver_version() -> tuple[int, int] | None:
     """The newest CUDA release that the installed NVIDIA driver runs; None without a driver."""
     version = ctypes.c_int()

@@ -63,6 +63,14 @@ def test_no_driver(no_cupy, monkeypatch):
     )
 
 
+def test_cupy_is_not_loaded_without_a_driver(monkeypatch):
+    """It takes a second, and there is nothing for it to do."""
+    set_driver(monkeypatch, None)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.setattr(machine, "require", lambda *_: pytest.fail("loaded"))
+    assert fails(RuntimeError).startswith("device='cuda' needs an NVIDIA driver")
+
+
 def test_no_driver_beside_cupy(cupy, monkeypatch):
     monkeypatch.setattr(cupy.cuda.runtime, "driverGetVersion", lambda: 0)
     assert "needs an NVIDIA driver, and none is installed" in fails(RuntimeError)

@@ -54,7 +54,7 @@ class Progress:
         if open_nodes == 0:  # the longest step of many trees, and it tells nothing more
             self._bar.set_description_str(f"finishing small nodes, {open_rows:,} rows")
             return
-        news = f"level {depth}, {nodes:,} nodes, {open_rows:,} rows open"
+        news = f"level {depth}, {nodes:,} node{'s' * (nodes > 1)}, {open_rows:,} rows open"
         self._bar.set_description_str(news, refresh=False)
         self._bar.update(self._n_rows - open_rows - self._bar.n)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -60,6 +61,8 @@ def missing() -> Exception | None:
     An ImportError names the extra that brings what is not installed; a RuntimeError says
     what is wrong with driver or device.
     """
+    if "cupy" not in sys.modules and not has_driver():  # nor is it worth a second to load it
+        return _driver(None).problem
     problems = (need.problem for need in requirements() if need.problem is not None)
     return next(problems, None)
 
