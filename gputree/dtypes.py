@@ -43,4 +43,5 @@ LISTED = -1  # instead of a number of codes that a table has, in prediction: a l
 
 # Instead of a child, while a tree is grown or pruned.
 PUT_OFF = -2  # a node of a finished subtree that is to be grown from its own lists (CUDA)
+NO_FRAME = -1  # above a frame of subtree raising whose entries are where they should be
 STAYS = -1  # the row goes to no single child

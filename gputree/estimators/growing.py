@@ -27,6 +27,7 @@ from gputree.criteria import (
 )
 from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
 from gputree.encoding import forbid_infinity
+from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import REST_BITS, Targets, Weights, fix_targets, fix_weights
 from gputree.growth.assembly import ListNodes, Nodes, renumber, sum_up
 from gputree.growth.grower import Plan, grow
@@ -121,6 +122,7 @@ def grow_tree(
     missing = missing_columns(values, options.n_threads)
     weights = fix_weights(sample_weight, n)
     targets = None if options.n_classes else fix_targets(target, weights)
+    warn_if_coarse(sample_weight, weights, target, targets)
     task = new_task(target, weights, targets, options)
     kind = get_backend(options.device)
     backend = kind(values, missing, task, options.n_threads)

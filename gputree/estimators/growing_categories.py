@@ -25,6 +25,7 @@ from gputree.estimators.growing import (
     new_task,
     numbered_tree,
 )
+from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import fix_targets, fix_weights
 from gputree.growth.assembly import ListNodes, renumber
 from gputree.growth.cart_lists import CartGrower, Neighbours
@@ -117,6 +118,7 @@ def grow_lists(
     missing_columns(values, options.n_threads)  # refuses infinity
     weights = fix_weights(sample_weight, n)
     targets = None if options.n_classes else fix_targets(target, weights)
+    warn_if_coarse(sample_weight, weights, target, targets)
     task = CartTask(
         new_task(target, weights, targets, options), categories.nominal, categories.search
     )

@@ -26,6 +26,7 @@ from gputree.dtypes import (
 )
 from gputree.encoding import code_columns
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
+from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Weights, about_one, fix_weights
 from gputree.growth.branching import Branching, Expansion, Shape, breadth_first
 from gputree.growth.lists import Budget, Limits, ListGrower, Rule
@@ -97,6 +98,7 @@ def grow_lists(
         ),
         target.size,
     )
+    warn_if_coarse(sample_weight, weights)
     task = _task(target, weights, options)
     grower = ListGrower(
         task, options.rule, _limits(weights, options), distinct, _budget(values, target.size)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner
+from gputree.dtypes import NO_FRAME
 from gputree.fixed_point import fraction
 from gputree.prediction.descent import step
 from gputree.prediction.tables import Tables
@@ -29,8 +30,6 @@ from gputree.prediction.tables import Tables
 # States of a frame: its rows came by a raised branch; its entries are in order and its
 # children above it; it is the last child, visited in place.
 MOVED, DONE, LAST = 1, 2, 4
-
-NO_FRAME = -1  # instead of the frame above, where entries are where they should be
 
 # A node of the walk: the node whose split it carries, and that one's first child in the tree
 # as it was; its children; limits of the errors as a leaf, of the subtree as it stands and of

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
+from gputree.dtypes import NO_FRAME
 from gputree.fixed_point import Weights
 from gputree.prediction.descent import step
 from gputree.pruning.error_limit import ErrorLimit, added_errors, limited_errors
@@ -22,7 +23,6 @@ from gputree.pruning.raising_entries import (
     ENTRY,
     FRAME,
     MOVED,
-    NO_FRAME,
     Rows,
     Scratch,
     arrange,

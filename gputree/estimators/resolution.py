@@ -1,0 +1,107 @@
+"""A warning where fixed point is too coarse for most targets, or weights, because of a few."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.fixed_point import Targets, Weights
+
+# Rows that are looked at, at even distances: enough for shares of a twentieth.
+SAMPLE_ROWS = 1 << 14
+
+# Of the rows on either side that may be extreme.
+EXTREME_SHARE = 0.05
+
+# The middle 90 % span fewer steps than this where targets are coarse. Normal targets span 3.3
+# standard deviations; at 8 steps to one of these, rounding adds 1 part in 800 to the variance.
+FEWEST_STEPS = 16.0
+
+# A weight that is off by more than this share of itself is coarse.
+MOST_WEIGHT_ERROR = 1.0 / FEWEST_STEPS / 2.0
+
+
+def warn_if_coarse(
+    sample_weight: NDArray[np.float64] | None,
+    weights: Weights,
+    y: NDArray[np.float64] | None = None,
+    targets: Targets | None = None,
+) -> None:
+    """Warn where extreme rows make steps so wide that ordinary ones cannot be told apart.
+
+    Parameters
+    ----------
+    sample_weight : float64 array of shape (n,), or None
+    weights : Weights
+        The same in fixed point.
+    y : float64 array of shape (n,), or None
+        Regression targets.
+    targets : Targets or None
+        The same in fixed point.
+
+    Warns
+    -----
+    UserWarning
+        What is lost, what range would not lose it, and what to do.
+    """
+    if sample_weight is not None and weights.weight is not None:
+        _look_at_weights(sample_weight, weights)
+    if y is not None and targets is not None:
+        _look_at_targets(y, weights, targets)
+
+
+def _look_at_weights(sample_weight: NDArray[np.float64], weights: Weights) -> None:
+    assert weights.weight is not None
+    rows = _sample(sample_weight.size)
+    given = sample_weight[rows]
+    unit = weights.unit * weights.scale
+    error = np.abs(weights.weight[rows] * unit / given - 1.0)
+    if np.median(error) <= MOST_WEIGHT_ERROR:
+        return
+    warnings.warn(
+        f"Sample weights reach up to {sample_weight.max():.3g} and are held in steps of "
+        f"{unit:.2g}, for exact sums: most of them, {np.median(given):.3g} in the middle, are "
+        "rounded to other weights. Clip the greatest weights, or leave their rows out: up to "
+        f"{sample_weight.max() * np.median(given) / FEWEST_STEPS / unit:.2g} the others are kept.",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def _look_at_targets(y: NDArray[np.float64], weights: Weights, targets: Targets) -> None:
+    rows = _sample(y.size)
+    given, held = y[rows], targets.target[rows] * targets.unit
+    weight = None if weights.weight is None else weights.weight[rows]
+    if weight is not None:
+        held = held / weight
+    extreme = max(int(EXTREME_SHARE * rows.size), 1)
+    if rows.size <= 2 * extreme + 1:
+        return
+    ordered = np.partition(given, (extreme, rows.size - 1 - extreme))
+    low, high = float(ordered[extreme]), float(ordered[-1 - extreme])
+    noise = 8.0 * np.finfo(np.float64).eps * max(abs(low), abs(high))
+    # numbers are off by a quarter of a step in the mean, unless steps suit them
+    error = float(np.average(np.abs(targets.centre + held - given), weights=weight))
+    if high - low <= noise or high - low >= FEWEST_STEPS * 4.0 * error:
+        return
+    step = targets.unit
+    if weight is not None and targets.rounded:
+        step /= float(np.median(weight))
+    least, greatest = float(y.min()), float(y.max())
+    kept = (greatest - least) * (high - low) / FEWEST_STEPS / step / 4.0  # steps double
+    warnings.warn(
+        f"Targets reach from {least:.3g} to {greatest:.3g} and are held in steps of about "
+        f"{step:.2g}, for exact sums, but most of them lie from {low:.3g} to {high:.3g}: what "
+        "differs by less than a step is one target, and the tree cannot tell it apart. Clip the "
+        "extreme targets, leave their rows out, or transform all, by a logarithm for instance: a "
+        f"range of {kept:.2g} keeps the others apart.",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def _sample(n: int) -> NDArray[np.int64]:
+    """Rows at even distances."""
+    return np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.int64)
