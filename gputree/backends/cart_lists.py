@@ -38,11 +38,16 @@ class SubsetSearch(NamedTuple):
     most_exhaustive : int
         Categories present in a node up to which every subset is tried, where the node has
         more than two classes.
+    most_limited : int
+        Categories present in a node up to which every subset is tried where the least rows
+        or weight of children keep a head out that is better than those they admit. Of more,
+        the heads with one category moved to the other side are tried.
     """
 
     many_categories: int
     rows_per_category: float
     most_exhaustive: int
+    most_limited: int
 
 
 class CartTask(NamedTuple):
@@ -74,9 +79,8 @@ class Cuts(NamedTuple):
         Statistic by whose share the categories are ordered: a class among those present in
         the node, or the sum of the targets.
     place : int64
-        Numeric columns: the last code on the left. Nominal ones: how many of the ordered
-        categories go left, or a mask of those present, or the one that goes left; see
-        `gputree.backends.cpu.lists.subsets`.
+        Numeric columns: the last code on the left. Nominal ones: which of the ordered
+        categories go left; see `gputree.backends.cpu.lists.subsets`.
     after : uint32
         Numeric columns: the first code on the right, MISSING_CODE where none is known.
     categories : int32

@@ -74,10 +74,12 @@ class Categories(NamedTuple):
     def search(self) -> SubsetSearch:
         """Which subsets `split` stands for."""
         if self.split == "one_vs_rest":
-            return SubsetSearch(0, np.inf, 0)
+            return SubsetSearch(0, np.inf, 0, 0)
         if self.split == "auto":
-            return SubsetSearch(FEW_CATEGORIES, LEAST_ROWS, FEW_CATEGORIES)
-        return SubsetSearch(0, 0.0, MOST_EXHAUSTIVE if self.split == "exhaustive" else 0)
+            return SubsetSearch(FEW_CATEGORIES, LEAST_ROWS, FEW_CATEGORIES, FEW_CATEGORIES)
+        if self.split == "exhaustive":
+            return SubsetSearch(0, 0.0, MOST_EXHAUSTIVE, MOST_EXHAUSTIVE)
+        return SubsetSearch(0, 0.0, 0, FEW_CATEGORIES)
 
 
 def grow_with_categories(

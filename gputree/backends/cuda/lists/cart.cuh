@@ -59,20 +59,36 @@ __device__ void clear(i64* sums, i64 size) {
     __syncwarp();
 }
 
-// Score of sending n rows left; -infinity where that is not admissible. Views of statistics
-// may read across the warp: every lane takes part.
+struct Judged {
+    double score;
+    bool admitted;
+};
+
+// Score of sending n rows left, and whether the limits admit it; -infinity where a side would be
+// empty. Views of statistics may read across the warp: every lane takes part.
+template <class Left>
+__device__ Judged judge(
+    const Measure& measure, const Node& node, const Left& left, i64 n, bool asked
+) {
+    const i64 rest = node.rows() - n, fewer = n < rest ? n : rest;
+    asked = asked && fewer >= 1;
+    if (!__any_sync(ALL_LANES, asked)) return {-infinity(), false};
+    const Criterion& criterion = measure.criterion;
+    const State state = begin(criterion, left, node.total);
+    const i64 weight = state.weight_left, others = weight_in(criterion, node.total) - weight;
+    const bool admitted = asked && fewer >= measure.min_samples_leaf &&
+                          weight >= measure.min_weight_leaf && others >= measure.min_weight_leaf;
+    const double value = score(criterion, state, left, node.total);
+    return {asked ? value : -infinity(), admitted};
+}
+
+// The same where only what the limits admit counts: -infinity elsewhere.
 template <class Left>
 __device__ double admitted_score(
     const Measure& measure, const Node& node, const Left& left, i64 n, bool asked
 ) {
-    const i64 least = measure.min_samples_leaf > 1 ? measure.min_samples_leaf : 1;
-    asked = asked && n >= least && node.rows() - n >= least;
-    if (!__any_sync(ALL_LANES, asked)) return -infinity();
-    const Criterion& criterion = measure.criterion;
-    const State state = begin(criterion, left, node.total);
-    const i64 weight = state.weight_left;
-    asked = asked && weight >= measure.min_weight_leaf &&
-            weight_in(criterion, node.total) - weight >= measure.min_weight_leaf;
-    const double value = score(criterion, state, left, node.total);
-    return asked ? value : -infinity();
+    const i64 least = measure.min_samples_leaf;
+    const Judged found =
+        judge(measure, node, left, n, asked && n >= least && node.rows() - n >= least);
+    return found.admitted ? found.score : -infinity();
 }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cart_lists import CartTask, Cuts
-from gputree.backends.cpu.lists.subsets import MOST_CELLS
+from gputree.backends.cpu.lists.subsets import MOST_CELLS, MOST_MOVED
 from gputree.backends.cuda.finish import batches
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import to_device
@@ -47,10 +47,10 @@ class Table(NamedTuple):
         return self.task.task.n_classes, float(criterion.unit), float(scale)
 
     @property
-    def search(self) -> tuple[int, float, int, int]:
+    def search(self) -> tuple[int, float, int, int, int, int]:
         """What decides between searches, as the kernels take it."""
-        many, rows, most = self.task.search
-        return many, float(rows), most, MOST_CELLS
+        many, rows, exhaustive, limited = self.task.search
+        return many, float(rows), exhaustive, limited, MOST_MOVED, MOST_CELLS
 
 
 class Level(NamedTuple):
@@ -127,7 +127,7 @@ def _held(task: CartTask, pairs: Pairs, sums: Int64s) -> Int64s:
     channels = (sums[pairs.node] > 0).sum(axis=1) if task.task.n_classes else 2
     held = (channels <= 3) | (pairs.categories * channels <= MOST_CELLS)
     held |= pairs.categories <= task.search.most_exhaustive
-    return np.where(held, pairs.categories + 2, 1)
+    return np.where(held, pairs.categories + 2, 2)
 
 
 def _powers_of_two(count: Int64s) -> Int64s:

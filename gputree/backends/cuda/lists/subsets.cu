@@ -5,6 +5,11 @@
 #define EXHAUSTIVE 1
 #define ONE_VS_REST 2
 
+// Places: a head and, above it, one more than the ordered run that is moved; or a mask, less
+// this.
+#define MOVED_BITS 31
+#define NO_MASK (i64(1) << 62)
+
 struct Runs {  // of a node
     i64 count;
     i64* begin;  // (count + 2): those of missing values follow, then the end
@@ -44,7 +49,7 @@ __device__ Subset warp_first(Subset best) {
 struct Search {  // see gputree/backends/cart_lists.py
     i64 many_categories;
     double rows_per_category;
-    i64 most_exhaustive, most_cells;
+    i64 most_exhaustive, most_limited, most_moved, most_cells;
 };
 
 // Statistics that a node has: classes present, or weight and sum.
@@ -100,12 +105,32 @@ __device__ void sum_runs(const Node& node, const Rows& rows, const Runs& runs, i
 }
 
 // ------------------------------------------------------------------------ ordered
-__device__ __forceinline__ bool is_after(const Runs& runs, i32 a, i32 b) {
-    if (a >= runs.count || b >= runs.count) return a > b;
-    return runs.share[a] != runs.share[b] ? runs.share[a] > runs.share[b] : a > b;
+// The first of two vectors of statistics: negative where that is a, 0 where they are equal.
+__device__ int compare_cells(const i64* a, const i64* b, i64 channels) {
+    for (i64 k = 0; k < channels; ++k)
+        if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;
+    return 0;
 }
 
-// Order the runs by their share of statistic k, equal ones by code: a bitonic sort.
+// Whether run a comes after run b: by share; of equal ones, by rows, statistics, code.
+__device__ bool is_after(const Measure& measure, const Runs& runs, i64 width, i32 a, i32 b) {
+    if (a >= runs.count || b >= runs.count) return a > b;
+    if (runs.share[a] != runs.share[b]) return runs.share[a] > runs.share[b];
+    if (runs.rows(a) != runs.rows(b)) return runs.rows(a) > runs.rows(b);
+    const int order =
+        compare_cells(runs.cells + a * width, runs.cells + b * width, measure.channels());
+    return order ? order > 0 : a > b;
+}
+
+// The statistic of that number, among those present.
+__device__ i64 statistic_of(const Node& node, i64 number) {
+    if (REGRESSION) return number;
+    i64 k = 0;
+    while (node.total[k] == 0 || number-- > 0) ++k;
+    return k;
+}
+
+// Order the runs by their share of statistic k: a bitonic sort; see `is_after`.
 __device__ void sort_runs(const Measure& measure, const Runs& runs, i64 width, i64 k) {
     i64 room = 1;
     while (room < runs.count) room *= 2;
@@ -121,7 +146,7 @@ __device__ void sort_runs(const Measure& measure, const Runs& runs, i64 width, i
             for (i64 pair = lane_of(); pair < room / 2; pair += 32) {
                 const i64 a = pair / distance * 2 * distance + pair % distance, b = a + distance;
                 const i32 low = runs.order[a], high = runs.order[b];
-                if (is_after(runs, low, high) != ((a & size) != 0)) {
+                if (is_after(measure, runs, width, low, high) != ((a & size) != 0)) {
                     runs.order[a] = high;
                     runs.order[b] = low;
                 }
@@ -146,12 +171,12 @@ __device__ void start_side(const Runs& runs, i64 side, i64 width) {
     __syncwarp();
 }
 
-// The better of `best` and the best head of the runs in order of their share of statistic k.
-__device__ void scan_order(
-    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 k, i64 number,
-    Subset& best
+// The better of `best` and the best head of the ordered runs; `kept` becomes the greatest score
+// of those that the limits keep out.
+__device__ void scan_heads(
+    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 number,
+    Subset& best, double& kept
 ) {
-    sort_runs(measure, runs, width, k);
     for (i64 side = 0; side < (node.has_missing() ? 2 : 1); ++side) {
         start_side(runs, side, width);
         i64 n = side ? runs.rows(runs.count) : 0;
@@ -161,9 +186,10 @@ __device__ void scan_order(
             const i64 run = i < heads ? runs.order[i] : -1;
             const LeftOfHead left = {runs.left, run < 0 ? nullptr : runs.cells + run * width};
             const i64 upto = n + inclusive_sum(run < 0 ? 0 : runs.rows(run));
-            const double value = admitted_score(measure, node, left, upto, run >= 0);
-            const Subset own = {value, side, number, i + 1};
-            if (value > -infinity() && precedes(own, best)) best = own;
+            const Judged found = judge(measure, node, left, upto, run >= 0);
+            const Subset own = {found.score, side, number, i + 1};
+            if (!found.admitted) kept = found.score > kept ? found.score : kept;
+            else if (precedes(own, best)) best = own;
             n = last_lane(upto);
             for (i64 c = 0; c < measure.channels(); ++c) {
                 const i64 sum = last_lane(left[c]);
@@ -175,56 +201,136 @@ __device__ void scan_order(
     }
 }
 
-__device__ Subset scan_ordered(
-    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 first
+// -------------------------------------------------------------------------- moved
+struct LeftOfMove {
+    const i64* head;
+    const i64* cells;  // of the run that is moved, null where there is none
+    i64 sign;
+    __device__ i64 operator[](i64 k) const { return head[k] + (cells ? sign * cells[k] : 0); }
+};
+
+// Add the ordered runs first .. last to what is left; returns their rows.
+__device__ i64 add_runs(
+    const Measure& measure, const Runs& runs, i64 width, i64 first, i64 last
 ) {
-    Subset best = {-infinity(), 0, 0, 0};
-    i64 number = 0;
-    for (i64 k = 0; k < measure.channels(); ++k) {
-        if (!REGRESSION && node.total[k] == 0) continue;
-        if (number >= first) scan_order(measure, node, runs, width, k, number, best);
-        ++number;
+    i64 n = 0;
+    __syncwarp();
+    for (i64 i = first; i < last; ++i) {
+        const i64 run = runs.order[i];
+        n += runs.rows(run);
+        for (i64 k = lane_of(); k < measure.channels(); k += 32)
+            runs.left[k] += runs.cells[run * width + k];
     }
-    return best;
+    __syncwarp();
+    return n;
+}
+
+// The better of `best` and the best head of the ordered runs with one run moved across.
+__device__ void scan_moves(
+    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 most_moved,
+    i64 number, Subset& best
+) {
+    const i64 stride = runs.count > most_moved ? runs.count : 1;
+    for (i64 side = 0; side < (node.has_missing() ? 2 : 1); ++side) {
+        start_side(runs, side, width);
+        i64 n = side ? runs.rows(runs.count) : 0;
+        for (i64 head = 0; head <= runs.count; head += stride) {
+            if (head) n += add_runs(measure, runs, width, head - stride, head);
+            for (i64 i0 = 0; i0 < runs.count; i0 += 32) {
+                const i64 i = i0 + lane_of();
+                const i64 run = i < runs.count ? runs.order[i] : -1, sign = i < head ? -1 : 1;
+                const i64* cells = run < 0 ? nullptr : runs.cells + run * width;
+                const LeftOfMove left = {runs.left, cells, sign};
+                const i64 rows = n + (run < 0 ? 0 : sign * runs.rows(run));
+                const double value = admitted_score(measure, node, left, rows, run >= 0);
+                const Subset own = {value, side, number, head | (i + 1) << MOVED_BITS};
+                if (value > -infinity() && precedes(own, best)) best = own;
+            }
+        }
+    }
 }
 
 // --------------------------------------------------------------------- exhaustive
 struct LeftOfMask {
-    const i64* cells;
-    i64 width, runs, mask;
+    const Runs& runs;
+    i64 width, mask, side;
     __device__ i64 operator[](i64 k) const {
-        i64 sum = 0;
-        for (i64 r = 0; r < runs; ++r)
-            if (mask >> r & 1) sum += cells[r * width + k];
+        i64 sum = side ? runs.cells[runs.count * width + k] : 0;
+        for (i64 i = 0; i < runs.count; ++i)
+            if (mask >> i & 1) sum += runs.cells[runs.order[i] * width + k];
         return sum;
     }
 };
 
-// The best of all subsets without the last run, or of all runs; the one of missing values is
-// the bit behind them.
-__device__ Subset scan_exhaustive(
-    const Measure& measure, const Node& node, const Runs& runs, i64 width
+// The better of `best` and the best of all subsets without the last of the ordered runs, or of
+// all runs.
+__device__ void scan_masks(
+    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 number,
+    Subset& best
 ) {
-    Subset best = {-infinity(), 0, 0, 0};
     const i64 masks = i64(1) << (runs.count - 1), all = 2 * masks - 1;
     for (i64 side = 0; side < (node.has_missing() ? 2 : 1); ++side) {
         const i64 last = node.has_missing() && !side ? masks : masks - 1;
         for (i64 m0 = 1; m0 <= last; m0 += 32) {
             const i64 m = m0 + lane_of(), mask = m == masks ? all : m;
-            const i64 whole = mask | side << runs.count;
-            const bool asked = m <= last;
-            i64 n = 0;
-            for (i64 r = 0; r <= runs.count; ++r) n += whole >> r & 1 ? runs.rows(r) : 0;
-            const LeftOfMask left = {runs.cells, width, runs.count + 1, whole};
-            const double value = admitted_score(measure, node, left, n, asked);
-            const Subset own = {value, side, 0, mask};
+            i64 n = side ? runs.rows(runs.count) : 0;
+            for (i64 i = 0; i < runs.count; ++i)
+                n += mask >> i & 1 ? runs.rows(runs.order[i]) : 0;
+            const LeftOfMask left = {runs, width, mask, side};
+            const double value = admitted_score(measure, node, left, n, m <= last);
+            const Subset own = {value, side, number, mask - NO_MASK};
             if (value > -infinity() && precedes(own, best)) best = own;
         }
     }
-    return best;
+}
+
+// ---------------------------------------------------------------- ordered subsets
+// The best head over the orders by each statistic from the first on; where the limits keep a
+// better one out, the best subset beside the heads.
+__device__ Subset scan_ordered(
+    const Measure& measure, const Search& search, const Node& node, const Runs& runs, i64 width,
+    i64 first, i64 channels, bool exhaustive
+) {
+    Subset best = {-infinity(), 0, 0, 0};
+    double kept = -infinity();
+    const i64 last = REGRESSION || exhaustive ? first + 1 : channels;
+    for (i64 number = first; number < last; ++number) {
+        sort_runs(measure, runs, width, statistic_of(node, number));
+        if (exhaustive) scan_masks(measure, node, runs, width, number, best);
+        else scan_heads(measure, node, runs, width, number, best, kept);
+    }
+    best = warp_first(best);
+    if (!__any_sync(ALL_LANES, kept > best.score)) return best;
+    const bool few = runs.count <= search.most_limited;
+    for (i64 number = first; number < (few ? first + 1 : last); ++number) {
+        sort_runs(measure, runs, width, statistic_of(node, number));
+        if (few) scan_masks(measure, node, runs, width, number, best);
+        else scan_moves(measure, node, runs, width, search.most_moved, number, best);
+    }
+    return warp_first(best);
+}
+
+// Whether the i-th of the ordered runs goes left in the subset of that place.
+__device__ bool is_left_of(i64 place, i64 i) {
+    if (place < 0) return (place + NO_MASK) >> i & 1;
+    const i64 head = place & ((i64(1) << MOVED_BITS) - 1), moved = place >> MOVED_BITS;
+    return (i < head) != (i + 1 == moved);
 }
 
 // -------------------------------------------------------------------- one vs rest
+// Whether run r, whose statistics are `runs.left`, has fewer rows than the best one, or as many
+// and lower statistics.
+__device__ bool is_less(
+    const Measure& measure, const Node& node, const Rows& rows, const Runs& runs, i64 r,
+    const Subset& best
+) {
+    if (runs.rows(r) != runs.rows(best.place)) return runs.rows(r) < runs.rows(best.place);
+    clear(runs.cells, measure.channels());
+    add_rows(node.list, rows, runs.begin[best.place], runs.begin[best.place + 1], runs.cells);
+    if (best.missing_left) add_rows(node.list, rows, node.known, node.end, runs.cells);
+    return compare_cells(runs.left, runs.cells, measure.channels()) < 0;
+}
+
 __device__ Subset scan_single(
     const Measure& measure, const Node& node, const Rows& rows, const Runs& runs, i64 number
 ) {
@@ -240,7 +346,12 @@ __device__ Subset scan_single(
             if (side) n += node.end - node.known;
             const double value = admitted_score(measure, node, runs.left, n, true);
             const Subset own = {value, side, number, r};
-            if (value > -infinity() && precedes(own, best)) best = own;
+            bool better = value > -infinity();
+            if (better && value == best.score && side == best.missing_left && r < runs.count)
+                better = is_less(measure, node, rows, runs, r, best);
+            else
+                better = better && precedes(own, best);
+            if (better) best = own;
             __syncwarp();  // all have read what is added to next
         }
     }
@@ -273,15 +384,17 @@ __device__ Pair pair_of(
 // out[.][f][j]. 16 blocks a multiprocessor: for more of them the compiler would spill registers.
 extern "C" __global__ void __launch_bounds__(32, 16) score_subsets(
     i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
-    i64 many_categories, double rows_per_category, i64 most_exhaustive, i64 most_cells,
-    const i64* nodes, const i64* features, const i64* counts, const i64* run_at,
-    const i64* sort_at, const i64* cell_at, i64 n_entries, const i32* item, const u32* code,
+    i64 many_categories, double rows_per_category, i64 most_exhaustive, i64 most_limited,
+    i64 most_moved, i64 most_cells, const i64* nodes, const i64* features, const i64* counts,
+    const i64* run_at, const i64* sort_at, const i64* cell_at, i64 n_entries, const i32* item, const u32* code,
     const Target* target, const i64* weight, const i64* begin, const i64* end, const i64* sums,
     i64 width, i64* runs, double* shares, i32* orders, i64* cells, i64 columns, i64 level_nodes,
     i64* out
 ) {
     const Measure measure = {{n_classes, unit, scale}, min_samples_leaf, min_weight_leaf};
-    const Search search = {many_categories, rows_per_category, most_exhaustive, most_cells};
+    const Search search = {
+        many_categories, rows_per_category, most_exhaustive, most_limited, most_moved, most_cells
+    };
     const Rows rows = {target, weight};
     const i64 p = blockIdx.x;
     const Pair pair = pair_of(
@@ -293,11 +406,13 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_subsets(
     const i64 first = channels == 2;  // where one order is enough, that of the second statistic
     find_runs(pair.node, pair.runs);
     if (kind != ONE_VS_REST) sum_runs(pair.node, rows, pair.runs, width);
-    const Subset best = warp_first(
-        kind == ONE_VS_REST  ? scan_single(measure, pair.node, rows, pair.runs, first)
-        : kind == EXHAUSTIVE ? scan_exhaustive(measure, pair.node, pair.runs, width)
-                             : scan_ordered(measure, pair.node, pair.runs, width, first)
-    );
+    const Subset best =
+        kind == ONE_VS_REST
+            ? scan_single(measure, pair.node, rows, pair.runs, first)
+            : scan_ordered(
+                  measure, search, pair.node, pair.runs, width, first, channels,
+                  kind == EXHAUSTIVE
+              );
     if (lane_of() != 0) return;
     const i64 plane = columns * level_nodes, at = features[p] * level_nodes + nodes[p];
     out[at] = __double_as_longlong(best.score);
@@ -310,15 +425,17 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_subsets(
 // of each, from list[p] on: its subset is found again from its place and order.
 extern "C" __global__ void __launch_bounds__(32) mark_subsets(
     i64 n_classes, double unit, double scale, i64 many_categories, double rows_per_category,
-    i64 most_exhaustive, i64 most_cells, const i64* nodes, const i64* features,
-    const i64* counts, const i64* run_at, const i64* sort_at, const i64* cell_at, i64 n_entries,
-    const i32* item, const u32* code, const Target* target, const i64* weight, const i64* begin,
-    const i64* end, const i64* sums, i64 width, i64* runs, double* shares, i32* orders,
-    i64* cells, const i64* order, const i64* place, const i64* list, i64* last, i64* category,
+    i64 most_exhaustive, i64 most_limited, i64 most_moved, i64 most_cells, const i64* nodes,
+    const i64* features, const i64* counts, const i64* run_at, const i64* sort_at,
+    const i64* cell_at, i64 n_entries, const i32* item, const u32* code, const Target* target,
+    const i64* weight, const i64* begin, const i64* end, const i64* sums, i64 width, i64* runs,
+    double* shares, i32* orders, i64* cells, const i64* order, const i64* place, const i64* list, i64* last, i64* category,
     i64* is_left
 ) {
     const Measure measure = {{n_classes, unit, scale}, 0, 0};
-    const Search search = {many_categories, rows_per_category, most_exhaustive, most_cells};
+    const Search search = {
+        many_categories, rows_per_category, most_exhaustive, most_limited, most_moved, most_cells
+    };
     const Rows rows = {target, weight};
     const i64 p = blockIdx.x, at = list[p];
     const Pair pair = pair_of(
@@ -328,18 +445,15 @@ extern "C" __global__ void __launch_bounds__(32) mark_subsets(
     const i64 channels = count_channels(measure, pair.node);
     const int kind = choose_search(search, pair.node, pair.runs.count, channels);
     find_runs(pair.node, pair.runs);
-    if (kind == ORDERED) {
-        i64 k = 0, number = 0;  // the statistic of that number, among those present
-        while (!REGRESSION && (pair.node.total[k] == 0 || number++ < order[p])) ++k;
+    if (kind != ONE_VS_REST) {
         sum_runs(pair.node, rows, pair.runs, width);
-        sort_runs(measure, pair.runs, width, REGRESSION ? 1 : k);
+        sort_runs(measure, pair.runs, width, statistic_of(pair.node, order[p]));
     }
     for (i64 i = lane_of(); i < pair.runs.count; i += 32) {
-        const i64 r = kind == ORDERED ? pair.runs.order[i] : i;
+        const i64 r = kind == ONE_VS_REST ? i : pair.runs.order[i];
         last[at + r] = pair.runs.begin[r + 1];
         category[at + r] = pair.node.list.code[pair.runs.begin[r]];
-        is_left[at + r] = kind == ORDERED       ? i < place[p]
-                          : kind == ONE_VS_REST ? place[p] == r || place[p] == pair.runs.count
-                                                : place[p] >> r & 1;
+        is_left[at + r] = kind == ONE_VS_REST ? place[p] == r || place[p] == pair.runs.count
+                                              : is_left_of(place[p], i);
     }
 }
