@@ -1,6 +1,7 @@
 """Trees of CART with categories against brute force over all subsets, on small tables full of ties.
 
-    python -m tests.category_oracle 20000          # tables; prints violations by kind
+    python -m tests.category_oracle 20000                    # tables; prints violations by kind
+    python -m tests.category_oracle 2000 --categories 13     # beyond what is tried in full
 
 Nothing here is shared with what it checks but the public estimators: impurities are written
 out from their definitions, subsets are listed one by one. Every node of every tree is held to
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -53,16 +54,18 @@ class Case(NamedTuple):
     def nominal_columns(self) -> np.ndarray:
         return self.X.T[self.nominal]
 
-    def fit(self, **parameters: Any) -> Any:
+    def model(self, **parameters: Any) -> Any:
         kind = (
             DecisionTreeRegressor if self.criterion == "squared_error" else DecisionTreeClassifier
         )
-        model = kind(
+        return kind(
             criterion=self.criterion,
             categorical_features=self.nominal,
             **{"device": "cpu", **self.parameters, **parameters},
         )
-        return model.fit(self.X, self.y, self.weight)
+
+    def fit(self, **parameters: Any) -> Any:
+        return self.model(**parameters).fit(self.X, self.y, self.weight)
 
 
 class Violation(NamedTuple):
@@ -74,7 +77,7 @@ class Violation(NamedTuple):
 
 
 # --------------------------------------------------------------------------------- tables
-def draw_case(seed: int) -> Case:
+def draw_case(seed: int, categories: int = 8) -> Case:
     """A small table of 2 to 8 categories a column, and limits that often bind."""
     rng = np.random.default_rng(seed)
     criterion = str(rng.choice(CRITERIA))
@@ -82,7 +85,7 @@ def draw_case(seed: int) -> Case:
     d = int(rng.integers(1, 4))
     nominal = rng.random(d) < 0.8
     nominal[rng.integers(d)] = True
-    X = np.stack([_column(rng, n, is_nominal) for is_nominal in nominal], axis=1)
+    X = np.stack([_column(rng, n, categories) for _ in nominal], axis=1)
     X[rng.random((n, d)) < rng.choice([0.0, 0.1, 0.4], d, p=[0.6, 0.25, 0.15])] = np.nan
     if criterion == "squared_error":
         y = rng.choice(TARGETS[: rng.integers(2, 7)], n)
@@ -92,8 +95,8 @@ def draw_case(seed: int) -> Case:
     return Case(X, nominal, y, weight, criterion, _parameters(rng, n))
 
 
-def _column(rng: np.random.Generator, n: int, nominal: bool) -> np.ndarray:
-    number = int(rng.integers(2, 9))
+def _column(rng: np.random.Generator, n: int, categories: int) -> np.ndarray:
+    number = int(rng.integers(2, categories + 1))
     shares = rng.dirichlet(np.full(number, rng.choice([0.5, 5.0])))
     return rng.choice(number, n, p=shares).astype(float)
 
@@ -189,14 +192,26 @@ def lefts_of(cells: Cells, nominal: bool, case: Case) -> tuple[np.ndarray, np.nd
     if not nominal:
         heads = _sides(np.cumsum(cells.known, axis=0), cells)
         return heads, heads
-    split = case.parameters["categorical_split"]
-    if split == "one_vs_rest":
+    promise = promise_of(case, cells)
+    if promise == "one_vs_rest":
         single = np.vstack([cells.known, cells.known.sum(axis=0)])
         single = _sides(single, cells)
         return single, single
-    if split == "ordered" and cells.known.shape[1] > 4 and case.criterion != "squared_error":
-        return np.vstack(list(_heads(cells))), every
+    if promise == "ordered":
+        return np.vstack(list(_heads(cells, case.criterion))), every
     return every, every
+
+
+def promise_of(case: Case, cells: Cells) -> str:
+    """Which subsets the setting promises to look through for the categories of a node."""
+    split = case.parameters["categorical_split"]
+    count, rows = len(cells.known), cells.known[:, 0].sum()
+    if split == "one_vs_rest" or (split == "auto" and count > 10 and rows < 5 * count):
+        return "one_vs_rest"
+    two = case.criterion == "squared_error" or cells.known.shape[1] == 4
+    if split == "exhaustive" or (count <= 10 and (two or split == "auto")):
+        return "exhaustive"
+    return "ordered"
 
 
 def _sides(left: np.ndarray, cells: Cells) -> np.ndarray:
@@ -209,9 +224,9 @@ def _sides(left: np.ndarray, cells: Cells) -> np.ndarray:
     return left[(left[:, 0] > 0) & (left[:, 0] < whole)]
 
 
-def _heads(cells: Cells) -> Iterator[np.ndarray]:
-    """Heads of the categories by the share of each class, those of equal shares together."""
-    for k in range(2, cells.known.shape[1]):
+def _heads(cells: Cells, criterion: str) -> Iterator[np.ndarray]:
+    """Heads of the categories by share or mean, those of equal ones together."""
+    for k in (2,) if criterion == "squared_error" else range(2, cells.known.shape[1]):
         share = cells.known[:, k] / cells.known[:, 1]
         heads = [cells.known[share <= s].sum(axis=0) for s in np.unique(share)]
         yield _sides(np.array(heads), cells)
@@ -293,10 +308,9 @@ def _check_absent(case: Case, model: Any, nodes: Nodes) -> Iterator[Violation]:
 
 
 # ------------------------------------------------------------------------------- renaming
-def check_renaming(case: Case, model: Any, seed: int) -> Iterator[Violation]:
+def check_renaming(case: Case, model: Any, renamed: Case, other: Any) -> Iterator[Violation]:
     """Where the tree of the renamed table differs in more than names."""
-    renamed = rename(case, np.random.default_rng(seed))
-    a, b = Nodes.of(model, case.X), Nodes.of(renamed.fit(), renamed.X)
+    a, b = Nodes.of(model, case.X), Nodes.of(other, renamed.X)
     statistics = statistics_of(case)
     numbers = all(np.unique(column[~np.isnan(column)]).size <= 2 for column in case.nominal_columns)
     pairs = [(0, 0)]
@@ -365,11 +379,13 @@ def _children(tree: Any, node: int) -> tuple[int, int]:
 
 
 # -------------------------------------------------------------------------------- a run
-def check_case(seed: int, fit: Any = Case.fit) -> tuple[int, list[Violation]]:
+def check_case(
+    case: Case, seed: int = 0, fit: Callable[[Case], Any] = Case.fit
+) -> tuple[int, list[Violation]]:
     """Splits of the tree of one table, and its violations."""
-    case = draw_case(seed)
     model = fit(case)
-    found = [*check_tree(case, model), *check_renaming(case, model, seed)]
+    renamed = rename(case, np.random.default_rng(seed))
+    found = [*check_tree(case, model), *check_renaming(case, model, renamed, fit(renamed))]
     return int((~model.tree_.is_leaf).sum()), found
 
 
@@ -378,15 +394,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", type=int)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--categories", type=int, default=8, help="of a column, at most")
     parser.add_argument("--examples", type=int, default=2, help="printed of each kind")
     arguments = parser.parse_args()
     splits, tables, kinds = 0, Counter[str](), Counter[str]()
     for seed in range(arguments.first, arguments.first + arguments.tables):
-        own, found = check_case(seed)
+        case = draw_case(seed, arguments.categories)
+        own, found = check_case(case, seed)
         splits += own
         for violation in found:
             if kinds[violation.kind] < arguments.examples:
-                case = draw_case(seed)
                 print(f"seed {seed}: {violation}, {case.criterion}, {case.parameters}")
             kinds[violation.kind] += 1
         tables.update({violation.kind for violation in found})

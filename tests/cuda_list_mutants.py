@@ -6,11 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from category_oracle import draw_case
 from mixed_tables import MixedTable
-from twin_lists import grow_both_ways
+from twin_lists import grow_both_ways, grow_cart_both_ways
 
 from gputree import C45Classifier, ID3Classifier
 from gputree.backends.cuda.lists import launch, partition, score
+from gputree.estimators import growing_categories
 
 LIST_MUTANTS = [
     (
@@ -190,6 +192,49 @@ LIST_MUTANTS = [
         "c += blockDim.x) cursor[c] = 0;\n        __syncthreads();",
         "c += blockDim.x) cursor[c] = 0;",
     ),
+    ("lists: equal shares by code", "return order ? order > 0 : a > b;", "return a > b;"),
+    ("lists: runs of equal rows alike", "if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;", ""),
+    (
+        "lists: heads of any size",
+        "asked && fewer >= measure.min_samples_leaf &&",
+        "asked &&",
+    ),
+    (
+        "lists: heads kept out forgotten",
+        "if (!__any_sync(ALL_LANES, kept > best.score)) return best;",
+        "return best;",
+    ),
+    (
+        "lists: moves of no head",
+        "if (head) n += add_runs(measure, runs, width, head - stride, head);",
+        "",
+    ),
+    ("lists: moved to the left alone", "sign = i < head ? -1 : 1;", "sign = 1;"),
+    (
+        "lists: heads added without barrier",
+        "runs.left[k] += runs.cells[run * width + k];\n    }\n    __syncwarp();",
+        "runs.left[k] += runs.cells[run * width + k];\n    }",
+    ),
+    (
+        "lists: masks without missing values",
+        "i64 sum = side ? runs.cells[runs.count * width + k] : 0;",
+        "i64 sum = 0;",
+    ),
+    (
+        "lists: masks by code",
+        "if (mask >> i & 1) sum += runs.cells[runs.order[i] * width + k];",
+        "if (mask >> i & 1) sum += runs.cells[i * width + k];",
+    ),
+    (
+        "lists: moved run not marked",
+        "return (i < head) != (i + 1 == moved);",
+        "return i < head;",
+    ),
+    (
+        "lists: single runs of equal score by code",
+        "return compare_cells(runs.left, runs.cells, measure.channels()) < 0;",
+        "return false;",
+    ),
 ]
 
 
@@ -224,6 +269,17 @@ def compare_lists() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(launch, "LONG_LIST", long_list)
             compare_edges(seed)
+    compare_cart()
+
+
+def compare_cart() -> None:
+    """Subsets under limits: heads, single runs, masks; moves where few count as many."""
+    for few, seeds in ((growing_categories.FEW_CATEGORIES, 25), (3, 50)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(growing_categories, "FEW_CATEGORIES", few)
+            for seed in range(seeds):
+                case = draw_case(seed)
+                grow_cart_both_ways(case.model(), case.X, case.y, case.weight)
 
 
 def compare_edges(seed: int) -> None:

@@ -18,7 +18,7 @@ from gputree import (
     export_text,
     prediction,
 )
-from gputree.backends.cpu.lists import subsets
+from gputree.backends.cpu.lists.runs import MOST_CELLS
 from gputree.dtypes import SUBSET_SPLIT
 from gputree.estimators import growing_categories
 from gputree.estimators.growing import Options, grow_tree, new_task
@@ -219,7 +219,7 @@ def test_one_vs_rest_splits_as_one_hot_columns_do(table, weighted):
 def test_statistics_of_very_many_categories_and_classes_are_not_held():
     """One row a category: 2**24 statistics would not do. A single one is parted off."""
     n, n_classes = 180_000, 100
-    assert n * n_classes > subsets.MOST_CELLS
+    assert n * n_classes > MOST_CELLS
     table = MixedTable(
         np.arange(n, dtype=np.float64)[:, None], np.array([True]), np.arange(n) % n_classes, None
     )

@@ -94,6 +94,7 @@ def test_many_categories(cuda_device):
     table = MixedTable(X, np.array([True, False]), (name % 7 + rng.integers(0, 2, n)) % 3, None)
     for kind in KINDS:
         check(kind, table, max_depth=2)
+        check(kind, table, max_depth=2, min_samples_leaf=n // 4, categorical_split="ordered")
 
 
 @pytest.mark.parametrize("name", tables.REAL or ["none"])

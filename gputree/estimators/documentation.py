@@ -48,7 +48,13 @@ CART_PARAMETERS = """max_depth : int, default=None
         two classes every subset, of up to 20 categories present in the node.
         "one_vs_rest": single categories, as one-hot encoding would split. "auto": every subset
         of up to 10 categories; beyond, heads of orders, or single categories where they
-        have fewer than 5 rows on average.
+        have fewer than 5 rows on average. Where `min_samples_leaf` or
+        `min_weight_fraction_leaf` keeps out a head that is better than those they admit,
+        every admissible subset of up to 10 categories ("exhaustive": 20) is tried, which finds
+        the best; of more, the heads with one category moved across (beyond 256 categories:
+        one category against all others), which may miss it. Names do not count: only between
+        categories of the same rows and statistics is the first one taken. (Where no column
+        has more than two categories, these are cut as the numbers 0 and 1 are.)
     random_state : int, RandomState instance or None, default=None
         Draws columns for `max_features`, and rows for a pruner that holds some out and has
         no random state of its own. Nothing else is random.

@@ -79,7 +79,7 @@ HEADERS = {
     ),
     "lists/partition": ("types.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
     "lists/cuts": _CART_LISTS,
-    "lists/subsets": _CART_LISTS,
+    "lists/subsets": (*_CART_LISTS, "lists/runs.cuh"),
     "lists/halves": _CART_LISTS,
 }
 

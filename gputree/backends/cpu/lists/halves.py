@@ -9,15 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.lists.runs import Listed, count_runs, find_runs, new_runs, room_for
 from gputree.backends.cpu.lists.score_cart import known_end, like, number_present
-from gputree.backends.cpu.lists.subsets import (
-    Listed,
-    count_runs,
-    find_runs,
-    mark_subset,
-    new_runs,
-    room_for,
-)
+from gputree.backends.cpu.lists.subsets import mark_subset
 from gputree.backends.cpu.refine import narrow
 from gputree.criteria import add_row, is_pure, restrict
 

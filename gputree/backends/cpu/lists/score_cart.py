@@ -8,14 +8,8 @@ import numpy as np
 from numba import types
 
 from gputree.backends.cpu.jit import inner, kernel, once, pick
-from gputree.backends.cpu.lists.subsets import (
-    Listed,
-    best_subset,
-    count_runs,
-    find_runs,
-    new_runs,
-    room_for,
-)
+from gputree.backends.cpu.lists.runs import Listed, count_runs, find_runs, new_runs, room_for
+from gputree.backends.cpu.lists.subsets import best_subset
 from gputree.compilation import overload
 from gputree.criteria import begin, move, restrict, score
 from gputree.dtypes import MISSING_CODE

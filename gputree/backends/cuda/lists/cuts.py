@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cart_lists import CartTask, Cuts
-from gputree.backends.cpu.lists.subsets import MOST_CELLS, MOST_MOVED
+from gputree.backends.cpu.lists.runs import MOST_CELLS
+from gputree.backends.cpu.lists.subsets import MOST_MOVED
 from gputree.backends.cuda.finish import batches
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import to_device
