@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gputree.compilation import inner, kernel
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.prediction.descent import step
-from gputree.prediction.tables import Tables
+from gputree.prediction.tables import Lists
 from gputree.tree import Tree
 
 
@@ -56,7 +56,8 @@ def spread(
     values: NDArray,
     row: int,
     nodes: NDArray,
-    tables: Tables | None,
+    target: NDArray[np.int32] | None,
+    lists: Lists | None,
     parts: Parts,
     node: NDArray[np.int32],
     share: NDArray[np.float64],
@@ -70,7 +71,7 @@ def spread(
     i = 0
     while i < visited:
         at = node[i]
-        below = step(values, row, nodes, tables, at)
+        below = step(values, row, nodes, target, lists, at)
         if below != at:
             node[visited], share[visited] = below, share[i]
             visited += 1
@@ -92,7 +93,8 @@ def settle(
     begin: int,
     end: int,
     nodes: NDArray,
-    tables: Tables | None,
+    target: NDArray[np.int32] | None,
+    lists: Lists | None,
     parts: Parts,
     stop: NDArray[np.int32],
 ) -> None:
@@ -102,7 +104,7 @@ def settle(
         if not parts.spreads[stop[row]]:
             continue
         node[0] = stop[row]
-        visited = spread(values, row, nodes, tables, parts, node, share)
+        visited = spread(values, row, nodes, target, lists, parts, node, share)
         stop[row] = node[np.argmax(share[:visited])]
 
 
@@ -112,7 +114,8 @@ def mix(
     begin: int,
     end: int,
     nodes: NDArray,
-    tables: Tables | None,
+    target: NDArray[np.int32] | None,
+    lists: Lists | None,
     parts: Parts,
     stop: NDArray[np.int32],
     answer: NDArray[np.float64],
@@ -123,7 +126,7 @@ def mix(
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
         if parts.spreads[stop[row]]:
-            visited = spread(values, row, nodes, tables, parts, node, share)
+            visited = spread(values, row, nodes, target, lists, parts, node, share)
         for k in range(answer.shape[1]):
             out[row, k] = share[0] * answer[node[0], k]
         for i in range(1, visited):
@@ -147,7 +150,8 @@ def list_stops(
     begin: int,
     end: int,
     nodes: NDArray,
-    tables: Tables | None,
+    target: NDArray[np.int32] | None,
+    lists: Lists | None,
     parts: Parts,
     stop: NDArray[np.int32],
     count: NDArray[np.int64],
@@ -159,7 +163,7 @@ def list_stops(
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
         if parts.spreads[stop[row]]:
-            visited = spread(values, row, nodes, tables, parts, node, share)
+            visited = spread(values, row, nodes, target, lists, parts, node, share)
         if n + visited > all_nodes.size:
             room = 2 * (n + visited)
             all_nodes, all_shares = _copy(all_nodes, room), _copy(all_shares, room)

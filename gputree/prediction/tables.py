@@ -38,39 +38,36 @@ _LIST = np.dtype(
 )
 
 
-class Tables(NamedTuple):
-    """What `step` looks categories up in.
+class Lists(NamedTuple):
+    """What categories are searched in.
 
     Attributes
     ----------
-    child : int32 array
-        The nodes for the codes 0, 1, ... of each table.
-    lists : structured array
+    node : structured array
         One record for each node whose list is searched.
     code, place : int32 arrays
         Sorted codes of each list, and their places in it (or the nodes that they lead to).
     """
 
-    child: NDArray[np.int32]
-    lists: NDArray
+    node: NDArray
     code: NDArray[np.int32]
     place: NDArray[np.int32]
 
 
 @inner
-def look_up(tables: Tables, number: int, x: float, unseen: int) -> np.int64:
+def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
     """The node that category x leads to by the list of that number, or `unseen`."""
-    own = tables.lists[number]
+    own = lists.node[number]
     first, last = own.first, own.last
     while first < last:
         middle = first + (last - first) // 2
-        if tables.code[middle] < x:
+        if lists.code[middle] < x:
             first = middle + 1
         else:
             last = middle
-    if first == own.last or tables.code[first] != x:
+    if first == own.last or lists.code[first] != x:
         return np.int64(unseen)
-    place = tables.place[first]
+    place = lists.place[first]
     if own.middle < 0:
         return np.int64(place)
     if place < own.begin or place >= own.end:
@@ -80,7 +77,7 @@ def look_up(tables: Tables, number: int, x: float, unseen: int) -> np.int64:
 
 def tabulate(
     tree: Tree, unseen: NDArray[np.int32]
-) -> tuple[Tables, NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], Lists, NDArray[np.int32], NDArray[np.int64]]:
     """Tables and lists of all nodes that test categories.
 
     Parameters
@@ -91,11 +88,13 @@ def tabulate(
 
     Returns
     -------
-    tables : Tables
+    target : int32 array
+        The nodes for the codes 0, 1, ... of each table.
+    lists : Lists
     n_codes : int32 array of shape (N,)
         Entries of each node's table, LISTED, or 0.
     table : int64 array of shape (N,)
-        Where the table begins in `Tables.child`, or the number of the list.
+        Where the table begins in `target`, or the number of the list.
     """
     spans = tree.branch_spans
     room = _table_sizes(tree, spans)
@@ -106,7 +105,7 @@ def tabulate(
     child[table[tree.parent[node]] + tree.branch_code[place]] = node
     listed = np.flatnonzero(n_codes == LISTED)
     table[listed] = np.arange(listed.size)
-    return Tables(child, *_lists(tree, listed, spans)), n_codes, table
+    return child, Lists(*_lists(tree, listed, spans)), n_codes, table
 
 
 def _table_sizes(tree: Tree, spans: Spans) -> NDArray[np.int64]:

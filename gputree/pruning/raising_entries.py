@@ -25,7 +25,7 @@ from gputree.compilation import inner
 from gputree.dtypes import NO_FRAME
 from gputree.fixed_point import fraction
 from gputree.prediction.descent import step
-from gputree.prediction.tables import Tables
+from gputree.prediction.tables import Lists
 
 # States of a frame: its rows came by a raised branch; its entries are in order and its
 # children above it; it is the last child, visited in place.
@@ -79,13 +79,15 @@ class Rows(NamedTuple):
     Attributes
     ----------
     nodes : structured array of shape (N,)
-    tables : Tables or None
+    target : int32 array or None
+    lists : Lists or None
     values : array of shape (n_rows, n_features)
     label : int array of shape (n_rows,)
     """
 
     nodes: NDArray
-    tables: Tables | None
+    target: NDArray[np.int32] | None
+    lists: Lists | None
     values: NDArray[np.floating]
     label: NDArray[np.integer]
 
@@ -168,7 +170,7 @@ def arrange(rows: Rows, node: Any, entries: NDArray, frame: Any, scratch: Scratc
     place[: node.n_children + 1] = 0
     split, first = node.split_of, node.split_child
     for i in range(begin, end):
-        below = step(rows.values, entries[i].row, rows.nodes, rows.tables, split)
+        below = step(rows.values, entries[i].row, rows.nodes, rows.target, rows.lists, split)
         ordinal = 0 if below == split else below - first + 1
         scratch.ordinal[i - begin] = ordinal
         scratch.entries[i - begin] = entries[i]
@@ -215,7 +217,7 @@ def restore(rows: Rows, nodes: NDArray, entries: NDArray, frame: Any) -> None:
     split = nodes[frame.node].split_of
     place = i = frame.last_begin
     while place < frame.end:
-        below = step(rows.values, entries[i].row, rows.nodes, rows.tables, split)
+        below = step(rows.values, entries[i].row, rows.nodes, rows.target, rows.lists, split)
         if below != split:
             entries[place].row, entries[place].units = entries[i].row, entries[i].units
             place += 1

@@ -203,7 +203,9 @@ def _copy_others(
     entries = with_room(entries, frame.end, 2 * frame.end - frame.begin)
     place = frame.end
     for i in range(frame.begin, end):
-        if step(rows.values, entries[i].row, rows.nodes, rows.tables, node.split_of) != below:
+        row = entries[i].row
+        to = step(rows.values, row, rows.nodes, rows.target, rows.lists, node.split_of)
+        if to != below:
             entries[place].row, entries[place].units = entries[i].row, entries[i].units
             place += 1
     return entries, place
