@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -93,14 +94,17 @@ class Description:
     def answer(self, node: int) -> str:
         """The class with the greatest weight (the first of equals), or the mean target.
 
-        A node without cases answers as its parent.
+        A node without cases answers as its nearest ancestor with some.
         """
-        while self.tree.weight[node] == 0.0 and self.tree.parent[node] != NO_CHILD:
-            node = int(self.tree.parent[node])
-        statistics = self.tree.statistics[node]
+        statistics = self.tree.statistics[self._answering[node]]
         if self.class_names is None:
             return self.number(statistics[0])
         return self.class_names[int(statistics.argmax())]
+
+    @cached_property
+    def _answering(self) -> NDArray[np.intp]:
+        """The node that answers for each."""
+        return self.tree.nearest_with_weight()
 
     def support(self, node: int) -> str:
         """``weight`` or ``weight/errors`` (classification), ``weight, mse`` (regression)."""

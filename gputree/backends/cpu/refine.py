@@ -26,7 +26,9 @@ GATHER_SHARE = 2
 def precedes(a, b):
     """Whether cut `a` is chosen before `b`: the one tie rule.
 
-    Greatest score; then lowest column; then missing values right before left; then the
+    Greatest score, as rounded to float64: cuts that are equal in exact arithmetic tie where
+    their scores do, and they are the same numbers on every path, made of the same integers by
+    the same operations. Then lowest column; then missing values right before left; then the
     lowest cut. A cut is (score, column, missing_left, bin, at its end, threshold).
     """
     if a[0] != b[0]:
