@@ -160,7 +160,7 @@ def fit_and_hear(capsys: pytest.CaptureFixture, verbose: int) -> str:
 
 def test_no_hint_without_a_gpu(no_cupy, monkeypatch, capsys):
     set_driver(monkeypatch, None)
-    assert fit_and_hear(capsys, verbose=1) == ""
+    assert "device" not in fit_and_hear(capsys, verbose=1)  # kernels may be compiled
 
 
 def test_a_hint_beside_a_driver(no_cupy, monkeypatch, capsys):
@@ -175,7 +175,7 @@ class TestAuto:
     def test_names_the_device(self, cupy, capsys):
         assert backends.has_device()
         said = fit_and_hear(capsys, verbose=1)
-        assert said == "device='auto' grows on the CUDA device an emulated device\n"
+        assert "device='auto' grows on the CUDA device an emulated device\n" in said
         assert fit_and_hear(capsys, verbose=0) == ""
 
 
