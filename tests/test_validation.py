@@ -430,7 +430,7 @@ def test_no_threads():
 
 
 def test_unknown_parameters():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
+    with pytest.raises(TypeError, match="no parameter 'depth': did you mean 'max_depth'"):
         Classifier(depth=3)
     with pytest.raises(ValueError, match="Invalid parameter 'depth' for estimator"):
         Classifier().set_params(depth=3)
