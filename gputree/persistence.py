@@ -37,17 +37,15 @@ from __future__ import annotations
 import io
 import json
 import os
-import secrets
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._files import replaced_file
 from gputree.branches import BranchLists
 from gputree.dtypes import CATEGORY, MOST_COLUMNS, NO_BRANCH, NODE
 from gputree.members import Members
@@ -167,41 +165,6 @@ def read_model(
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is not a valid gputree model file: {reason}") from error
     return header, tree
-
-
-@contextmanager
-def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes the name `path` only once it is complete.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Yields
-    ------
-    binary file
-        A new file beside `path`. It replaces `path` when the block ends, and is
-        removed when the block raises: readers see the old file or the new one.
-    """
-    path = Path(os.fspath(path))
-    require_destination(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def require_destination(path: Path) -> None:
-    """Raise OSError unless a file of the name `path` can be made or replaced."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a directory; the output must be a file.")
-    if path.exists() and not path.is_file():  # /dev/null, say: replacing it would remove it
-        raise FileExistsError(f"{path} is not a regular file; the output would replace it.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no directory {path.parent} to write {path.name} to.")
 
 
 class _FutureModelError(ValueError):

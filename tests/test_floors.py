@@ -24,6 +24,7 @@ FLOORS = {
     "dtypes": 0,
     "_memory": 0,
     "_optional": 0,
+    "_files": 0,
     "compilation": 0,
     "branches": 1,
     "tree": 1,

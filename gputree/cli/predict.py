@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, TextIO
 
 from numpy.typing import NDArray
 
+from gputree._files import replaced_file
 from gputree.cli.report import check_output
-from gputree.persistence import replaced_file
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:

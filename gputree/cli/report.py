@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gputree.persistence import require_destination
+from gputree._files import require_destination
 
 
 def say(message: str) -> None:

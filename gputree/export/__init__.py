@@ -7,6 +7,7 @@ model (`gputree.export.model`), which says where each split sends each value.
 
 from gputree.export.code import export_c, export_python
 from gputree.export.explain import Explanation, explain
+from gputree.export.html import TreePage, export_html
 from gputree.export.lightgbm import export_lightgbm
 from gputree.export.nested import to_dict
 from gputree.export.onnx import to_onnx
@@ -20,8 +21,10 @@ from gputree.export.treelite import to_treelite
 __all__ = [
     "Explanation",
     "Rule",
+    "TreePage",
     "explain",
     "export_c",
+    "export_html",
     "export_lightgbm",
     "export_python",
     "export_sql",

@@ -5,18 +5,16 @@ from __future__ import annotations
 import keyword
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
 
 from gputree.export.flat import Flat, flatten
 from gputree.export.model import Model, model_of
+from gputree.export.templates import fill
 
 _WIDTH = 96  # letters of a line of numbers
 _SPECIAL = {"inf": "INFINITY", "nan": "NAN"}  # by their names in C, which the module has, too
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def export_python(
@@ -75,7 +73,7 @@ def export_python(
     ]
     classes = None if model.classes is None else list(map(_literal, model.classes.tolist()))
     text = [f"{name} = {_python_tuple(values)}" for name, values in _columns(flat).items()]
-    return _fill(
+    return fill(
         "tree.py.txt",
         about=_about(model),
         features=repr(list(map(str, model.feature_names))),
@@ -148,13 +146,13 @@ def export_c(
     for key, values in _columns(flat).items():
         text.append(_c_numbers(f"{name}_{'codes' if key == 'CODE' else key.lower()}", values))
     fields = {"name": name, "n_outputs": str(flat.value.shape[1])}
-    return _fill(
+    return fill(
         "tree.c.txt",
         about=_about(model),
         n_nodes=str(model.tree.n_nodes),
         n_features=str(model.tree.n_features),
         tables="\n".join(text),
-        classify=_fill("classify.c.txt", **fields) if model.is_classifier else "",
+        classify=fill("classify.c.txt", **fields) if model.is_classifier else "",
         **fields,
     )
 
@@ -178,10 +176,6 @@ def _about(model: Model) -> str:
         f"{tree.task.capitalize()} by a tree of {tree.n_nodes} nodes{classes} and "
         f"{tree.n_features} columns, written by gputree"
     )
-
-
-def _fill(template: str, **fields: str) -> str:
-    return Template((_TEMPLATES / template).read_text("utf-8")).substitute(fields)
 
 
 # ------------------------------------------------------------------- Python

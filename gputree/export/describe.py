@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
 from gputree.export.model import model_of
+from gputree.subtrees import add_up
 from gputree.tree import Tree
 
 _MSE_DIGITS = 4  # significant: squares of large targets have many before the point
@@ -192,6 +193,11 @@ def describe(
     if model.classes is not None:
         classes = [_on_one_line(str(label)) for label in model.classes]
     return Description(model.tree, features, classes, decimals, model.categories)
+
+
+def descendants(tree: Tree) -> NDArray[np.int64]:
+    """Number of nodes below each node."""
+    return add_up(tree, np.ones(tree.n_nodes, np.int64)) - 1
 
 
 def format_number(value: float, decimals: int | None) -> str:

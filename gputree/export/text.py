@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gputree.export.describe import Description, describe
-from gputree.subtrees import add_up
-from gputree.tree import Tree
+from gputree.export.describe import Description, descendants, describe
 
 _BAR = "|   "
 _MOST_BARS = 40  # deeper lines name their depth: else text grows with its square
@@ -109,7 +104,7 @@ def text_lines(
 def _lines(description: Description, max_depth: int | None, show_weights: bool) -> Iterator[str]:
     tree = description.tree
     limit = tree.max_depth if max_depth is None else max_depth
-    below = _descendants(tree)
+    below = descendants(tree)
     nodes = [0]  # a stack: trees may be deeper than Python recurses
     while nodes:
         node = nodes.pop()
@@ -133,8 +128,3 @@ def _indent(depth: int) -> str:
     if depth <= _MOST_BARS:
         return _BAR * depth
     return f"{_BAR * _MOST_BARS}[{depth}] "
-
-
-def _descendants(tree: Tree) -> NDArray[np.int64]:
-    """Number of nodes below each node."""
-    return add_up(tree, np.ones(tree.n_nodes, np.int64)) - 1

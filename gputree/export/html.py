@@ -1,0 +1,139 @@
+"""A tree as a page of HTML that is whole in itself: collapse, zoom, search, hover."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree._files import replaced_file
+from gputree.export.describe import Description, descendants, describe
+from gputree.export.palette import class_color
+from gputree.export.templates import fill
+
+_OPEN_NODES = 40  # levels are open at first as long as they have no more nodes than this
+_MOST_DETAILS = 12  # classes listed where the pointer rests
+
+
+class TreePage(str):
+    """A page of HTML: a string that notebooks show, and that can be saved."""
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self, quote=True)
+        return (
+            f'<iframe srcdoc="{page}" style="width: 100%; height: 480px; border: 1px solid #ccc" '
+            'title="Decision tree"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<TreePage of {len(self):,} characters; save(path) writes it to a file>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file; an older file of that name is replaced, or kept on failure."""
+        with replaced_file(path) as file:
+            file.write(self.encode())
+
+
+def export_html(
+    estimator_or_tree: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    decimals: int | None = 4,
+    title: str = "Decision tree",
+) -> TreePage:
+    """Draw a fitted tree as a page of HTML, to be looked at in a browser or a notebook.
+
+    The root is at the left. A box has the condition that leads to it, the answer, the support
+    and a bar of the class mix (or of the mean target between the least and the greatest); lines
+    are as thick as the weight of the rows that follow them. A click opens or closes a node
+    (with shift all below it), the wheel zooms, dragging moves, the search finds conditions and
+    answers, and the pointer shows the whole path. The page asks nothing of the network.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    feature_names, class_names, decimals
+        As in `export_text`.
+    title : str, default="Decision tree"
+
+    Returns
+    -------
+    TreePage
+        A string; ``save(path)`` writes it, and a notebook shows it as it is.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree, or `decimals` is negative.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import export_html
+    >>> iris = load_iris()
+    >>> tree = DecisionTreeClassifier(max_depth=3).fit(iris.data, iris.target)
+    >>> page = export_html(tree, feature_names=iris.feature_names, title="Iris")
+    >>> page.save("iris.html")
+    """
+    description = describe(
+        estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
+    )
+    data = json.dumps(_data(description), ensure_ascii=False, separators=(",", ":"))
+    data = data.replace("<", "\\u003c")  # no text can end the script that holds it
+    return TreePage(fill("tree.html.txt", title=html.escape(title), data=data))
+
+
+def _data(description: Description) -> dict[str, Any]:
+    """What the page's script reads: a list of each kind with one entry a node."""
+    tree, nodes = description.tree, range(description.tree.n_nodes)
+    names = description.class_names
+    sizes = [level.stop for level in tree.levels()]
+    leaves = f"{tree.n_leaves:,} leaves, depth {tree.max_depth}"
+    return {
+        "parent": tree.parent.tolist(),
+        "depth": tree.depth.tolist(),
+        "weight": tree.weight.tolist(),
+        "below": descendants(tree).tolist(),
+        "condition": ["", *(str(description.condition(node)) for node in nodes[1:])],
+        "answer": [description.answer(node) for node in nodes],
+        "support": [description.support(node) for node in nodes],
+        "bars": _mean_bars(tree.statistics[:, 0]) if names is None else _class_bars(tree.value),
+        "details": [_details(description, node) for node in nodes],
+        "colors": [class_color(k) for k in range(tree.n_classes)],
+        "legend": [] if names is None else [[name, k] for k, name in enumerate(names)],
+        "about": f"{tree.task}, {tree.n_nodes:,} nodes, {leaves}, {tree.weight[0]:,.6g} rows",
+        "open": max(sum(size <= _OPEN_NODES for size in sizes) - 1, 1),
+    }
+
+
+def _class_bars(value: NDArray[np.float64]) -> list[list[tuple[float, int]]]:
+    """The share of each class that is there, with its colour."""
+    return [[(round(float(row[k]), 4), int(k)) for k in np.flatnonzero(row)] for row in value[:, 0]]
+
+
+def _mean_bars(mean: NDArray[np.float64]) -> list[list[tuple[float, int]]]:
+    """Where each mean is between the least and the greatest."""
+    width = float(np.ptp(mean)) or 1.0
+    return [[(round(float(x), 4), 0)] for x in (mean - mean.min()) / width]
+
+
+def _details(description: Description, node: int) -> list[tuple[str, str, str]]:
+    """The heaviest classes: name, weight, share."""
+    if description.class_names is None:
+        return []
+    weights = description.tree.statistics[node]
+    heaviest = np.argsort(-weights, kind="stable")[:_MOST_DETAILS]
+    whole = float(weights.sum()) or 1.0
+    return [
+        (description.class_names[k], description.number(weights[k]), f"{weights[k] / whole:.1%}")
+        for k in heaviest[weights[heaviest] > 0]
+    ]
