@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gputree._files import replaced_file
 from gputree.backends.cuda.machine import Identity
 from gputree.compilation.folders import user_cache
-from gputree.persistence import replaced_file
 
 FORMAT = 1
 
