@@ -32,9 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--emulate",
         default="ascending",
         type=devices.parse_ways,
-        metavar="WAY,...",
+        metavar="WAY[:FILL],...",
         help=f"emulate CUDA in these orders of work: {', '.join(devices.WAYS)}. checked is a "
-        "random order, with races, accesses out of bounds and undefined operations reported.",
+        "random order, with races, accesses out of bounds, undefined operations and reads of "
+        "undefined memory reported. FILL is every byte of fresh memory, as ascending:ff.",
     )
 
 

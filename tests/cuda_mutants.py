@@ -3,9 +3,9 @@
     python tests/cuda_mutants.py [-n PROCESSES] [--part K/M] [name ...]
 
 Each mutant changes one place of a source. It is caught where a tree or a bin differs from
-the CPU's, or the emulator reports a race, an access out of bounds or a divergence. Prints
-one line a mutant, with the first way of running that catches it, and the catch rate;
-exits with 1 if the kernels as they are fail, or a mutant is not caught.
+the CPU's, or the emulator reports a race, an access out of bounds, a divergence or a read of
+undefined memory. Prints one line a mutant, with the first way of running that catches it,
+and the catch rate; exits with 1 if the kernels as they are fail, or a mutant is not caught.
 
 Two processes take about two minutes for all of them once the kernels are compiled. A
 part is every M-th mutant from the K-th on; K may be any number, such as one that counts
@@ -229,11 +229,22 @@ MUTANTS = [
         "items[columns * rows + first[j] + i] = copies.items[columns * size + i];",
         "",
     ),
+    # Memory that nothing has written: what it holds differs from device to device.
+    Mutant(
+        "undefined: bin of missing values", "if (column.has_missing && lane == 0)", "if (false)"
+    ),
+    Mutant("undefined: sums of chunks", "for (i64 k = 0; k < channels; ++k) sum[k] = 0;", ""),
+    Mutant("undefined: shared cells", "i < size; i += blockDim.x) cells[i] = 0;", "false;) ;"),
+    Mutant("undefined: shared sums", "k < width; k += blockDim.x) sums[k] = 0;", "false;) ;"),
+    Mutant("undefined: shared count", "        left_rows = 0;\n", ""),
+    Mutant("undefined: totals", "k < channels; k += 32) total[k] = 0;", "false;) ;"),
+    Mutant("undefined: left of a scan", "for (i64 k = 0; k < channels; ++k) left[k] = 0;", ""),
+    Mutant("undefined: side of leaves", "missing_left[node] = 0;", ""),
     *(Mutant(*mutant) for mutant in LIST_MUTANTS),
 ]
 
-# Order of work, and whether accesses are checked.
-WAYS = [("ascending", False), ("descending", False), ("random", True)]
+# Order of work, whether accesses are checked, and what fresh memory holds.
+WAYS = [("ascending", False, 0x01), ("descending", False, 0xFF), ("random", True, 0xCD)]
 
 
 def compare() -> None:
@@ -299,11 +310,14 @@ def of_lists(mutant: Mutant) -> bool:
     return mutant.name.startswith("lists")
 
 
-def outcome(mutant: Mutant | None, lists: bool, order: str, check: bool) -> str:
+def outcome(mutant: Mutant | None, lists: bool, order: str, check: bool, fill: int) -> str:
     """``wrong``, ``reported`` or ``-`` for not caught."""
     replace = {mutant.old: mutant.new} if mutant else None
     try:
-        with emulated_cuda(order, check, replace=replace), pytest.MonkeyPatch.context() as patch:
+        with (
+            emulated_cuda(order, check, replace=replace, fill=fill),
+            pytest.MonkeyPatch.context() as patch,
+        ):
             patch.setattr(layout, "CHUNK_ROWS", 40)  # nodes of several chunks
             patch.setattr(partition, "PARTITION_ROWS", 260)  # and of chunks longer than a block
             patch.setattr(coding, "SAMPLE_ROWS", 70)

@@ -17,11 +17,12 @@ from gputree.backends.base import Backend, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda.backend import CudaBackend
 
-# Ways of emulation: the order of blocks, warps and lanes, and whether accesses are checked.
+# Ways of emulation: the order of blocks, warps and lanes, whether accesses are checked, and
+# what every byte of fresh memory holds unless the option says.
 WAYS = {
-    "ascending": ("ascending", False),
-    "descending": ("descending", False),
-    "checked": ("random", True),
+    "ascending": ("ascending", False, 0x01),
+    "descending": ("descending", False, 0xFF),
+    "checked": ("random", True, 0xCD),
 }
 PREFIX = "cuda-emulated-"
 
@@ -35,9 +36,18 @@ needs_emulator = [
 def parse_ways(text: str) -> list[str]:
     """The ways of emulation that an option lists."""
     ways = text.split(",")
-    if unknown := set(ways) - set(WAYS):
-        raise argparse.ArgumentTypeError(f"{unknown.pop()!r} is not among {', '.join(WAYS)}")
+    try:
+        list(map(parse_way, ways))
+    except (KeyError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{error} is not among {', '.join(WAYS)}") from None
     return ways
+
+
+def parse_way(text: str) -> tuple[str, bool, int]:
+    """Order, whether checked and fill of a way, such as ``checked`` or ``ascending:ff``."""
+    way, _, fill = text.partition(":")
+    order, check, own = WAYS[way]
+    return order, check, int(fill, 16) & 0xFF if fill else own
 
 
 def names(ways: list[str], *, cpu: bool) -> list[Any]:
@@ -59,8 +69,8 @@ def opened(name: str) -> Iterator[str]:
     if name.startswith(PREFIX):
         if reason := unavailable():
             absent("EMULATOR", reason)
-        order, check = WAYS[name.removeprefix(PREFIX)]
-        with emulated_cuda(order, check):
+        order, check, fill = parse_way(name.removeprefix(PREFIX))
+        with emulated_cuda(order, check, fill=fill):
             yield name
         return
     if name == "cuda" and (reason := _no_device()):

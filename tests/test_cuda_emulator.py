@@ -64,13 +64,13 @@ def test_words_of_warps_and_blocks(order):
     assert o[321] == 8 + 400 + 310000
 
 
-def launch(body: str, check: bool = False) -> np.ndarray:
+def launch(body: str, check: bool = False, fill: int = 0xCD) -> np.ndarray:
     """What a block of 64 threads leaves in o; n is 3 and x is 1e20."""
     code = f'extern "C" __global__ void k(int* o, int n, float x) {{{body}}}'
-    with emulated_cuda(check=check) as cupy:
+    with emulated_cuda(check=check, fill=fill) as cupy:
         o = cupy.zeros(64, dtype=np.int32)
         kernel = cupy.RawModule(code=code).get_function("k")
-        kernel((1,), (64,), (o, np.int32(3), np.float32(1e20)))
+        kernel((1,), (64,), (o, np.int32(3), np.float32(1e20)), shared_mem=256)
         return o.get()
 
 
@@ -90,7 +90,15 @@ def launch(body: str, check: bool = False) -> np.ndarray:
         ("assert(n == 4);", "assert", False),
         ("o[threadIdx.x + 1] = 1;", "out of bounds write", True),
         ("o[0] = threadIdx.x;", "race", True),
-        ("__shared__ int s[64]; s[threadIdx.x] = n; o[threadIdx.x] = s[n];", "race", True),
+        (
+            "__shared__ int s[64]; s[threadIdx.x] = 0; __syncthreads();"
+            "s[threadIdx.x] = n; o[threadIdx.x] = s[n];",
+            "race",
+            True,
+        ),
+        ("__shared__ int s[64]; o[threadIdx.x] = s[n];", "undefined memory, shared memory", True),
+        ("__shared__ int s[64]; atomicAdd(&s[n], 1);", "undefined memory, shared memory", True),
+        ("extern __shared__ int s[]; o[n] = s[n];", "undefined memory, dynamic", True),
         ("o[1] = 1u << (n + 29);", "undefined behaviour", True),
         ("if (!threadIdx.x) o[1] = (int)x;", "undefined behaviour", True),
     ],
@@ -108,9 +116,115 @@ def test_endless_loops_end(monkeypatch):
         launch("while (atomicAdd(&o[0], 0) == 0) { }")
 
 
-def test_shared_memory_is_poisoned():
-    left = launch("__shared__ int s[64]; o[threadIdx.x] = s[threadIdx.x];")
-    assert (left == np.int32(-0x32323233)).all()
+@pytest.mark.parametrize("fill", [0x00, 0x01, 0xCD, 0xFF])
+def test_fresh_memory_holds_anything(fill):
+    static = "__shared__ int s[64]; o[threadIdx.x] = s[threadIdx.x];"
+    dynamic = "extern __shared__ int s[]; o[threadIdx.x] = s[threadIdx.x];"
+    for left in (launch(static, fill=fill), launch(dynamic, fill=fill)):
+        assert (left.view(np.uint8) == fill).all()
+    with emulated_cuda(fill=fill) as cupy:
+        assert (cupy.empty(5, dtype=np.float32).get().view(np.uint8) == fill).all()
+
+
+# Two kernels on 64 places: what one writes the other may read.
+PLACES = r"""
+extern "C" __global__ void put(int* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1; }
+extern "C" __global__ void take(const int* a, int* b) { b[threadIdx.x] = a[threadIdx.x]; }
+extern "C" __global__ void bytes(const unsigned char* a, int* b) {
+    b[threadIdx.x] = ((const int*)a)[threadIdx.x];
+}
+extern "C" __global__ void add(int* a) { atomicAdd(&a[0], 1); }
+"""
+
+
+@pytest.fixture
+def places():
+    """The module cupy and the kernels of `PLACES`, checked."""
+    with emulated_cuda(check=True) as cupy:
+        module = cupy.RawModule(code=PLACES)
+
+        def call(name, *arguments):
+            module.get_function(name)((1,), (64,), arguments)
+
+        yield cupy, call
+
+
+@pytest.mark.parametrize("written", [0, 63, 64])
+def test_kernels_read_what_was_written(places, written):
+    """By another kernel, in an earlier launch, through a view, as words of bytes."""
+    cupy, call = places
+    a, b = cupy.empty((3, 64), dtype=np.int32), cupy.zeros(64, dtype=np.int32)
+    call("put", a[1], np.int32(written))
+    for name, view in (("take", a[1]), ("bytes", a[1].view(np.uint8))):
+        if written == 64:
+            call(name, view, b)
+            assert b.get().all()
+        else:
+            with pytest.raises(LaunchError, match=r"undefined memory, array 0\[\d+\]"):
+                call(name, view, b)
+    with pytest.raises(LaunchError, match="undefined memory, array 0"):
+        call("add", a[0])
+
+
+def test_the_host_defines_memory(places):
+    cupy, call = places
+    b = cupy.zeros(64, dtype=np.int32)
+    for define in (
+        lambda a: a.fill(0),
+        lambda a: a.set(np.zeros(64, np.int32)),
+        lambda a: a.__setitem__(slice(None), b),
+    ):
+        a = cupy.empty(64, dtype=np.int32)
+        define(a)
+        call("take", a, b)
+        a.get()
+
+
+def test_functions_and_copies_read_defined_memory(places):
+    cupy, _ = places
+    a = cupy.empty((64, 2), dtype=np.int32)
+    a[:60] = 1
+    view = a.reshape(2, 64)
+    assert (a[:60].get() == 1).all()
+    assert int(a[cupy.asarray(np.array([3, 59]))].sum()) == 4
+    for read in (
+        a.get,
+        view.get,
+        a.sum,
+        lambda: a + 1,
+        lambda: a[60, 0],
+        lambda: a[cupy.asarray(np.array([3, 60]))],
+        lambda: cupy.sort(a),
+        lambda: cupy.concatenate([a[:60], a]),
+        lambda: cupy.ascontiguousarray(a[:, 1]),
+        lambda: cupy.zeros((64, 2)).__setitem__(slice(None), a),
+    ):
+        with pytest.raises(LaunchError, match="undefined memory"):
+            read()
+
+
+def test_arrays_of_devices_do_not_mix():
+    with emulated_cuda(devices=2) as cupy:
+        assert cupy.cuda.runtime.getDeviceCount() == 2
+        here = cupy.zeros(64, dtype=np.int32)
+        with cupy.cuda.Device(1):
+            there = cupy.zeros(64, dtype=np.int32)
+            own = there + 1
+        assert [a.device.id for a in (here, there[3:], own)] == [0, 1, 1]
+        kernel = cupy.RawModule(code=PLACES).get_function("take")
+        for mixed in (
+            lambda: there + 1,
+            lambda: here + there,
+            lambda: there.sum(),
+            lambda: here[there],
+            lambda: there.fill(0),
+            lambda: kernel((1,), (64,), (there, here)),
+        ):
+            with pytest.raises(LaunchError, match="an array of device 1 while device 0 is current"):
+                mixed()
+        with cupy.cuda.Device(1):
+            kernel((1,), (64,), (own, there))
+        assert there.get().all()
 
 
 def test_arguments_are_of_the_kernels_types():

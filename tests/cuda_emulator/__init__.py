@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from .compiler import unavailable
-from .library import Kernel, LaunchError, Library, Schedule, launches
-from .stand_in import make_module, memory, ndarray, transfers
+from .library import Kernel, Library, Schedule, launches
+from .memory import LaunchError, memory
+from .stand_in import make_module, ndarray, transfers
 
 __all__ = [
     "Kernel",
@@ -37,6 +38,8 @@ def emulated_cuda(
     check: bool = False,
     seed: int = 0,
     replace: dict[str, str] | None = None,
+    fill: int = 0xCD,
+    devices: int = 1,
     believed: bool = True,
 ) -> Iterator[Any]:
     """Run ``device="cuda"`` on the emulator; yields the stand-in for the module cupy.
@@ -46,11 +49,16 @@ def emulated_cuda(
     order : "ascending", "descending" or "random"
         In which blocks, warps and lanes run.
     check : bool
-        Report races, accesses out of bounds and undefined operations (slow).
+        Report races, accesses out of bounds, undefined operations and reads of memory that
+        nothing has written (slow).
     seed : int
         Of the random order.
     replace : dict of str to str, optional
         Text of the kernels to change: seeded bugs that tests must catch.
+    fill : int
+        Every byte of fresh memory, global and shared.
+    devices : int
+        Device 0 is current.
     believed : bool
         ``device="auto"`` takes the emulated device without checking it.
     """
@@ -59,10 +67,10 @@ def emulated_cuda(
 
     missing = object()
     before = Kernel.schedule
-    module = make_module(check, replace)
+    module = make_module(check, replace, fill, devices)
     previous = sys.modules.get("cupy", missing)
     sys.modules["cupy"] = module
-    Kernel.schedule = Schedule(ORDERS[order], seed)
+    Kernel.schedule = Schedule(ORDERS[order], seed, fill)
     kernels.load.cache_clear()
     identity = machine.identity()
     if believed:

@@ -1,6 +1,7 @@
 // Checks every access of a kernel that was compiled with thread-sanitizer instrumentation: its
-// hooks are implemented here. Reported are accesses outside the arrays given to the kernel, and
-// two accesses of one place, one of them a write, that no barrier orders.
+// hooks are implemented here. Reported are accesses outside the arrays given to the kernel, reads
+// of what nothing has written, and two accesses of one place, one of them a write, that no barrier
+// orders.
 #include <link.h>
 #include <sys/mman.h>
 
@@ -30,6 +31,7 @@ struct Region {
     size_t bytes;
     uint32_t granule;
     bool shared, read_only;
+    unsigned char* defined;  // bytes of a device array that were ever written; null where all were
     std::string name;
     Place* places;
 };
@@ -77,6 +79,23 @@ static void report_race(const char* kind, const Region& region, size_t i, const 
     stop_thread();
 }
 
+static void report_undefined(const Region& region, size_t i, const void* pc) {
+    fail("pc 0x%zx: read of undefined memory, %s[%zu], block (%u,%u,%u) thread %u: nothing was "
+         "written there",
+         size_t(pc), region.name.c_str(), i, block_index.x, block_index.y, block_index.z,
+         current->linear);
+    stop_thread();
+}
+
+// Shared memory is undefined at the beginning of each block.
+static void check_defined(const Region& region, size_t offset, unsigned size, const void* pc) {
+    for (size_t i = offset; i < offset + size; ++i) {
+        const bool defined = region.shared ? region.places[i].write.block == block_number
+                                           : !region.defined || region.defined[i];
+        if (!defined) report_undefined(region, i / region.granule, pc);
+    }
+}
+
 static void check_place(Region& region, size_t i, bool write, bool atomic, const void* pc) {
     Place& place = region.places[i];
     if (!(atomic && place.write.atomic) && !is_ordered(place.write, region.shared))
@@ -100,9 +119,13 @@ static void check(const void* address, unsigned size, bool write, bool atomic, c
             fail("pc 0x%zx: write to read-only %s", size_t(pc), region.name.c_str());
             stop_thread();
         }
-        const size_t first = (begin - region.begin) / region.granule;
-        const size_t last = (begin - region.begin + size - 1) / region.granule;
+        const size_t offset = begin - region.begin;
+        const size_t first = offset / region.granule;
+        const size_t last = (offset + size - 1) / region.granule;
+        if ((!write || atomic) && (region.shared || region.defined))
+            check_defined(region, offset, size, pc);
         for (size_t i = first; i <= last; ++i) check_place(region, i, write, atomic, pc);
+        if (write && region.defined) memset(region.defined + offset, 1, size);
         return;
     }
     for (const Span& span : image)
@@ -124,24 +147,24 @@ static size_t bytes_of_places(size_t bytes, uint32_t granule) {
 // Places begin as zeros: never accessed. Only pages of those that are take memory, so arrays
 // may be huge.
 static void add_region(void* begin, size_t bytes, uint32_t granule, bool shared, bool read_only,
-                       std::string name) {
+                       unsigned char* defined, std::string name) {
     if (!bytes) return;
     void* places = mmap(nullptr, bytes_of_places(bytes, granule), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (places == MAP_FAILED)
         fail("no room to check the accesses of %s, %zu bytes", name.c_str(), bytes);
     else
-        regions.push_back({(char*)begin, bytes, granule, shared, read_only, std::move(name),
-                           (Place*)places});
+        regions.push_back({(char*)begin, bytes, granule, shared, read_only, defined,
+                           std::move(name), (Place*)places});
 }
 
 void begin_checks(const Buffer* buffers, int count, char* shared, size_t shared_bytes) {
     for (int i = 0; i < count; ++i)
         add_region(buffers[i].begin, buffers[i].bytes, buffers[i].granule, false,
-                   buffers[i].read_only, "array " + std::to_string(i));
-    add_region(shared, shared_bytes, 1, true, false, "dynamic shared memory");
+                   buffers[i].read_only, buffers[i].defined, "array " + std::to_string(i));
+    add_region(shared, shared_bytes, 1, true, false, nullptr, "dynamic shared memory");
     for (const Span& span : static_shared)
-        add_region(span.begin, span.end - span.begin, 1, true, false, "shared memory");
+        add_region(span.begin, span.end - span.begin, 1, true, false, nullptr, "shared memory");
 }
 
 void end_checks() {
@@ -150,8 +173,8 @@ void end_checks() {
     regions.clear();
 }
 
-void poison_static_shared() {
-    for (const Span& span : static_shared) memset(span.begin, 0xCD, span.end - span.begin);
+void fill_static_shared(int byte) {
+    for (const Span& span : static_shared) memset(span.begin, byte, span.end - span.begin);
 }
 
 // Remember the loaded segments of the library that holds `own`.

@@ -11,11 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .compiler import build, run
+from .memory import LaunchError, memory
 
 # Stops endless loops: processor seconds of one launch.
 LAUNCH_SECONDS = 120
 
 SHARED_BYTES = 48 * 1024
+
+# Of a grid's second and third dimension.
+MOST_BLOCKS_Y = 65535
 
 # How often each kernel ran.
 launches: Counter[str] = Counter()
@@ -23,15 +27,15 @@ launches: Counter[str] = Counter()
 DTYPES = {letter: np.dtype(letter) for letter in "?BbHhIiQqfd"}
 
 
-class LaunchError(RuntimeError):
-    """A launch that a device would refuse, or that went wrong."""
-
-
 class Schedule(NamedTuple):
-    """Order of blocks, warps and lanes: 0 ascending, 1 descending, 2 random."""
+    """Order of blocks, warps and lanes: 0 ascending, 1 descending, 2 random.
+
+    `fill` is every byte of shared memory when a block begins.
+    """
 
     order: int = 0
     seed: int = 0
+    fill: int = 0xCD
 
 
 class _Buffer(ctypes.Structure):
@@ -40,6 +44,7 @@ class _Buffer(ctypes.Structure):
         ("bytes", ctypes.c_size_t),
         ("granule", ctypes.c_uint32),
         ("read_only", ctypes.c_int),
+        ("defined", ctypes.c_void_p),
     )
 
 
@@ -55,7 +60,8 @@ class Library:
         self.code.emulator_message.restype = ctypes.c_char_p
         self.code.emulator_launch.argtypes = [
             ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int,
-            ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_int,
+            ctypes.c_uint64, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int,
+            ctypes.c_int,
         ]  # fmt: skip
         self._find_shared(set(built.shared))
 
@@ -92,8 +98,7 @@ class Library:
         with self._running:
             failed = self.code.emulator_launch(
                 getattr(self.code, f"emulator_call_{name}"), sizes, shared, pointers,
-                schedule.order, schedule.seed, int(self.check), table, len(buffers),
-                LAUNCH_SECONDS,
+                *schedule, int(self.check), table, len(buffers), LAUNCH_SECONDS,
             )  # fmt: skip
             message = self.code.emulator_message().decode()
         return self._locate(message) if failed else None
@@ -132,8 +137,8 @@ class Kernel:
         pointers = (ctypes.c_void_p * len(args))(*(value.ctypes.data for value in values))
         sizes = (ctypes.c_uint * 6)(*_three(grid), *_three(block))
         launches[self.name] += 1
-        order, seed = self.schedule  # another order for other sizes, the same when repeated
-        schedule = Schedule(order, (seed + hash(tuple(sizes))) % 2**64)
+        seed = self.schedule.seed  # another order for other sizes, the same when repeated
+        schedule = self.schedule._replace(seed=(seed + hash(tuple(sizes))) % 2**64)
         wrong = self.library.launch(self.name, sizes, shared_mem, pointers, buffers, schedule)
         if wrong:
             raise LaunchError(f"{self.name}: {wrong}")
@@ -143,7 +148,7 @@ class Kernel:
         if threads > self.max_threads_per_block or threads < 1:
             raise LaunchError(f"{self.name}: {threads} threads a block")
         x, y, z = _three(grid)
-        if not (0 < x < 2**31 and 0 < y < 65536 and 0 < z < 65536):
+        if not (0 < x < 2**31 and 0 < y <= MOST_BLOCKS_Y and 0 < z <= MOST_BLOCKS_Y):
             raise LaunchError(f"{self.name}: a grid of {(x, y, z)}")
         if shared_mem > self.max_dynamic_shared_size_bytes:
             raise LaunchError(f"{self.name}: {shared_mem} bytes of dynamic shared memory")
@@ -158,8 +163,11 @@ class Kernel:
             raise TypeError(f"{self.name} argument {place}: {values.dtype}, not {DTYPES[kind[1]]}")
         if not values.flags.c_contiguous:
             raise TypeError(f"{self.name} argument {place}: not C-contiguous")
-        address = values.ctypes.data
-        buffers.append(_Buffer(address, values.nbytes, values.itemsize, int(kind[0] == "c")))
+        memory.require_device(values)
+        address, flags = values.ctypes.data, memory.flags(values)
+        defined = None if flags is None else flags.ctypes.data
+        read_only = int(kind[0] == "c")
+        buffers.append(_Buffer(address, values.nbytes, values.itemsize, read_only, defined))
         return np.array([address], np.uint64)
 
     def _value(self, place: int, argument: Any, dtype: np.dtype) -> Any:

@@ -16,6 +16,7 @@ struct Buffer {  // a device array passed to the kernel; laid out as in library.
     size_t bytes;
     uint32_t granule;  // bytes that one access touches
     int read_only;
+    unsigned char* defined;  // a flag a byte: whether it was ever written; null where all were
 };
 
 enum State { NEW, READY, IN_COLLECTIVE, AT_BARRIER, ENDED };  // of a thread
@@ -49,6 +50,6 @@ extern unsigned warp_barriers[MOST_THREADS / 32];
 // ------------------------------------------------------------------ checker.cpp
 void begin_checks(const Buffer* buffers, int count, char* shared, size_t shared_bytes);
 void end_checks();
-void poison_static_shared();
+void fill_static_shared(int byte);
 #pragma GCC visibility pop
 }  // namespace emulator

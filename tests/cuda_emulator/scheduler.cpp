@@ -25,7 +25,7 @@ Thread threads[MOST_THREADS];
 unsigned thread_count;
 char* shared;
 size_t shared_bytes;
-int order;
+int order, fill;
 uint64_t random_state;
 }  // namespace
 
@@ -68,8 +68,8 @@ static void run_warp(unsigned number) {
 }
 
 static void start_block() {
-    if (shared) memset(shared, 0xCD, shared_bytes);  // a GPU does not initialise it
-    poison_static_shared();
+    if (shared) memset(shared, fill, shared_bytes);  // a GPU does not initialise it
+    fill_static_shared(fill);
     for (unsigned i = 0; i < thread_count; ++i) {
         const uint3 index = {i % block_size.x, i / block_size.x % block_size.y,
                              i / block_size.x / block_size.y};
@@ -150,7 +150,7 @@ static void run_grid() {
 }  // namespace emulator
 
 EMULATOR_API int emulator_launch(void (*kernel)(void**), const unsigned* sizes, size_t shared_bytes,
-                                 void** arguments, int order, uint64_t seed, int check,
+                                 void** arguments, int order, uint64_t seed, int fill, int check,
                                  const emulator::Buffer* buffers, int n_buffers, int seconds) {
     using namespace emulator;
     grid_size = {sizes[0], sizes[1], sizes[2]};
@@ -158,6 +158,7 @@ EMULATOR_API int emulator_launch(void (*kernel)(void**), const unsigned* sizes, 
     thread_count = sizes[3] * sizes[4] * sizes[5];
     prepare_fibers(kernel, arguments);
     emulator::order = order;
+    emulator::fill = fill;
     random_state = seed * 2654435761u + 88172645463325252ull;
     forget_failure();
     block_number = 0;

@@ -1,8 +1,8 @@
 """A NumPy-backed stand-in for the part of CuPy that the backend uses.
 
 It is stricter than CuPy: what is not listed here is an AttributeError, host and device
-arrays never mix, fresh memory is poisoned, and calls are held against the signatures of
-the real CuPy where that is installed (it needs no device for that).
+arrays never mix, nor do arrays of two devices, fresh memory is poisoned, and calls are held
+against the signatures of the real CuPy where that is installed (it needs no device for that).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import importlib
 import inspect
 import operator
 import types
-import weakref
 from collections import Counter
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -20,31 +19,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from .library import Kernel, Library
+from .memory import current_device, device_stack, memory, same_memory
 
-__all__ = ["make_module", "memory", "ndarray", "transfers"]
+__all__ = ["make_module", "ndarray", "transfers"]
 
 # Copies between host and device: "to device", "to host".
 transfers: Counter[str] = Counter()
-
-
-class Memory:
-    """Bytes of device arrays that are alive, and the most that ever were."""
-
-    live = peak = 0
-
-    def add(self, host: np.ndarray) -> None:
-        """Count an array that owns its memory, until it is gone."""
-        if host.base is not None:
-            return
-        self.live += host.nbytes
-        self.peak = max(self.peak, self.live)
-        weakref.finalize(host, self._drop, host.nbytes)
-
-    def _drop(self, size: int) -> None:
-        self.live -= size
-
-
-memory = Memory()
 
 PROPERTIES = {"name": b"an emulated device", "major": 9, "minor": 0, "uuid": bytes(16)}
 
@@ -63,12 +43,14 @@ class ndarray:
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, host: Any, dtype: Any = None, memptr: Any = None) -> None:
+    def __init__(
+        self, host: Any, dtype: Any = None, memptr: Any = None, *, is_defined: bool = True
+    ) -> None:
         if memptr is not None:  # CuPy's constructor: an array over memory that is there
             place = (ctypes.c_uint8 * memptr.mem.size).from_address(memptr.mem.ptr)
             host = np.frombuffer(place, dtype).reshape(host)
         self.host = host
-        memory.add(host)
+        memory.add(host, is_defined)
 
     shape = property(lambda self: self.host.shape)
     dtype = property(lambda self: self.host.dtype)
@@ -77,6 +59,7 @@ class ndarray:
     nbytes = property(lambda self: self.host.nbytes)
     itemsize = property(lambda self: self.host.itemsize)
     flags = property(lambda self: self.host.flags)
+    device = property(lambda self: Device(memory.device(self.host)))
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -87,10 +70,12 @@ class ndarray:
 
     def get(self) -> np.ndarray:
         transfers["to host"] += 1
+        memory.require_defined(self.host)
         return self.host.copy()
 
     def item(self) -> Any:
         transfers["to host"] += 1
+        memory.require_defined(self.host)
         return self.host.item()
 
     def __int__(self) -> int:
@@ -105,13 +90,17 @@ class ndarray:
         return len(self.host)
 
     def __getitem__(self, key: Any) -> Any:
-        return _wrap(self.host[_unwrap(key)])
+        key = _read(key)
+        return _wrap(_reading([self.host], self.host[key], key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.host[_unwrap(key)] = _unwrap(value)
+        memory.require_device(self.host)
+        key = _read(key)
+        self.host[key] = _read(value)
+        memory.define(self.host, key)
 
     def fill(self, value: Any) -> None:
-        self.host.fill(value)
+        self[...] = value
 
     def set(self, arr: np.ndarray, stream: _Stream | None = None) -> None:
         if arr.dtype != self.dtype or arr.shape != self.shape:
@@ -119,7 +108,37 @@ class ndarray:
         if not (arr.flags.c_contiguous and self.host.flags.c_contiguous):
             raise RuntimeError("Cannot set to non-contiguous array")
         transfers["to device"] += 1
+        memory.require_device(self.host)
         self.host[...] = arr
+        memory.define(self.host)
+
+
+def _reading(hosts: list[np.ndarray], result: Any, key: Any = ()) -> Any:
+    """`result`, for which elements ``[key]`` of `hosts` were read unless it is a view of one."""
+    for host in hosts:
+        if isinstance(result, np.ndarray) and same_memory(host, result):
+            return result
+    for host in hosts:
+        memory.require_device(host)
+        memory.require_defined(host, key)
+    return result
+
+
+def _hosts(values: Any) -> list[np.ndarray]:
+    """The device arrays among arguments."""
+    if isinstance(values, ndarray):
+        return [values.host]
+    if not isinstance(values, tuple | list):
+        return []
+    return [host for value in values for host in _hosts(value)]
+
+
+def _read(value: Any) -> Any:
+    """A value as NumPy takes it, all of it read."""
+    for host in _hosts(value):
+        memory.require_device(host)
+        memory.require_defined(host)
+    return _unwrap(value)
 
 
 def _unwrap(value: Any) -> Any:
@@ -141,7 +160,8 @@ def _wrap(value: Any) -> Any:
 def _method(name: str) -> Any:
     def call(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         function = getattr(self.host, name)
-        return _wrap(function(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+        result = function(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()})
+        return _wrap(_reading(_hosts((self, *args)), result))
 
     return call
 
@@ -151,7 +171,7 @@ def _binary(name: str, reflected: bool) -> Any:
 
     def call(self: ndarray, other: Any) -> Any:
         pair = (_unwrap(other), self.host) if reflected else (self.host, _unwrap(other))
-        return _wrap(function(*pair))
+        return _wrap(_reading(_hosts((self, other)), function(*pair)))
 
     return call
 
@@ -176,16 +196,20 @@ def _function(name: str, real: types.ModuleType | None) -> Any:
             signature.bind(*args, **kwargs)
         if name == "argsort":
             kwargs["kind"] = "stable"  # CuPy's sort is
-        return _wrap(function(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+        result = function(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()})
+        return _wrap(_reading(_hosts((*args, *kwargs.values())), result))
 
     return call
 
 
-def empty(shape: Any, dtype: Any = float) -> ndarray:
-    """Memory as a device gives it: with anything in it."""
-    host = np.empty(shape, dtype)
-    host.reshape(-1).view(np.uint8)[...] = 0xFF if host.dtype.kind == "f" else 0xCD
-    return ndarray(host)
+def _empty(fill: int, check: bool) -> Any:
+    def empty(shape: Any, dtype: Any = float) -> ndarray:
+        """Memory as a device gives it: with anything in it."""
+        host = np.empty(shape, dtype)
+        host.reshape(-1).view(np.uint8)[...] = fill
+        return ndarray(host, is_defined=not check)
+
+    return empty
 
 
 def asarray(a: Any, dtype: Any = None) -> ndarray:
@@ -252,10 +276,24 @@ class _Registry:
         del self.ranges[ptr]
 
 
-class _Device:
-    id = 0
+class Device:
+    """A device, which becomes the current one of the thread where it is entered."""
+
     mem_info = (8 << 30, 8 << 30)
     attributes: ClassVar[dict[str, int]] = {"CanUseHostPointerForRegisteredMem": 1}
+
+    def __init__(self, device: Any = None) -> None:
+        self.id = current_device() if device is None else int(device)
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __enter__(self) -> Self:
+        device_stack().append(self.id)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        device_stack().pop()
 
     def synchronize(self) -> None:
         """Nothing runs ahead here."""
@@ -302,7 +340,9 @@ def _real_cupy() -> types.ModuleType | None:
         return None
 
 
-def make_module(check: bool, replace: dict[str, str] | None = None) -> types.ModuleType:
+def make_module(
+    check: bool, replace: dict[str, str] | None, fill: int, devices: int
+) -> types.ModuleType:
     """A fresh stand-in for the module `cupy`."""
     real = _real_cupy()
     module = types.ModuleType("cupy")
@@ -312,12 +352,12 @@ def make_module(check: bool, replace: dict[str, str] | None = None) -> types.Mod
     for name in FUNCTIONS:
         setattr(module, name, _function(name, real))
     module.float32, module.float64, module.dtype = np.float32, np.float64, np.dtype
-    module.ndarray, module.empty = ndarray, empty
+    module.ndarray, module.empty = ndarray, _empty(fill, check)
     module.asarray, module.asnumpy, module.from_dlpack = asarray, asnumpy, from_dlpack
     module.RawModule = _raw_module(check, replace or {})
     registry = _Registry()
     runtime = types.SimpleNamespace(
-        getDeviceCount=lambda: 1,
+        getDeviceCount=lambda: devices,
         getDeviceProperties=lambda device: dict(PROPERTIES),
         driverGetVersion=lambda: 13000,
         runtimeGetVersion=lambda: 13000,
@@ -328,7 +368,7 @@ def make_module(check: bool, replace: dict[str, str] | None = None) -> types.Mod
     )
     module.cuda = types.SimpleNamespace(
         runtime=runtime,
-        Device=_Device,
+        Device=Device,
         Stream=_Stream,
         get_current_stream=_Stream,
         is_available=lambda: True,

@@ -7,9 +7,10 @@
 #define CHUNK 64  // rows that one thread scans; not measured
 
 // Grid: nodes x columns; block: one warp. Mark the bins that may hold the best cut: place[bin]
-// becomes the first slot of its rows among those of the column, -1 where the bin is dead. Only
-// the leading column of each node is looked at, or (`lead_only` = 0) all others. used[] and
-// chunks[] become the slots and chunks of the column; without any, `place` is not set.
+// becomes the first slot of its rows among those of the column, -1 where the bin is dead, as that
+// of missing values is: no cut lies inside it. Only the leading column of each node is looked at,
+// or (`lead_only` = 0) all others. used[] and chunks[] become the slots and chunks of the column;
+// without any, `place` is not set.
 extern "C" __global__ void __launch_bounds__(32, 1) mark_alive(
     i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 columns,
     i64 channels, const i64* offset, const u8* missing, const u8* single, const Cell* histograms,
@@ -51,6 +52,8 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_alive(
             rows = last_lane(sum);
             pieces += last_lane(inclusive_sum(alive ? (n - 2) / CHUNK + 1 : 0));
         }
+        if (column.has_missing && lane == 0)
+            place[j * bins + column.first + column.value_bins] = -1;
     }
     if (lane != 0) return;
     used[at] = rows;

@@ -1,0 +1,141 @@
+"""What the emulator knows about device memory: on which device it lies, which bytes are defined.
+
+Fresh memory holds anything on a device. Where accesses are checked, every byte of it carries a
+flag that a write sets; reading a byte without is an error of its reader, be it a kernel, a
+function of CuPy or a copy to the host.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+__all__ = ["LaunchError", "current_device", "device_stack", "memory", "same_memory"]
+
+
+class LaunchError(RuntimeError):
+    """What a device would refuse, or what went wrong on it."""
+
+
+class _Devices(threading.local):
+    """The devices that a thread has entered."""
+
+    def __init__(self) -> None:
+        self.entered: list[int] = [0]
+
+
+_devices = _Devices()
+
+
+def device_stack() -> list[int]:
+    """Numbers of the devices that this thread has entered; the last one is current."""
+    return _devices.entered
+
+
+def current_device() -> int:
+    return _devices.entered[-1]
+
+
+class Allocation(NamedTuple):
+    """Memory that is not plainly device 0's, all of it defined."""
+
+    begin: int
+    bytes: int
+    device: int
+    defined: NDArray[np.uint8] | None  # a byte each; None where all are
+
+
+class Memory:
+    """Bytes of device arrays that are alive, the most that ever were, and what is in them."""
+
+    live = peak = 0
+
+    def __init__(self) -> None:
+        self._special: dict[int, Allocation] = {}  # by address
+
+    def add(self, host: NDArray, is_defined: bool = True) -> None:
+        """Count an array that owns its memory, until it is gone."""
+        if host.base is not None:
+            return
+        self.live += host.nbytes
+        self.peak = max(self.peak, self.live)
+        begin, device = _address(host), current_device()
+        if host.nbytes and (device or not is_defined):
+            flags = None if is_defined else np.zeros(host.nbytes, np.uint8)
+            self._special[begin] = Allocation(begin, host.nbytes, device, flags)
+        weakref.finalize(host, self._drop, begin, host.nbytes)
+
+    def _drop(self, begin: int, size: int) -> None:
+        self.live -= size
+        self._special.pop(begin, None)
+
+    def _find(self, host: NDArray) -> Allocation | None:
+        if not self._special or not host.nbytes:
+            return None
+        owner = _owner(host)
+        begin = _address(owner)
+        if owner.base is None or begin in self._special:
+            return self._special.get(begin)
+        for found in list(self._special.values()):  # what another library lends begins anywhere
+            if found.begin <= begin < found.begin + found.bytes:
+                return found
+        return None
+
+    def device(self, host: NDArray) -> int:
+        """The device that `host` lies on."""
+        found = self._find(host)
+        return found.device if found else 0
+
+    def require_device(self, host: NDArray) -> None:
+        """Raise LaunchError where `host` lies on another device than the current one."""
+        if (own := self.device(host)) != current_device():
+            raise LaunchError(
+                f"an array of device {own} while device {current_device()} is current"
+            )
+
+    def flags(self, host: NDArray) -> NDArray[np.uint8] | None:
+        """Which bytes of `host` are defined, shape (..., itemsize); None where all are."""
+        found = self._find(host)
+        if found is None or found.defined is None:
+            return None
+        place = found.defined[_address(host) - found.begin :]
+        return as_strided(place, (*host.shape, host.itemsize), (*host.strides, 1))
+
+    def require_defined(self, host: NDArray, key: object = ()) -> None:
+        """Raise LaunchError where elements ``host[key]`` hold what nothing has written."""
+        flags = self.flags(host)
+        if flags is not None and not flags[key].all():
+            undefined = np.argwhere(~flags.all(axis=-1))
+            raise LaunchError(
+                f"read of undefined memory: {len(undefined):,} of {host.size:,} elements of an "
+                f"array of shape {host.shape}, the first at {undefined[0].tolist()}"
+            )
+
+    def define(self, host: NDArray, key: object = ()) -> None:
+        """Take elements ``host[key]`` as written."""
+        flags = self.flags(host)
+        if flags is not None:
+            flags[key] = 1
+
+
+def same_memory(a: NDArray, b: NDArray) -> bool:
+    """Whether one of two arrays is a view of the other, or both of one."""
+    return _owner(a) is _owner(b)
+
+
+def _owner(host: NDArray) -> NDArray:
+    while isinstance(host.base, np.ndarray):
+        host = host.base
+    return host
+
+
+def _address(host: NDArray) -> int:
+    return host.__array_interface__["data"][0]
+
+
+memory = Memory()
