@@ -55,6 +55,21 @@ def test_columns_with_holes_and_infinities_are_told(cuda_device, dtype):
     assert infinite.tolist() == [False, True, True, False, False]
 
 
+def test_histograms_of_many_groups_of_columns(cuda_device, monkeypatch):
+    """More than a grid's second dimension holds, of which the emulator has two here."""
+    monkeypatch.setattr("cuda_emulator.library.MOST_BLOCKS_Y", 2)
+    monkeypatch.setattr(histogram, "SHARED_BYTES", 512)
+    sample = table("gini", False, n=60, d=30)
+    cpu, cuda = pair(sample, make_task("gini", sample), 8)
+    assert histogram.column_groups(cuda.table.host.offset, 8).size > 4
+    begin, end, slots = np.array([0, 25]), np.array([25, 60]), np.array([1, 0])
+    cells = []
+    for backend in (cpu, cuda):
+        cells.append(backend.new_histograms(2))
+        backend.histogram(begin, end, cells[-1], slots)
+    assert_equal(cells[0], cells[1].get())
+
+
 @pytest.mark.parametrize("shared_bytes", [48 * 1024, 4096, 64])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes):

@@ -265,15 +265,63 @@ def test_host_memory_is_released(cuda_device, monkeypatch):
     assert runtime.registry.ranges == {}
 
 
-def test_memory_that_cannot_be_mapped_is_an_error(cuda_device, monkeypatch):
+@pytest.fixture
+def cupy(cuda_device, monkeypatch):
+    """The stand-in for CuPy, on a device that has no room for values."""
     if cuda_device == "cuda":
-        pytest.skip("the device can map")
+        pytest.skip("what the host may lock is the emulator's to say")
     small_memory(monkeypatch)
-    monkeypatch.setattr(importlib.import_module("cupy").cuda.Device, "attributes", {})
+    return importlib.import_module("cupy")
+
+
+NO_ROOM = 50_000  # for the values of 700 x 6 numbers
+
+
+@pytest.mark.parametrize("locks_read_only", [0, 1])
+def test_files_mapped_to_be_read(cupy, monkeypatch, tmp_path, locks_read_only):
+    """Their pages are locked by devices that can, else a copy of them."""
+    attributes = cupy.cuda.Device.attributes | {"HostRegisterReadOnlySupported": locks_read_only}
+    monkeypatch.setattr(cupy.cuda.Device, "attributes", attributes)
     sample = table("gini", False, n=700, d=6)
-    model = DecisionTreeClassifier(device="cuda", max_device_memory=50_000)
+    np.save(tmp_path / "X.npy", sample.values)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    locked = []
+    register = cupy.cuda.runtime.hostRegister
+    monkeypatch.setattr(
+        cupy.cuda.runtime, "hostRegister", lambda *a: (register(*a), locked.append(a))
+    )
+    expected = DecisionTreeClassifier(device="cpu").fit(sample.values, sample.y)
+    found = DecisionTreeClassifier(device="cuda", max_device_memory=NO_ROOM).fit(mapped, sample.y)
+    assert_equal_trees(expected.tree_, found.tree_)
+    assert locked == locks_read_only * [(mapped.ctypes.data, mapped.nbytes, 1 | 2 | 8)]
+    assert cupy.cuda.runtime.registry.ranges == {}
+
+
+@pytest.mark.parametrize("reason", ["device", "locked already"])
+def test_memory_that_cannot_be_mapped_is_copied(cupy, monkeypatch, reason):
+    sample = table("gini", False, n=700, d=6)
+    if reason == "device":
+        monkeypatch.setattr(cupy.cuda.Device, "attributes", {})
+    else:
+        cupy.cuda.runtime.hostRegister(sample.values.ctypes.data, 8, 0)
+    expected = DecisionTreeClassifier(device="cpu").fit(sample.values, sample.y)
+    model = DecisionTreeClassifier(device="cuda", max_device_memory=NO_ROOM)
+    assert_equal_trees(expected.tree_, model.fit(sample.values, sample.y).tree_)
+    cupy.cuda.runtime.registry.ranges.clear()
+
+
+def test_values_that_can_be_read_nowhere_are_an_error(cupy, monkeypatch):
+    def refuse(size, flags):
+        raise cupy.cuda.runtime.CUDARuntimeError(2)
+
+    monkeypatch.setattr(cupy.cuda.Device, "attributes", {})
+    monkeypatch.setattr(cupy.cuda, "PinnedMemory", refuse)
+    sample = table("gini", False, n=700, d=6)
+    model = DecisionTreeClassifier(device="cuda", max_device_memory=NO_ROOM)
     with pytest.raises(
-        MemoryError, match=r"do not fit .* \(not supported\). Use splitter='binned'"
+        MemoryError,
+        match=r"33,600 bytes, do not fit .* \(cudaErrorNotSupported.*\), and the host cannot lock "
+        r"memory for a copy \(cudaErrorMemoryAllocation.*\)\. Use splitter='binned'",
     ):
         model.fit(sample.values, sample.y)
     model.set_params(splitter="binned").fit(sample.values, sample.y)

@@ -71,7 +71,7 @@ def emulated_cuda(
     previous = sys.modules.get("cupy", missing)
     sys.modules["cupy"] = module
     Kernel.schedule = Schedule(ORDERS[order], seed, fill)
-    kernels.load.cache_clear()
+    _forget(kernels)
     identity = machine.identity()
     if believed:
         record.remember(identity, [])
@@ -79,9 +79,15 @@ def emulated_cuda(
         yield module
     finally:
         record.forget(identity)
-        kernels.load.cache_clear()
+        _forget(kernels)
         Kernel.schedule = before
         if previous is missing:
             del sys.modules["cupy"]
         else:
             sys.modules["cupy"] = previous
+
+
+def _forget(kernels: Any) -> None:
+    """Kernels of one module `cupy` are none of the next."""
+    kernels.load.cache_clear()
+    kernels.function.cache_clear()

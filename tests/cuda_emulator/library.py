@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .compiler import build, run
-from .memory import LaunchError, memory
+from .memory import LaunchError, current_device, memory
 
 # Stops endless loops: processor seconds of one launch.
 LAUNCH_SECONDS = 120
@@ -123,8 +123,11 @@ class Kernel:
         self.signature = library.signature(name)
         self.max_threads_per_block = library.limits[name]
         self.max_dynamic_shared_size_bytes = SHARED_BYTES
+        self.device = current_device()
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+        if self.device != current_device():
+            raise LaunchError(f"{self.name}: loaded on device {self.device}, not the current one")
         self._check_sizes(grid, block, shared_mem)
         if len(args) != len(self.signature):
             raise TypeError(f"{self.name}: {len(args)} arguments, not {len(self.signature)}")

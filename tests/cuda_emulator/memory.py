@@ -93,7 +93,7 @@ class Memory:
 
     def require_device(self, host: NDArray) -> None:
         """Raise LaunchError where `host` lies on another device than the current one."""
-        if (own := self.device(host)) != current_device():
+        if host.nbytes and (own := self.device(host)) != current_device():
             raise LaunchError(
                 f"an array of device {own} while device {current_device()} is current"
             )

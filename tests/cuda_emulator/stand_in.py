@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from .host_memory import CUDARuntimeError, Registry, pinned_memory, pinned_pointer
 from .library import Kernel, Library
 from .memory import current_device, device_stack, memory, same_memory
 
@@ -48,6 +49,7 @@ class ndarray:
     ) -> None:
         if memptr is not None:  # CuPy's constructor: an array over memory that is there
             place = (ctypes.c_uint8 * memptr.mem.size).from_address(memptr.mem.ptr)
+            place.owner = memptr.mem.owner  # kept while a view of it is
             host = np.frombuffer(place, dtype).reshape(host)
         self.host = host
         memory.add(host, is_defined)
@@ -121,6 +123,8 @@ def _reading(hosts: list[np.ndarray], result: Any, key: Any = ()) -> Any:
     for host in hosts:
         memory.require_device(host)
         memory.require_defined(host, key)
+    if isinstance(result, np.ndarray) and result.base is not None:
+        return result.copy()  # of something inside NumPy: device arrays own their memory
     return result
 
 
@@ -261,21 +265,6 @@ class _Stream:
         pass
 
 
-class _Registry:
-    """Page-locked ranges of host memory."""
-
-    def __init__(self) -> None:
-        self.ranges: dict[int, int] = {}
-
-    def register(self, ptr: int, size: int, flags: int) -> None:
-        if ptr in self.ranges:
-            raise RuntimeError("cudaErrorHostMemoryAlreadyRegistered")
-        self.ranges[ptr] = size
-
-    def unregister(self, ptr: int) -> None:
-        del self.ranges[ptr]
-
-
 class Device:
     """A device, which becomes the current one of the thread where it is entered."""
 
@@ -355,13 +344,13 @@ def make_module(
     module.ndarray, module.empty = ndarray, _empty(fill, check)
     module.asarray, module.asnumpy, module.from_dlpack = asarray, asnumpy, from_dlpack
     module.RawModule = _raw_module(check, replace or {})
-    registry = _Registry()
+    registry = Registry()
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices,
         getDeviceProperties=lambda device: dict(PROPERTIES),
         driverGetVersion=lambda: 13000,
         runtimeGetVersion=lambda: 13000,
-        CUDARuntimeError=RuntimeError,
+        CUDARuntimeError=CUDARuntimeError,
         hostRegister=registry.register,
         hostUnregister=registry.unregister,
         registry=registry,
@@ -374,6 +363,8 @@ def make_module(
         is_available=lambda: True,
         alloc_pinned_memory=bytearray,
         nvrtc=types.SimpleNamespace(getVersion=lambda: (13, 0)),
+        PinnedMemory=pinned_memory,
+        PinnedMemoryPointer=pinned_pointer,
         UnownedMemory=_UnownedMemory,
         MemoryPointer=_MemoryPointer,
     )

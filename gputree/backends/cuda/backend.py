@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s, Splits, Subtrees, Task
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
+from gputree.backends.cuda.device import device_of, on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import Grower, Rows, Scratch, Table, to_device
@@ -27,8 +28,9 @@ class CudaBackend:
     Parameters
     ----------
     values : (n, d) float32 or float64 array, NumPy or CuPy, C-contiguous
-        The table, NaN where missing. CuPy arrays stay where they are; values on the host
-        are copied where they fit `Task.max_device_memory`, else coded block by block.
+        The table, NaN where missing. CuPy arrays stay where they are, and their device works;
+        values on the host are copied to the current device where they fit
+        `Task.max_device_memory`, else coded block by block.
     missing : (d,) bool array
         Columns that hold missing values.
     task : Task
@@ -39,12 +41,18 @@ class CudaBackend:
     name = "cuda"
 
     def __init__(self, values: Any, missing: NDArray[np.bool_], task: Task, n_threads: int):
-        xp = cupy()
+        self.device = device_of(values)
         self.task = task
         self.channels = task.channels
         self.refined_pairs = 0
         self.scanned_pairs = 0
         self.marked: list[Marked] = []  # nodes refined since the last partition
+        self._take(values, missing, n_threads)
+
+    @on_own_device
+    def _take(self, values: Any, missing: NDArray[np.bool_], n_threads: int) -> None:
+        """Bring to the device what growth works on; the table is not coded yet."""
+        xp, task = cupy(), self.task
         n, d = values.shape
         on_host = isinstance(values, np.ndarray)
         memory = share_out(task, n, coding.row_stride(d), values.nbytes if on_host else 0)
@@ -78,6 +86,7 @@ class CudaBackend:
         """Pairs (row, column) at nodes split by histogram, and how many were refined."""
         return {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
 
+    @on_own_device
     def encode(self, max_bins: int) -> None:
         table = coding.encode(
             self.grower.kernels, self.source, self.table.host.missing, max_bins, self.task.exact
@@ -106,21 +115,26 @@ class CudaBackend:
     def _cell_bytes(self) -> int:
         return self.channels * self._cell_dtype.itemsize
 
+    @on_own_device
     def new_histograms(self, m: int) -> Any:
         return cupy().zeros((m, self.histogram_cells * self.channels), dtype=self._cell_dtype)
 
+    @on_own_device
     def histogram(self, begin: Int64s, end: Int64s, out: Any, slots: Int64s) -> None:
         histograms_.histogram(self.grower, begin, end, out, slots, self._cell_bytes)
 
+    @on_own_device
     def subtract(
         self, whole: Any, whole_slots: Int64s, out: Any, part_slots: Int64s, slots: Int64s
     ) -> None:
         histograms_.subtract(self.grower, whole, whole_slots, out, part_slots, slots)
 
     # ----------------------------------------------------------- splits
+    @on_own_device
     def score(self, histograms: Any, slots: Int64s) -> Scores:
         return score(self.grower, histograms, slots)
 
+    @on_own_device
     def refine(
         self,
         begin: Int64s,
@@ -136,6 +150,7 @@ class CudaBackend:
         self.scanned_pairs += int((end - begin).sum()) * self.grower.table.columns
         return self.marked[-1].splits
 
+    @on_own_device
     def partition(
         self, begin: Int64s, end: Int64s, splits: Splits
     ) -> tuple[Int64s, NDArray[np.float64]]:
@@ -143,6 +158,7 @@ class CudaBackend:
         return partition(self.grower, marked, begin, end, splits)
 
     # --------------------------------------------------------- subtrees
+    @on_own_device
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
     ) -> Subtrees:
@@ -151,5 +167,6 @@ class CudaBackend:
             self.grower = self.grower._replace(table=table)
         return finish(self.grower, begin, end, depth, keys)
 
+    @on_own_device
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         return node_statistics(self.grower, begin, end)

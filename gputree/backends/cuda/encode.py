@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cpu import encode as coding
+from gputree.backends.cuda.device import device_of
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import HostTable, Table, to_device
 from gputree.backends.cuda.source import Source, bits_of
@@ -197,11 +198,12 @@ def values_of(keys: NDArray[Any]) -> NDArray[np.floating]:
 def inspect_columns(values: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which columns of a table on the device hold missing values, and infinite ones."""
     n, d = values.shape
-    found = cupy().zeros(d, dtype=np.int32)
     threads = d * min(n, max(INSPECTING // d, 1))
-    Kernels(None, False, 8 * values.dtype.itemsize).each(
-        "encode", "inspect_values", threads, values.view(bits_of(values.dtype)), n, d,
-        threads, found,
-    )  # fmt: skip
-    seen = found.get()
+    with device_of(values):
+        found = cupy().zeros(d, dtype=np.int32)
+        Kernels(None, False, 8 * values.dtype.itemsize).each(
+            "encode", "inspect_values", threads, values.view(bits_of(values.dtype)), n, d,
+            threads, found,
+        )  # fmt: skip
+        seen = found.get()
     return seen & 1 != 0, seen & 2 != 0

@@ -44,16 +44,18 @@ __device__ void add_entries(
     }
 }
 
-// Grid: (chunks of entries, groups of columns). Chunk c adds entries first[c] .. last[c] to the
-// histogram at out[slot[c]]; group g has the words group[g] .. group[g + 1] of a row of codes.
+// Grid: chunks of entries x groups of columns, groups of a chunk side by side, since they read the
+// same rows; one dimension, since others end at 65,535. Chunk c adds entries first[c] .. last[c] to
+// the histogram at out[slot[c]]; group g has the words group[g] .. group[g + 1] of a row of codes.
 extern "C" __global__ void __launch_bounds__(256) histogram(
     const u8* codes, i64 stride, const Target* target, const i64* weight, const i64* square,
     const i32* entries, const i64* slot, const i64* first, const i64* last, const i64* group,
-    i64 columns, const i64* offset, i64 channels, Cell* out
+    i64 groups, i64 columns, const i64* offset, i64 channels, Cell* out
 ) {
     extern __shared__ i64 dynamic[];
     Cell* cells = (Cell*)dynamic;
-    const i64 c = blockIdx.x, first_word = group[blockIdx.y], last_word = group[blockIdx.y + 1];
+    const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
+    const i64 first_word = group[g], last_word = group[g + 1];
     const i64 begin = offset[4 * first_word];
     const i64 end = offset[4 * last_word < columns ? 4 * last_word : columns];
     const i64 size = (end - begin) * channels;
@@ -73,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
 extern "C" __global__ void __launch_bounds__(256) histogram_global(
     const u8* codes, i64 stride, const Target* target, const i64* weight, const i64* square,
     const i32* entries, const i64* slot, const i64* first, const i64* last, const i64* group,
-    i64 columns, const i64* offset, i64 channels, Cell* out
+    i64 groups, i64 columns, const i64* offset, i64 channels, Cell* out
 ) {
     const i64 c = blockIdx.x;
     add_entries<InGlobal>(

@@ -43,10 +43,10 @@ def histogram(
         shared = int(np.diff(edges).max()) * cell_bytes
     owner = np.repeat(np.arange(begin.size), np.diff(chunks.node))
     grower.kernels(
-        "histogram", kernel, (chunks.number, groups.size - 1), table.codes, table.stride,
+        "histogram", kernel, (chunks.number * (groups.size - 1),), table.codes, table.stride,
         rows.target, rows.weight, rows.square, grower.entries, to_device(slots[owner]),
-        chunks.first, chunks.last, to_device(groups), table.columns, table.offset, task.channels,
-        out, shared=shared,
+        chunks.first, chunks.last, to_device(groups), groups.size - 1, table.columns,
+        table.offset, task.channels, out, shared=shared,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
+from gputree.backends.cuda.device import device_of
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import to_device
 from gputree.columns.specification import EXACT_IN_FLOAT32
@@ -47,7 +48,8 @@ def device_matrix(X: Any) -> Any:
     array = _as_cupy(X)
     if array.dtype.kind not in "iuf":
         return None
-    return cupy().ascontiguousarray(array.astype(_float_dtype(array), copy=False))
+    with device_of(array):
+        return cupy().ascontiguousarray(array.astype(_float_dtype(array), copy=False))
 
 
 def to_host(X: Any) -> Any:
@@ -61,7 +63,10 @@ def to_host(X: Any) -> Any:
 
 def take_rows(X: Any, rows: Int64s | NDArray[np.bool_]) -> Any:
     """Some rows of an array, on the device where it is."""
-    return X[rows] if isinstance(X, np.ndarray) else X[to_device(rows)]
+    if isinstance(X, np.ndarray):
+        return X[rows]
+    with device_of(X):
+        return X[to_device(rows)]
 
 
 def _is_cudf(X: Any) -> bool:

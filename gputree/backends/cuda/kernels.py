@@ -129,6 +129,12 @@ def load(name: str, variant: Variant) -> Any:
     return cupy().RawModule(code=source(name), options=(*OPTIONS, *variant.macros))
 
 
+@cache
+def function(device: int, name: str, variant: Variant, kernel: str) -> Any:
+    """One kernel of a module, as it is loaded on a device."""
+    return load(name, variant).get_function(kernel)
+
+
 class Kernels:
     """The kernels of one variant, launched by name: ``kernels("score", "score_columns", ...)``."""
 
@@ -145,13 +151,13 @@ class Kernels:
         threads: int = THREADS,
         shared: int = 0,
     ) -> None:
-        """Launch; device arrays must be C-contiguous, numbers are int64 or float64."""
+        """Launch on the current device; arrays are C-contiguous and lie there."""
         if min(grid) == 0:
             return
         variant = self.variant._replace(criterion=None) if module in PLAIN else self.variant
-        function = load(module, variant).get_function(kernel)
+        launch = function(cupy().cuda.Device().id, module, variant, kernel)
         checked = tuple(_checked(kernel, argument) for argument in arguments)
-        function(grid, (threads,), checked, shared_mem=shared)
+        launch(grid, (threads,), checked, shared_mem=shared)
 
     def each(self, module: str, kernel: str, count: int, *arguments: Any) -> None:
         """Launch one thread for each of `count` items."""

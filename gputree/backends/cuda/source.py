@@ -6,7 +6,8 @@
                                                  the other is coded
 
 Values of a table that does not fit beside its codes stay in host memory, which is
-page-locked where it lies, and kernels that look at single values read them over the bus.
+page-locked where it lies, or copied to page-locked memory where that is refused, and
+kernels that look at single values read them over the bus.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ from gputree.backends.cuda.layout import to_device
 # Not measured on a device yet.
 BLOCK_BYTES = 1 << 25
 
-# Host memory that kernels may read, in any context.
-_PORTABLE_MAPPED = 1 | 2
+# Of page-locked host memory: kernels may read it, in any context; kernels only read it, and so
+# may the host, as where a file is mapped to be read.
+_PORTABLE, _MAPPED, _READ_ONLY = 1, 2, 8
+
+_NOT_SUPPORTED = 801  # cudaErrorNotSupported
 
 # Launches kernels on a block of values, of which the first row is given.
 Visit = Callable[[Any, int], None]
@@ -158,7 +162,7 @@ class _Lane:
         block.set(staged, stream=self.stream)
 
 
-class _Mapped:
+class _Locked:
     """Keeps page-locked host memory."""
 
     def __init__(self, values: NDArray[Any]) -> None:
@@ -166,30 +170,55 @@ class _Mapped:
 
 
 def map_to_device(values: NDArray[Any]) -> Any:
-    """Host memory as a device array: page-locked, not copied, until the array is gone.
+    """Host memory as a device array, until the array is gone.
+
+    It is page-locked where it lies and not copied, or else copied on the host.
 
     Raises
     ------
     MemoryError
-        The system or the device cannot map it.
+        The system or the device cannot map it, nor is there room for a copy.
     """
     xp = cupy()
-    runtime, device = xp.cuda.runtime, xp.cuda.Device()
-    problem = "" if device.attributes.get("CanUseHostPointerForRegisteredMem") else "not supported"
-    address = values.ctypes.data
     try:
-        if not problem:
-            runtime.hostRegister(address, values.nbytes, _PORTABLE_MAPPED)
-    except runtime.CUDARuntimeError as error:
-        problem = str(error)
-    if problem:
-        raise MemoryError(
-            f"The values of X, {values.nbytes:,} bytes, do not fit the device beside their codes, "
-            f"and cannot be read from host memory ({problem}). Use splitter='binned', which "
-            "needs codes alone, float32 values, or device='cpu'."
-        )
-    owner = _Mapped(values)  # of the memory: gone with the last array that reads it
-    weakref.finalize(owner, runtime.hostUnregister, address)
-    memory = xp.cuda.UnownedMemory(address, values.nbytes, owner, device.id)
+        owner = _register(values)
+    except xp.cuda.runtime.CUDARuntimeError as refusal:
+        try:
+            owner = _locked_copy(values)
+        except (xp.cuda.runtime.CUDARuntimeError, MemoryError) as error:
+            raise MemoryError(
+                f"The values of X, {values.nbytes:,} bytes, do not fit the device beside their "
+                f"codes, cannot be read where they lie ({refusal}), and the host cannot lock "
+                f"memory for a copy ({error}). Use splitter='binned', which needs codes alone, "
+                "float32 values, or device='cpu'."
+            ) from refusal
+    address = owner.values.ctypes.data
+    memory = xp.cuda.UnownedMemory(address, values.nbytes, owner, xp.cuda.Device().id)
     pointer = xp.cuda.MemoryPointer(memory, 0)
     return xp.ndarray(values.shape, dtype=values.dtype, memptr=pointer)
+
+
+def _register(values: NDArray[Any]) -> _Locked:
+    """Lock the pages of `values` where they lie, until the result is gone."""
+    runtime, attributes = cupy().cuda.runtime, cupy().cuda.Device().attributes
+    address, flags = values.ctypes.data, _PORTABLE | _MAPPED
+    if not attributes.get("CanUseHostPointerForRegisteredMem"):
+        raise runtime.CUDARuntimeError(_NOT_SUPPORTED)
+    try:
+        runtime.hostRegister(address, values.nbytes, flags)
+    except runtime.CUDARuntimeError:  # a file that is mapped to be read, for one
+        if not attributes.get("HostRegisterReadOnlySupported"):
+            raise
+        runtime.hostRegister(address, values.nbytes, flags | _READ_ONLY)
+    owner = _Locked(values)
+    weakref.finalize(owner, runtime.hostUnregister, address)
+    return owner
+
+
+def _locked_copy(values: NDArray[Any]) -> _Locked:
+    """A copy in page-locked memory, of no pool, which would keep it."""
+    cuda = cupy().cuda
+    memory = cuda.PinnedMemoryPointer(cuda.PinnedMemory(values.nbytes, _PORTABLE | _MAPPED), 0)
+    copy = np.frombuffer(memory, values.dtype, values.size).reshape(values.shape)
+    np.copyto(copy, values)
+    return _Locked(copy)

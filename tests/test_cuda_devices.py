@@ -1,0 +1,64 @@
+"""Several devices: the one that a table lies on works, whichever is current."""
+
+import numpy as np
+import pytest
+from cuda_emulator import emulated_cuda
+from devices import needs_emulator
+from strategies import make_task
+from test_cuda_inputs import KINDS, assert_equal_trees
+from twins import assert_equal, table
+
+from gputree import DecisionTreeClassifier
+from gputree.backends.cuda import inputs
+from gputree.backends.cuda.backend import CudaBackend
+
+pytestmark = needs_emulator
+
+LIMITS = {
+    "finished": {},
+    "refined": {"max_leaf_nodes": 9},
+    "binned": {"splitter": "binned"},
+    "drawn": {"max_features": 2, "random_state": 0},
+    "held out": {"pruning": "reduced_error", "random_state": 0},
+}
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("kind", ["cupy", "interface", "dlpack"])
+def test_the_device_of_a_table_works(kind, limits):
+    """Another device is current: what lies on two devices never meets."""
+    sample = table("gini", True, n=300, dtype=np.float32)
+    expected, found = (
+        DecisionTreeClassifier(device=device, max_bins=16, **LIMITS[limits])
+        for device in ("cpu", "cuda")
+    )
+    with emulated_cuda(devices=2) as cupy:
+        with cupy.cuda.Device(1):
+            X = KINDS[kind](cupy.asarray(sample.values))
+            y = cupy.asarray(sample.y)
+        found.fit(X, y, cupy.asarray(sample.weight))
+        assert cupy.cuda.Device().id == 0
+        assert_equal(
+            expected.fit(sample.values, sample.y, sample.weight).predict(sample.values),
+            found.predict(X),
+        )
+    assert_equal_trees(expected.tree_, found.tree_)
+
+
+def test_tables_of_the_host_go_to_the_current_device():
+    sample = table("gini", False, n=200)
+    task = make_task("gini", sample)
+    with emulated_cuda(devices=2) as cupy:
+        with cupy.cuda.Device(1):
+            backend = CudaBackend(sample.values, sample.missing, task, 1)
+        backend.encode(16)  # entered again by the backend
+        assert backend.table.codes.device.id == backend.entries.device.id == 1
+
+
+def test_integers_of_another_device_are_looked_at_there():
+    with emulated_cuda(devices=2) as cupy:
+        with cupy.cuda.Device(1):
+            X = cupy.asarray(np.array([[1, 2], [2**30, 3]]))
+        matrix = inputs.device_matrix(X)
+        assert matrix.dtype == np.float64
+        assert matrix.device.id == 1
