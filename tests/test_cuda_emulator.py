@@ -211,7 +211,8 @@ def test_arrays_of_devices_do_not_mix():
             there = cupy.zeros(64, dtype=np.int32)
             own = there + 1
         assert [a.device.id for a in (here, there[3:], own)] == [0, 1, 1]
-        kernel = cupy.RawModule(code=PLACES).get_function("take")
+        module = cupy.RawModule(code=PLACES)
+        kernel = module.get_function("take")
         for mixed in (
             lambda: there + 1,
             lambda: here + there,
@@ -223,7 +224,9 @@ def test_arrays_of_devices_do_not_mix():
             with pytest.raises(LaunchError, match="an array of device 1 while device 0 is current"):
                 mixed()
         with cupy.cuda.Device(1):
-            kernel((1,), (64,), (own, there))
+            with pytest.raises(LaunchError, match="loaded on device 0"):
+                kernel((1,), (64,), (own, there))
+            module.get_function("take")((1,), (64,), (own, there))
         assert there.get().all()
 
 
