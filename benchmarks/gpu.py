@@ -1,14 +1,16 @@
 """Growth on a CUDA device, stage by stage, beside the CPU backend.
 
-    python -m benchmarks.gpu [--rows 1000000 10000000] [--output benchmarks/results/gpu.md]
+    python -m benchmarks.gpu [--rows 10000000 1000000] [--output benchmarks/results/gpu.md]
 
 For each table (28 float32 columns, 2 classes, on the device or on the host), depth and
-splitter: seconds from the table to the nodes, seconds of every stage, the bytes that a
-stage moves at least, their share of the bandwidth of a plain copy on the device, and how
-often the device's time fits into the CPU backend's on all threads. Trees are compared to
-the bit. The output is written anew after every case, so that a run cut short leaves some.
+splitter: seconds from the table to the nodes, seconds of `fit`, of every stage and of every
+kernel, the bytes that a stage moves at least, their share of the bandwidth of a plain copy on
+the device, and how often the device's time fits into the CPU backend's on all threads; XGBoost
+beside it where it is installed. Trees are compared to the bit. The case that tells most comes
+first, and the output is written anew after every case, so that a run cut short leaves some.
 
-Stages are timed in runs of their own: there each ends with a synchronisation.
+Stages are timed in runs of their own: there each ends with a synchronisation. So are
+kernels, between two events; those of CuPy (sorts, scans) are not among them.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +35,12 @@ from numpy.typing import NDArray
 
 from benchmarks.common import synchronize
 from benchmarks.data import classes_table
+from gputree import DecisionTreeClassifier
 from gputree.backends import has_device
 from gputree.backends.base import Limits, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends.cuda.kernels import Kernels
 from gputree.criteria import Gini
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import Plan, grow
@@ -45,6 +50,8 @@ COLUMNS, CLASSES, MAX_BINS = 28, 2, 256
 VALUE, ENTRY, TARGET, KEY, SUM = 4, 4, 4, 4, 8  # bytes
 UNLIMITED = 2**31 - 1
 DEPTHS = {"8": 8, "unlimited": UNLIMITED}
+SPLITTERS = ("exact", "binned")
+PLACES = ("device", "host")
 STAGES = ("encode", "histogram", "subtract", "score", "refine", "partition", "finish")
 COPY_BYTES = 1 << 30  # of the array whose copy measures the bandwidth
 WARM_ROWS = 5000  # of the table that compiles the kernels
@@ -174,9 +181,82 @@ def measure_device(case: Case, bandwidth: float, threads: int) -> dict[str, Any]
         "share_of_copy_bandwidth": {
             name: moved / staged.stages[name] / bandwidth for name, moved in staged.bytes.items()
         },
+        "fit_seconds": min(fit_seconds(case, table, y) for _ in _repeats()),
+        "kernels": kernel_times(case, table, y, threads),
+        "xgboost": measure_xgboost(case, table, y) if case.place == "device" else {},
         "nodes": whole.nodes,
         "digest": whole.digest,
     }
+
+
+def fit_seconds(case: Case, table: Any, y: NDArray) -> float:
+    """Of an estimator's `fit`: checks, growth and the tree; labels lie where the table does."""
+    depth = None if DEPTHS[case.depth] == UNLIMITED else DEPTHS[case.depth]
+    model = DecisionTreeClassifier(device="cuda", splitter=case.splitter, max_depth=depth)
+    labels = importlib.import_module("cupy").asarray(y) if case.place == "device" else y
+    synchronize("cuda")
+    started = time.perf_counter()
+    model.fit(table, labels)
+    synchronize("cuda")
+    return time.perf_counter() - started
+
+
+@contextmanager
+def timed_kernels() -> Iterator[list[tuple[str, Any, Any]]]:
+    """The launches inside: kernel, and the events before and after it. Nothing waits."""
+    cuda = importlib.import_module("cupy").cuda
+    launch = Kernels.__call__
+    spans: list[tuple[str, Any, Any]] = []
+
+    def timed(self: Kernels, module: str, kernel: str, *arguments: Any, **options: Any) -> None:
+        before, after = cuda.Event(), cuda.Event()
+        before.record()
+        launch(self, module, kernel, *arguments, **options)
+        after.record()
+        spans.append((kernel, before, after))
+
+    Kernels.__call__ = timed  # type: ignore[method-assign]
+    try:
+        yield spans
+    finally:
+        Kernels.__call__ = launch  # type: ignore[method-assign]
+
+
+def kernel_times(case: Case, table: Any, y: NDArray, threads: int) -> dict[str, Any]:
+    """Launches and milliseconds of each kernel in one growth, the longest first."""
+    cuda = importlib.import_module("cupy").cuda
+    with timed_kernels() as spans:
+        grow_once(CudaBackend, table, y, case, threads, False)
+    synchronize("cuda")
+    found: dict[str, list[float]] = defaultdict(list)
+    for kernel, before, after in spans:
+        found[kernel].append(cuda.get_elapsed_time(before, after))
+    by_time = sorted(found.items(), key=lambda item: -sum(item[1]))
+    return {name: {"launches": len(ms), "ms": sum(ms), "most": max(ms)} for name, ms in by_time}
+
+
+def measure_xgboost(case: Case, table: Any, y: NDArray) -> dict[str, Any]:
+    """Seconds of XGBoost's one tree of the same depth from histograms, or why there are none."""
+    if DEPTHS[case.depth] == UNLIMITED:
+        return {}
+    try:
+        xgboost = importlib.import_module("xgboost")
+        options = {"device": "cuda", "tree_method": "hist", "max_bin": MAX_BINS}
+        options |= {"max_depth": DEPTHS[case.depth], "objective": "binary:logistic"}
+        runs = []
+        for _ in range(REPEATS + 1):  # the first one warms up
+            started = time.perf_counter()
+            matrix = xgboost.QuantileDMatrix(table, y, max_bin=MAX_BINS)
+            coded = time.perf_counter()
+            xgboost.train(options, matrix, num_boost_round=1)
+            synchronize("cuda")
+            runs.append((time.perf_counter() - started, time.perf_counter() - coded))
+    except ImportError:
+        return {"error": "not installed"}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:200]}
+    seconds, training = min(runs)
+    return {"version": xgboost.__version__, "seconds": seconds, "training": training}
 
 
 def _repeats() -> range:
@@ -268,9 +348,9 @@ def markdown(report: dict[str, Any]) -> str:
         f"A copy on the device moves {report['copy_bandwidth'] / 1e9:.0f} GB/s, read and written; "
         f"first growths, compiling, took {report['warm_up_seconds']:.1f} s.",
         "",
-        "| rows | table on | depth | splitter | total | after coding | CPU | ratio | same tree "
-        "| nodes |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| rows | table on | depth | splitter | growth | after coding | fit | CPU | ratio "
+        "| same tree | nodes |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *(_summary(result) for result in report["cases"]),
         "",
         "Stages, each ending with a synchronisation: milliseconds, bytes moved at least, and",
@@ -279,20 +359,21 @@ def markdown(report: dict[str, Any]) -> str:
         f"| rows | table on | depth | splitter | arrive | {' | '.join(STAGES)} |",
         "| --- " * (5 + len(STAGES)) + "|",
         *(_stages(result) for result in report["cases"] if "stages" in result),
+        *(line for result in report["cases"] if "stages" in result for line in _details(result)),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _summary(result: dict[str, Any]) -> str:
     if "error" in result:
-        return f"| {_label(result)} | {result['error']} | | | | | |"
+        return f"| {_label(result)} | {result['error']} | | | | | | |"
     cpu = f"{result['cpu_seconds']:.2f} s" if "cpu_seconds" in result else ""
     ratio = f"{result['ratio_to_cpu']:.1f}x" if cpu else ""
     same = {True: "yes", False: "NO", None: ""}[result.get("same_tree")]
     return (
         f"| {_label(result)} | {1e3 * result['seconds']:.1f} ms "
-        f"| {1e3 * result['after_coding']:.1f} ms | {cpu} | {ratio} | {same} "
-        f"| {result['nodes']:,} |"
+        f"| {1e3 * result['after_coding']:.1f} ms | {1e3 * result['fit_seconds']:.1f} ms | {cpu} "
+        f"| {ratio} | {same} | {result['nodes']:,} |"
     )
 
 
@@ -308,6 +389,23 @@ def _stages(result: dict[str, Any]) -> str:
     return f"| {_label(result)} | {' | '.join(cells)} |"
 
 
+def _details(result: dict[str, Any]) -> Iterator[str]:
+    """Kernels of a case, and XGBoost's time for it."""
+    yield f"\n## {_label(result).replace(' | ', ', ')}\n"
+    peer = result["xgboost"]
+    if "seconds" in peer:
+        yield (
+            f"XGBoost {peer['version']}, one tree: {1e3 * peer['seconds']:.1f} ms, of which "
+            f"{1e3 * peer['training']:.1f} ms after coding.\n"
+        )
+    elif peer:
+        yield f"XGBoost: {peer['error']}.\n"
+    yield "| kernel | launches | ms | longest launch, ms |"
+    yield "| --- | --- | --- | --- |"
+    for name, times in result["kernels"].items():
+        yield f"| {name} | {times['launches']} | {times['ms']:.2f} | {times['most']:.2f} |"
+
+
 def _label(result: dict[str, Any]) -> str:
     return f"{result['rows']:,} | {result['place']} | {result['depth']} | {result['splitter']}"
 
@@ -315,10 +413,9 @@ def _label(result: dict[str, Any]) -> str:
 # ------------------------------------------------------------------------ main
 def run_all(report: dict[str, Any], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Measure every case; a failure is its result. Those of one tree come together."""
-    places = ("device", "host")
-    for rows, depth, splitter in product(options.rows, DEPTHS, ("exact", "binned")):
+    for rows, depth, splitter in product(options.rows, options.depths, options.splitters):
         group = []
-        for place in places:
+        for place in options.places:
             case = Case(rows, place, depth, splitter)
             try:
                 result = measure_device(case, report["copy_bandwidth"], options.threads)
@@ -332,20 +429,38 @@ def run_all(report: dict[str, Any], options: argparse.Namespace) -> Iterator[dic
             yield group[-1]
 
 
+def grow_all(options: argparse.Namespace) -> int:
+    """Grow each case once and measure nothing."""
+    for fields in product(options.rows, options.places, options.depths, options.splitters):
+        case = Case(*fields)
+        values, y = classes_table(case.rows, COLUMNS, CLASSES)
+        on_device = case.place == "device"
+        table = importlib.import_module("cupy").asarray(values) if on_device else values
+        print(case, grow_once(CudaBackend, table, y, case, options.threads, False).nodes, "nodes")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
+    parser.add_argument("--rows", type=int, nargs="+", default=[10**7, 10**6])
+    parser.add_argument("--depths", nargs="+", choices=DEPTHS, default=list(DEPTHS))
+    parser.add_argument("--splitters", nargs="+", choices=SPLITTERS, default=SPLITTERS)
+    parser.add_argument("--places", nargs="+", choices=PLACES, default=PLACES)
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of the CPU backend")
     parser.add_argument("--no-cpu", action="store_true", help="leave the CPU backend out")
     parser.add_argument("--output", type=Path, help="file to write, .md or .json")
+    parser.add_argument("--longest", type=Path, help="file for three kernels, the longest first")
+    parser.add_argument("--once", action="store_true", help="grow each case once, for a profiler")
     options = parser.parse_args(arguments)
     if not has_device():
         print("There is no CUDA device to measure.", file=sys.stderr)
         return 1
+    if options.once:
+        return grow_all(options)
     report = {
         "machine": describe_machine(options.threads),
         "copy_bandwidth": copy_bandwidth(),
@@ -355,6 +470,9 @@ def main(arguments: list[str] | None = None) -> int:
     for result in run_all(report, options):
         print(json.dumps(result), flush=True)
         write(report, options.output)
+        if options.longest and "kernels" in report["cases"][0]:
+            longest = list(report["cases"][0]["kernels"])[:3]
+            options.longest.write_text("".join(f"{name}\n" for name in longest), "utf-8")
     print(markdown(report))
     failed = any("error" in case or case.get("same_tree") is False for case in report["cases"])
     return int(failed)

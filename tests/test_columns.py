@@ -8,7 +8,6 @@ import fractions
 
 import numpy as np
 import pandas
-import polars
 import pyarrow
 import pytest
 from hypothesis import given
@@ -16,6 +15,8 @@ from hypothesis import strategies as st
 
 from gputree.columns import Columns, fit_columns, fit_encode
 from gputree.dtypes import UNSEEN
+
+polars = pytest.importorskip("polars", reason="polars is not installed")
 
 NAN = float("nan")
 WORDS = ["sunny", None, "rain", "overcast", "rain", ""]

@@ -1,4 +1,4 @@
-"""The benchmark of a device runs to its end, and says so where there is no device."""
+"""What is run on a device at first runs to its end, and says so where there is no device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 from cuda_emulator import emulated_cuda, unavailable
 
-from benchmarks import gpu
+from benchmarks import device, gpu
 
 ROWS = 2500
 
@@ -35,6 +35,41 @@ def test_all_cases_are_measured_and_written(small, tmp_path, capsys):
     assert len(summary) == 16  # 2 places x 2 depths x 2 splitters, in two tables
     assert all("| yes |" in line for line in summary[:8])
     assert all(line.count(" GB; ") == 6 for line in summary[8:12])  # depth 2: none is finished
+    assert text.count("| gather_rows | ") == 2  # exact growths of depth 2 refine
+    assert text.count("XGBoost") == 4  # on the device
+
+
+@pytest.mark.emulated
+def test_one_case_its_longest_kernels_and_a_run_for_a_profiler(small, tmp_path, capsys):
+    longest, output = tmp_path / "longest.txt", tmp_path / "goal.json"
+    options = ["--rows", str(ROWS), "--depths", "2", "--splitters", "exact", "--places", "device"]
+    options += ["--threads", "1", "--no-cpu"]
+    with emulated_cuda():
+        written = ["--longest", str(longest), "--output", str(output)]
+        assert gpu.main([*options, *written]) == 0
+        capsys.readouterr()
+        assert gpu.main([*options, "--once"]) == 0
+    (case,) = json.loads(output.read_text())["cases"]
+    assert longest.read_text().split() == list(case["kernels"])[:3]
+    assert case["fit_seconds"] > 0
+    assert all(times["launches"] > 0 for times in case["kernels"].values())
+    assert f"{case['nodes']} nodes" in capsys.readouterr().out
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(("what", "said"), [("machine", "a module compiled"), ("bits", "equal"),
+                                            ("small", "C4.5")])  # fmt: skip
+def test_first_steps_on_a_device(small, capsys, what, said):
+    with emulated_cuda():
+        assert device.main([what, "--rows", "300"]) == 0
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.emulated
+def test_bits_that_differ_fail(small, capsys):
+    with emulated_cuda(replace={"return a.column < b.column;": "return a.column > b.column;"}):
+        assert device.main(["bits", "--rows", "300"]) == 1
+    assert "DIFFERENT: feature" in capsys.readouterr().out
 
 
 @pytest.mark.emulated

@@ -11,6 +11,7 @@ import ctypes
 import importlib
 import inspect
 import operator
+import time
 import types
 from collections import Counter
 from functools import cache
@@ -265,6 +266,13 @@ class _Stream:
         pass
 
 
+class _Event:
+    """A point in time, at which all work before it is done."""
+
+    def record(self) -> None:
+        self.time = time.perf_counter()
+
+
 class Device:
     """A device, which becomes the current one of the thread where it is entered."""
 
@@ -359,6 +367,8 @@ def make_module(
         runtime=runtime,
         Device=Device,
         Stream=_Stream,
+        Event=_Event,
+        get_elapsed_time=lambda start, end: 1e3 * (end.time - start.time),
         get_current_stream=_Stream,
         is_available=lambda: True,
         alloc_pinned_memory=bytearray,
