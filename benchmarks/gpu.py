@@ -254,7 +254,8 @@ def measure_xgboost(case: Case, table: Any, y: NDArray) -> dict[str, Any]:
     except ImportError:
         return {"error": "not installed"}
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"[:200]}
+        first_line = str(error).partition("\n")[0]
+        return {"error": f"{type(error).__name__}: {first_line}"[:200]}
     seconds, training = min(runs)
     return {"version": xgboost.__version__, "seconds": seconds, "training": training}
 
