@@ -192,6 +192,8 @@ def _classes(labels: Any) -> NDArray[Any]:
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.dtype.kind not in _ARRAY_KINDS:
         raise ValueError("classes must be a list of labels.")
+    if labels.size == 0:
+        raise ValueError("classes must contain at least one label.")
     if not np.array_equal(np.unique(labels), labels):
         raise ValueError("classes must be ascending, and none missing.")
     return labels
@@ -269,13 +271,16 @@ def _decode(value: Any) -> Any:
 
 
 def _decode_array(values: Any, dtype: str) -> np.ndarray:
-    if not isinstance(dtype, str) or np.dtype(dtype).kind not in _ARRAY_KINDS:
+    kind = np.dtype(dtype) if isinstance(dtype, str) else None
+    if kind is None or kind.kind not in _ARRAY_KINDS or kind.itemsize == 0:  # text of any length
         raise ValueError(f"an array has the unknown dtype {dtype!r}.")
     if not isinstance(values, list):
         raise ValueError(f"an array must be a list, got {type(values).__name__}.")
-    if len(values) * np.dtype(dtype).itemsize > _MOST_ARRAY_BYTES:
-        raise ValueError(f"an array of {len(values):,} values of dtype {dtype!r} is too large.")
-    array = np.array(_decode(values), dtype=dtype)
+    values = _decode(values)
+    size = np.array(values, dtype=object).size  # values may be lists
+    if size * kind.itemsize > _MOST_ARRAY_BYTES:
+        raise ValueError(f"an array of {size:,} values of dtype {dtype!r} is too large.")
+    array = np.array(values, dtype=dtype)
     if array.dtype.kind == "O" and not all(isinstance(v, (str, int, float)) for v in array.flat):
         raise ValueError("an array holds something that is neither text nor a number.")
     return array
