@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -23,6 +24,7 @@ from gputree.check import check_device, comparison, record, trust
 from gputree.check.cases import CASES, numbers
 from gputree.check.comparison import Side, first_difference
 from gputree.cli import main
+from gputree.compilation import folders
 from gputree.estimators.devices import resolve_device
 
 pytestmark = needs_emulator
@@ -278,6 +280,17 @@ def test_a_damaged_file_counts_for_nothing(cupy, checks, folder, damage):
 
 
 @pytest.mark.usefixtures("cupy")
+def test_the_folder_is_one_that_kernels_may_be_kept_in(folder):
+    """They are not where others may write, and a new user's group often may."""
+    before = os.umask(0o002)
+    try:
+        record.keep(machine.Identity(*machine.Identity._fields), [], lasting=True)
+    finally:
+        os.umask(before)
+    assert list(folder.iterdir())
+    assert folders.is_safe(folders.Folder(str(folder), private=True, lasts=True))
+
+
 def test_differences_are_kept(checks):
     count = checks("one: 1")
     for _ in range(2):

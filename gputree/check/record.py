@@ -26,7 +26,8 @@ def keep(identity: Identity, differences: Sequence[str], *, lasting: bool) -> No
         return
     content = {"format": FORMAT, **identity._asdict(), "differences": list(differences)}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        # kernels are kept here, too, and only where nobody else may write
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with replaced_file(path) as file:
             file.write(json.dumps(content, indent=1).encode())
     except OSError:  # a folder that cannot be written, a full disk
