@@ -118,4 +118,5 @@ def _table(path: Path) -> dict[str, int]:
 
 
 def _gigabytes(size: float) -> str:
-    return f"{size / 2**30:,.3g} GiB"
+    number = size / 2**30
+    return f"{number:,.3g} GiB" if number < 999.5 else f"{number:,.0f} GiB"

@@ -110,6 +110,8 @@ def test_what_clearly_exceeds_is_refused(room):
     assert str(caught.value) == (
         "This takes at least 3 GiB of memory, and 1 GiB are available. Do that."
     )
+    with pytest.raises(MemoryError, match=r"at least 23,456 GiB of memory"):
+        require_memory(23_456 * GIB, "This", "Do that.")
     room(None)
     require_memory(1e30, "This", "Do that.")
 
