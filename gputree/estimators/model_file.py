@@ -36,8 +36,9 @@ from gputree.tree import Tree
 
 _ARRAY_KINDS = "biufUO"  # numbers, booleans, strings; objects hold strings
 
-# Bytes of an array in the header, whose dtype may ask for much room for little text.
-_MOST_ARRAY_BYTES = 1 << 28
+# Bytes of all text arrays in the header, whose dtypes may ask for much room for little text;
+# other values take no more than a few bytes for each of their characters.
+_MOST_TEXT_BYTES = 1 << 28
 
 # Columns of a file whose header does not list them.
 _MOST_UNLISTED = 1 << 20
@@ -151,6 +152,10 @@ def _registry() -> dict[str, type[BaseEstimator]]:
 
 
 def _rebuild(header: dict[str, Any], tree: Tree) -> BaseEstimator:
+    if (taken := _text_bytes(header)) > _MOST_TEXT_BYTES:
+        raise ValueError(
+            f"its arrays of text take {taken:,} bytes, but {_MOST_TEXT_BYTES:,} are allowed."
+        )
     algorithm = _of_kind(header, "algorithm", str)
     if algorithm not in _registry():
         raise ValueError(f"algorithm must be one of {sorted(_registry())}, got {algorithm!r}.")
@@ -271,19 +276,34 @@ def _decode(value: Any) -> Any:
 
 
 def _decode_array(values: Any, dtype: str) -> np.ndarray:
-    kind = np.dtype(dtype) if isinstance(dtype, str) else None
-    if kind is None or kind.kind not in _ARRAY_KINDS or kind.itemsize == 0:  # text of any length
-        raise ValueError(f"an array has the unknown dtype {dtype!r}.")
+    kind = _array_kind(dtype)
     if not isinstance(values, list):
         raise ValueError(f"an array must be a list, got {type(values).__name__}.")
-    values = _decode(values)
-    size = np.array(values, dtype=object).size  # values may be lists
-    if size * kind.itemsize > _MOST_ARRAY_BYTES:
-        raise ValueError(f"an array of {size:,} values of dtype {dtype!r} is too large.")
-    array = np.array(values, dtype=dtype)
+    array = np.array(_decode(values), dtype=kind)
     if array.dtype.kind == "O" and not all(isinstance(v, (str, int, float)) for v in array.flat):
         raise ValueError("an array holds something that is neither text nor a number.")
     return array
+
+
+def _array_kind(dtype: Any) -> np.dtype:
+    """The dtype of an array, if it is one that arrays of a file may have."""
+    kind = np.dtype(dtype) if isinstance(dtype, str) else None
+    if kind is None or kind.kind not in _ARRAY_KINDS or kind.itemsize == 0:  # text of any length
+        raise ValueError(f"an array has the unknown dtype {dtype!r}.")
+    return kind
+
+
+def _text_bytes(value: Any) -> int:
+    """What all arrays of text in a value of the header take, before they are made."""
+    if isinstance(value, list):
+        return sum(map(_text_bytes, value))
+    if not isinstance(value, dict):
+        return 0
+    if set(value) == {"array", "dtype"}:
+        kind = _array_kind(value["dtype"])
+        if kind.kind == "U":  # its values may be lists
+            return kind.itemsize * np.array(value["array"], dtype=object).size
+    return sum(map(_text_bytes, value.values()))
 
 
 def _decode_pruner(description: list[Any]) -> Pruner:
