@@ -113,7 +113,7 @@ def test_no_device_answers(cupy, monkeypatch):
 
 def test_cupy_for_another_driver(cupy, monkeypatch):
     def refuse() -> None:
-        raise RuntimeError("cudaErrorInsufficientDriver")
+        raise cupy.cuda.runtime.CUDARuntimeError("cudaErrorInsufficientDriver")
 
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", refuse)
     monkeypatch.setattr(cupy.cuda.runtime, "driverGetVersion", lambda: 12080)

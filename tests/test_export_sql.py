@@ -66,7 +66,7 @@ def test_databases_answer_as_the_tree_does(dialect, case, random):
 def test_regression_on_numbers_that_are_hard_to_read(dialect):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=300), 10.0 ** rng.uniform(-300, 300, 100)])
-    y = rng.normal(size=x.size) * 10.0 ** rng.uniform(-200, 10, x.size)
+    y = rng.normal(size=x.size) * 10.0 ** rng.uniform(-2, 2, x.size)
     model = DecisionTreeRegressor().fit(x[:, None], y)
     query = export_sql(model, dialect=dialect, feature_names=['a "name"'], table="rows")
     asked = np.concatenate([x, model.tree_.threshold[~model.tree_.is_leaf]])

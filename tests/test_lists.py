@@ -211,7 +211,8 @@ def test_a_column_of_names_does_not_win():
     signal = rng.normal(size=n)
     y = (signal + 0.1 * rng.normal(size=n) > 0).astype(int)
     X = np.stack([rng.permutation(n).astype(float), signal], axis=1)
-    model = C45Classifier(categorical_features=[0]).fit(X, y)
+    with pytest.warns(UserWarning, match="Column 0 of X has a value of its own in every row"):
+        model = C45Classifier(categorical_features=[0]).fit(X, y)
     assert 0 not in model.unpruned_tree_.feature
     assert model.score(X, y) > 0.95
 
