@@ -88,7 +88,8 @@ def assert_same_lists(level: Any, *twins: Any) -> None:
 
 def _cells(level: Any, f: int, place: slice) -> np.ndarray:
     """Codes, targets and weights of a list; each of the node's entries is in it."""
-    item, code = (to_host(array)[f, place] for array in level.lists)
+    # Only what is the list's: lists that rest are not kept up.
+    item, code = (to_host(array[f, place]) for array in level.lists)
     assert_equal(np.sort(item), np.arange(place.start, place.stop), "entries")
     target, weight = (None if a is None else to_host(a) for a in level.entries)
     weights = np.ones(item.size) if weight is None else weight[item]

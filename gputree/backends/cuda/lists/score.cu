@@ -32,7 +32,8 @@ extern "C" __global__ void __launch_bounds__(512) score_columns(
         Candidate found = {-1, 0, 0, 1, 0, 0};
         const List list = {item + f * n_entries, code + f * n_entries};
         const bool all_known = nominal[f] && missing_is_category;
-        const i64 stop = all_known ? end[j] : known_end(list.code, begin[j], end[j]);
+        const bool as_is = all_known || resting[at];  // a list that rests is not kept up
+        const i64 stop = as_is ? end[j] : known_end(list.code, begin[j], end[j]);
         const Segment segment = {list, begin[j], stop, end[j], nominal[f] != 0};
         const bool varies = !resting[at] && stop > begin[j] &&
                             list.code[begin[j]] != list.code[stop - 1];
