@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn import tree as sklearn_tree
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -189,13 +188,6 @@ def test_labels_are_kept():
 
 
 # ------------------------------------------------------------- missing values
-missing_as_now = pytest.mark.skipif(
-    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8),
-    reason="scikit-learn before 1.8 grows other trees where values are missing",
-)
-
-
-@missing_as_now
 @pytest.mark.parametrize("rate", [0.02, 0.2, 0.6, 0.95])
 @pytest.mark.parametrize("kind", TWIN, ids=lambda kind: kind.__name__)
 def test_missing_values(kind, rate):
@@ -219,7 +211,6 @@ def test_missingness_that_tells():
     assert ours.tree_.missing_go_to_left[0] == 0
 
 
-@missing_as_now
 def test_missing_only_where_predicted():
     """Training saw none: missing values follow the larger child."""
     X, y = make_table(3)

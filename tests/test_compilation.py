@@ -400,9 +400,15 @@ def test_kernels_that_are_kept_are_no_news(kept, caplog):
 
 def test_where_kernels_are_kept_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    assert Path(folders.in_use()).parent == tmp_path
+    assert Path(folders.in_use().path).parent == tmp_path
     monkeypatch.setattr(os, "access", lambda *arguments: False)
-    assert folders.in_use() == "nowhere: no folder can be written"
+    assert folders.in_use() is None
+
+
+def test_warmup_fails_where_nothing_can_be_kept(monkeypatch, capsys):
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
+    assert main(["warmup", "--kinds", "id3"]) != 0
+    assert "no folder for them can be written" in capsys.readouterr().err
 
 
 def test_warmup_leaves_nothing_to_compile(capsys):

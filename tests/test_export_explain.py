@@ -29,7 +29,7 @@ def test_steps_are_the_nodes_that_a_row_visits(case):
     for row, answer in zip(values, expected, strict=True):
         told = _explanation(description, model, row)
         assert {step.node for step in told.steps} == set(visit(tree, row))
-        np.testing.assert_allclose(list(told.shares.values()), answer, atol=1e-12)
+        assert list(told.shares.values()) == answer.tolist()
         above = {step.node: step.share for step in told.steps}
         for step in told.steps[1:]:
             parent = int(tree.parent[step.node])

@@ -14,6 +14,7 @@ from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.datasets import load_golf
 from gputree.export import export_sql
 from gputree.export.model import model_of, single_paths
+from gputree.export.sql import DIALECTS, _Writer
 from gputree.prediction import apply, class_distributions
 
 GOLF = load_golf()
@@ -131,6 +132,36 @@ def test_rows_in_shares_are_refused_or_sent_to_the_largest():
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         export_sql(DecisionTreeClassifier().fit(GOLF.data, GOLF.target), **options)
+
+
+def test_a_deep_tree_in_sqlite():
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 50, (4000, 2)).astype(float)
+    values[rng.random(values.shape) < 0.05] = np.nan
+    words = np.array(["a", "b", "c", None], object)[rng.integers(0, 4, 4000)]
+    table = np.column_stack([values.astype(object), words])
+    table[np.isnan(values[:, 0]), 0] = None
+    table[np.isnan(values[:, 1]), 1] = None
+    model = DecisionTreeRegressor().fit(table, rng.exponential(size=4000) ** 3)
+    assert model.get_depth() > 20
+    query = export_sql(model, dialect="sqlite", table="rows")
+    columns = {f"x{j}": table[:, j].tolist() for j in range(3)}
+    assert in_sqlite(query, columns) == model.predict(table).tolist()
+
+
+@given(multiway_cases(min_rows=1))
+def test_one_case_answers_as_the_tree_does(case):
+    tree, values = case
+    model = single_paths(model_of(tree), "largest", "SQL")
+    expression = _Writer(model, DIALECTS["sqlite"]).flat(str)
+    found = in_sqlite(f"SELECT {expression} FROM rows", columns_of(values))
+    assert found == apply(model.tree, values).tolist()
+
+
+def test_columns_that_databases_take_for_one():
+    model = DecisionTreeClassifier().fit(GOLF.data, GOLF.target)
+    with pytest.raises(ValueError, match=r"does not tell the columns 'A' and 'a' apart"):
+        export_sql(model, feature_names=["A", "b", "a", "c"])
 
 
 def test_sqlite_misses_a_column():

@@ -24,7 +24,7 @@ def what_differs() -> list[str]:
         if found is None:
             _say(
                 f"checking the CUDA device {identity.device} against the CPU, once on this "
-                "machine: its kernels are compiled, which takes minutes"
+                "machine: its kernels are compiled first"
             )
             found = check_device("cuda").differences
     return found

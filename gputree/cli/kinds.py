@@ -66,11 +66,15 @@ def _use(estimator: Any, X: Any, y: Any, **fit: Any) -> None:
     estimator.set_params(device="cpu").fit(X, y, **fit).predict(X)
 
 
+def _weights(rows: int) -> Any:
+    return np.linspace(1.0, 2.0, rows)
+
+
 def _classify(weighted: bool = False, **parameters: Any) -> None:
     for rows in (FEW_ROWS, ROWS):
         for dtype in (np.float32, np.float64):
             X, quantity = _numbers(rows, dtype)
-            weights = {"sample_weight": np.linspace(1.0, 2.0, rows)} if weighted else {}
+            weights = {"sample_weight": _weights(rows)} if weighted else {}
             tree = DecisionTreeClassifier(max_depth=6, **parameters)
             _use(tree, X, (quantity > 0).astype(int), **weights)
 
@@ -79,19 +83,23 @@ def _regress(weighted: bool = False) -> None:
     for rows in (FEW_ROWS, ROWS):
         for dtype in (np.float32, np.float64):
             X, quantity = _numbers(rows, dtype)
-            weights = {"sample_weight": np.linspace(1.0, 2.0, rows)} if weighted else {}
+            weights = {"sample_weight": _weights(rows)} if weighted else {}
             _use(DecisionTreeRegressor(max_depth=6), X, quantity, **weights)
 
 
 def _weigh() -> None:
     _classify(weighted=True)
+    _classify(weighted=True, criterion="entropy")
     _regress(weighted=True)
 
 
 def _categorize() -> None:
     X, quantity = _words(FEW_ROWS * 10)
-    _use(DecisionTreeClassifier(max_depth=6), X, quantity > 0)
-    _use(DecisionTreeRegressor(max_depth=6), X, quantity)
+    for weights in ({}, {"sample_weight": _weights(len(X))}):
+        for criterion in ("gini", "entropy"):
+            tree = DecisionTreeClassifier(max_depth=6, criterion=criterion)
+            _use(tree, X, quantity > 0, **weights)
+        _use(DecisionTreeRegressor(max_depth=6), X, quantity, **weights)
 
 
 def _branch(kind: Any) -> None:

@@ -60,6 +60,7 @@ def _info(arguments: argparse.Namespace) -> None:
     from gputree.compilation.folders import in_use
 
     config: Any = numba.config
+    folder = in_use()
     print(
         aligned(
             {
@@ -71,7 +72,7 @@ def _info(arguments: argparse.Namespace) -> None:
                 "pyarrow": version("pyarrow"),
                 **_cuda(),
                 "threads": str(config.NUMBA_NUM_THREADS),
-                "cache": in_use(),
+                "cache": "nowhere: no folder can be written" if folder is None else folder.path,
             }
         )
     )

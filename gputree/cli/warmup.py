@@ -38,6 +38,12 @@ def _warm_up(arguments: argparse.Namespace) -> None:
     jobs = arguments.jobs if arguments.jobs is not None else os.cpu_count() or 1
     if jobs < 1:
         raise ValueError(f"--jobs must be at least 1. Got {jobs} instead.")
+    folder = in_use()
+    if folder is None:
+        raise PermissionError(
+            "Compiled kernels cannot be kept: no folder for them can be written. Set "
+            "NUMBA_CACHE_DIR to one that can, or run this where gputree is installed."
+        )
     start = time.perf_counter()
     context = multiprocessing.get_context("spawn")  # compilers do not survive a fork
     with ProcessPoolExecutor(min(jobs, len(chosen)), mp_context=context) as pool:
@@ -45,4 +51,5 @@ def _warm_up(arguments: argparse.Namespace) -> None:
             kind, kernels, seconds = done.result()
             news = f"{counted(kernels, 'kernel')} compiled in {seconds:.1f} s"
             print(f"{kind:12}{news if kernels else 'nothing to compile'}", flush=True)
-    print(f"{time.perf_counter() - start:.1f} s in all, kept in {in_use()}")
+    lasts = "" if folder.lasts else ", for as long as that is left alone"
+    print(f"{time.perf_counter() - start:.1f} s in all, kept in {folder.path}{lasts}")

@@ -77,20 +77,23 @@ def file_of(folder: Folder, name: str) -> str:
     return os.path.join(folder.path, _name() if folder.private else "", name)
 
 
-def in_use() -> str:
-    """Where a kernel that is compiled now would be kept, as far as modes of files tell."""
+def in_use() -> Folder | None:
+    """Where a kernel compiled now would be kept, as far as modes of files tell; None if nowhere."""
     for folder in folders():
         place = folder.path
         while not os.path.exists(place) and place != os.path.dirname(place):
             place = os.path.dirname(place)
         safe = place != folder.path or is_safe(folder)
         if safe and os.access(place, os.W_OK | os.X_OK):
-            return folder.path
-    return "nowhere: no folder can be written"
+            return folder
+    return None
 
 
-def is_safe(folder: Folder) -> bool:
-    """Whether only the user, or whoever installed the package, can have written here."""
+def is_safe(folder: Folder, file: int | None = None) -> bool:
+    """Whether only the user, or whoever installed the package, can have written here.
+
+    And a file that was opened there: the folder may have been another one by then.
+    """
     if not folder.private or not hasattr(os, "geteuid"):
         return True
     try:
@@ -99,6 +102,8 @@ def is_safe(folder: Folder) -> bool:
         return False
     others = stat.S_IWGRP | stat.S_IWOTH
     own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    if file is not None:
+        own = own and os.fstat(file).st_uid == os.geteuid()
     return own and not status.st_mode & others
 
 

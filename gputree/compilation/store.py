@@ -125,7 +125,7 @@ def _read(folder: folders.Folder, name: str) -> bytes | None:
     """What `_write` wrote; None where it is not, is not whole, or may be another user's."""
     try:
         with open(folders.file_of(folder, name), "rb") as file:
-            if not folders.is_safe(folder):
+            if not folders.is_safe(folder, file.fileno()):
                 return None
             data = file.read()
     except OSError:

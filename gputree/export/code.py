@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -90,7 +89,7 @@ def export_c(
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
 ) -> str:
-    """Write a fitted tree as a file of C (C99, or C++11) that needs the C library alone.
+    """Write a fitted tree as a file of C (C99, or C++17) that needs the C library alone.
 
     It has ``NAME_predict(x, out)``, which writes class shares or the mean target,
     ``NAME_class(x)`` in classification, an index into ``NAME_classes``, and
@@ -130,7 +129,7 @@ def export_c(
     >>> "int iris_class(const double *x)" in text
     True
     """
-    if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name):
+    if not (name.isascii() and name.isidentifier()):
         raise ValueError(f"name must be an identifier of C, got {name!r}.")
     model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
     flat = flatten(model)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import MISSING_STOPS, MISSING_TO_ALL
+from gputree.dtypes import MISSING_STOPS
 from gputree.export.describe import Description, describe
 from gputree.export.model import Model, Split, model_of
+from gputree.prediction.shares import Parts, portions
 
 _SHARE_DIGITS = 3  # significant
 
@@ -133,24 +134,29 @@ def explain(
 
 
 def _explanation(description: Description, model: Model, row: NDArray) -> Explanation:
-    tree = model.tree
-    steps, out = [], np.zeros(tree.n_classes)
+    tree, parts = model.tree, portions(model.tree)
+    steps: list[Step] = []
+    stops: dict[int, float] = {}
     rest = [(0, 1.0, "")]  # nodes that parts of the row arrive at, and why
     while rest:
         node, share, why = rest.pop()
         notes = [why] if why else []
-        parts: list[tuple[int, float]] = []
+        onward: list[tuple[int, float]] = []
         if not tree.is_leaf[node]:
             split = model.split(node)
-            ordinal, why = _sent(split, float(row[split.feature]))  # not as float32
+            x = float(row[split.feature])  # not as float32
+            ordinal, why = _sent(split, x)
             why = f"{description.feature_names[split.feature]} is {why}" if why else ""
-            parts = _parts(model, split, ordinal)
-            if not parts:
+            onward = _onward(parts, split, ordinal)
+            if not onward:
                 notes.append(f"{why} here: the row ends")
-        if not parts:
-            out += share * tree.value[node, 0]
+        if not onward:
+            stops[node] = share
         steps.append(_step(description, node, share, "; ".join(notes)))
-        rest += [(child, share * part, why) for child, part in reversed(parts)]
+        rest += [(child, share * part, why) for child, part in reversed(onward)]
+    out = np.zeros(tree.n_classes)
+    for node in sorted(stops):  # as prediction adds them up
+        out += stops[node] * tree.value[node, 0]
     if description.class_names is None:
         return Explanation(description.number(out[0]), {}, tuple(steps))
     shares = dict(zip(description.class_names, out.tolist(), strict=True))
@@ -169,16 +175,14 @@ def _sent(split: Split, x: float) -> tuple[int, str]:
     return split.unseen, "unknown"
 
 
-def _parts(model: Model, split: Split, ordinal: int) -> list[tuple[int, float]]:
+def _onward(parts: Parts, split: Split, ordinal: int) -> list[tuple[int, float]]:
     """The children that a row goes on to, with its parts; none where it ends."""
     if ordinal >= 0:
         return [(split.children[ordinal], 1.0)]
-    weights = model.tree.weight[split.children]
-    if ordinal == MISSING_STOPS or weights.sum() == 0:
+    if ordinal == MISSING_STOPS or not parts.spreads[split.node]:
         return []
-    assert ordinal == MISSING_TO_ALL
-    portions = (weights / weights.sum()).tolist()
-    return [(child, part) for child, part in zip(split.children, portions, strict=True) if part]
+    shares = parts.portion[split.children].tolist()
+    return [(child, part) for child, part in zip(split.children, shares, strict=True) if part]
 
 
 def _step(description: Description, node: int, share: float, note: str) -> Step:

@@ -44,7 +44,8 @@ def export_lightgbm(
         equals the first), which changes the answers for those rows.
     feature_names : sequence of str or None, default=None
         None takes the names seen in `fit`, else x0, x1, ... Blanks and characters that the
-        format reserves become underscores.
+        format reserves become underscores; a name that would
+        stand twice has the column's number behind it.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def export_lightgbm(
         "label_index=0",
         f"max_feature_idx={model.tree.n_features - 1}",
         *(["objective=regression"] if value.shape[1] == 1 else []),
-        f"feature_names={_join(map(_plain, model.feature_names))}",
+        f"feature_names={_join(_plain(model.feature_names))}",
         f"feature_infos={_join(map(_range, model.categories))}",
         f"tree_sizes={sizes}",
     ]
@@ -163,8 +164,13 @@ def _range(categories: NDArray[Any] | None) -> str:
     return ":".join(map(str, range(categories.size))) or "none"
 
 
-def _plain(name: str) -> str:
-    return re.sub(r'[\s"\\,:\[\]{}]', "_", name) or "_"
+def _plain(names: Sequence[str]) -> list[str]:
+    """Names without what the format reserves, each one once."""
+    plain: list[str] = []
+    for j, name in enumerate(names):
+        word = re.sub(r'[\s"\\,:\[\]{}]', "_", name) or "_"
+        plain.append(f"{word}_{j}" if word in plain else word)
+    return plain
 
 
 def _number(value: float) -> str:

@@ -23,7 +23,7 @@ def to_dict(
     The key of a branch is its category, a tuple of its categories where several share a
     branch, ``"<= 2.45"`` or ``"> 2.45"`` for numbers, and None for the branch that only
     missing values take. What a branch does with missing values beside others is not said
-    (`export_text` and `export_json` do).
+    (`export_text` does).
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -13,9 +14,12 @@ from gputree.export.model import Model, Split, model_of, single_paths
 
 _INDENT = "  "
 _MOST_INDENTS = 30  # deeper lines are indented no further: else text grows with its square
-_DEEPEST = 300  # the parsers recurse: of SQLite and DuckDB to 1,000 levels, three a CASE
+_DEEPEST = 300  # the parsers recurse: of DuckDB to 1,000 levels, three a CASE
 _EXACT_DIGITS = 15  # a decimal of so many digits and a small exponent is read exactly everywhere
 _EXACT_EXPONENT = 22
+
+
+_TEST = re.compile("WHEN (.*) THEN ", re.S)
 
 
 class Dialect(NamedTuple):
@@ -26,6 +30,7 @@ class Dialect(NamedTuple):
     missing_number: str  # condition that a number is missing; NULL, or NaN where there is one
     reads_exactly: bool  # whether every decimal is read as the nearest float64
     quote: str = '"'  # around names
+    deepest: int = _DEEPEST  # CASE inside CASE; deeper trees are one CASE, a condition a leaf
 
     def name(self, name: str) -> str:
         """An identifier."""
@@ -43,7 +48,8 @@ DIALECTS = {
         True,
     ),
     # NaN is stored as NULL, and an unknown name in double quotes is read as text.
-    "sqlite": Dialect("REAL", ("0", "1"), "{0} IS NULL", False, "`"),
+    # Its parser holds a hundred things at once, five for a CASE.
+    "sqlite": Dialect("REAL", ("0", "1"), "{0} IS NULL", False, "`", 15),
 }
 
 
@@ -120,9 +126,11 @@ def export_sql(
             f"SQL cannot hold this tree: its depth is {model.tree.max_depth}, and databases read "
             f"expressions of about {_DEEPEST} levels. Prune it, or set max_depth."
         )
+    _forbid_twins(model)
     writer = _Writer(model, DIALECTS[dialect])
     answer, type_name = _answers(model, writer, output, probability_of)
-    expression = writer.expression(answer)
+    nested = model.tree.max_depth <= writer.dialect.deepest
+    expression = writer.nested(answer) if nested else writer.flat(answer)
     if type_name is not None:
         expression = f"CAST(\n{expression}\nAS {type_name})"
     if table is None:
@@ -151,6 +159,18 @@ def _answers(
     return (lambda node: labels[best[node]]), None
 
 
+def _forbid_twins(model: Model) -> None:
+    """Raise ValueError where databases take two columns for one."""
+    seen: dict[str, str] = {}
+    for name in model.feature_names:
+        twin = seen.setdefault(name.lower(), name)
+        if twin is not name:
+            raise ValueError(
+                f"SQL cannot hold this tree: it does not tell the columns {twin!r} and {name!r} "
+                "apart. Pass feature_names that differ in more than case."
+            )
+
+
 def _place_of(model: Model, label: Any) -> int:
     labels = [] if model.classes is None else model.classes.tolist()
     if label not in labels:
@@ -165,8 +185,24 @@ class _Writer:
         self.model, self.dialect = model, dialect
         self.columns = list(map(dialect.name, model.feature_names))
 
-    def expression(self, answer: Callable[[int], str]) -> str:
-        """The whole CASE expression: a stack of what is still to be written, last first."""
+    def flat(self, answer: Callable[[int], str]) -> str:
+        """One CASE with a condition a leaf: rows that come to one have failed those before it."""
+        lines = ["CASE"]
+        rest: list[tuple[list[str], int | None, int]] = [([], 0, 0)]  # tests, node, who answers
+        while rest:
+            tests, node, above = rest.pop()
+            stops = node is None or self.model.tree.is_leaf[node]
+            branches = [] if stops else self.branches(self.model.split(node or 0))
+            if not branches:
+                head = f"WHEN {' AND '.join(tests)} THEN" if tests else "ELSE"
+                lines.append(f"{_INDENT}{head} {answer(above if node is None else node)}")
+            for text, child in reversed(branches):
+                test = [f"({found[1]})"] if (found := _TEST.fullmatch(text)) else []
+                rest.append((tests + test, None if child == node else child, node or 0))
+        return "\n".join([*lines, "END"]) if len(lines) > 2 else lines[1].split(" ", 3)[-1]
+
+    def nested(self, answer: Callable[[int], str]) -> str:
+        """CASE inside CASE: a stack of what is still to be written, last first."""
         lines: list[str] = []
         rest: list[tuple[str, int | None, int]] = [("", 0, 0)]  # words before a node, node, depth
         while rest:
