@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 
@@ -10,8 +11,10 @@ def document(parameters: str, attributes: str) -> Callable[[type], type]:
 
     def fill(cls: type) -> type:
         if cls.__doc__:  # python -OO has none
-            filled = cls.__doc__.replace("{parameters}", parameters)
-            cls.__doc__ = filled.replace("{attributes}", attributes)
+            filled = inspect.cleandoc(cls.__doc__)  # as Python 3.13 does by itself
+            for place, text in (("{parameters}", parameters), ("{attributes}", attributes)):
+                filled = filled.replace(place, text.replace("\n    ", "\n"))
+            cls.__doc__ = filled
         return cls
 
     return fill
