@@ -291,6 +291,7 @@ def test_the_folder_is_one_that_kernels_may_be_kept_in(folder):
     assert folders.is_safe(folders.Folder(str(folder), private=True, lasts=True))
 
 
+@pytest.mark.usefixtures("cupy")
 def test_differences_are_kept(checks):
     count = checks("one: 1")
     for _ in range(2):

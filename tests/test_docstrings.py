@@ -44,4 +44,4 @@ def test_example(test, tmp_path, monkeypatch):
     "name", sorted({*gputree.__all__, *(kind.__name__ for kind in pruning.PRUNERS.values())})
 )
 def test_has_an_example(name):
-    assert "\n    Examples\n    --------\n    >>> " in public_names()[name].__doc__
+    assert "\nExamples\n--------\n>>> " in inspect.getdoc(public_names()[name])
