@@ -1,10 +1,13 @@
 """`fit` of one tree, end to end from an array or data frame; kernels are compiled beforehand."""
 
+from typing import ClassVar
+
 import gputree
 from benchmarks.common import BACKENDS, skip_without_device, synchronize
 from benchmarks.data import (
     census_like,
     classes_table,
+    coded_categories,
     connections_like,
     mixed_table,
     regression_table,
@@ -79,4 +82,39 @@ class FitCategories:
         self.model.fit(self.X, self.y)
 
     def peakmem_fit(self, rows, table, estimator, backend):
+        self.model.fit(self.X, self.y)
+
+
+class FitCategoryColumns:
+    """Columns of few and of many categories, and the same codes as numbers; a chain of words."""
+
+    # Numbers and categories of the columns, classes, and the depth of the tree.
+    TABLES: ClassVar = {
+        "few": (14, (3, 8, 20, 50, 100, 200), 2, 8),
+        "one": (27, (6,), 2, 8),
+        "many": (14, (100_000,), 2, 8),
+        "none": (14, (), 2, 8),
+        "words": (0, (86_000,), 5, None),
+    }
+    params = ([10_000, 100_000, 1_000_000], list(TABLES), ["categories", "numbers"], BACKENDS)
+    param_names = ("rows", "table", "read_as", "backend")
+
+    def setup(self, rows, table, read_as, backend):
+        skip_without_device(backend)
+        numbers, categories, classes, depth = self.TABLES[table]
+        if table == "words" and (rows > 100_000 or read_as == "numbers"):
+            raise NotImplementedError("a chain is as deep as it has words")
+        self.X, self.y, nominal = coded_categories(rows, numbers, categories, classes)
+        self.model = DecisionTreeClassifier(
+            max_depth=depth,
+            categorical_features=nominal if read_as == "categories" else [],
+            device=backend,
+        )
+        self.model.fit(self.X[:WARM_ROWS], self.y[:WARM_ROWS])
+        synchronize(backend)
+
+    def time_fit(self, rows, table, read_as, backend):
+        self.model.fit(self.X, self.y)
+
+    def peakmem_fit(self, rows, table, read_as, backend):
         self.model.fit(self.X, self.y)

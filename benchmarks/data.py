@@ -140,6 +140,31 @@ _CONNECTION_ZERO = 0.75  # (number, class) pairs where nearly all rows have 0
 _CONNECTION_NOISE = 0.01
 
 
+@lru_cache(maxsize=2)
+def coded_categories(
+    n: int,
+    numbers: int,
+    categories: tuple[int, ...],
+    classes: int = 2,
+    seed: int = 0,
+    skewed: bool = True,
+) -> tuple[NDArray[np.float64], NDArray, list[int]]:
+    """Codes of categories behind numbers, classes by both, and which columns hold codes.
+
+    Where `skewed`, the more common the lower the code; each has an effect of its own.
+    """
+    rng = np.random.default_rng(seed)
+    columns = [rng.normal(size=n) for _ in range(numbers)]
+    signal = sum((np.abs(column) for column in columns[:4]), np.zeros(n))
+    for count in categories:
+        code = (count * rng.random(n) ** (2 if skewed else 1)).astype(np.int64)
+        signal += rng.normal(size=count)[code] * 0.5
+        columns.append(code.astype(np.float64))
+    signal += rng.normal(size=n)
+    y = np.searchsorted(np.quantile(signal, np.arange(1, classes) / classes), signal)
+    return np.column_stack(columns), y, list(range(numbers, len(columns)))
+
+
 @lru_cache(maxsize=1)
 def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray]:
     """`n` rows of 10 columns of strings and 10 of numbers, 5% of cells missing, 3 classes.

@@ -36,10 +36,8 @@ from numpy.typing import NDArray
 from benchmarks.common import synchronize
 from benchmarks.data import classes_table
 from gputree import DecisionTreeClassifier
-from gputree.backends import has_device
+from gputree.backends import get_backend, get_table, has_device
 from gputree.backends.base import Limits, Task
-from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.kernels import Kernels
 from gputree.criteria import Gini
 from gputree.growth.assembly import renumber
@@ -135,12 +133,13 @@ def new_task(y: NDArray, case: Case) -> Task:
     return Task(Gini(CLASSES, 1.0), limits, y, None, None, None, case.splitter == "exact")
 
 
-def grow_once(kind: type, values: Any, y: NDArray, case: Case, threads: int, staged: bool) -> Run:
+def grow_once(device: str, values: Any, y: NDArray, case: Case, threads: int, staged: bool) -> Run:
     """Grow a tree from a table that lies where the case says."""
     task = new_task(y, case)
-    synchronize(kind.name)  # type: ignore[attr-defined]
+    synchronize(device)
     started = time.perf_counter()
-    backend = kind(values, np.zeros(COLUMNS, np.bool_), task, threads)
+    table = get_table(device)(values, np.zeros(COLUMNS, np.bool_))
+    backend = get_backend(device)(table, task, threads)
     synchronize(backend.name)
     arrived = time.perf_counter() - started
     watch = Stopwatch(backend)
@@ -169,8 +168,8 @@ def measure_device(case: Case, bandwidth: float, threads: int) -> dict[str, Any]
     """The fastest of a few growths on the device, and of as many timed stage by stage."""
     values, y = classes_table(case.rows, COLUMNS, CLASSES)
     table = importlib.import_module("cupy").asarray(values) if case.place == "device" else values
-    whole = best_of([grow_once(CudaBackend, table, y, case, threads, False) for _ in _repeats()])
-    staged = best_of([grow_once(CudaBackend, table, y, case, threads, True) for _ in _repeats()])
+    whole = best_of([grow_once("cuda", table, y, case, threads, False) for _ in _repeats()])
+    staged = best_of([grow_once("cuda", table, y, case, threads, True) for _ in _repeats()])
     coding = staged.stages.get("encode", 0.0)
     return {
         **case._asdict(),
@@ -226,7 +225,7 @@ def kernel_times(case: Case, table: Any, y: NDArray, threads: int) -> dict[str, 
     """Launches and milliseconds of each kernel in one growth, the longest first."""
     cuda = importlib.import_module("cupy").cuda
     with timed_kernels() as spans:
-        grow_once(CudaBackend, table, y, case, threads, False)
+        grow_once("cuda", table, y, case, threads, False)
     synchronize("cuda")
     found: dict[str, list[float]] = defaultdict(list)
     for kernel, before, after in spans:
@@ -268,7 +267,7 @@ def compare_to_cpu(results: list[dict[str, Any]], threads: int) -> None:
     """Grow the tree of `results`, one table in several places, on the CPU as well."""
     case = Case(*(results[0][name] for name in Case._fields))
     values, y = classes_table(case.rows, COLUMNS, CLASSES)
-    run = grow_once(CpuBackend, values, y, case, threads, False)
+    run = grow_once("cpu", values, y, case, threads, False)
     for result in results:
         result["cpu_seconds"] = run.seconds
         result["ratio_to_cpu"] = run.seconds / result["seconds"]
@@ -295,8 +294,8 @@ def warm_up(threads: int) -> float:
     started = time.perf_counter()
     for depth, splitter in product(DEPTHS, ("exact", "binned")):
         case = Case(WARM_ROWS, "host", depth, splitter)
-        for kind in (CudaBackend, CpuBackend):
-            grow_once(kind, values, y, case, threads, False)
+        for device in ("cuda", "cpu"):
+            grow_once(device, values, y, case, threads, False)
     return time.perf_counter() - started
 
 
@@ -437,7 +436,7 @@ def grow_all(options: argparse.Namespace) -> int:
         values, y = classes_table(case.rows, COLUMNS, CLASSES)
         on_device = case.place == "device"
         table = importlib.import_module("cupy").asarray(values) if on_device else values
-        print(case, grow_once(CudaBackend, table, y, case, options.threads, False).nodes, "nodes")
+        print(case, grow_once("cuda", table, y, case, options.threads, False).nodes, "nodes")
     return 0
 
 

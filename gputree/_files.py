@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+# Errors of writing, which name no file.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -24,15 +28,41 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         A new file beside `path`. It replaces `path` when the block ends, and is
         removed when the block raises: readers see the old file or the new one.
     """
-    path = Path(os.fspath(path))
+    path = as_path(path, "The name of a file to write")
     require_destination(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(temporary, "xb") as file:
             yield file
         os.replace(temporary, path)
+    except OSError as error:
+        if (
+            str(error.filename) == str(temporary) or error.errno in _FULL
+        ):  # not the name that was given
+            raise type(error)(error.errno, error.strerror, str(path)) from None
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def as_path(path: Any, what: str) -> Path:
+    """The path, or a TypeError that says `what` it should be."""
+    try:
+        return Path(os.fspath(path))
+    except TypeError:
+        kind = type(path).__name__
+        raise TypeError(f"{what} must be a str or path-like, got {kind}.") from None
+
+
+def require_file(path: str | os.PathLike[str], kind: str) -> Path:
+    """The path of a file that is there; OSError if it is not, TypeError if it is no path."""
+    path = as_path(path, f"The name of a {kind} file")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory, and no {kind} file.")
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {kind} file {path}.")
+    return path
 
 
 def require_destination(path: Path) -> None:

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
-from gputree.backends.cpu import encode as coding
-from gputree.backends.cpu.pool import run
 from gputree.backends.cpu.radix import radix_argsort
 from gputree.backends.lists import ColumnCodes
 from gputree.dtypes import MISSING_CODE, ROW
+from gputree.threads import run
 
 
 def code_columns(
@@ -42,7 +41,7 @@ def code_columns(
     require_memory(
         n * d * cell_bytes,
         f"Sorting {n:,} rows by each of {d:,} columns",
-        "Use fewer rows or columns, or CART without columns of categories.",
+        "Use fewer rows or columns.",
     )
     codes = ColumnCodes(np.empty((d, n), ROW), np.empty((d, n), np.uint32))
     distinct = run(
@@ -80,41 +79,3 @@ def _code_column(
     np.cumsum(first, out=code[:known], dtype=np.uint32)
     code[:known] -= np.uint32(1)
     return column[order[:known][first]]
-
-
-def bin_codes(
-    codes: ColumnCodes,
-    distinct: list[NDArray],
-    values: NDArray,
-    max_bins: int,
-    n_threads: int,
-) -> tuple[list[NDArray], list[NDArray]]:
-    """Replace the codes of numeric columns by the bins that histograms of them would have.
-
-    Parameters
-    ----------
-    codes : ColumnCodes
-        Those of `code_columns`; sorted by bin, too.
-    distinct : list of d arrays
-    values : float32 or float64 array of shape (n, d), NaN where missing
-    max_bins : int
-        Bins of a column, missing values included.
-    n_threads : int
-
-    Returns
-    -------
-    least, greatest : lists of d arrays
-        Of the values in each bin of the numeric columns.
-    """
-    n, d = values.shape
-    bins = coding.empty_bins(d, values.dtype)
-    most = max_bins - (codes.code[:, -1] == MISSING_CODE).astype(np.int64)
-    fit = coding.fit_columns_by_value if n > coding.SAMPLE_ROWS else coding.fit_columns
-    numeric = [f for f in range(d) if distinct[f].size]
-    run(n_threads, fit, [(bins, values, range(f, f + 1), most) for f in numeric])
-    for f in numeric:
-        known = int(np.searchsorted(codes.code[f], MISSING_CODE))
-        edge = bins.edge[f, : bins.count[f] - 1]
-        of_code = np.searchsorted(edge, distinct[f]).astype(np.uint32)
-        codes.code[f, :known] = of_code[codes.code[f, :known]]
-    return list(bins.least), list(bins.greatest)

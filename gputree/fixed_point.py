@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import jitable
+from gputree.criteria.poisson import deviance_terms
 
 WEIGHT_BITS = 50  # total weight, in units: exact in float64, with room for sums
 EXACT_WEIGHT_BITS = 31  # weights this short multiply targets without a second rounding
@@ -44,6 +45,7 @@ class Targets(NamedTuple):
     unit: float  # of `target`, a unit of weight
     square_unit: float  # of `square`, a unit of weight
     rounded: bool  # weight x target is not a whole number of units
+    reach: float  # a power of two that no deviation from the centre passes
 
 
 def power_of_two(x: float) -> float:
@@ -117,25 +119,44 @@ def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
     centre = 0.5 * low + 0.5 * high
     deviation = y - centre
     reach = power_of_two(max(high - centre, centre - low, LEAST_REACH))
+    target, unit, rounded = _fix_deviations(deviation, reach, weights)
+    square, rest, square_unit = _fix_squares(deviation, reach, weights)
+    return Targets(target, square, rest, centre, unit, square_unit, rounded, reach)
+
+
+def fix_rates(y: NDArray[np.float64], weights: Weights) -> Targets:
+    """Targets of 0 and more in units, from 0, so that a sum of none is told; see `poisson`.
+
+    `square` is what the Poisson criterion knows deviations by, in units of `target`.
+    """
+    reach = power_of_two(max(float(y.max()), LEAST_REACH))
+    target, unit, rounded = _fix_deviations(y, reach, weights)
+    weight = np.ones(y.size, np.int64) if weights.weight is None else weights.weight
+    term, rest = np.empty_like(target), np.empty_like(target)
+    deviance_terms(target, weight, unit / reach, REST_BITS, term, rest)
+    return Targets(target, term, rest, 0.0, unit, unit, rounded, reach)
+
+
+def _fix_deviations(
+    deviation: NDArray[np.float64], reach: float, weights: Weights
+) -> tuple[NDArray[np.int64], float, bool]:
+    """Weight x deviation in units, the unit, and whether products had to be rounded."""
     total = power_of_two(weights.total)
-    exact = weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS
-    if weights.weight is None or exact:
+    if weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS:
         unit = max(reach * 2.0**-TARGET_BITS, reach * total * 2.0**-SUM_BITS)
         target = np.rint(deviation / unit).astype(np.int64)
         if weights.weight is not None:
             target *= weights.weight
-    else:
-        unit = reach * total * 2.0**-SUM_BITS
-        target = np.rint(weights.weight * (deviation / unit)).astype(np.int64)
-    square, rest, square_unit = _fix_squares(deviation, reach, total, weights)
-    return Targets(target, square, rest, centre, unit, square_unit, not exact)
+        return target, unit, False
+    unit = reach * total * 2.0**-SUM_BITS
+    return np.rint(weights.weight * (deviation / unit)).astype(np.int64), unit, True
 
 
 def _fix_squares(
-    deviation: NDArray[np.float64], reach: float, total: float, weights: Weights
+    deviation: NDArray[np.float64], reach: float, weights: Weights
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
     """Weight x squared deviation, as whole units and a rest in 2**-30 of one."""
-    unit = reach * reach * total * 2.0**-SUM_BITS
+    unit = reach * reach * power_of_two(weights.total) * 2.0**-SUM_BITS
     square = deviation * deviation
     if weights.weight is not None:
         square *= weights.weight

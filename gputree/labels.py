@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.utils.validation import check_array
 
-from gputree.impurity import Codes, Floats
+from gputree._sklearn import check_sample_weight
+from gputree._warnings import warn
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 
 def is_missing(value: Any) -> bool:
@@ -45,16 +48,14 @@ def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
             f"weights of labels, {advice}."
         )
     if np.unique(labels).size == labels.size and labels.max() > labels.size:
-        warnings.warn(
+        warn(
             f"{name} takes labels, one a row, and these {labels.size:,} are all different. If they "
             f"are counts of labels, {advice}.",
-            UserWarning,
-            stacklevel=4,
         )
     return labels
 
 
-def check_counts(name: str, counts: ArrayLike, sample_weight: ArrayLike | None) -> Floats:
+def check_counts(name: str, counts: ArrayLike | None, sample_weight: ArrayLike | None) -> Floats:
     """How many rows each label has."""
     if sample_weight is not None:
         raise TypeError(f"{name} takes sample_weight with labels only, not with counts.")
@@ -78,7 +79,7 @@ def check_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> Floats:
     """A weight for each of the rows of `y`, of which there is one at least."""
     if y.size == 0:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("Sample weights must not all be zero.")
     return weight

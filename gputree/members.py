@@ -30,6 +30,10 @@ MOST_TEXT_TIMES = 20
 CHUNK = 1 << 20
 
 
+class RefusedError(ValueError):
+    """A file that is whole, for all one can see, and is not read: the message says all."""
+
+
 class Members:
     """The members of a zip archive.
 
@@ -43,20 +47,21 @@ class Members:
 
     Raises
     ------
-    ValueError
+    RefusedError
         The members claim to unpack to more.
     """
 
     def __init__(self, archive: zipfile.ZipFile, path: Path, max_bytes: int | None) -> None:
         self.archive = archive
+        self.path = path
         self.max_bytes = max_bytes
         size = os.stat(path).st_size
         claimed = sum(member.file_size for member in archive.infolist())
         if claimed > (max(LEAST_BYTES, MOST_TIMES * size) if max_bytes is None else max_bytes):
             allowed = "" if max_bytes is None else f", and max_bytes={max_bytes} is allowed"
-            raise ValueError(
-                f"it unpacks to {claimed:,} bytes, {claimed / size:.0f} times its size{allowed}. "
-                f"If you trust the file, pass max_bytes={claimed} to load_model."
+            raise RefusedError(
+                f"{path} unpacks to {claimed:,} bytes, {claimed / size:.0f} times its size"
+                f"{allowed}. If you trust the file, pass max_bytes={claimed} to load_model."
             )
 
     def __contains__(self, name: str) -> bool:
@@ -67,15 +72,15 @@ class Members:
 
         Raises
         ------
-        ValueError
+        RefusedError
             It claims to be far longer than what is stored of it.
         """
         info = self._info(name)
         most = max(LEAST_TEXT_BYTES, MOST_TEXT_TIMES * info.compress_size)
         if info.file_size > (most if self.max_bytes is None else self.max_bytes):
-            raise ValueError(
-                f"{name} unpacks to {info.file_size:,} bytes, but {most:,} are allowed. If you "
-                "trust the file, pass max_bytes to load_model."
+            raise RefusedError(
+                f"{self.path}: {name} unpacks to {info.file_size:,} bytes, but {most:,} are "
+                "allowed. If you trust the file, pass max_bytes to load_model."
             )
         with self.archive.open(info) as stream:
             return _read(stream, info.file_size, name).tobytes()
@@ -115,6 +120,8 @@ class Members:
         return np.ascontiguousarray(values, dtype=dtype)
 
     def _info(self, name: str) -> zipfile.ZipInfo:
+        if name not in self:
+            raise ValueError(f"it holds no {name}.")
         info = self.archive.getinfo(name)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{name} is compressed by a method that model files do not use.")
@@ -130,7 +137,7 @@ def _header(stream: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
         if min(shape, default=0) < 0:
             raise ValueError("its shape is negative")
     except Exception as error:  # of tokenize, ast and others, for text of any kind
-        raise ValueError(f"array {name} has no valid header: {error}") from error
+        raise ValueError(f"array {name} has no valid header.") from error
     return shape, by_column, dtype
 
 

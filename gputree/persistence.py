@@ -26,10 +26,14 @@ those of estimators). Format versions:
 3. Arrays ``branch_begin`` and ``branch_end`` (int64, N) and ``branch_code`` (int32) in their
    place: the categories ``branch_code[branch_begin[t] : branch_end[t]]`` lead to node t from
    its parent. Categories that the parent has no rows of take no room.
+4. Arrays ``lower`` and ``upper`` (float64, N), too: what the share of the second class, or the
+   mean target, that node t answers with lies between. Written only where a tree has such
+   bounds, which a reader of version 3 would pass over; other trees are files of version 3.
 
 The same model gives the same bytes (under one zlib): members have a fixed order and no time
 stamp. Arrays are little-endian or big-endian as written; reading converts. A reader takes
-nothing on trust: `gputree.members` bounds what is read, `Tree.check` what is a tree.
+nothing on trust: `gputree.members` bounds what is read, `Tree.check` says what is a tree, and
+`gputree.plausibility` which numbers it can have.
 """
 
 from __future__ import annotations
@@ -45,19 +49,22 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._files import replaced_file
+from gputree._files import replaced_file, require_file
 from gputree.branches import BranchLists
+from gputree.criteria.named import CRITERIA
 from gputree.dtypes import CATEGORY, MOST_COLUMNS, NO_BRANCH, NODE
-from gputree.members import Members
-from gputree.tree import CRITERIA, Task, Tree
+from gputree.members import Members, RefusedError
+from gputree.plausibility import check_statistics
+from gputree.tree import Task, Tree
 
 FORMAT = "gputree-model"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _LAST_WITH_TABLES = 2  # from categories to children, one a node
+_LAST_WITHOUT_BOUNDS = 3
 
 _HEADER = "model.json"
 _OWN_KEYS = ("format", "format_version", "gputree_version", "tree")
-_ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # name: dtype, dimensions
+ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # name: dtype, dimensions
     "first_child": (NODE, 1),
     "n_children": (np.int32, 1),
     "parent": (NODE, 1),
@@ -74,6 +81,10 @@ _ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # name: dtype, dimensions
     "branch_begin": (np.int64, 1),
     "branch_end": (np.int64, 1),
     "branch_code": (CATEGORY, 1),
+}
+BOUNDS: dict[str, tuple[type[np.generic], int]] = {  # of trees that have them
+    "lower": (np.float64, 1),
+    "upper": (np.float64, 1),
 }
 _TABLES: dict[str, tuple[type[np.generic], int]] = {
     "branch_offset": (np.int64, 1),
@@ -101,22 +112,12 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree
     reserved = [key for key in _OWN_KEYS if key in header]
     if reserved:
         raise ValueError(f"The header keys {reserved} are reserved.")
-    from gputree import __version__  # here, for the package imports this module
-
     tree.check()
-    own = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "gputree_version": __version__,
-        "tree": {
-            "task": tree.task,
-            "criterion": tree.criterion,
-            "n_features": int(tree.n_features),
-        },
-    }
+    version = FORMAT_VERSION if tree.lower is not None else _LAST_WITHOUT_BOUNDS
+    own = own_header(FORMAT, version, tree)
     text = json.dumps({**own, **header}, indent=2, ensure_ascii=False, allow_nan=False)
     members = {_HEADER: text.encode()}
-    members |= {_member(name): _npy(getattr(tree, name)) for name in _ARRAYS}
+    members |= {_member(name): _npy(getattr(tree, name)) for name in arrays_of(tree)}
     with replaced_file(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in members.items():
             info = zipfile.ZipInfo(name)  # dated 1980: equal models, equal bytes
@@ -143,35 +144,65 @@ def read_model(
 
     Raises
     ------
-    FileNotFoundError
+    FileNotFoundError, IsADirectoryError
         There is no such file.
+    TypeError
+        `path` is none.
     ValueError
         The file is no model file, is damaged, was written by a newer gputree, unpacks to
         more than is allowed, or its arrays do not form a tree.
     """
-    path = Path(os.fspath(path))
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no model file {path}.")
+    path = require_file(path, "model")
     if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path} is not a gputree model file, or it is truncated.")
+        advice = " JSON is read by read_json." if path.suffix.lower() == ".json" else ""
+        raise ValueError(f"{path} is not a gputree model file, or it is truncated.{advice}")
     try:
         with zipfile.ZipFile(path) as archive:
             members = Members(archive, path, max_bytes)
             header = _read_header(path, members)
             tree = _read_tree(header["tree"], header["format_version"], members)
-    except (_FutureModelError, MemoryError, PermissionError):
+    except (RefusedError, MemoryError, PermissionError):
         raise
     except Exception as error:  # damage can make zipfile, zlib and JSON raise anything
-        reason = str(error) or type(error).__name__
-        raise ValueError(f"{path} is not a valid gputree model file: {reason}") from error
+        raise ValueError(f"{path} is damaged: {_reason(error)}") from error
     return header, tree
 
 
-class _FutureModelError(ValueError):
+def _reason(error: Exception) -> str:
+    """What is wrong, without the words of the libraries that came upon it."""
+    if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
+        return f"its {_HEADER} is no JSON that can be read."
+    if isinstance(error, ValueError):
+        return str(error)
+    return "some of its bytes are not those that were written. Copy the file again, or train anew."
+
+
+class FutureModelError(RefusedError):
     """The file is of a later format version than this module reads."""
 
 
 # ------------------------------------------------------------------ writing
+def arrays_of(tree: Tree) -> dict[str, tuple[type[np.generic], int]]:
+    """The arrays that the tree has: their dtypes and dimensions."""
+    return ARRAYS | (BOUNDS if tree.lower is not None else {})
+
+
+def own_header(name: str, version: int, tree: Tree) -> dict[str, Any]:
+    """What every format says first: its name and version, the writer, the tree's scalars."""
+    from gputree import __version__  # here, for the package imports this module
+
+    return {
+        "format": name,
+        "format_version": version,
+        "gputree_version": __version__,
+        "tree": {
+            "task": tree.task,
+            "criterion": tree.criterion,
+            "n_features": int(tree.n_features),
+        },
+    }
+
+
 def _member(name: str) -> str:
     return f"tree/{name}.npy"
 
@@ -185,25 +216,34 @@ def _npy(array: NDArray) -> bytes:
 # ------------------------------------------------------------------ reading
 def _read_header(path: Path, members: Members) -> dict[str, Any]:
     if _HEADER not in members:
-        raise ValueError(f"it holds no {_HEADER}.")
-    header = json.loads(members.text(_HEADER))
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"{_HEADER} does not name the format {FORMAT!r}.")
-    found = header.get("format_version")
-    if type(found) is not int or found < 1:
-        raise ValueError(f"format_version must be an int >= 1, got {found!r}.")
-    if found > FORMAT_VERSION:
-        raise _FutureModelError(
-            f"{path} was written by a newer gputree ({header.get('gputree_version')}, format "
-            f"version {found}); this one reads format versions up to {FORMAT_VERSION}. "
-            "Upgrade with: pip install --upgrade gputree-learn"
-        )
-    _check_scalars(header.get("tree"))
+        raise RefusedError(f"{path} is not a gputree model file: it holds no {_HEADER}.")
+    header: dict[str, Any] = json.loads(members.text(_HEADER))
+    check_format(header, str(path), _HEADER, FORMAT, FORMAT_VERSION)
+    check_scalars(header.get("tree"), set())
     return header
 
 
-def _check_scalars(scalars: Any) -> None:
-    keys = {"task", "criterion", "n_features"}
+def check_format(header: Any, path: str, part: str, name: str, version: int) -> None:
+    """Raise ValueError unless a header is of the format `name`, up to a version.
+
+    `path` is the file, and `part` what of it the header is: for messages.
+    """
+    if not isinstance(header, dict) or header.get("format") != name:
+        raise ValueError(f"{part} does not name the format {name!r}.")
+    found = header.get("format_version")
+    if type(found) is not int or found < 1:
+        raise ValueError(f"format_version must be an int >= 1, got {found!r}.")
+    if found > version:
+        raise FutureModelError(
+            f"{path} was written by a newer gputree ({header.get('gputree_version')}, format "
+            f"version {found}); this one reads format versions up to {version}. "
+            "Upgrade with: pip install --upgrade gputree-learn"
+        )
+
+
+def check_scalars(scalars: Any, others: set[str]) -> None:
+    """Raise ValueError unless the header's tree has what is one value a tree, and `others`."""
+    keys = {"task", "criterion", "n_features"} | others
     if not isinstance(scalars, dict) or set(scalars) != keys:
         raise ValueError(f"the header's tree must have the keys {sorted(keys)}.")
     if scalars["task"] not in get_args(Task):
@@ -220,14 +260,16 @@ def _check_scalars(scalars: Any) -> None:
 
 def _read_tree(scalars: dict[str, Any], version: int, members: Members) -> Tree:
     if version > _LAST_WITH_TABLES:
-        tree = Tree(**scalars, **_read_arrays(members, _ARRAYS))
+        bounds = BOUNDS if version > _LAST_WITHOUT_BOUNDS else {}
+        tree = Tree(**scalars, **_read_arrays(members, ARRAYS | bounds))
     else:
-        per_node = {k: v for k, v in _ARRAYS.items() if k not in BranchLists._fields}
+        per_node = {k: v for k, v in ARRAYS.items() if k not in BranchLists._fields}
         tree = Tree(**scalars, **_read_arrays(members, per_node))
         tree.check()  # before children are looked up
         tables = _read_arrays(members, _TABLES)
         tree = replace(tree, **_from_tables(tree, *tables.values())._asdict())
     tree.check()
+    check_statistics(tree)
     return tree
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.branches import Branches, BranchLists, Spans
+from gputree.criteria.named import CRITERIA
 from gputree.dtypes import (
     BRANCH_SPLIT,
     CATEGORY,
@@ -37,12 +38,6 @@ from gputree.dtypes import (
 )
 
 Task = Literal["classification", "regression"]
-
-# The names of the impurities that trees of each task are grown by.
-CRITERIA: dict[str, tuple[str, ...]] = {
-    "classification": ("gini", "entropy"),
-    "regression": ("squared_error",),
-}
 
 
 @dataclass(frozen=True)
@@ -85,6 +80,9 @@ class Tree:
     gain : float64 array of shape (N,)
         Decrease of impurity by the node's split, per unit of the node's
         weight; 0 at leaves.
+    lower, upper : float64 arrays of shape (N,), or None
+        What the share of the second class, or the mean target, that a node answers with lies
+        between; None where nothing is held to be monotonic. `statistics` may lie outside.
     branch_begin, branch_end : int64 arrays of shape (N,)
         To node t lead from its parent the categories ``branch_code[branch_begin[t] :
         branch_end[t]]``, in no order; none where the parent tests none. Nodes share
@@ -121,6 +119,8 @@ class Tree:
     branch_begin: NDArray[np.int64] = None  # type: ignore[assignment]
     branch_end: NDArray[np.int64] = None  # type: ignore[assignment]
     branch_code: NDArray[np.int32] = None  # type: ignore[assignment]
+    lower: NDArray[np.float64] | None = None
+    upper: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.branch_begin is None:
@@ -294,7 +294,18 @@ class Tree:
             impurity=self.impurity[kept],
             gain=cut(self.gain, 0.0),
             **self.branch_lists.take(kept)._asdict(),
+            **self.bounds_of(kept),
         )
+
+    def bounds_of(self, nodes: NDArray[Any]) -> dict[str, Any]:
+        """The fields that bound what some nodes answer with."""
+        if self.lower is None or self.upper is None:
+            return {"lower": None, "upper": None}
+        return {"lower": self.lower[nodes], "upper": self.upper[nodes]}
+
+    def within(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Tree:
+        """The tree with what it answers held within bounds, arrays of shape (N,)."""
+        return replace(self, lower=lower, upper=upper)
 
     # ------------------------------------------- scikit-learn's views
     @property
@@ -325,7 +336,8 @@ class Tree:
     def value(self) -> NDArray[np.float64]:
         """Class fractions (classification) or mean target, shape (N, 1, K).
 
-        A node without weight has those of its nearest ancestor with weight.
+        A node without weight has those of its nearest ancestor with weight. They are held
+        within `lower` and `upper`.
         """
         empty = self.weight == 0
         value = self.statistics
@@ -333,7 +345,22 @@ class Tree:
             value = value / np.where(empty, 1.0, self.weight)[:, None]
         if empty.any():
             value = value[self.nearest_with_weight()]
+        if self.lower is not None and self.upper is not None:
+            value = np.clip(value[:, -1:], self.lower[:, None], self.upper[:, None])
+            if self.task == "classification":
+                value = np.concatenate([1.0 - value, value], axis=1)
         return value[:, None, :]
+
+    @property
+    def answers(self) -> NDArray[np.float64]:
+        """What nodes are labelled by, shape (N, K): the greatest of classes, or the mean target.
+
+        As `value`, but class weights, undivided, where nothing is held within bounds.
+        """
+        if self.lower is not None:
+            return self.value[:, 0]
+        empty = (self.weight == 0).any()
+        return self.statistics[self.nearest_with_weight()] if empty else self.statistics
 
     @property
     def missing_go_to_left(self) -> NDArray[np.uint8]:
@@ -368,15 +395,18 @@ class Tree:
             "it has no nodes, or arrays differ in length",
             n == 0 or any(len(v) != n for v in per_node),
         )
-        yield (
-            "a statistic is not finite",
-            [
-                ~np.isfinite(v).all()
-                for v in (self.weight, self.statistics, self.impurity, self.gain)
-            ],
-        )
+        for name in ("weight", "statistics", "impurity", "gain"):
+            yield f"{name} is not finite", ~np.isfinite(arrays[name]).all()
+        yield "bounds of answers are incomplete, or none lies between them", self._wrong_bounds()
         yield from self._shape_problems()
         yield from self._split_problems()
+
+    def _wrong_bounds(self) -> Any:
+        """Whether, or where, `lower` and `upper` are no bounds."""
+        if self.lower is None or self.upper is None:
+            return (self.lower is None) != (self.upper is None)
+        two = self.n_classes == (2 if self.task == "classification" else 1)
+        return ~(self.lower <= self.upper) | (not two)
 
     def _shape_problems(self) -> Iterator[tuple[str, Any]]:
         """Breadth-first order: children, parents, depths."""
@@ -445,4 +475,4 @@ class Tree:
 def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    return a == b
+    return type(a) is type(b) and a == b

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, assert_all_finite, validate_data
+from sklearn.utils.validation import assert_all_finite, validate_data
 
-from gputree.backends.cuda.inputs import device_matrix, on_device, to_host
+from gputree._sklearn import check_sample_weight
+from gputree.backends.arrays import (
+    count_labels,
+    device_matrix,
+    label_range,
+    on_device,
+    to_host,
+)
 from gputree.columns import Columns, fit_encode
 from gputree.columns.cells import Coded, is_frame, read_array
+from gputree.compilation.arrays import writable
 from gputree.dtypes import MOST_ROWS
 from gputree.estimators.devices import resolve_device
 from gputree.labels import is_missing
@@ -56,14 +63,14 @@ def check_table(
     X = _two_dimensional(estimator, X, reset)
     _limit_rows(estimator, X)
     if not reset:
-        return _writable(estimator.columns_.encode(X, order))
+        return writable(estimator.columns_.encode(X, order))
     estimator.columns_, values = fit_encode(
         X,
         getattr(estimator, "categorical_features", "auto"),
         getattr(estimator, "_every_nominal", False),
         order,
     )
-    return _writable(values)
+    return writable(values)
 
 
 def _device_table(estimator: Any, X: Any) -> Any:
@@ -75,11 +82,21 @@ def _device_table(estimator: Any, X: Any) -> Any:
     matrix = device_matrix(X)
     if matrix is None:
         return None
-    check_array(np.broadcast_to(np.float32(0), X.shape), estimator=estimator, input_name="X")
+    _check_shape(estimator, X)
     _limit_rows(estimator, X)
     validate_data(estimator, X, reset=True, skip_check_array=True)
     estimator.columns_ = Columns.numeric(matrix.shape[1])
     return matrix
+
+
+def _check_shape(estimator: Any, X: Any) -> None:
+    """Refuse tables without rows or columns, by an array of that shape that takes no memory."""
+    check_array(
+        np.broadcast_to(np.float32(0), X.shape),
+        estimator=estimator,
+        input_name="X",
+        ensure_all_finite=False,  # or its many zeros are summed up
+    )
 
 
 def _limit_rows(estimator: Any, X: Any) -> None:
@@ -93,24 +110,11 @@ def _two_dimensional(estimator: Any, X: Any, reset: bool) -> Any:
     """`X` as a data frame or as an array of two dimensions, with the columns of fit."""
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        shape_alone = np.broadcast_to(np.float32(0), X.shape)
-        check_array(shape_alone, estimator=estimator, input_name="X")
+        _check_shape(estimator, X)
         return X
     if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
         X = np.array(X, dtype=object)  # numbers beside text stay numbers
     return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
-
-
-def _writable(values: NDArray) -> NDArray:
-    """The same memory, never marked read-only.
-
-    Nothing writes to a table, but numba would compile every kernel again, for 10 to 20 s,
-    for the read-only arrays that memory maps and joblib's workers bring.
-    """
-    if values.flags.writeable:
-        return values
-    interface = {**values.__array_interface__, "data": (values.ctypes.data, False)}
-    return np.asarray(SimpleNamespace(__array_interface__=interface, owner=values))
 
 
 def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
@@ -129,11 +133,20 @@ def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
 def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[np.integer]]:
     """Sorted class labels, and the code of each row's label.
 
+    Codes of integers on a device stay there, as a CuPy array, unless they are spread too widely
+    to be counted.
+
     Raises
     ------
     ValueError
         Continuous or two-dimensional labels, missing labels, another length than X.
     """
+    if on_device(y):
+        _check_length(y, n_rows)
+        low, high = label_range(y)
+        if high - low < max(COUNTED_LABELS, n_rows):
+            return count_labels(y, low, high)
+        y = to_host(y)
     y = _check_target(estimator, y, n_rows)
     if y.dtype.kind in "iu":
         low, high = int(y.min()), int(y.max())
@@ -177,13 +190,14 @@ def _code_dtype(n_classes: int) -> type[np.integer]:
     return np.uint8 if n_classes <= 256 else np.int32
 
 
-def check_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
-    """Regression targets as float64.
+def check_targets(estimator: Any, y: Any, n_rows: int, counts: bool = False) -> NDArray[np.float64]:
+    """Regression targets as float64; `counts` or rates where the Poisson deviance is taken.
 
     Raises
     ------
     ValueError
-        Labels that are not numbers, missing or infinite targets, another length than X.
+        Labels that are not numbers, missing or infinite targets, another length than X;
+        negative counts, or none but zeros.
     """
     y = _check_target(estimator, y, n_rows)
     _forbid_missing(y)
@@ -196,6 +210,12 @@ def check_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
         )
     assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
     low, high = float(y.min()), float(y.max())
+    if counts and low < 0.0:
+        raise ValueError(
+            "Some value(s) of y are negative which is not allowed for Poisson regression."
+        )
+    if counts and high <= 0.0:
+        raise ValueError("Sum of y is not positive which is necessary for Poisson regression.")
     if max(-low, high) > MOST_TARGET or 0.0 < high - low < LEAST_TARGET_RANGE:
         raise ValueError(
             f"Input y must lie within +-{MOST_TARGET:g} and be constant or span at least "
@@ -217,11 +237,15 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
             f"{shape}. Fit one estimator a column."
         )
     y = column_or_1d(y, warn=True)
+    _check_length(y, n_rows)
+    return y
+
+
+def _check_length(y: Any, n_rows: int) -> None:
     if y.size != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: [{n_rows}, {y.size}]"
         )
-    return y
 
 
 def _forbid_missing(y: NDArray) -> None:
@@ -239,7 +263,7 @@ def check_weights(sample_weight: Any, X: NDArray) -> NDArray[np.float64] | None:
     """
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def check_weight_range(weight: NDArray[np.float64] | None) -> None:

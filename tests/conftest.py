@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -14,6 +16,7 @@ from oracles import Grown
 from strategies import Sample
 
 from gputree.backends.base import Backend, Task
+from gputree.cli import main
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import Plan, grow
@@ -100,9 +103,8 @@ def chunk_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """``chunk_rows(m)``: let threads and blocks take m rows of a node at a time, from here on."""
 
     def cut(m: int) -> None:
-        monkeypatch.setattr("gputree.backends.cpu.backend.CHUNK_ROWS", m)
-        monkeypatch.setattr("gputree.backends.cuda.layout.CHUNK_ROWS", m)
-        monkeypatch.setattr("gputree.backends.cuda.partition.PARTITION_ROWS", m)
+        devices.tune(monkeypatch, "cpu", chunk_rows=m)
+        devices.tune(monkeypatch, "cuda", chunk_rows=m, partition_rows=m)
 
     return cut
 
@@ -136,3 +138,41 @@ def as_grown(nodes: Any, device: Any) -> Grown:
         depth.tolist(),
         rows,
     )
+
+
+# ------------------------------------------------------------------------------ the command
+@pytest.fixture
+def gputree(capsys, monkeypatch):
+    """Run the command, with bytes for its standard input; its status, output and errors."""
+
+    def run(*arguments: Any, stdin: bytes = b"") -> tuple[Any, str, str]:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        try:
+            status: Any = main([str(argument) for argument in arguments])
+        except SystemExit as stop:  # argparse leaves this way
+            status = stop.code
+        output, errors = capsys.readouterr()
+        return status, output, errors
+
+    return run
+
+
+@pytest.fixture
+def fails(gputree):
+    """Run the command, check that it fails as promised, give back its message."""
+
+    def run(*arguments: Any, status: int = 1, stdin: bytes = b"") -> str:
+        found, output, errors = gputree(*arguments, stdin=stdin)
+        assert (found, output) == (status, ""), errors
+        assert errors.startswith("gputree: error: ")
+        assert errors.count("\n") == 1
+        return errors
+
+    return run
+
+
+@pytest.fixture
+def misused(fails):
+    """As `fails`, where the command line itself is at fault."""
+    return partial(fails, status=2)

@@ -6,13 +6,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from category_oracle import draw_case
+from devices import tune
 from mixed_tables import MixedTable
-from twin_lists import grow_both_ways, grow_cart_both_ways
+from twin_lists import grow_both_ways
 
 from gputree import C45Classifier, ID3Classifier
-from gputree.backends.cuda.lists import launch, partition, score
-from gputree.estimators import growing_categories
 
 LIST_MUTANTS = [
     (
@@ -192,49 +190,6 @@ LIST_MUTANTS = [
         "c += blockDim.x) cursor[c] = 0;\n        __syncthreads();",
         "c += blockDim.x) cursor[c] = 0;",
     ),
-    ("lists: equal shares by code", "return order ? order > 0 : a > b;", "return a > b;"),
-    ("lists: runs of equal rows alike", "if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;", ""),
-    (
-        "lists: heads of any size",
-        "asked && fewer >= measure.min_samples_leaf &&",
-        "asked &&",
-    ),
-    (
-        "lists: heads kept out forgotten",
-        "if (!__any_sync(ALL_LANES, kept > best.score)) return best;",
-        "return best;",
-    ),
-    (
-        "lists: moves of no head",
-        "if (head) n += add_runs(measure, runs, width, head - stride, head);",
-        "",
-    ),
-    ("lists: moved to the left alone", "sign = i < head ? -1 : 1;", "sign = 1;"),
-    (
-        "lists: heads added without barrier",
-        "runs.left[k] += runs.cells[run * width + k];\n    }\n    __syncwarp();",
-        "runs.left[k] += runs.cells[run * width + k];\n    }",
-    ),
-    (
-        "lists: masks without missing values",
-        "i64 sum = side ? runs.cells[runs.count * width + k] : 0;",
-        "i64 sum = 0;",
-    ),
-    (
-        "lists: masks by code",
-        "if (mask >> i & 1) sum += runs.cells[runs.order[i] * width + k];",
-        "if (mask >> i & 1) sum += runs.cells[i * width + k];",
-    ),
-    (
-        "lists: moved run not marked",
-        "return (i < head) != (i + 1 == moved);",
-        "return i < head;",
-    ),
-    (
-        "lists: single runs of equal score by code",
-        "return compare_cells(runs.left, runs.cells, measure.channels()) < 0;",
-        "return false;",
-    ),
 ]
 
 
@@ -256,10 +211,10 @@ def compare_lists() -> None:
     cases = [(1, 16 * 1024), (10**9, 16 * 1024), (40, 0)]
     for seed, (long_list, shared) in enumerate(cases):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(launch, "LONG_LIST", long_list)
-            patch.setattr(launch, "MOST_BLOCKS", 5)
-            patch.setattr(score, "SHARED_BYTES", shared)
-            patch.setattr(partition, "CHUNK_PLACES", 50)
+            tune(patch, "cuda", lists_long=long_list)
+            tune(patch, "cuda", lists_most_blocks=5)
+            tune(patch, "cuda", lists_shared_bytes=shared)
+            tune(patch, "cuda", lists_chunk_places=50)
             for weighted in (False, True):
                 table = list_table(seed, 150, weighted)
                 for kind in (C45Classifier, ID3Classifier):
@@ -267,19 +222,8 @@ def compare_lists() -> None:
                     grow_both_ways(model, table.X, table.y, table.weight)
     for seed, long_list in product((5, 6), (1, 10**9)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(launch, "LONG_LIST", long_list)
+            tune(patch, "cuda", lists_long=long_list)
             compare_edges(seed)
-    compare_cart()
-
-
-def compare_cart() -> None:
-    """Subsets under limits: heads, single runs, masks; moves where few count as many."""
-    for few, seeds in ((growing_categories.FEW_CATEGORIES, 25), (3, 50)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(growing_categories, "FEW_CATEGORIES", few)
-            for seed in range(seeds):
-                case = draw_case(seed)
-                grow_cart_both_ways(case.model(), case.X, case.y, case.weight)
 
 
 def compare_edges(seed: int) -> None:

@@ -13,9 +13,11 @@ import pytest
 from cuda_emulator import emulated_cuda, unavailable
 from strategies import Sample
 
-from gputree.backends.base import Backend, Task
+from gputree.backends.base import Backend, DeviceTable, Task
 from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends.cuda.table import CudaTable
 
 # Ways of emulation: the order of blocks, warps and lanes, whether accesses are checked, and
 # what every byte of fresh memory holds unless the option says.
@@ -56,6 +58,12 @@ def names(ways: list[str], *, cpu: bool) -> list[Any]:
     return [*(["cpu"] if cpu else []), *emulated, pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
+def tune(patch: pytest.MonkeyPatch, backend: str, **sizes: Any) -> None:
+    """Change sizes that decide how work is cut up on ``"cpu"`` or ``"cuda"``, from here on."""
+    module = importlib.import_module(f"gputree.backends.{backend}.tuning")
+    patch.setattr(module, "TUNING", module.TUNING._replace(**sizes))
+
+
 def absent(what: str, reason: str) -> NoReturn:
     """Skip with the reason, or fail where GPUTREE_REQUIRE_GPU (_EMULATOR, _NVRTC) is 1."""
     if os.environ.get(f"GPUTREE_REQUIRE_{what}") == "1":
@@ -90,7 +98,12 @@ def _no_device() -> str | None:
     return None
 
 
+def new_table(name: str, sample: Sample) -> DeviceTable:
+    """The table on the device called `name`."""
+    return (CpuTable if name == "cpu" else CudaTable)(sample.values, sample.missing)
+
+
 def new_backend(name: str, sample: Sample, task: Task, n_threads: int = 1) -> Backend:
     """The backend of the device called `name` over one table."""
     kind = CpuBackend if name == "cpu" else CudaBackend
-    return kind(sample.values, sample.missing, task, n_threads)
+    return kind(new_table(name, sample), task, n_threads)

@@ -6,13 +6,15 @@ can be compared to the last bit; everything else is written the slow, obvious wa
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
 from gputree.backends.base import Task
-from gputree.criteria import Criterion, Entropy, Gini, SquaredError, WideGini
+from gputree.criteria import Criterion, Entropy, Gini, Poisson, SquaredError, WideGini
 
 LOG2_E = 1.4426950408889634
 MASK_64 = 2**64 - 1
@@ -45,6 +47,8 @@ def scores(criterion: Criterion, left, total):
     total = np.asarray(total, np.int64)
     if isinstance(criterion, SquaredError):
         return _squared_scores(left, total)
+    if isinstance(criterion, Poisson):
+        return _poisson_scores(left, total)
     right = total - left
     weight_left = left.sum(axis=1).astype(np.float64)
     weight_right = right.sum(axis=1).astype(np.float64)
@@ -75,10 +79,26 @@ def _squared_scores(left, total):
     return (d * d) / (a * (weight - left[:, 0]).astype(np.float64))
 
 
+def _poisson_scores(left, total):
+    """Minus infinity where a side has no events."""
+    mean = np.float64(total[1]) / np.float64(total[0])
+    value = np.zeros(len(left))
+    for side in (left, total - left):
+        events = side[:, 1].astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.where(events > 0, events / side[:, 0].astype(np.float64) / mean, 1.0)
+        value = value + events * log2(rate)
+    refused = (left[:, 1] <= 0) | (left[:, 1] >= total[1])
+    return np.where(refused, -np.inf, value)
+
+
 def gain(criterion: Criterion, score: float, total) -> float:
     """Decrease of impurity per unit of weight, in the order of the kernels."""
     if isinstance(criterion, SquaredError):
         return float(score * criterion.unit * criterion.unit)
+    if isinstance(criterion, Poisson):
+        ln_2 = 0.6931471805599453
+        return float(score * (criterion.unit * criterion.scale * ln_2) / np.float64(total[0]))
     weight = inside = np.float64(0.0)
     for k in total:
         a = np.float64(k) * (criterion.unit if isinstance(criterion, Entropy) else 1.0)
@@ -97,6 +117,11 @@ def impurity(criterion: Criterion, statistics) -> float:
         mean = Fraction(sum(w * t for t, w in zip(targets, weights, strict=True)), whole)
         squares = (w * (t - mean) ** 2 for t, w in zip(targets, weights, strict=True))
         return float(sum(squares) / whole)
+    if isinstance(criterion, Poisson):
+        targets, weights = (np.array(part, np.float64) for part in statistics)
+        mean = np.average(targets, weights=weights)
+        terms = [w * t * np.log(t / mean) for t, w in zip(targets, weights, strict=True) if t > 0]
+        return math.fsum(terms) / float(weights.sum())
     whole = sum(int(k) for k in statistics)
     shares = [int(k) / whole for k in statistics if k > 0]
     if isinstance(criterion, Entropy):
@@ -176,13 +201,52 @@ def column_cuts(column, statistics, missing_left: bool):
     return order, ends, counts, left, thresholds
 
 
+def side_means(task: Task, left, total):
+    """Of both sides of each cut: the share of class 1, or the mean target in units."""
+    sides = np.asarray(left), np.asarray(total) - np.asarray(left)
+    weights = [side.sum(axis=-1) if task.n_classes else side[..., 0] for side in sides]
+    return [side[..., 1] / weight for side, weight in zip(sides, weights, strict=True)]
+
+
+def in_order(task: Task, left, total):
+    """Which cuts keep the order that the column's sign asks for, and the node's bounds."""
+    held = task.limits.monotonic
+    if held is None or held.sign == 0 or not len(left):
+        return True
+    first, second = side_means(task, left, total)
+    low, high = (first, second) if held.sign > 0 else (second, first)
+    return (low <= high) & (held.lower <= low) & (high <= held.upper)
+
+
+def held_by(task: Task, **monotonic) -> Task:
+    """The task with the sign of a column, or bounds of a node, if it has any."""
+    if task.limits.monotonic is None:
+        return task
+    own = task.limits.monotonic._replace(**monotonic)
+    return replace(task, limits=task.limits._replace(monotonic=own))
+
+
+def bounds_below(task: Task, cut, total, left) -> list[dict]:
+    """Bounds of both children of a node, cut so."""
+    held = task.limits.monotonic
+    if held is None or held.signs[cut.feature] == 0:
+        own = {} if held is None else {"lower": held.lower, "upper": held.upper}
+        return [own, own]
+    first, second = side_means(task, left, total)
+    middle = 0.5 * first + 0.5 * second
+    below = {"lower": held.lower, "upper": middle}
+    above = {"lower": middle, "upper": held.upper}
+    return [below, above] if held.signs[cut.feature] > 0 else [above, below]
+
+
 def admissible(task: Task, left, total, counts, n: int):
-    """Which cuts leave both sides as large as the limits ask."""
+    """Which cuts leave both sides as large as the limits ask, and in order."""
     limits = task.limits
+    scored = scores(task.criterion, left, total) > -np.inf if len(left) else True
     weight = left[:, 0] if not task.n_classes else left.sum(axis=1)
     whole = total[0] if not task.n_classes else total.sum()
     least = max(limits.min_samples_leaf, 1)
-    return (
+    return (scored & in_order(task, left, total)) & (
         (counts >= least)
         & (n - counts >= least)
         & (weight >= limits.min_weight_leaf)
@@ -255,7 +319,9 @@ def best_cut(values, task: Task, rows, key: int = 0) -> Cut | None:
     for visited, f in enumerate(order):
         if visited >= wanted and best is not None:
             break
-        cut = column_best(values, task, rows, f)
+        signs = task.limits.monotonic
+        own = task if signs is None else held_by(task, sign=int(signs.signs[f]))
+        cut = column_best(values, own, rows, f)
         if cut and (best is None or (-cut.score, f) < (-best.score, best.feature)):
             best = cut
     return best
@@ -283,8 +349,8 @@ def exact_tree(values, task: Task, rows=None, depth: int = 0, key: int = 7) -> G
     tree = Grown([], [], [], [], [], [], [])
     rows = np.arange(len(values)) if rows is None else rows
     _add_leaf(tree, rows, depth)
-    queue = [(0, np.asarray(rows), key)]
-    for node, rows, key in queue:  # the queue grows as it is read
+    queue = [(0, np.asarray(rows), key, task)]
+    for node, rows, key, task in queue:  # the queue grows as it is read
         least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
         if len(rows) < least or tree.depth[node] >= limits.max_depth:
             continue
@@ -303,8 +369,10 @@ def exact_tree(values, task: Task, rows=None, depth: int = 0, key: int = 7) -> G
         tree.threshold[node] = cut.threshold
         tree.missing_left[node] = cut.missing_left if seen else len(left) > len(right)
         tree.gain[node] = decrease
+        below = bounds_below(task, cut, total, row_statistics(task)[left].sum(axis=0))
         for side, part in enumerate((left, right)):
-            queue.append((len(tree.rows), part, child_key(key, side)))
+            own = held_by(task, **below[side])
+            queue.append((len(tree.rows), part, child_key(key, side), own))
             _add_leaf(tree, part, tree.depth[node] + 1)
     return tree
 

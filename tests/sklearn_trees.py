@@ -91,6 +91,9 @@ class _Grown(BaseEstimator):
         """Leaves of the unpruned tree, by scikit-learn."""
         return np.argsort(breadth_first(self.grown_.tree_))[self.grown_.apply(X)]
 
+    def _for_folds(self, X):
+        return X, 1
+
     def _values(self, X):
         """The table in scikit-learn's precision, as the tree was grown."""
         assert self.tree_ is self.unpruned_tree_  # pruners route rows through no other

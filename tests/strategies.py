@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gputree.backends.base import Limits, Task
-from gputree.criteria import Entropy, Gini, SquaredError, WideGini
-from gputree.fixed_point import fix_targets, fix_weights
+from gputree.criteria import Entropy, Gini, WideGini
+from gputree.criteria.named import CRITERIA, fix, new_criterion
+from gputree.fixed_point import fix_weights
 
 CLASS_CRITERIA = {"gini": Gini, "wide_gini": WideGini, "entropy": Entropy}
 
@@ -22,6 +23,8 @@ PROBLEMS = (
     ("wide_gini", True),
     ("squared_error", False),
     ("squared_error", True),
+    ("poisson", False),
+    ("poisson", True),
 )
 NO_LIMITS = {
     "max_depth": 2**31 - 1,
@@ -54,17 +57,28 @@ def make_task(criterion: str, sample: Sample, *, exact=True, n_classes=None, **l
     """The task of growing a tree on `sample`; limits as in `Limits`, none by default."""
     weights = fix_weights(sample.weight, len(sample.y))
     limits = {"max_features": sample.values.shape[1], "rounded": False} | NO_LIMITS | limits
-    if criterion != "squared_error":
+    if not is_regression(criterion):
         kind = CLASS_CRITERIA[criterion](n_classes or int(sample.y.max()) + 1, weights.unit)
         target = sample.y.astype(np.uint8)
         return Task(kind, Limits(**limits), target, weights.weight, None, None, exact)
-    targets = fix_targets(sample.y.astype(np.float64), weights)
+    targets = fix(criterion, suit(criterion, sample.y.astype(np.float64)), weights)
     limits["rounded"] = targets.rounded
-    square_unit = targets.square_unit / targets.unit**2
     return Task(
-        SquaredError(targets.unit, square_unit), Limits(**limits), targets.target, weights.weight,
-        targets.square, targets.square_rest, exact,
+        new_criterion(criterion, 0, weights, targets), Limits(**limits), targets.target,
+        weights.weight, targets.square, targets.square_rest, exact,
     )  # fmt: skip
+
+
+def is_regression(criterion: str) -> bool:
+    """Whether it is a criterion of targets rather than classes."""
+    return criterion in CRITERIA["regression"]
+
+
+def suit(criterion: str, y: np.ndarray) -> np.ndarray:
+    """Targets that the criterion takes, made of `y`: many zeros and ties for Poisson."""
+    if criterion != "poisson":
+        return y
+    return np.maximum(np.floor(4.0 * np.abs(y)) / 4.0 - 0.25, 0.0)
 
 
 # -------------------------------------------------------------- random tables
@@ -137,14 +151,30 @@ def samples(draw, n_classes: int, weighted: bool, max_rows: int = 24) -> Sample:
 def problems(draw, max_rows: int = 24, kinds=PROBLEMS) -> tuple[str, Sample]:
     """A criterion and a table for it."""
     criterion, weighted = draw(st.sampled_from(kinds))
-    n_classes = 0 if criterion == "squared_error" else draw(st.integers(1, 4))
+    n_classes = 0 if is_regression(criterion) else draw(st.integers(1, 4))
     return criterion, draw(samples(n_classes, weighted, max_rows))
+
+
+@st.composite
+def monotonic_problems(
+    draw, max_rows: int = 200, kinds=PROBLEMS, tiny=None
+) -> tuple[str, Sample, np.ndarray]:
+    """A criterion, a table of two classes or of targets for it, and a sign of each column."""
+    criterion, weighted = draw(st.sampled_from(kinds))
+    n_classes = 0 if is_regression(criterion) else 2
+    if draw(st.booleans()) if tiny is None else tiny:
+        sample = draw(samples(n_classes, weighted))
+    else:
+        n, d = draw(st.integers(3, max_rows)), draw(st.integers(1, 5))
+        sample = random_sample(draw(st.integers(0, 10**6)), n, d, n_classes, weighted)
+    signs = draw(arrays(np.int8, sample.values.shape[1], elements=st.sampled_from([1, -1, 0])))
+    return criterion, sample, signs
 
 
 @st.composite
 def random_problems(draw, max_rows: int = 300, kinds=PROBLEMS) -> tuple[str, Sample]:
     """A criterion and a larger random table, drawn from a seed."""
     criterion, weighted = draw(st.sampled_from(kinds))
-    n_classes = 0 if criterion == "squared_error" else draw(st.integers(2, 12))
+    n_classes = 0 if is_regression(criterion) else draw(st.integers(2, 12))
     n, d = draw(st.integers(3, max_rows)), draw(st.integers(1, 5))
     return criterion, random_sample(draw(st.integers(0, 10**6)), n, d, n_classes, weighted)

@@ -20,6 +20,7 @@ from gputree import (
     DecisionTreeRegressor,
     ID3Classifier,
 )
+from gputree._sklearn import validate_parameter_constraints
 from gputree.pruning import CostComplexity, PenalizedLoss
 
 Classifier, Regressor = DecisionTreeClassifier, DecisionTreeRegressor
@@ -37,7 +38,7 @@ def test_every_parameter_of_scikit_learn_is_taken_or_explained(kind):
     for name in ("DecisionTreeClassifier", "DecisionTreeRegressor"):
         theirs |= set(inspect.signature(getattr(sklearn_tree, name)).parameters)
     lacking = theirs - set(inspect.signature(kind).parameters)
-    assert "monotonic_cst" in lacking
+    assert ("monotonic_cst" in lacking) == (kind in (C45Classifier, ID3Classifier))
     for name in lacking:
         advice = kind._lacks[name]
         for call in (lambda: kind(**{name: None}), lambda: kind().set_params(**{name: None})):  # noqa: B023
@@ -63,7 +64,7 @@ def test_nothing_that_is_taken_is_refused(kind):
         (lambda: Classifier(zzz=3), "no parameter 'zzz': it has criterion, max_depth, "),
         (lambda: Classifier(confidence=0.1), r"Write pruning=Pessimistic\(confidence=\.\.\.\)"),
         (lambda: C45Classifier(alpha=1), r"CostComplexity\(alpha=\.\.\.\) or pruning=Penali"),
-        (lambda: Classifier(monotonic_cst=[1, 0]), "not held to be monotonic. Leave it out, or"),
+        (lambda: C45Classifier(monotonic_cst=[1, 0]), "not held to be monotonic. Leave it out, or"),
         (lambda: C45Classifier(ccp_alpha=0.1), r"write pruning=CostComplexity\(alpha\)"),
     ],
 )  # fmt: skip
@@ -137,7 +138,6 @@ def test_best_is_exact():
          r"str among \{.*\}. Got 'random' instead. Cuts are not drawn at random: max_features"),
         (Regressor(splitter="random"), "Got 'random' instead. Cuts are not drawn"),
         (Regressor(criterion="absolute_error"), "Got 'absolute_error'.*for medians use scikit"),
-        (Regressor(criterion="poisson"), "Got 'poisson' instead. For this deviance"),
         (Regressor(criterion="friedman_mse"), "Write 'squared_error', whose cuts are the same"),
         (Regressor(criterion="gini"), "For classes use DecisionTreeClassifier"),
         (Classifier(criterion="squared_error"), "For numbers use DecisionTreeRegressor"),
@@ -151,6 +151,13 @@ def test_values_of_other_trees(model, message):
 
 
 @pytest.mark.parametrize("kind", [Classifier, Regressor])
+def test_parameters_of_scikit_learn_come_back(kind):
+    """What its tree has by default may be written out, and set from there."""
+    theirs = getattr(sklearn_tree, kind.__name__)().get_params()
+    assert kind(**theirs).set_params(**theirs).fit(X, Y).monotonic_cst is None
+
+
+@pytest.mark.parametrize("kind", [Classifier, Regressor])
 def test_every_criterion_of_scikit_learn_is_taken_or_explained(kind):
     (theirs,) = (
         constraint.options
@@ -158,7 +165,7 @@ def test_every_criterion_of_scikit_learn_is_taken_or_explained(kind):
         if isinstance(getattr(constraint, "options", None), set)
     )
     (ours,) = (constraint.options for constraint in kind._parameter_constraints["criterion"])
-    assert theirs - ours == {"absolute_error", "friedman_mse", "poisson"} & theirs
+    assert theirs - ours == {"absolute_error", "friedman_mse"} & theirs
     assert {("criterion", value) for value in theirs - ours} <= set(kind._refuses)
 
 
@@ -171,7 +178,7 @@ def test_every_criterion_of_scikit_learn_is_taken_or_explained(kind):
          "penalized_loss', too: in the estimator, or in the same grid. Or use 'ccp_alpha'"),
         (C45Classifier(pruning=None), {"pruning__alpha": [0.1]}, r"or in the same grid\.$"),
         (C45Classifier(), {"pruning": [None], "pruning__confidence": [0.1]}, "='pessimistic', too"),
-        (Classifier(), {"pruning__depth": [1]}, "No pruner has a parameter 'depth'"),
+        (Classifier(), {"pruning__depth": [1]}, "They have: cost_complexity: alpha, risk; "),
     ],
 )  # fmt: skip
 def test_parameters_of_no_pruner(model, grid, message):
@@ -195,3 +202,30 @@ def test_the_advice_on_pruners_holds():
     assert pipe[0].pruning.get_params() == PenalizedLoss(alpha=2.0).get_params()
     with pytest.raises(ValueError, match="pruning='cost_complexity' lacks its alpha"):
         Classifier(pruning="cost_complexity").set_params(pruning__risk="error")
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_what_is_left_by_default_is_valid(kind):
+    """So that a fit may check only what was given."""
+    defaults = kind().get_params(deep=False)
+    validate_parameter_constraints(kind._parameter_constraints, defaults, kind.__name__)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_default_of_a_subclass_is_checked(kind):
+    class Own(kind):
+        def __init__(self, max_depth=0):
+            super().__init__(max_depth=max_depth)
+
+    for model in (Own(), Own(max_depth=-1)):
+        with pytest.raises(ValueError, match=r"'max_depth' parameter of Own must be"):
+            model.fit(X, Y)
+    Own(max_depth=2).fit(X, Y)
+
+
+def test_a_subclass_may_pass_on_what_it_is_given():
+    class Own(DecisionTreeClassifier):
+        def __init__(self, **parameters):
+            super().__init__(**parameters)
+
+    assert Own(max_depth=1).fit(X, Y).get_depth() <= 1

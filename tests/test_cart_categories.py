@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given
+from devices import tune
+from hypothesis import example, given
 from hypothesis import strategies as st
-from mixed_tables import MixedTable, mixed_tables, random_mixed_table
-from strategies import random_problems
+from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
 
 from gputree import (
     DecisionTreeClassifier,
@@ -18,21 +19,26 @@ from gputree import (
     export_text,
     prediction,
 )
-from gputree.backends.cpu.lists.runs import MOST_CELLS
+from gputree.backends.cpu.runs import MOST_CELLS
+from gputree.columns import Columns
 from gputree.dtypes import SUBSET_SPLIT
-from gputree.estimators import growing_categories
 from gputree.estimators.growing import Options, grow_tree, new_task
-from gputree.estimators.growing_categories import Categories, grow_lists
+from gputree.estimators.held import Held, View
 from gputree.fixed_point import fix_targets, fix_weights
 from gputree.tree import Tree
 
 CRITERIA = ("gini", "entropy", "squared_error")
 
 
+def whole(values: np.ndarray) -> View:
+    """All rows of a table without categories."""
+    return View(Held(Columns.numeric(values.shape[1]), values, None))
+
+
 def make_options(criterion: str, y: np.ndarray, d: int, **limits) -> Options:
     """Options without limits but those given."""
     options = {
-        "n_classes": 0 if criterion == "squared_error" else int(y.max()) + 1,
+        "n_classes": 0 if criterion in ("squared_error", "poisson") else int(y.max()) + 1,
         "max_depth": None,
         "min_samples_split": 2,
         "min_samples_leaf": 1,
@@ -51,25 +57,31 @@ def make_options(criterion: str, y: np.ndarray, d: int, **limits) -> Options:
     return Options(criterion, **(options | limits))
 
 
-def categories_of(table: MixedTable, split="auto") -> Categories:
-    most = np.nan_to_num(np.nanmax(np.where(np.isnan(table.X), -1.0, table.X), axis=0), nan=-1.0)
-    number = np.where(table.nominal, most + 1, 0).astype(np.int64)
-    return Categories(table.nominal, number, split)
+def columns_of(table: MixedTable) -> Columns:
+    """Columns whose categories are their codes."""
+    categories = tuple(
+        np.arange(np.nanmax(np.append(column, -1.0)) + 1) if nominal else None
+        for column, nominal in zip(table.X.T, table.nominal, strict=True)
+    )
+    return Columns(table.nominal, categories)
 
 
 def grow(table: MixedTable, criterion: str, split="auto", **limits) -> Tree:
+    limits["categorical_split"] = split
     options = make_options(criterion, table.y, table.nominal.size, **limits)
-    y = target_of(table, criterion)
-    tree = grow_lists(table.X, y, table.weight, categories_of(table, split), options)
+    view = View(Held(columns_of(table), table.X, None))
+    tree = grow_tree(view, target_of(table, criterion), table.weight, options).tree
     tree.check()
     return tree
 
 
 def target_of(table: MixedTable, criterion: str) -> np.ndarray:
+    if criterion == "poisson":
+        return table.y + 0.5
     return table.y.astype(np.float64 if criterion == "squared_error" else np.uint8)
 
 
-# ------------------------------------------------------ tables without categories
+# ---------------------------------------------------------- histograms, and subtrees at once
 LIMITS = st.fixed_dictionaries(
     {},
     optional={
@@ -80,24 +92,62 @@ LIMITS = st.fixed_dictionaries(
         "min_impurity_decrease": st.floats(0.0, 0.05),
         "max_leaf_nodes": st.integers(2, 20),
         "max_features": st.just(1),
-        "max_bins": st.sampled_from([3, 16, 256]),
-        "exact": st.just(False),
         "key": st.integers(0, 99),
         "n_threads": st.just(2),
     },
 )
-PLAIN = tuple((c, weighted) for c in CRITERIA for weighted in (False, True))
+SPLITS = ("auto", "exhaustive", "ordered", "one_vs_rest")
 
 
-@given(random_problems(kinds=PLAIN), LIMITS)
-def test_without_categories_the_tree_is_that_of_histograms(problem, limits):
-    criterion, sample = problem
-    d = sample.values.shape[1]
-    options = make_options(criterion, sample.y, d, **limits)
-    y = sample.y.astype(np.float64) if criterion == "squared_error" else sample.y
-    none = Categories(np.zeros(d, np.bool_), np.zeros(d, np.int64), "auto")
-    lists = grow_lists(sample.values, y, sample.weight, none, options)
-    assert lists.equals(grow_tree(sample.values, y, sample.weight, options).tree)
+@contextmanager
+def finishing(rows: int):
+    """Nodes of up to so many rows are finished whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
+        patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
+        yield
+
+
+@given(
+    st.one_of(mixed_tables(), random_mixed_tables(200)),
+    st.sampled_from((*CRITERIA, "poisson")),
+    st.sampled_from(SPLITS),
+    LIMITS,
+)
+def test_the_tree_does_not_depend_on_where_subtrees_are_finished(table, criterion, split, limits):
+    expected = grow(table, criterion, split, **limits)
+    for rows in (1, 30):
+        with finishing(rows):
+            assert grow(table, criterion, split, **limits).equals(expected)
+
+
+@pytest.mark.parametrize("categories", [7, 400])
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_column_may_be_missing_throughout_a_node(split, categories):
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.random(900), rng.integers(0, categories, 900)], axis=1)
+    X[X[:, 0] < 0.5, 1] = np.nan
+    y = np.where(X[:, 0] < 0.5, X[:, 0] * 20 % 3, X[:, 1] % 4 + 3).astype(int)
+    table = MixedTable(X, np.array([False, True]), y, None)
+    expected = grow(table, "gini", split, max_depth=6)
+    with finishing(1):
+        assert grow(table, "gini", split, max_depth=6).equals(expected)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(CRITERIA), st.sampled_from(SPLITS))
+def test_columns_of_many_categories_too(seed, criterion, split):
+    """More than there are bins; in chains of single categories, among others."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(300, 700))
+    code = np.floor(n * rng.random(n) ** rng.integers(1, 3)) + 300 * (rng.random(n) < 0.2)
+    X = np.stack([code, rng.integers(0, 4, n), rng.random(n).round(1)], axis=1)
+    X[rng.random(X.shape) < rng.choice([0.0, 0.1])] = np.nan
+    table = MixedTable(X, np.array([True, True, False]), rng.integers(0, 3, n), None)
+    table = table._replace(X=X[:, : rng.integers(1, 4)])
+    table = table._replace(nominal=table.nominal[: table.X.shape[1]])
+    expected = grow(table, criterion, split)
+    with finishing(20):
+        assert grow(table, criterion, split).equals(expected)
 
 
 # ------------------------------------------------------------------- brute force
@@ -182,7 +232,7 @@ def test_neither_threads_nor_the_order_of_rows_change_the_tree(seed, split):
     table = random_mixed_table(seed, 300, weighted=seed % 2 == 0)
     tree = grow(table, "gini", split)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gputree.backends.cpu.lists.backend.SPAN_CELLS", 50)
+        tune(patch, "cpu", chunk_rows=50)
         assert grow(table, "gini", split, n_threads=3).equals(tree)
     order = np.random.default_rng(seed).permutation(table.y.size)
     assert grow(table.take(order), "gini", split).equals(tree)
@@ -200,20 +250,32 @@ def test_more_subsets_are_no_worse(seed):
     assert gains[0] >= max(gains) - 1e-12
 
 
+# Two categories tie at the root, of which columns take the first and lists the purer.
+_x = np.array([0, 0, 0, 0, 0, 1, 1, 2, 1])[:, None].astype(np.float64)
+TIED = MixedTable(_x, np.array([True]), np.array([0, 0, 0, 0, 1, 0, 0, 0, 1]), None)
+
+
 @given(mixed_tables(max_rows=25), st.booleans())
+@example(TIED, False)
 def test_one_vs_rest_splits_as_one_hot_columns_do(table, weighted):
-    """Up to the side that a category lies on, and without missing values."""
+    """Every node gains what columns of ones and zeros would there, without missing values.
+
+    Not the whole trees: of categories that tie, each takes its own first.
+    """
     table = table._replace(X=np.nan_to_num(table.X), weight=table.weight if weighted else None)
     columns = [
         (column[:, None] == np.arange(5)) if nominal else column[:, None]
         for column, nominal in zip(table.X.T, table.nominal, strict=True)
     ]
     encoded = np.concatenate(columns, axis=1).astype(np.float64)
-    options = make_options("gini", table.y, encoded.shape[1])
-    one_hot = grow_tree(encoded, table.y.astype(np.uint8), table.weight, options).tree
+    options = make_options("gini", table.y, encoded.shape[1], max_depth=1)
     tree = grow(table, "gini", "one_vs_rest")
-    assert sorted(tree.gain.tolist()) == pytest.approx(sorted(one_hot.gain.tolist()), abs=1e-12)
-    assert tree.n_leaves == one_hot.n_leaves
+    for node, rows in enumerate(rows_of_nodes(table, tree)):
+        weight = None if table.weight is None else table.weight[rows]
+        y = table.y[rows].astype(np.uint8)
+        one_hot = grow_tree(whole(encoded[rows]), y, weight, options).tree
+        assert tree.is_leaf[node] == one_hot.is_leaf[0]
+        assert tree.gain[node] == pytest.approx(one_hot.gain[0], abs=1e-12)
 
 
 def test_statistics_of_very_many_categories_and_classes_are_not_held():
@@ -299,20 +361,21 @@ def test_unseen_values_go_with_most_rows_where_nothing_was_missing():
 
 # --------------------------------------------------------------------- two categories
 @given(st.integers(0, 10**6), st.sampled_from(CRITERIA))
-def test_columns_of_two_categories_split_alike_with_and_without_lists(seed, criterion):
+def test_columns_of_two_categories_split_alike_as_numbers_and_as_subsets(seed, criterion):
     """Up to the side that a category lies on; without missing values, whose ties see sides."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (60, 5)).astype(float)
     y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.integers(0, 2, 60)).astype(int)
     table = MixedTable(X, np.array([True, True, False, True, False]), y, None)
-    lists = grow(table, criterion)
-    options = make_options(criterion, y, 5)
-    grown = growing_categories.grow_with_categories(
-        X, target_of(table, criterion), None, categories_of(table), options
-    )
-    grown.tree.check()
-    assert (grown.tree.split_kind == SUBSET_SPLIT).any() == (lists.split_kind == SUBSET_SPLIT).any()
-    assert sorted(grown.tree.gain) == pytest.approx(sorted(lists.gain), abs=1e-12)
+    numbers = grow(table, criterion)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("held", "growing_categories"):
+            name = f"gputree.estimators.{module}.categories_in_growth"
+            patch.setattr(name, lambda columns: columns.n_categories)
+        subsets = grow(table, criterion)
+    of_subsets = [(tree.split_kind == SUBSET_SPLIT).any() for tree in (numbers, subsets)]
+    assert of_subsets[0] == of_subsets[1]
+    assert sorted(numbers.gain) == pytest.approx(sorted(subsets.gain), abs=1e-12)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(CRITERIA), st.integers(1, 4))
@@ -324,11 +387,7 @@ def test_of_two_categories_too_the_absent_one_goes_as_missing_values_do(seed, cr
     X[rng.random((n, 3)) < 0.4] = np.nan
     nominal = np.array([True, rng.random() < 0.5, True])
     table = MixedTable(X, nominal, rng.integers(0, 3, n), None)
-    options = make_options(criterion, table.y, 3, min_samples_leaf=leaf)
-    tree = growing_categories.grow_with_categories(
-        X, target_of(table, criterion), None, categories_of(table), options
-    ).tree
-    tree.check()
+    tree = grow(table, criterion, min_samples_leaf=leaf)
     assert_branches_of_those_present(table, tree)
 
 

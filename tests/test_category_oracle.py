@@ -7,7 +7,7 @@ from itertools import islice, permutations
 import numpy as np
 import pytest
 from category_oracle import Case, check_case, draw_case
-from twin_lists import grow_cart_both_ways
+from twins import fit_both
 
 from gputree import DecisionTreeClassifier
 
@@ -33,11 +33,10 @@ def test_names_decide_nothing_among_many_categories():
 
 @pytest.mark.parametrize("categories", [8, 13])
 def test_no_node_of_small_tables_misses_a_subset_on_cuda(cuda_device, categories):
-    """Level by level what the CPU finds, and held to the same."""
+    """What the CPU finds, and held to the same."""
 
     def fit(case: Case):
-        grow_cart_both_ways(model := case.model(), case.X, case.y, case.weight)
-        return model
+        return fit_both(case.model(), case.X, case.y, case.weight)
 
     for seed in range(EMULATED):
         assert_held(draw_case(seed, categories), seed, fit)

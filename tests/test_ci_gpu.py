@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -80,6 +81,14 @@ def test_tools_are_used_where_they_are(run):
     assert done.returncode == 0
     assert "--tool memcheck" in (folder / "memcheck.log").read_text()
     assert "regex:^(scan_chunks|gather_rows)$" in (folder / "ncu.log").read_text()
+
+
+def test_every_file_of_tests_that_it_names_is_there():
+    if not SCRIPT.exists():
+        pytest.skip("the scripts of CI are not among what is installed")
+    named = re.findall(r"tests/(test_\w+\.py)", SCRIPT.read_text("utf-8"))
+    assert len(named) > 3
+    assert [name for name in named if not (Path(__file__).parent / name).exists()] == []
 
 
 def test_steps_that_do_not_exist(run):

@@ -64,14 +64,46 @@ def test_ranges_exclude_their_end():
 def test_values_of_a_bin_lie_between_its_least_and_its_greatest():
     from gputree.backends.base import Limits, Task
     from gputree.backends.cpu.backend import CpuBackend
+    from gputree.backends.cpu.table import CpuTable
     from gputree.criteria import Gini
 
     values = np.array([[3.0], [1.0], [2.0], [1.0], [5.0], [9.0]])
     limits = Limits(9, 2, 1, 0, -np.inf, 1, False)
     task = Task(Gini(2, 1.0), limits, np.zeros(6, np.uint8), None, None, None, exact=False)
-    backend = CpuBackend(values, np.zeros(1, np.bool_), task, 1)
+    backend = CpuBackend(CpuTable(values, np.zeros(1, np.bool_)), task, 1)
     backend.encode(max_bins=2)
     table = backend.table
     for b in range(2):
         inside = values[table.codes[:, 0] == b]
         assert (table.least[0, b], table.greatest[0, b]) == (inside.min(), inside.max())
+
+
+def imported_rooms(source: Path) -> set[str]:
+    """Rooms of devices, "cpu" or "cuda", that a file of the package takes code from."""
+    text = source.read_text("utf-8")
+    return set(re.findall(r"from gputree\.backends\.(cpu|cuda)\b", text)) | set(
+        re.findall(r"from gputree\.backends import (cpu|cuda)\b", text)
+    )
+
+
+@pytest.mark.parametrize(("room", "other"), [("cpu", "cuda"), ("cuda", "cpu")])
+def test_no_device_takes_code_of_another(room, other):
+    """What both need lies beside the rooms, in `gputree.backends`."""
+    folder = PACKAGE / "backends"
+    takers = {
+        source.relative_to(folder).as_posix()
+        for source in (folder / room).rglob("*.py")
+        if other in imported_rooms(source)
+    }
+    assert takers == set()
+
+
+def test_rooms_of_devices_are_entered_through_backends():
+    """Above them, only lists are coded by kernels of the CPU, and devices asked for their kind."""
+    takers = {
+        source.relative_to(PACKAGE).as_posix(): rooms
+        for source in SOURCES
+        if source.relative_to(PACKAGE).parts[0] not in ("backends", "check", "cli")
+        and (rooms := imported_rooms(source))
+    }
+    assert takers == {"encoding.py": {"cpu"}, "estimators/devices.py": {"cuda"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import typing
 
 import numpy as np
 import oracles
@@ -12,8 +13,20 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from gputree import criteria
-from gputree.criteria import Entropy, Gini, SquaredError, WideGini
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, criteria
+from gputree.backends.cuda.kernels import Variant
+from gputree.criteria import (
+    Criterion,
+    Entropy,
+    Gini,
+    SquaredError,
+    TwoClassGini,
+    WideGini,
+    dispatch,
+    named,
+)
+from gputree.criteria.named import new_criterion
+from gputree.fixed_point import fix_weights
 
 compiled = njit(error_model="numpy")
 
@@ -26,6 +39,13 @@ def log2(x):
 @compiled
 def score(criterion, left, total):
     return criteria.score(criterion, criteria.begin(criterion, left, total), left, total)
+
+
+@compiled
+def may_exceed(criterion, left, total, value):
+    return criteria.may_exceed(
+        criterion, criteria.begin(criterion, left, total), left, total, value
+    )
 
 
 @compiled
@@ -137,6 +157,49 @@ def test_moving_rows_gives_the_score_of_starting_there(kind, data):
     assert by_moving == score(criterion, sums(before + moved), total)
 
 
+@given(data=st.data())
+def test_two_classes_row_by_row_score_as_any_two_do(data):
+    rows = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 2**26)), min_size=1, max_size=6)
+    moved, before, after = data.draw(rows), data.draw(rows), data.draw(rows)
+    gini, total = Gini(2, 0.5), ints([0, 0])
+    for c, weight in before + moved + after:
+        total[c] += weight
+    left = ints([sum(w for c, w in before if c == k) for k in range(2)])
+    targets, weights = (column.copy() for column in ints(moved).T)
+    two = criteria.row_by_row(gini)
+    assert type(two) is TwoClassGini
+    value = score_by_moving(two, left, total, targets, weights)
+    assert value == score_by_moving(gini, left, total, targets, weights)
+    assert gain(two, value, total) == gain(gini, value, total)
+
+
+def test_other_criteria_are_row_by_row_as_they_are():
+    for criterion in (Gini(3, 1.0), WideGini(2, 1.0), Entropy(2, 1.0), SquaredError(1.0, 1.0)):
+        assert criteria.row_by_row(criterion) is criterion
+
+
+@pytest.mark.parametrize(
+    "kind", [Gini, TwoClassGini, WideGini, Entropy, SquaredError], ids=lambda kind: kind.__name__
+)
+@given(data=st.data())
+def test_what_may_not_exceed_a_score_does_not(kind, data):
+    """And what is clearly greater may: for the criteria that tell it at all."""
+    amount = st.integers(1, 2**28)
+    if kind is SquaredError:
+        target = st.integers(-(2**20), 2**20)
+        left = ints([data.draw(amount), data.draw(target), 0])
+        criterion, total = kind(1.0, 1.0), left + ints([data.draw(amount), data.draw(target), 0])
+    else:
+        criterion = kind(2, 1.0)
+        left = ints([data.draw(amount), data.draw(amount)])
+        total = left + ints([data.draw(amount), data.draw(amount)])
+    value = score(criterion, left, total)
+    for other in (np.nextafter(value, -np.inf), value * (1 - 1e-15), -np.inf):
+        assert may_exceed(criterion, left, total, other) or not value > other
+    if kind not in (WideGini, Entropy):
+        assert not may_exceed(criterion, left, total, abs(value) * (1 + 1e-9) + 1e-300)
+
+
 # ---------------------------------------------------------------------- bounds
 def bound_holds(criterion, left, bin_statistics, total, inside):
     """Whether no score of `inside` passes the bound by a hundredth of the margin allowed."""
@@ -209,3 +272,39 @@ def test_bound_of_equal_targets_is_met_at_the_ends_of_the_bin():
     ends = oracles.scores(criterion, ints([left, left + cells]), total)
     bound, _ = bound_and_margin(criterion, left, cells, total, 1.0)
     assert ends.max() <= bound < 1.5 * ends.max()
+
+
+# -------------------------------------------------------------------- registry
+@pytest.mark.parametrize("kind", typing.get_args(Criterion))
+def test_every_criterion_has_every_formula_on_both_sides(kind):
+    """One that lacks a formula is found here, before a kernel asks for it."""
+    stubs = [name for name, value in vars(dispatch).items() if hasattr(value, "__wrapped__")]
+    assert {"begin", "move", "score", "bound", "gain"} <= set(stubs)
+    assert [name for name in stubs if (name, kind) not in dispatch._formulas] == []
+    assert Variant(kind, False, 64).macros[0].startswith("-D")
+
+
+def test_every_name_has_its_forms():
+    """All forms are reached by a name; names are those that estimators take."""
+    weights = [fix_weights(w, 2) for w in (None, np.array([1.0, 2.0**40]))]
+    y = np.array([0.5, 3.0])
+    forms = {
+        type(new_criterion(name, k, w, None))
+        for name in named.OF_CLASSES
+        for k in (2, 1000)
+        for w in weights
+    }
+    forms |= {
+        type(new_criterion(name, 0, w, named.fix(name, y, w)))
+        for name in named.OF_TARGETS
+        for w in weights
+    }
+    assert forms == set(typing.get_args(Criterion))
+    for kind, task in (
+        (DecisionTreeClassifier, "classification"),
+        (DecisionTreeRegressor, "regression"),
+    ):
+        (allowed,) = kind._parameter_constraints["criterion"]
+        assert set(named.CRITERIA[task]) == allowed.options - {"log_loss"}
+    with pytest.raises(ValueError, match=r"classification must be one of .* got 'poisson'"):
+        named.class_impurity("poisson", np.ones((1, 2)))

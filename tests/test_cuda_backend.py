@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import to_host
+from devices import tune
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import PROBLEMS, Sample, make_task, problems
 from twins import assert_equal, assert_same_bins, pair, table
 
-from gputree.backends.cpu import encode as coding
-from gputree.backends.cuda import encode, finish, histogram, kernels, layout, partition
+from gputree.backends import binning
+from gputree.backends.cuda import encode, histogram, kernels
 from gputree.growth.assembly import Nodes, renumber
 
 
@@ -19,7 +20,7 @@ from gputree.growth.assembly import Nodes, renumber
 @pytest.mark.parametrize(("exact", "sample_rows"), [(True, 1000), (False, 1000), (False, 60)])
 def test_bins(cuda_device, monkeypatch, dtype, exact, sample_rows):
     """Fitted to all values or a sample; a binned tree depends on them, an exact one does not."""
-    monkeypatch.setattr(coding, "SAMPLE_ROWS", sample_rows)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", sample_rows)
     for seed in range(5):
         sample = table("gini", False, dtype=dtype, d=7, seed=seed)
         task = make_task("gini", sample, exact=exact)
@@ -30,7 +31,7 @@ def test_bins(cuda_device, monkeypatch, dtype, exact, sample_rows):
 @pytest.mark.parametrize("max_bins", [4, 9, 40])
 def test_bins_of_a_sample_of_rows(cuda_device, monkeypatch, max_bins):
     """No column takes fewer values in the sample than it has bins, so none is fitted again."""
-    monkeypatch.setattr(coding, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 100)
     values = np.random.default_rng(0).normal(size=(301, 3))
     values[::2, 1] = 0.0
     values[::3, 2] = np.finfo(np.float64).min
@@ -58,7 +59,7 @@ def test_columns_with_holes_and_infinities_are_told(cuda_device, dtype):
 def test_histograms_of_many_groups_of_columns(cuda_device, monkeypatch):
     """More than a grid's second dimension holds, of which the emulator has two here."""
     monkeypatch.setattr("cuda_emulator.library.MOST_BLOCKS_Y", 2)
-    monkeypatch.setattr(histogram, "SHARED_BYTES", 512)
+    tune(monkeypatch, "cuda", shared_bytes=512)
     sample = table("gini", False, n=60, d=30)
     cpu, cuda = pair(sample, make_task("gini", sample), 8)
     assert histogram.column_groups(cuda.table.host.offset, 8).size > 4
@@ -74,8 +75,8 @@ def test_histograms_of_many_groups_of_columns(cuda_device, monkeypatch):
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes):
     """In shared memory at once, in groups of columns, and in global memory."""
-    monkeypatch.setattr(histogram, "SHARED_BYTES", shared_bytes)
-    monkeypatch.setattr(layout, "CHUNK_ROWS", 70)
+    tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
+    tune(monkeypatch, "cuda", chunk_rows=70)
     sample = table(criterion, weighted, d=9)
     cells = []
     for backend in pair(sample, make_task(criterion, sample), 16):
@@ -109,7 +110,7 @@ def test_scores_and_splits(cuda_device, criterion, weighted, leaf):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("exact", [True, False])
 def test_partition(cuda_device, monkeypatch, dtype, exact):
-    monkeypatch.setattr(partition, "PARTITION_ROWS", 300)
+    tune(monkeypatch, "cuda", partition_rows=300)
     sample = table("gini", False, n=900, dtype=dtype)
     task = make_task("gini", sample, exact=exact)
     begin, end = np.array([0, 500]), np.array([480, 900])
@@ -129,9 +130,9 @@ def test_partition(cuda_device, monkeypatch, dtype, exact):
 @pytest.mark.parametrize("shared_bytes", [48 * 1024, 8])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_node_statistics(cuda_device, monkeypatch, criterion, weighted, shared_bytes):
-    if criterion != "squared_error":  # its four sums always fit
-        monkeypatch.setattr(partition, "SHARED_BYTES", shared_bytes)
-    monkeypatch.setattr(layout, "CHUNK_ROWS", 100)
+    if criterion not in ("squared_error", "poisson"):  # their four sums always fit
+        tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
+    tune(monkeypatch, "cuda", chunk_rows=100)
     sample = table(criterion, weighted)
     cpu, cuda = pair(sample, make_task(criterion, sample))
     begin, end = np.array([0, 30, 30]), np.array([30, 250, 31])
@@ -141,7 +142,7 @@ def test_node_statistics(cuda_device, monkeypatch, criterion, weighted, shared_b
 @pytest.mark.parametrize("max_features", [4, 2])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_subtrees(cuda_device, monkeypatch, criterion, weighted, max_features):
-    monkeypatch.setattr(finish, "SORTED_PAIRS", 500)  # more than one batch
+    tune(monkeypatch, "cuda", sorted_pairs=500)  # more than one batch
     sample = table(criterion, weighted)
     task = make_task(criterion, sample, max_features=max_features, max_depth=6)
     begin, end, depth = np.array([150, 0, 60]), np.array([250, 60, 150]), np.array([0, 3, 6])

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from itertools import product
 from typing import NamedTuple
@@ -17,8 +19,8 @@ from cuda_mutants import MUTANTS
 from devices import absent
 
 from gputree.backends.cuda import kernels
-from gputree.backends.cuda.kernels import HEADERS, OPTIONS, Variant, source
-from gputree.criteria import Entropy, Gini, ManyClassEntropy, SquaredError, WideGini
+from gputree.backends.cuda.kernels import HEADERS, OPTIONS, PLAIN, Variant, source
+from gputree.criteria import Entropy, Gini, ManyClassEntropy, Poisson, SquaredError, WideGini
 
 ARCHITECTURES = (75, 80, 86, 90, 100, 120)
 
@@ -28,14 +30,51 @@ MOST_SPILLED = 0
 # What CuPy adds to the options it is given.
 CUPY_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
 
-CRITERIA = (Gini, WideGini, Entropy, ManyClassEntropy, SquaredError)
+CRITERIA = (Gini, WideGini, Entropy, ManyClassEntropy, SquaredError, Poisson)
 
-# Every variant for one architecture, two of them for all.
-VARIANTS = [Variant(*v) for v in product(CRITERIA, (False, True), (32, 64))]
-CASES = [
-    *((90, variant) for variant in VARIANTS),
-    *product((75, 80, 86, 100, 120), (Variant(Gini, False, 32), Variant(SquaredError, True, 64))),
-]
+# Every variant for one architecture, two for the oldest and the newest, one for the others.
+PLAINEST, WIDEST = Variant(Gini, False, 32), Variant(SquaredError, True, 64)
+VARIANTS = {
+    90: [Variant(*v) for v in product(CRITERIA, (False, True), (32, 64))]
+    + [Variant(kind, True, 64, categories=True) for kind in CRITERIA]
+    + [Variant(kind, True, 64, monotonic=True) for kind in CRITERIA],
+    **{arch: [PLAINEST, WIDEST] for arch in (min(ARCHITECTURES), max(ARCHITECTURES))},
+}
+
+
+class Case(NamedTuple):
+    """A module as it is compiled: variants that differ in nothing it sees are one."""
+
+    arch: int
+    name: str
+    macros: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """sm_90-refine-GINI-WEIGHTED=0-VALUE_BITS=64."""
+        return "-".join([f"sm_{self.arch}", self.name, *(macro[2:] for macro in self.macros)])
+
+
+def seen(name: str, variant: Variant) -> tuple[str, ...]:
+    """Options of the variant whose macro the module has anywhere in its text."""
+    if name in PLAIN:
+        variant = variant._replace(criterion=None)
+    words = set(re.findall(r"\w+", source(name)))
+    return tuple(macro for macro in variant.macros if macro[2:].partition("=")[0] in words)
+
+
+def declared(name: str) -> set[str]:
+    """Names of the kernels that a module has for some variant."""
+    kernel = r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\('
+    return set(re.findall(kernel, source(name)))
+
+
+CASES = sorted(
+    {
+        Case(arch, name, seen(name, variant))
+        for arch, name in product(ARCHITECTURES, HEADERS)
+        for variant in VARIANTS.get(arch, [WIDEST])
+    }
+)
 
 
 class Usage(NamedTuple):
@@ -55,18 +94,27 @@ def nvrtc():
     return cupy.cuda.nvrtc
 
 
-def compile_module(nvrtc, name, variant, arch) -> dict[str, Usage]:
-    """What the kernels of a module use, as the assembler tells."""
-    program = nvrtc.createProgram(source(name), f"{name}.cu", (), ())
-    options = [*OPTIONS, *CUPY_OPTIONS, *variant.macros, f"-arch=sm_{arch}", "--ptxas-options=-v"]
+@pytest.fixture(scope="module")
+def compiled(nvrtc, request):
+    """Logs of the assembler, by case: those that tests ask for, compiled on all cores."""
+    asked = [item.callspec.params.get("case") for item in request.session.items
+             if hasattr(item, "callspec")]  # fmt: skip
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        cases = [case for case in asked if isinstance(case, Case)]
+        yield {case: pool.submit(compile_module, nvrtc, case) for case in cases}
+
+
+def compile_module(nvrtc, case: Case) -> str:
+    """What the assembler tells of a module."""
+    program = nvrtc.createProgram(source(case.name), f"{case.name}.cu", (), ())
+    options = [*OPTIONS, *CUPY_OPTIONS, *case.macros, f"-arch=sm_{case.arch}"]
     try:
-        nvrtc.compileProgram(program, tuple(options))
+        nvrtc.compileProgram(program, (*options, "--ptxas-options=-v"))
     except nvrtc.NVRTCError:
-        pytest.fail(nvrtc.getProgramLog(program))
+        raise AssertionError(nvrtc.getProgramLog(program)) from None
     log = nvrtc.getProgramLog(program)
     nvrtc.destroyProgram(program)
-    assert "warning" not in log, log
-    return dict(usage(log))
+    return log
 
 
 def usage(log):
@@ -97,25 +145,21 @@ def figures():
         print(f"{kernel:36}{registers}{most[1]:9}{most[2]:9}")
 
 
-def name_case(value) -> str:
-    """sm_90, or Gini-weighted-64."""
-    if not isinstance(value, Variant):
-        return f"sm_{value}"
-    weighted = "-weighted" if value.weighted else ""
-    return f"{value.criterion.__name__}{weighted}-{value.value_bits}"
-
-
-@pytest.mark.parametrize(("arch", "variant"), CASES, ids=name_case)
-def test_kernels_compile(nvrtc, figures, arch, variant):
-    found: dict[str, Usage] = {}
-    for name in HEADERS:
-        used = compile_module(nvrtc, name, variant, arch)
-        found |= {f"{name}: {kernel}": use for kernel, use in used.items()}
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_kernels_compile(compiled, figures, case):
+    log = compiled[case].result()
+    assert "warning" not in log, log
+    found = dict(usage(log))
     for kernel, use in found.items():
-        most = figures[kernel].get(arch, use)
-        figures[kernel][arch] = Usage(*map(max, most, use))
-    assert len(found) >= 25
+        by_arch = figures[f"{case.name}: {kernel}"]
+        by_arch[case.arch] = Usage(*map(max, by_arch.get(case.arch, use), use))
+    regression = "-DREGRESSION=1" in case.macros
+    assert set(found) == declared(case.name) - (set() if regression else {"narrow_targets"})
     assert {k: u.spilled for k, u in found.items() if u.spilled > MOST_SPILLED} == {}
+
+
+def test_every_kernel_compiles_for_every_architecture():
+    assert {case[:2] for case in CASES} == set(product(ARCHITECTURES, HEADERS))
 
 
 def test_mutants_change_one_place():

@@ -11,6 +11,7 @@ from numba import njit
 from gputree import criteria
 from gputree.backends.cuda.kernels import CRITERIA as CRITERIA_HEADERS
 from gputree.backends.cuda.kernels import OPTIONS, Variant
+from gputree.criteria.kinds import OF_TARGETS
 
 pytestmark = needs_emulator
 
@@ -45,6 +46,7 @@ CRITERIA = {
     "entropy": criteria.Entropy(4, 2.0**-2),
     "many-class entropy": criteria.ManyClassEntropy(4, 2.0**-2, 2.0**30),
     "squared error": criteria.SquaredError(2.0**-20, 2.0**-7),
+    "poisson": criteria.Poisson(2.0**-20, 2.0**5),
 }
 
 
@@ -85,6 +87,21 @@ def target_cases(rng, n):
     return before, bin_, before + bin_ + after
 
 
+def rate_cases(rng, n):
+    """The same for Poisson: weight, sum of targets and sum of their own terms."""
+    before, bin_, total = np.abs(target_cases(rng, n))
+    unit = CRITERIA["poisson"].unit
+    parts = [before, bin_, total - before - bin_]
+    for part in parts:
+        part[rng.random(n) < 0.1, 1] = 0
+        part[part[:, 0] == 0] = 0
+        part[:, 1] = np.minimum(part[:, 1], part[:, 0] << 19)
+        share = part[:, 1] * unit / np.maximum(part[:, 0], 1)
+        deviation = part[:, 1] * np.log2(np.where(share > 0, share, 1.0))
+        part[:, 2] = -deviation - rng.uniform(0, 0.2, n) * part[:, 1]
+    return parts[0], parts[1], parts[0] + parts[1] + parts[2]
+
+
 def compiled(cupy, variant):
     folder = files("gputree.backends.cuda")
     parts = [(folder / name).read_text() for name in ("types.cuh", *CRITERIA_HEADERS)]
@@ -94,10 +111,11 @@ def compiled(cupy, variant):
 @pytest.mark.parametrize("name", CRITERIA)
 def test_formulas(name):
     criterion = CRITERIA[name]
-    regression = name == "squared error"
+    regression = type(criterion) in OF_TARGETS
+    cases = {"squared error": target_cases, "poisson": rate_cases}.get(name, class_cases)
     rng = np.random.default_rng(5)
     n = 20_000
-    before, bin_, total = (target_cases if regression else class_cases)(rng, n)
+    before, bin_, total = cases(rng, n)
     left = before + bin_
     cells = bin_ if regression else bin_.astype(np.uint32)
     expected = np.empty((n, 5))

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from cuda_emulator import emulated_cuda
-from devices import needs_emulator
+from devices import needs_emulator, new_backend
 from strategies import make_task
 from test_cuda_inputs import KINDS, assert_equal_trees
 from twins import assert_equal, table
 
 from gputree import DecisionTreeClassifier
-from gputree.backends.cuda import inputs
-from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends import arrays as inputs
 
 pytestmark = needs_emulator
 
@@ -50,7 +49,7 @@ def test_tables_of_the_host_go_to_the_current_device():
     task = make_task("gini", sample)
     with emulated_cuda(devices=2) as cupy:
         with cupy.cuda.Device(1):
-            backend = CudaBackend(sample.values, sample.missing, task, 1)
+            backend = new_backend("cuda", sample, task)
         backend.encode(16)  # entered again by the backend
         assert backend.table.codes.device.id == backend.entries.device.id == 1
 

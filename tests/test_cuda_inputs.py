@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 import twins
 from cuda_emulator import memory, transfers
+from devices import new_backend, tune
+from sklearn.exceptions import DataConversionWarning
 from strategies import Sample, make_task
 from twins import assert_equal, grown, pair, table
 
-from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.backends.cpu import encode as coding
-from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.cuda import inputs, source
+from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.backends import arrays as inputs
+from gputree.backends import binning
 from gputree.backends.cuda import memory as sharing
-from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends.cuda.layout import pack_table
 
 FIELDS = ("feature", "threshold", "statistics", "impurity", "gain", "n_rows", "missing_child")
 
@@ -142,7 +143,7 @@ def test_a_matrix_is_not_copied_without_need(xp):
 def test_columns_are_inspected_on_the_device(xp, dtype, monkeypatch):
     from gputree.backends.cuda import encode
 
-    monkeypatch.setattr(encode, "INSPECTING", 20)
+    tune(monkeypatch, "cuda", inspecting=20)
     values = np.zeros((50, 7), dtype)
     values[3, 1] = values[49, 6] = np.nan
     values[7, 4], values[8, 6] = np.inf, -np.inf
@@ -197,6 +198,52 @@ def test_regression_on_the_device(xp):
     )
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize("near", [True, False])
+def test_labels_are_counted_on_the_device(xp, to_host, dtype, near):
+    sample = table("gini", False, n=250)
+    low = np.iinfo(dtype).min if dtype != np.int64 else -5
+    y = (sample.y.astype(np.int64) * 100).astype(dtype) + np.array(low, dtype)
+    expected = DecisionTreeClassifier(device="cpu").fit(sample.values, y)
+    to_host.clear()
+    found = DecisionTreeClassifier(device="cuda")
+    found.fit(xp.asarray(sample.values), y if near else xp.asarray(y))
+    assert_equal_trees(expected.tree_, found.tree_)
+    assert_equal(expected.classes_, found.classes_)
+    assert found.classes_.dtype == dtype
+    assert not {y.nbytes, 4 * y.size, 8 * y.size} & set(to_host)
+
+
+@pytest.mark.parametrize("kind", ["wide", "float", "column", "weights", "pruning", "part"])
+def test_other_labels_come_to_the_host(xp, kind):
+    sample = table("gini", False, n=120)
+    X, y, weight = xp.asarray(sample.values), sample.y.astype(np.int64), None
+    model = DecisionTreeClassifier(device="cuda")
+    if kind == "wide":
+        y = y * 2**40
+    if kind == "float":
+        y = y.astype(np.float32)
+    if kind == "weights":
+        weight = np.ones(120)
+    if kind == "pruning":
+        model.set_params(pruning="penalized_loss")
+    expected = type(model)(device="cpu", pruning=model.pruning).fit(sample.values, y, weight)
+    labels = xp.asarray(y)
+    if kind == "part":
+        X, labels = (
+            CodedTable(X, device="cuda").take(np.arange(119, -1, -1)),
+            xp.asarray(y[::-1].copy()),
+        )
+    if kind == "column":
+        with pytest.warns(DataConversionWarning):
+            model.fit(X, xp.asarray(y[:, None]))
+    else:
+        model.fit(X, labels, weight)
+    assert_equal_trees(expected.tree_, model.tree_)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[120, 119\]"):
+        model.fit(xp.asarray(sample.values), xp.asarray(y[:119]))
+
+
 def test_tables_on_the_device_come_to_the_cpu_where_they_must(xp):
     sample = table("gini", False, n=120)
     X, y = xp.asarray(sample.values), xp.asarray(sample.y)
@@ -223,9 +270,7 @@ def test_what_is_wrong_with_a_table_on_the_device_is_said(xp):
 
 # ------------------------------------------------------------------- host tables
 def small_memory(monkeypatch, *, work: int = 1 << 14, block: int = 1 << 10) -> None:
-    monkeypatch.setattr(sharing, "LEAST_WORK", work)
-    monkeypatch.setattr(sharing, "AMPLE_WORK", work)
-    monkeypatch.setattr(source, "BLOCK_BYTES", block)
+    tune(monkeypatch, "cuda", least_work=work, ample_work=work, block_bytes=block)
 
 
 def budget(sample: Sample, task: Any, work: int) -> int:
@@ -238,15 +283,15 @@ def budget(sample: Sample, task: Any, work: int) -> int:
 def test_tables_come_in_blocks(cuda_device, monkeypatch, exact, fits):
     """In two pinned buffers in turn; what does not fit is read from the host."""
     small_memory(monkeypatch)
-    monkeypatch.setattr(coding, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(coding, "FEWEST_DISTINCT", 30)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(binning, "FEWEST_DISTINCT", 30)
     sample = table("gini", False, n=700, d=6, dtype=np.float64)
     work = 1 << 20 if fits else 1 << 15
     task = make_task("gini", sample, exact=exact)
     limited = make_task("gini", sample, exact=exact)
     object.__setattr__(limited, "max_device_memory", budget(sample, task, work))
-    expected = grown(CpuBackend(sample.values, sample.missing, task, 1), sample, task, max_bins=8)
-    backend = CudaBackend(sample.values, sample.missing, limited, 2)
+    expected = grown(new_backend("cpu", sample, task), sample, task, max_bins=8)
+    backend = new_backend("cuda", sample, limited, 2)
     assert backend.grower.memory.keeps_values is fits
     found = grown(backend, sample, limited, max_bins=8)
     assert (backend.table.values is None) is not exact
@@ -347,7 +392,7 @@ def test_levels_keep_to_the_budget(cuda_device, monkeypatch, finish_rows):
         budgets.append(budget(sample, task, work))
         object.__setattr__(task, "max_device_memory", budgets[-1])
         memory.peak = before = memory.live
-        backend = CudaBackend(sample.values, sample.missing, task, 1)
+        backend = new_backend("cuda", sample, task)
         monkeypatch.setattr(twins, "HISTOGRAM_BYTES", backend.most_histogram_bytes)
         grown(backend, sample, task, finish_rows=finish_rows)
         peaks.append(memory.peak - before)
@@ -358,8 +403,8 @@ def test_levels_keep_to_the_budget(cuda_device, monkeypatch, finish_rows):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(4))
 def test_bins_of_a_sample_of_values(cuda_device, monkeypatch, dtype, seed):
-    monkeypatch.setattr(coding, "SAMPLE_ROWS", 150)
-    monkeypatch.setattr(coding, "FEWEST_DISTINCT", 40)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 150)
+    monkeypatch.setattr(binning, "FEWEST_DISTINCT", 40)
     sample = table("gini", False, n=900, d=9, seed=seed, dtype=dtype)
     cpu, cuda = pair(sample, make_task("gini", sample, exact=False), 16)
     assert_equal(cpu.table.codes, cuda.table.codes.get()[:, :9])
@@ -374,19 +419,24 @@ def test_tables_of_more_than_2_31_values(cuda_device):
         pytest.skip("the emulated table is not backed by memory")
     sample = table("gini", True, n=200, d=6, dtype=np.float32)
     task = make_task("gini", sample)
-    near, cuda = (CudaBackend(sample.values, sample.missing, task, 1) for _ in range(2))
+    near, cuda = (new_backend("cuda", sample, task) for _ in range(2))
     near.encode(8)
     cuda.encode(8)
     n = 2**31 // 6 + 1000
     far = lambda array: _at_the_end(array, n)  # noqa: E731
     inner = cuda.grower.table
-    moved = inner._replace(rows=n, values=far(inner.values), codes=far(inner.codes))
+    codes = far(inner.codes)
+    columns = ("offset", "missing", "single", "by_code", "categories", "greatest", "least")
+    packed = pack_table(codes, *(getattr(inner, name) for name in columns))
+    moved = inner._replace(rows=n, values=far(inner.values), codes=codes, packed=packed)
     rows = cuda.grower.rows
     rows = rows._replace(target=far(rows.target), weight=far(rows.weight))
     entries = _at_the_end(cuda.entries, n)
     entries.host[-200:] += n - 200
     scratch = type(cuda.grower.scratch)(*map(far, cuda.grower.scratch))
-    cuda.grower = cuda.grower._replace(table=moved, rows=rows, entries=entries, scratch=scratch)
+    cuda.grower = cuda.grower._replace(
+        table=moved, rows=rows, statistics=rows.pack(), entries=entries, scratch=scratch
+    )
     results = []
     for backend, shift in ((near, 0), (cuda, n - 200)):
         begin, end = np.array([shift]), np.array([shift + 200])
@@ -418,12 +468,12 @@ def test_copies_to_the_device_are_blocks(cuda_device, monkeypatch):
     if cuda_device == "cuda":
         pytest.skip("copies are counted by the emulator")
     sample = table("gini", False, n=640, d=4, dtype=np.float32)
-    monkeypatch.setattr(source, "BLOCK_BYTES", 256)
-    backend = CudaBackend(sample.values, sample.missing, make_task("gini", sample), 1)
+    tune(monkeypatch, "cuda", block_bytes=256)
+    backend = new_backend("cuda", sample, make_task("gini", sample))
     before = transfers["to device"]
-    backend.source.resident()
+    resident = backend.held.resident(True, 1)
     assert transfers["to device"] - before == 40
-    assert_equal(sample.values, backend.source.resident().get().view(np.float32))
+    assert_equal(sample.values, resident.get().view(np.float32))
 
 
 def test_places_on_the_device(xp):

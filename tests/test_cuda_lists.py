@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tables
 from cuda_list_mutants import light_rows
+from devices import tune
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
@@ -13,7 +14,6 @@ from twin_lists import assert_same_trees, grow_both_ways
 
 from benchmarks import data
 from gputree import C45Classifier, ID3Classifier, datasets
-from gputree.backends.cuda.lists import launch, partition, score
 from gputree.growth.lists import Budget
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
@@ -26,7 +26,7 @@ ENTROPY_TREES = st.sampled_from([C45Classifier, ID3Classifier])
 
 @pytest.fixture(autouse=True)
 def _short_pieces(monkeypatch):
-    monkeypatch.setattr(partition, "CHUNK_PLACES", 100)
+    tune(monkeypatch, "cuda", lists_chunk_places=100)
 
 
 def new_model(kind: type, nominal, **parameters):
@@ -73,7 +73,7 @@ def wide_table(n: int, n_classes: int, weighted: bool, seed: int = 0) -> MixedTa
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier])
 def test_levels(cuda_device, monkeypatch, kind, weighted, long_list):
-    monkeypatch.setattr(launch, "LONG_LIST", long_list)
+    tune(monkeypatch, "cuda", lists_long=long_list)
     check(kind, wide_table(checked_rows(cuda_device, 700), 3, weighted))
 
 
@@ -83,10 +83,10 @@ def test_class_weights_in_shared_and_in_global_memory(
     cuda_device, monkeypatch, n_classes, shared_bytes
 ):
     """Blocks that take turns, too: each clears what the one before left."""
-    monkeypatch.setattr(score, "SHARED_BYTES", shared_bytes)
-    monkeypatch.setattr(score, "SCRATCH_BYTES", 10_000)
-    monkeypatch.setattr(launch, "LONG_LIST", 150)
-    monkeypatch.setattr(launch, "MOST_BLOCKS", 3)
+    tune(monkeypatch, "cuda", lists_shared_bytes=shared_bytes)
+    tune(monkeypatch, "cuda", lists_scratch_bytes=10_000)
+    tune(monkeypatch, "cuda", lists_long=150)
+    tune(monkeypatch, "cuda", lists_most_blocks=3)
     check(C45Classifier, wide_table(checked_rows(cuda_device, 500), n_classes, False))
 
 
@@ -107,13 +107,13 @@ def test_rows_so_light_that_gains_tie(cuda_device, seed, light, long_list):
     X = np.stack([np.arange(n), np.arange(n) // 3, rng.normal(size=n)], axis=1)
     table = MixedTable(X, np.zeros(3, bool), y, light_rows(rng, n, 2.0**-light))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "LONG_LIST", long_list)
+        tune(patch, "cuda", lists_long=long_list)
         check(C45Classifier, table, min_samples_leaf=0.25, mdl_correction=False, max_depth=2)
 
 
 def test_values_that_span_warps(cuda_device, monkeypatch):
     """Runs of one value, and of one class, longer than a warp's share of a list."""
-    monkeypatch.setattr(launch, "LONG_LIST", 1)
+    tune(monkeypatch, "cuda", lists_long=1)
     n = 2000
     x, z = np.arange(n) // 450, np.arange(n) // 130
     y = (np.arange(n) // 700 + (np.arange(n) % 450 < 3)) % 3
@@ -126,7 +126,7 @@ def test_values_that_span_warps(cuda_device, monkeypatch):
 @given(st.one_of(mixed_tables(), random_mixed_tables(120)), ENTROPY_TREES, LONG_LISTS)
 def test_random_tables(cuda_device, table, kind, long_list):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "LONG_LIST", long_list)
+        tune(patch, "cuda", lists_long=long_list)
         check(kind, table)
 
 

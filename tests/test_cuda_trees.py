@@ -10,19 +10,22 @@ import numpy as np
 import pytest
 import tables
 from cuda_emulator import launches, transfers
+from cuda_traffic import Traffic, traffic
+from devices import tune
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import PROBLEMS, make_task, problems, random_problems
-from twins import as_dtype, assert_equal, assert_same_tree, grown, pair, table
+from twins import as_dtype, assert_equal, assert_same_tree, fit_both, grown, pair, table
 
 from gputree import DecisionTreeClassifier
-from gputree.backends.cuda import encode, finish, histogram, kernels, refine
+from gputree.backends.cuda import encode, kernels
 from gputree.criteria import ManyClassEntropy
+from gputree.growth import grower
 
 
 def test_a_column_that_only_looks_lossless_is_fitted_again(cuda_device, monkeypatch):
     """Its bins are the backend's own business: exact cuts do not depend on them."""
-    monkeypatch.setattr("gputree.backends.cpu.encode.SAMPLE_ROWS", 20)
+    monkeypatch.setattr("gputree.backends.binning.SAMPLE_ROWS", 20)
     values = np.where(np.arange(300) % 16 == 7, np.arange(300), 0).astype(np.float32)[:, None]
     sample = table("gini", False, n=300)._replace(values=values)
     assert_same_tree(sample, make_task("gini", sample), finish_rows=1, max_bins=8)
@@ -52,10 +55,9 @@ def test_subtrees_in_global_and_in_shared_memory(
     cuda_device, monkeypatch, criterion, weighted, most
 ):
     """Nodes of up to `most` rows are grown in shared memory, a few at once."""
-    monkeypatch.setattr(finish, "FEWEST_SHARED_ROWS", 1)
-    monkeypatch.setattr(finish, "SCRATCH_BYTES", 5000)
+    tune(monkeypatch, "cuda", fewest_shared_rows=1, scratch_bytes=5000)
     row_bytes = 2 * (5 * 4 + 6 * 4)  # keys and items of 5 columns, and of those spilled
-    monkeypatch.setattr(finish, "SHARED_BYTES", most * row_bytes)
+    tune(monkeypatch, "cuda", finish_bytes=most * row_bytes)
     sample = table(criterion, weighted, n=200, d=5, dtype=np.float32, seed=5)
     for limits in ({}, {"max_features": 2, "max_depth": 7, "min_samples_leaf": 3}):
         assert_same_tree(sample, make_task(criterion, sample, **limits), finish_rows=None)
@@ -78,7 +80,7 @@ def test_more_columns_than_lanes(cuda_device):
 
 
 def test_rows_are_refined_in_batches(cuda_device, monkeypatch):
-    monkeypatch.setattr(refine, "GATHERED_PAIRS", 40)
+    tune(monkeypatch, "cuda", gathered_pairs=40)
     sample = table("squared_error", False, n=150)
     assert_same_tree(sample, make_task("squared_error", sample), finish_rows=20, max_bins=4)
 
@@ -88,13 +90,21 @@ def test_every_kernel_runs(cuda_device, monkeypatch):
     if cuda_device == "cuda":
         pytest.skip("launches are counted by the emulator")
     launches.clear()
-    monkeypatch.setattr("gputree.backends.cpu.encode.SAMPLE_ROWS", 50)
+    monkeypatch.setattr("gputree.backends.binning.SAMPLE_ROWS", 50)
     for criterion, shared_bytes in (("gini", 48 * 1024), ("squared_error", 64)):
-        monkeypatch.setattr(histogram, "SHARED_BYTES", shared_bytes)
+        tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
+        pairs = 1 if criterion == "gini" else np.inf  # of bins that are counted into cells
+        tune(monkeypatch, "cuda", counted_pairs=pairs, alive_share=0.0, cell_rows=4)
         sample = table(criterion, False, n=120)
         for max_features, exact in ((4, True), (1, False)):
             task = make_task(criterion, sample, max_features=max_features, exact=exact)
             assert_same_tree(sample, task, finish_rows=20, max_bins=6)
+    monkeypatch.setattr(grower, "finish_rows", lambda *_: 20)
+    monkeypatch.setattr(grower, "FEWEST_ROWS", 0)
+    few, many = np.arange(300) % 5, np.arange(300)  # many: more than there are bins
+    model = DecisionTreeClassifier(categorical_features=[0, 1], max_depth=1, n_jobs=1)
+    with pytest.warns(UserWarning, match="has a value of its own"):
+        fit_both(model, np.stack([few, many], axis=1), many % 2)
     encode.inspect_columns(kernels.cupy().asarray(sample.values))
     pattern = r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\("
     modules = [name for name in kernels.HEADERS if not name.startswith("lists")]  # of CART
@@ -113,6 +123,20 @@ def test_levels_make_few_copies_to_the_host(cuda_device):
     grown(cuda, sample, task, finish_rows=1)
     # a level: rows to gather, twice; splits. Then finishing, entries, statistics
     assert transfers["to host"] - before <= 5 * 3 + 12
+
+
+# A level by histograms, on average, exact and binned: kernels, copies to the device and from it,
+# arrays, waits. Three copies from it: pairs to sort in the leading columns, in others; splits.
+MOST_TRAFFIC = {True: Traffic(20.5, 2.9, 3, 32.5, 3), False: Traffic(8, 2.9, 1, 8.5, 1)}
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_levels_ask_of_the_device(cuda_device, exact):
+    if cuda_device == "cuda":
+        pytest.skip("kernels, copies and arrays are counted by the emulator")
+    found = traffic(exact, rows=1000 if cuda_device.endswith("checked") else 3000)
+    limits = zip(Traffic._fields, found, MOST_TRAFFIC[exact], strict=True)
+    assert {name: (own, most) for name, own, most in limits if own > most} == {}
 
 
 # ----------------------------------------------------------------------- random tables

@@ -240,7 +240,7 @@ def test_types_of_the_target(write, cells, expected):
         ("é,y\n1,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 text, as it must be"),
         ("a,y\né,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'a'"),
         ("a,y\n1,é\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'y'"),
-        ("a;b;y\n1;2;3\n", {}, "'a;b;y'. The separator seems to be ';'"),
+        ("a;b;y\n1;2\n", {}, "'a;b;y'. The separator seems to be ';'"),
         (gzip.compress(b"a,y\n1,2\n"), {}, "data.csv"),
     ],
 )
@@ -253,6 +253,12 @@ def test_bad_files(write, content, arguments, message):
 def test_damaged_files(write, name):
     with pytest.raises(ValueError, match=f"Cannot read .*{name}"):
         read_table(write("not of this format", name), "y")
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a.csv"]])
+def test_what_is_no_path(path):
+    with pytest.raises(TypeError, match="The name of a table must be a str or path-like, got"):
+        read_table(path, "y")
 
 
 def test_missing_file(tmp_path):
@@ -282,3 +288,10 @@ def test_unknown_format(write):
 )
 def test_infer_task(target, task):
     assert infer_task(np.asarray(target)) == task
+
+
+def test_thousands_are_no_decimals(tmp_path):
+    """1,036 is more than 999."""
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n999;x\n1,036;y\n1,073;z\n")
+    assert read_table(path).columns["a"].to_pylist() == ["999", "1,036", "1,073"]

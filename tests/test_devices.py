@@ -46,7 +46,6 @@ def fails(kind: type[Exception]) -> str:
     for choose in (
         backends.get_backend,
         backends.get_list_backend,
-        backends.get_cart_list_backend,
         resolve_device,
     ):
         with pytest.raises(kind):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from strategies import Sample, make_task
 
+from gputree.backends import binning
 from gputree.backends.cpu import encode as coding
 
 TINY = [5e-324, -5e-324, 1e-310, 0.0, -0.0]
@@ -113,7 +114,7 @@ def test_a_heavy_value_at_the_end_of_the_dtype(backend, sign, dtype):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_a_sample_that_misses_values_is_fitted_again(backend, monkeypatch, n_threads):
     """9 values in the sample, 400 in the column: it is not lossless after all."""
-    monkeypatch.setattr(coding, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 50)
     n = 500
     column = np.arange(n) % 9 * 1.0
     sampled = np.linspace(0, n - 1, 50).astype(int)
@@ -148,13 +149,13 @@ def test_grid_finds_what_searchsorted_finds(edges, values):
     inner = edges[np.abs(edges) < 1e308]
     column = np.concatenate([values, edges, np.nextafter(inner, np.inf)])
     column = column[np.isfinite(column)][:, None]
-    bins = coding.empty_bins(1, column.dtype)
+    bins = binning.empty_bins(1, column.dtype)
     bins.edge[0, : edges.size] = edges
     bins.count[0] = edges.size + 1
     with np.errstate(over="ignore"):
         coding.fit_grid(bins, 0, edges)
     codes = np.empty(column.shape, np.uint8)
-    none, half, top = np.empty(0, np.int64), np.float64(0.5), np.float64(coding.GRID_CELLS - 1)
+    none, half, top = np.empty(0, np.int64), np.float64(0.5), np.float64(binning.GRID_CELLS - 1)
     crowded = np.flatnonzero(bins.steps > 1)
     unseen = np.empty((1, coding.MOST_UNSEEN))
     coding.encode_rows(

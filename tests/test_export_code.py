@@ -100,14 +100,31 @@ def test_regression(tmp_path):
 
 @needs_compiler
 def test_c_knows_categories_by_their_text(tmp_path):
-    words = ["tab\there", 'quote"', "back\\slash", "what??/", "ärger", "1\0002"]
+    words = ["tab\there", 'quote"', "back\\slash", "what??/", "ärger", "12"]
     model = ID3Classifier().fit(np.array(words, object)[:, None], np.arange(len(words)))
     library = Library(export_c(model), tmp_path).functions
     categories = model.columns_.categories[0].tolist()
     for code, word in enumerate(categories):
-        assert library.tree_code(0, word.encode().partition(b"\0")[0]) in (code, -1)
+        assert library.tree_code(0, word.encode()) == code
     assert library.tree_code(0, "ärger".encode()) == categories.index("ärger")
     assert library.tree_code(0, b"nowhere") == -1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([1, "1", "a"], r"of the categories of column 'x0', 1 and '1' are the same text"),
+        (["1", "1\0002", "a"], r"'1\\x002' holds a NUL, where text ends"),
+    ],
+)
+def test_categories_that_are_one_text_in_c(words, message):
+    """Asked for by its text, one would answer for the other."""
+    model = ID3Classifier().fit(np.array(words, object)[:, None], np.arange(len(words)))
+    with pytest.raises(ValueError, match=message):
+        export_c(model)
+    export_c(model.tree_)  # which knows codes alone
+    with pytest.raises(ValueError, match="of the classes, '1' and '1' are the same text"):
+        export_c(ID3Classifier().fit(GOLF.data, GOLF.target), class_names=[1, "1"])
 
 
 def test_rows_of_another_width_are_refused():

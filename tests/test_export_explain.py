@@ -72,3 +72,9 @@ def test_regression():
     assert told.shares == {}
     assert float(told.answer) == model.predict(cars.data[:1])[0]
     assert "mean" in str(told)
+
+
+def test_a_bare_tree_knows_no_columns():
+    model = C45Classifier().fit(GOLF.data, GOLF.target)
+    with pytest.raises(TypeError, match="explain takes a fitted estimator of gputree, got Tree"):
+        explain(model.tree_, ROWS)

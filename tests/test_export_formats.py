@@ -182,7 +182,7 @@ def test_what_is_not_installed_is_named(export, package, monkeypatch):
 
 
 def test_onnx_parameters():
-    with pytest.raises(ValueError, match="inputs must be"):
+    with pytest.raises(ValueError, match="'inputs' parameter of to_onnx must be a str among"):
         to_onnx(DecisionTreeClassifier().fit(GOLF.data, GOLF.target), inputs="rows")
 
 

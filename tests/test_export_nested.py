@@ -86,7 +86,7 @@ def test_known_values_find_their_answers(case):
     values = values[~np.isnan(values).any(axis=1)]
     expected = class_distributions(tree, values).argmax(axis=1)
     for row, label in zip(values, expected, strict=True):
-        found = walk(nested, {f"x{j}": x for j, x in enumerate(row)})
+        found = walk(nested, {f"x{j}": x for j, x in enumerate(row.tolist())})  # in float64
         assert found is None or found == label
 
 

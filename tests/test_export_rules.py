@@ -22,7 +22,7 @@ def holds(condition: str, row: np.ndarray) -> bool | None:
         lower, j, upper = found.groups()
         return float(lower) < row[int(j)] <= float(upper)
     name, operator, operand = text.split(" ", 2)
-    x = row[int(name[1:])]
+    x = float(row[int(name[1:])])  # trees compare float64
     if operator == "is":
         return operand == "present"
     if operator in ("=", "in"):

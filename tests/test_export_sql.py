@@ -1,9 +1,12 @@
 """Trees as SQL: databases answer as the tree does, to the bit."""
 
 import sqlite3
+from contextlib import ExitStack
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
+import postgres_server
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -38,7 +41,24 @@ def in_duckdb(query: str, columns: dict) -> list:
     return duckdb.sql(query.rstrip(";\n")).to_arrow_table().column(-1).to_pylist()
 
 
-DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb}
+DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb, "postgres": None}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _servers():
+    """A Postgres server, started when it is first asked."""
+    with ExitStack() as stack:
+        folder = []
+
+        def in_postgres(query: str, columns: dict) -> list:
+            if absent := postgres_server.missing_program():
+                pytest.skip(f"{absent} of Postgres is not installed")
+            if not folder:
+                folder.append(stack.enter_context(postgres_server.server()))
+            return postgres_server.ask(folder[0], query, columns)
+
+        DATABASES["postgres"] = in_postgres
+        yield
 
 
 def columns_of(values: np.ndarray) -> dict:
@@ -73,6 +93,37 @@ def test_regression_on_numbers_that_are_hard_to_read(dialect):
     asked = np.concatenate([x, model.tree_.threshold[~model.tree_.is_leaf]])
     found = DATABASES[dialect](query, {'a "name"': asked.tolist()})
     assert found == model.predict(asked[:, None]).tolist()
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_whole_numbers_are_rounded_as_in_predict(dialect):
+    """2^53 + 1 is 2^53 in float64; Postgres and SQLite compare it as it is."""
+    known = 2.0**53 + 2 * np.arange(4)
+    model = DecisionTreeRegressor().fit(known[:, None], np.arange(4.0))
+    asked = [2**53 + i for i in range(-2, 9)]
+    query = export_sql(model, dialect=dialect, table="rows")
+    found = DATABASES[dialect](query, {"x0": asked})
+    assert found == model.predict(np.array(asked, float)[:, None]).tolist()
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_decimals_are_rounded_as_in_predict(dialect):
+    model = DecisionTreeClassifier().fit([[0.1], [0.3]], [0, 1])
+    threshold = Decimal(float(model.tree_.threshold[0]))
+    asked = [Decimal(f"{threshold + Decimal(step):.30f}") for step in ("-1e-9", "1e-25", "1e-9")]
+    query = export_sql(model, dialect=dialect, table="rows")
+    assert DATABASES[dialect](query, {"x0": asked}) == [0, 0, 1]
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_words_that_are_hard_to_quote(dialect):
+    words = ["it's", "a\\b", 'a"b', "\n", "\t", "é", "", "  ", "E'x'", "%s", "NULL", "$1", ";--"]
+    words = np.array(words, object)
+    model = ID3Classifier().fit(words[:, None], ["don't", "\\", "x;"] * 4 + ["y"])
+    query = export_sql(model, dialect=dialect, feature_names=['a "name"'], table="rows")
+    asked = [*words, None, "unseen"]
+    found = DATABASES[dialect](query, {'a "name"': asked})
+    assert found == model.predict(np.array(asked, object)[:, None]).tolist()
 
 
 @pytest.mark.parametrize("dialect", DATABASES)
@@ -122,16 +173,23 @@ def test_rows_in_shares_are_refused_or_sent_to_the_largest():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dialect": "oracle"}, "dialect must be one of"),
-        ({"output": "leaf"}, "output must be"),
+        ({"dialect": "oracle"}, "'dialect' parameter of export_sql must be a str among"),
+        ({"output": "leaf"}, "'output' parameter of export_sql must be a str among"),
+        ({"table": 5}, "'table' parameter of export_sql must be an instance of 'str' or None"),
         ({"output": "probability", "probability_of": "maybe"}, "probability_of must be one of"),
-        ({"missing": "left"}, "missing must be one of"),
+        ({"missing": "left"}, "'missing' parameter of export_sql must be a str among"),
         ({"feature_names": ["a"]}, "feature_names must contain 4 elements"),
     ],
 )
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         export_sql(DecisionTreeClassifier().fit(GOLF.data, GOLF.target), **options)
+
+
+def test_a_regression_tree_has_no_shares():
+    model = DecisionTreeRegressor().fit([[1.0], [2.0]], [0.0, 1.0])
+    with pytest.raises(ValueError, match=r"a regression tree has no classes. Leave it out"):
+        export_sql(model, output="probability", probability_of="yes")
 
 
 def test_a_deep_tree_in_sqlite():

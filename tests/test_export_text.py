@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
 
@@ -14,8 +16,9 @@ import gputree
 from gputree.branches import BranchLists
 from gputree.datasets import load_auto_mpg, load_golf, load_iris
 from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL
-from gputree.export import export_text
-from gputree.export.describe import describe, format_number
+from gputree.export import export_text, path_rules
+from gputree.export.describe import describe
+from gputree.export.digits import format_number
 from gputree.export.text import text_lines
 from gputree.tree import Tree
 
@@ -309,6 +312,40 @@ def test_numbers(value, decimals, text):
     assert format_number(value, decimals) == text
 
 
+@pytest.mark.parametrize(
+    ("column", "decimals", "texts"),
+    [
+        ([5.12345, 5.12348, 5.12352], 4, ["5.12346", "5.1235"]),
+        ([5.0, 5.2, 5.6], 0, ["5.1", "5.4"]),
+        ([0.1, np.nextafter(0.1, 1), 0.5], 4, ["0.1", "0.3"]),
+        ([2e16, 2e16 + 32, 2e16 + 64], 3, ["2.000000000000002e+16", "2.000000000000005e+16"]),
+    ],
+)
+def test_thresholds_are_told_apart(column, decimals, texts):
+    """A path of ``x > 5.1235`` and ``x <= 5.1235`` would contradict itself."""
+    X = np.array(column)[:, None]
+    tree = gputree.DecisionTreeClassifier(device="cpu").fit(X, [0, 1, 2])
+    text = export_text(tree, decimals=decimals)
+    found = sorted(set(re.findall(r"<= (\S+):?", text.replace(":", ""))), key=float)
+    assert found == texts
+    rules = path_rules(tree, decimals=decimals)
+    assert f"{texts[0]} < x0 <= {texts[1]}" in str(rules[1])
+
+
+def test_neighbours_at_random_are_told_apart():
+    """And stay in order; those that are far from all others keep their digits."""
+    rng = np.random.default_rng(0)
+    for decimals in range(5):
+        X = np.sort(rng.normal(size=300) * 10.0 ** rng.integers(-6, 4, 300))[:, None]
+        tree = gputree.DecisionTreeClassifier(device="cpu").fit(X, np.arange(300) % 2)
+        description = describe(tree, decimals=decimals)
+        values = np.unique(tree.tree_.threshold[~tree.tree_.is_leaf])
+        texts = [description.threshold(0, value) for value in values]
+        assert len(set(texts)) == len(values)
+        assert (np.diff([float(text) for text in texts]) > 0).all()
+        assert format_number(values[-1], decimals) in (texts[-1], texts[-2])
+
+
 def test_exact_numbers_read_back():
     values = np.random.default_rng(0).normal(size=200) * 10.0 ** np.arange(-100, 100)
     assert [float(format_number(value, None)) for value in values] == values.tolist()
@@ -319,8 +356,11 @@ def test_exact_numbers_read_back():
     [
         ({"feature_names": ["a", "b"]}, "feature_names must contain 1 elements, got 2"),
         ({"class_names": ["a"]}, "class_names must contain 2 elements, got 1"),
-        ({"max_depth": -1}, "max_depth must be None or an int >= 0, got -1"),
-        ({"decimals": -1}, "decimals must be None or an int >= 0, got -1"),
+        ({"max_depth": -1}, "'max_depth' parameter of export_text must be an int .* Got -1"),
+        ({"decimals": -1}, "'decimals' parameter of export_text must be an int .* Got -1"),
+        ({"decimals": "x"}, "'decimals' parameter of export_text must be an int .* Got 'x'"),
+        ({"feature_names": "a"}, "'feature_names' parameter of .* array-like or None. Got 'a'"),
+        ({"show_weights": "no"}, "'show_weights' parameter of export_text must be .* Got 'no'"),
     ],
 )
 def test_bad_options(options, message):
@@ -336,3 +376,31 @@ def test_unfitted():
 def test_the_root_has_no_condition():
     with pytest.raises(ValueError, match="root has no condition"):
         describe(stump()).condition(0)
+
+
+class _Odd:
+    tree_ = "oak"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        None,
+        "tree",
+        _Odd(),
+        DecisionTreeClassifier,
+        make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit([[0.0], [1.0]], [0, 1]),
+    ],
+)
+def test_what_is_no_tree_of_gputree(other):
+    """Was an AttributeError."""
+    with pytest.raises(TypeError, match=r"Exports take a fitted estimator of gputree.*got "):
+        export_text(other)
+
+
+def test_the_error_is_called_by_its_name():
+    model = gputree.DecisionTreeRegressor(criterion="poisson", max_depth=1)
+    text = export_text(model.fit([[0.0], [1.0], [2.0]], [1.0, 1.0, 4.0]))
+    assert "(2, deviance 0)" in text
+    assert "mse" not in text
+    assert "deviance 0" in str(path_rules(model)[0])

@@ -8,7 +8,7 @@ from conftest import to_host
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_tree
-from strategies import PROBLEMS, make_task, problems, random_sample
+from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
 
 from gputree.backends.cpu import block as blocks
 
@@ -60,7 +60,7 @@ def test_subtrees(backend, problem, max_bins, data):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_many_subtrees_with_limits(backend, criterion, weighted, n_threads):
-    sample = random_sample(2, 1500, 5, 0 if criterion == "squared_error" else 9, weighted)
+    sample = random_sample(2, 1500, 5, 0 if is_regression(criterion) else 9, weighted)
     task = make_task(criterion, sample, max_depth=6, min_samples_leaf=2, max_features=3)
     begin = np.array([0, 700, 702, 1499, 710])
     end = np.array([700, 702, 710, 1500, 1499])

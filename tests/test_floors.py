@@ -1,11 +1,11 @@
 """Imports go downward only: the floor plan, enforced on the syntax tree.
 
     5  edges     cli, __main__, distributed, datasets
-    4  face      estimators, validation, check
+    4  face      estimators, validation, check, scores, discretization
     3  growth    growth, encoding
-    2  backends  backends               host wing: pruning, importance, export,
-                                        persistence (imports 0 and 1 only)
-    1  data      tree, subtrees, branches, columns, criteria, impurity, labels, scores;
+    2  backends  backends               host wing: pruning, export, persistence
+                                        (imports 0 and 1 only)
+    1  data      tree, plausibility, subtrees, branches, columns, criteria, importance, labels;
                  fixed_point, sums without an order; prediction, the descent of rows
 
 A module may import its own floor and those below. An import inside a function
@@ -25,6 +25,9 @@ FLOORS = {
     "_memory": 0,
     "_optional": 0,
     "_files": 0,
+    "_sklearn": 0,
+    "hashing": 0,
+    "threads": 0,
     "compilation": 0,
     "branches": 1,
     "tree": 1,
@@ -32,19 +35,21 @@ FLOORS = {
     "columns": 1,
     "criteria": 1,
     "fixed_point": 1,
-    "impurity": 1,
     "labels": 1,
     "members": 1,
-    "scores": 1,
     "pruning": 2,
     "prediction": 1,
-    "importance": 2,
+    "importance": 1,
     "export": 2,
     "persistence": 2,
+    "plausibility": 1,
+    "_warnings": 0,
     "backends": 2,
     "growth": 3,
     "encoding": 3,
     "estimators": 4,
+    "scores": 4,
+    "discretization": 4,
     "check": 4,
     "validation": 4,
     "cli": 5,
@@ -53,7 +58,7 @@ FLOORS = {
     "datasets": 5,
     "": 5,  # gputree/__init__.py: the public names
 }
-HOST_WING = {"pruning", "importance", "export", "persistence"}
+HOST_WING = {"pruning", "export", "persistence"}
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

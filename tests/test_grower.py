@@ -9,12 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numba import njit
 from oracles import all_cuts, best_first, exact_tree
-from strategies import Sample, make_task, problems, random_problems, random_sample
+from strategies import Sample, is_regression, make_task, problems, random_problems, random_sample
 
 from gputree.backends.cpu import draw
 from gputree.growth.assembly import Nodes, renumber, sum_up
-from gputree.growth.frontier import child_keys, mix
+from gputree.growth.frontier import child_keys
 from gputree.growth.selection import BestFirst, best_first_leaves
+from gputree.hashing import child_key, mix
 
 COARSE = {"finish_rows": 1, "max_bins": 5}  # many bins to refine, no finishing
 ALL_ROWS = 10**9
@@ -63,7 +64,7 @@ def test_light_rows_beside_a_heavy_one_keep_their_targets(grow_tree, heaviest, o
 @pytest.mark.parametrize("rows_at_a_time", [16, 50])
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_chunks_do_not_change_the_tree(grow_tree, chunk_rows, criterion, weighted, rows_at_a_time):
-    sample = random_sample(17, 600, 4, 0 if criterion == "squared_error" else 5, weighted)
+    sample = random_sample(17, 600, 4, 0 if is_regression(criterion) else 5, weighted)
     task = make_task(criterion, sample)
     whole = grow_tree(sample, task, finish_rows=ALL_ROWS)
     chunk_rows(rows_at_a_time)
@@ -100,7 +101,7 @@ def test_a_repeated_row_is_a_weight(grow_tree, criterion, weight, seed):
     """Directions are left out: where training saw no missing value, rows are counted."""
     weight = np.array(weight)
     assume(np.gcd.reduce(weight) == 1 and weight.min() < weight.max())
-    sample = random_sample(seed, 40, 3, 0 if criterion == "squared_error" else 3)
+    sample = random_sample(seed, 40, 3, 0 if is_regression(criterion) else 3)
     weighted = sample._replace(weight=weight.astype(float))
     repeated = sample.take(np.repeat(np.arange(40), weight))
     a = grow_tree(weighted, make_task(criterion, weighted), **COARSE)
@@ -268,7 +269,7 @@ def test_a_single_leaf_is_a_tree(grow_tree):
 @njit
 def draw_on_device(key, order):
     draw.draw_columns(key, order)
-    return draw.mix(key), draw.child_key(key, 0), draw.child_key(key, 1)
+    return mix(key), child_key(key, 0), child_key(key, 1)
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 40))

@@ -8,7 +8,7 @@ from conftest import host_codes, to_host
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import row_statistics
-from strategies import PROBLEMS, make_task, problems, random_sample
+from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
 
 
 def naive_histogram(device, task, rows):
@@ -45,7 +45,7 @@ def test_histogram(backend, problem, max_bins, data):
 
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_the_larger_sibling_is_a_difference(backend, criterion, weighted):
-    sample = random_sample(3, 200, 4, 0 if criterion == "squared_error" else 4, weighted)
+    sample = random_sample(3, 200, 4, 0 if is_regression(criterion) else 4, weighted)
     task = make_task(criterion, sample)
     device = backend(sample, task, 2)
     device.encode(16)
@@ -61,7 +61,7 @@ def test_the_larger_sibling_is_a_difference(backend, criterion, weighted):
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_chunks_add_up(backend, chunk_rows, criterion, weighted, n_threads):
     """Many chunks of a node are counted side by side and added."""
-    sample = random_sample(5, 700, 3, 0 if criterion == "squared_error" else 3, weighted)
+    sample = random_sample(5, 700, 3, 0 if is_regression(criterion) else 3, weighted)
     task = make_task(criterion, sample)
     device = backend(sample, task, n_threads)
     device.encode(8)

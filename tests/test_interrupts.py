@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from gputree.backends.cpu import pool
+from gputree import threads
 from gputree.compilation import interrupts, kernel
 from gputree.criteria import Gini, decreases
 
@@ -166,7 +166,7 @@ def test_a_pool_thread_that_compiles_is_left_too(fresh):
 
     started = threading.Event()
     with event.install_listener(interrupts.PASS, Elsewhere(0)), pytest.raises(KeyboardInterrupt):
-        pool.run(2, task, [(0,), (1,)])
+        threads.run(2, task, [(0,), (1,)])
     assert is_undisturbed()
     assert main not in passes
     call(compiled)

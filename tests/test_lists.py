@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from devices import tune
 from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table
@@ -172,7 +173,7 @@ def tree_of(model: str, table: MixedTable, **parameters):
 def test_threads_do_not_matter(model, weighted, monkeypatch):
     table = random_mixed_table(1, 3000, weighted)
     expected = tree_of(model, table, n_jobs=1)
-    monkeypatch.setattr("gputree.backends.cpu.lists.backend.SPAN_CELLS", 64)
+    tune(monkeypatch, "cpu", lists_span_cells=64)
     for n_jobs in (2, 3, 5):
         assert tree_of(model, table, n_jobs=n_jobs).equals(expected)
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gputree import DecisionTreeClassifier
-from gputree.criteria import ENTROPY_BITS, entropy_scale, node_entropies
-from gputree.estimators import growing
+from gputree.criteria import ENTROPY_BITS, entropy_scale, named, node_entropies
 
 
 def test_scale_leaves_room_for_every_table():
@@ -31,7 +30,7 @@ def test_same_tree_as_in_floating_point(monkeypatch, weighted):
     weight = rng.uniform(0.5, 2.0, 1500) if weighted else None
     model = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=20)
     floating = model.fit(X, y, weight).tree_
-    monkeypatch.setattr(growing, "MANY_CLASSES", 1)
+    monkeypatch.setattr(named, "MANY_CLASSES", 1)
     fixed = model.fit(X, y, weight).tree_
     np.testing.assert_array_equal(fixed.feature, floating.feature)
     np.testing.assert_array_equal(fixed.threshold, floating.threshold)

@@ -16,7 +16,8 @@ from gputree.estimators import (
     DecisionTreeRegressor,
     ID3Classifier,
 )
-from gputree.estimators.model_file import _decode, _encode, load_model, save_model
+from gputree.estimators.header import decode, encode
+from gputree.estimators.model_file import load_model, save_model
 from gputree.persistence import read_model, write_model
 from gputree.pruning import Pessimistic
 
@@ -95,15 +96,15 @@ def test_every_fitted_attribute_comes_back(round_trip):
     ],
 )
 def test_values(value):
-    written = json.loads(json.dumps(_encode(value, "value"), allow_nan=False))
-    back = _decode(written)
+    written = json.loads(json.dumps(encode(value, "value"), allow_nan=False))
+    back = decode(written)
     assert back == value
     assert repr(back) == repr(value)
 
 
 @pytest.mark.parametrize("array", [np.array([1, 2], np.int16), np.array([[0.5, np.inf]])])
 def test_arrays(array):
-    back = _decode(_encode(array, "array"))
+    back = decode(encode(array, "array"))
     assert back.dtype == array.dtype
     np.testing.assert_array_equal(back, array)
 
@@ -240,7 +241,8 @@ def test_what_cannot_be_saved(tmp_path):
         ({"classes": {"array": [], "dtype": "<i8"}}, "classes must contain at least one label"),
         ({"classes": {"array": "abc", "dtype": "|O"}}, "an array must be a list, got str"),
         ({"feature_names": "abcd"}, "feature_names must be of type list or NoneType, got str"),
-        ({"feature_names": ["a", "b", "c", 4]}, "feature_names must be strings"),
+        ({"feature_names": ["a", "b", "c", 4]}, "feature_names must be a list of strings"),
+        ({"missing_marks": "?"}, "missing_marks must be a list of strings"),
         ({"params": {"max_depth": {"object": 1}}}, "unknown keys"),
         ({"classes": None}, "not hold a valid estimator"),
         ({"classes": {"array": [1, 2], "dtype": "<i8"}}, "classes must contain 3 elements, got 2"),

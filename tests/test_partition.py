@@ -8,7 +8,7 @@ from conftest import host_codes, to_host
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import midpoint, row_statistics
-from strategies import PROBLEMS, make_task, problems, random_sample
+from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
 
 from gputree.backends.base import Splits
 
@@ -98,7 +98,7 @@ def test_chunks_and_threads_leave_the_order_alone(backend, chunk_rows, n_threads
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_node_statistics(backend, criterion, weighted, n_threads):
-    sample = random_sample(9, 300, 2, 0 if criterion == "squared_error" else 5, weighted)
+    sample = random_sample(9, 300, 2, 0 if is_regression(criterion) else 5, weighted)
     task = make_task(criterion, sample)
     device = backend(sample, task, n_threads)
     statistics = row_statistics(task)

@@ -1,8 +1,10 @@
 """The model file: what is written comes back, and damage is told, never guessed at."""
 
+import errno
 import io
 import json
 import os
+import re
 import zipfile
 from dataclasses import fields, replace
 from pathlib import Path
@@ -79,23 +81,38 @@ def test_round_trip(model):
     assert tree.equals(small_tree())
     assert HEADER.items() <= header.items()
     assert header["format"] == "gputree-model"
-    assert header["format_version"] == FORMAT_VERSION
-    assert all(getattr(tree, name).flags.writeable for name in persistence._ARRAYS)
+    assert header["format_version"] == 3  # bounds are not written where there are none
+    assert all(getattr(tree, name).flags.writeable for name in persistence.ARRAYS)
+
+
+def held_tree():
+    """The small tree with bounds of its answers."""
+    return small_tree().within(np.full(5, -np.inf), np.array([np.inf, 0.25, 1.0, 0.5, 1.0]))
+
+
+def test_bounds_of_answers_make_a_file_of_version_4(tmp_path):
+    tree, held = small_tree(), held_tree()
+    write_model(tmp_path / "held.gputree", HEADER, held)
+    header, found = read_model(tmp_path / "held.gputree")
+    assert header["format_version"] == FORMAT_VERSION == 4
+    assert found.equals(held)
+    assert not found.equals(tree)
 
 
 def test_files_of_older_releases_are_read():
     for version in range(1, FORMAT_VERSION + 1):
+        expected = small_tree() if version < 4 else held_tree()
         header, tree = read_model(MODEL_FILES / f"version_{version}.gputree")
         assert header["format_version"] == version
         assert header["algorithm"] == "DecisionTreeClassifier"
-        assert tree.equals(small_tree())
+        assert tree.equals(expected)
 
 
 def test_every_array_of_the_tree_is_in_the_file():
     names = {field.name for field in fields(Tree)} - {"task", "criterion", "n_features"}
-    assert set(persistence._ARRAYS) == names
+    assert persistence.ARRAYS.keys() | persistence.BOUNDS.keys() == names
     tree = small_tree()
-    for name, (dtype, n_dimensions) in persistence._ARRAYS.items():
+    for name, (dtype, n_dimensions) in persistence.ARRAYS.items():
         assert getattr(tree, name).dtype == dtype
         assert getattr(tree, name).ndim == n_dimensions
 
@@ -119,7 +136,7 @@ def test_truncated_at_any_length(model):
     content = model.read_bytes()
     for length in [0, 1, 4, 100, *range(200, len(content), 97), len(content) - 1]:
         model.write_bytes(content[:length])
-        with pytest.raises(ValueError, match="model file"):
+        with pytest.raises(ValueError, match=r"not a gputree model file|is damaged"):
             read_model(model)
 
 
@@ -145,6 +162,12 @@ def test_not_a_model_file(tmp_path, content):
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(ValueError, match="not a gputree model file"):
         read_model(tmp_path / "file")
+
+
+def test_json_is_read_by_another(tmp_path):
+    (tmp_path / "tree.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"truncated\. JSON is read by read_json"):
+        read_model(tmp_path / "tree.json")
 
 
 def test_another_zip(tmp_path):
@@ -190,7 +213,7 @@ def test_bad_header(model, changes, message):
 
 def test_header_that_is_not_json(model):
     rewrite(model, lambda members: members.update({"model.json": b"{"}))
-    with pytest.raises(ValueError, match="not a valid gputree model file"):
+    with pytest.raises(ValueError, match=r"is damaged: its model\.json is no JSON"):
         read_model(model)
 
 
@@ -198,7 +221,7 @@ def test_header_that_is_not_json(model):
     ("name", "array", "message"),
     [
         ("first_child", np.array([1, -1, 2, -1, -1], np.int32), "contiguous"),
-        ("n_children", np.array([2, 0, -2, 0, 0], np.int32), "not a valid"),
+        ("n_children", np.array([2, 0, -2, 0, 0], np.int32), "fewer than none"),
         ("threshold", np.zeros(5, np.float32), "threshold must be float64"),
         ("threshold", np.zeros((5, 1)), "with 1 dimensions, got float64 with 2"),
         ("threshold", np.full(5, np.nan), "threshold is NaN"),
@@ -270,3 +293,52 @@ def test_invalid_input_writes_nothing(tmp_path):
 def test_permissions_follow_the_umask(model):
     (model.parent / "plain").write_text("")
     assert model.stat().st_mode == (model.parent / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content.replace(b"tree/gain", b"tree/gait"),
+        lambda content: content[: len(content) // 2] + b"\0" * 9 + content[len(content) // 2 + 9 :],
+        lambda content: content.replace(b"PK\x03\x04", b"PK\x03\x05"),
+    ],
+)
+def test_damage_is_told_without_the_words_of_libraries(model, damage):
+    model.write_bytes(damage(model.read_bytes()))
+    with pytest.raises(ValueError, match="is damaged: ") as error:
+        read_model(model)
+    told = str(error.value)
+    assert told.startswith(f"{model} is damaged: ")
+    assert not re.search("zip|zlib|CRC|decompress|magic|npy header|archive", told, re.IGNORECASE)
+
+
+def test_what_is_no_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a directory, and no model file"):
+        read_model(tmp_path)
+    with pytest.raises(TypeError, match="name of a model file must be a str or path-like, got Non"):
+        read_model(None)
+    with pytest.raises(TypeError, match=r"name of a file to write must be .* got list"):
+        write_model([], {}, small_tree())
+
+
+def test_errors_of_writing_name_the_file_that_was_asked_for(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zipfile.ZipFile, "writestr", full)
+        with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
+            write_model(path, {}, small_tree())
+    long = tmp_path / ("m" * 250)  # a name that is not too long, but for what is written first
+    with pytest.raises(OSError, match=f"'{long}'$"):
+        write_model(long, {}, small_tree())
+
+    def denied(old, new):
+        raise PermissionError(errno.EACCES, "Permission denied", old, None, new)
+
+    monkeypatch.setattr(os, "replace", denied)
+    with pytest.raises(OSError, match=f"'{path}'$"):
+        write_model(path, {}, small_tree())
+    assert not list(tmp_path.iterdir())

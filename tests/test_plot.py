@@ -10,11 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import Classifier, from_sklearn
 
-from gputree import export
-from gputree.export import export_text, plot_cp_table, plot_tree
+from gputree import DecisionTreeRegressor as GputreeRegressor
+from gputree.export import export_text, plot_tree
 from gputree.export.describe import describe
-from gputree.pruning import CostComplexityCV
-from gputree.pruning.cost_complexity_cv import CP_TABLE
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -63,7 +61,9 @@ TREES = {
     "regression": lambda: diabetes_tree(max_depth=5),
     "multiway": multiway_tree,
     "many branches": lambda: multiway_tree(40),
-    "spine": lambda: tree_of_shape([2, 0] * 30 + [0], np.ones((61, 2)), np.ones(61), np.ones(61)),
+    "spine": lambda: tree_of_shape(
+        [2, 0] * 30 + [0], np.ones((61, 2)), np.ones(61), np.full(61, 2.0)
+    ),
 }
 
 
@@ -153,9 +153,11 @@ def test_axes_of_the_user_are_kept():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_depth": -1}, "max_depth must be None or an int >= 0, got -1"),
+        ({"max_depth": -1}, "'max_depth' parameter of plot_tree must be an int .* Got -1"),
+        ({"feature_names": "abcd"}, "'feature_names' parameter of .* array-like .* Got 'abcd'"),
+        ({"ax": 3}, "'ax' parameter of plot_tree must be an object .* or None. Got 3"),
         ({"feature_names": ["a"]}, "feature_names must contain 4 elements, got 1"),
-        ({"decimals": -1}, "decimals must be None or an int >= 0"),
+        ({"decimals": "x"}, "'decimals' parameter of plot_tree must be an int .* Got 'x'"),
     ],
 )
 def test_bad_calls(options, message):
@@ -176,82 +178,85 @@ def test_not_fitted():
         plot_tree(Classifier())
 
 
-@pytest.mark.parametrize("function", [plot_tree, plot_cp_table])
-def test_without_matplotlib_the_extra_is_named(function, monkeypatch):
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
     def absent(name):
         raise ImportError(name)
 
     monkeypatch.setattr("importlib.import_module", absent)
-    argument = iris_tree() if function is plot_tree else cp_table()
-    message = rf'{function.__name__} needs matplotlib.*pip install "gputree-learn\[plot\]"'
-    with pytest.raises(ImportError, match=message):
-        function(argument)
+    with pytest.raises(ImportError, match=r'plot_tree needs matplotlib.*"gputree-learn\[plot\]"'):
+        plot_tree(iris_tree())
 
 
-# ------------------------------------------------------------------ cp table
-def cp_table(n_trees=60):
-    """Trees of 1, 2, 5, 10, ... leaves, whose error falls and rises again."""
-    step = np.arange(n_trees)
-    table = np.zeros(n_trees, CP_TABLE)
-    table["n_leaves"] = 1 + step**2
-    table["cp"] = np.append(0.7 ** step[1:], 0.0)
-    table["xerror"] = 0.6 + 0.4 * np.abs(step - 8) / 8
-    table["xstd"] = 0.11 - 0.001 * step
-    return table
-
-
-def test_cp_table_is_drawn_as_it_is():
-    table = cp_table()
-    pruner = CostComplexityCV()
-    pruner.cp_table_ = table
-    ax = plot_cp_table(pruner)
-    line, _, (bars,) = ax.containers[0]
-    np.testing.assert_array_equal(line.get_xdata(), table["n_leaves"])
-    np.testing.assert_array_equal(line.get_ydata(), table["xerror"])
-    low, high = np.array([segment[:, 1] for segment in bars.get_segments()]).T
-    np.testing.assert_allclose(high - low, 2 * table["xstd"])
-    best = np.argmin(table["xerror"])
-    limit = ax.lines[1].get_ydata()
-    assert set(limit) == {table["xerror"][best] + table["xstd"][best]}
-
-
-def test_both_rules_are_marked():
-    ax = plot_cp_table(cp_table())  # the least error is 0.6, its bar ends at 0.702
-    entries = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert entries == ["least + 1 SE", 'rule="min": 65 leaves', 'rule="1se": 37 leaves']
-    marks = [(int(mark.get_xdata()[0]), mark.get_ydata()[0]) for mark in ax.lines[-2:]]
-    assert marks == [(65, 0.6), (37, pytest.approx(0.7))]
-
-
-def test_labels_of_the_axes_name_trees_of_the_table():
-    table = cp_table()
-    ax = plot_cp_table(table)
-    upper = ax.figure.axes[1]
+# ------------------------------------------------------- bars, lines, long sets
+def bars(ax):
+    """Window extents and colours of the bars' parts."""
     ax.figure.canvas.draw()
-    leaves = [int(text.get_text()) for text in ax.get_xticklabels()]
-    rows = np.searchsorted(table["n_leaves"], leaves)
-    assert table["n_leaves"][rows].tolist() == leaves
-    shown = [float(text.get_text()) for text in upper.get_xticklabels()]
-    assert shown[0] == np.inf
-    assert np.all(np.array(shown[1:]) <= table["cp"][rows[1:] - 1] * 1.05)
-    assert np.all(np.array(shown[1:]) >= table["cp"][rows[1:]] * 0.95)
-    for axes in (ax, upper):
-        extents = [text.get_window_extent() for text in axes.get_xticklabels()]
-        assert not any(overlap(a, b) for a, b in combinations(extents, 2))
+    (drawn,) = ax.collections
+    paths = [path.transformed(drawn.get_transform()) for path in drawn.get_paths()]
+    return [path.get_extents() for path in paths], drawn.get_facecolors()
 
 
-def test_a_table_of_one_tree():
-    table = cp_table(1)
-    ax = plot_cp_table(table, ax=pyplot.subplots()[1])
-    ax.figure.canvas.draw()
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["1"]
+@pytest.mark.parametrize("name", TREES)
+def test_bars_lie_on_no_box_and_on_no_other_bar(name):
+    tree = TREES[name]()
+    ax = plot_tree(tree)
+    parts, _ = bars(ax)
+    boxes_drawn, frame = boxes(ax), ax.get_window_extent()
+    assert not any(overlap(part, box) for part in parts for box in boxes_drawn)
+    assert all(frame.y0 < part.y0 < part.y1 < frame.y1 for part in parts)
+    if tree.task == "classification":
+        assert not any(overlap(a, b) for a, b in combinations(parts, 2))
 
 
-@pytest.mark.parametrize("wrong", [CostComplexityCV(), [[1.0, 2.0]], np.zeros(3)])
-def test_what_is_no_table(wrong):
-    with pytest.raises(ValueError, match="plot_cp_table needs the cp_table_ of a CostComplexityCV"):
-        plot_cp_table(wrong)
+def test_bars_are_the_mix_of_the_classes():
+    tree = iris_tree(max_depth=2)
+    parts, colors_drawn = bars(plot_tree(tree))
+    expected = [share for shares in tree.value[:, 0] for share in shares if share > 0]
+    assert len(parts) == len(expected)
+    lengths = np.array([part.width for part in parts])
+    of = np.repeat(np.arange(tree.n_nodes), np.count_nonzero(tree.value[:, 0], axis=1))
+    whole = np.bincount(of, lengths)[of]
+    np.testing.assert_allclose(lengths / whole, expected, atol=1e-9)
+    assert {colors.to_hex(c) for c in colors_drawn} == {"#1f77b4", "#ff7f0e", "#2ca02c"}
 
 
-def test_public_names():
-    assert {"plot_tree", "plot_cp_table"} <= set(export.__all__)
+def test_bars_of_means_are_in_order():
+    tree = diabetes_tree(max_depth=2)
+    ax = plot_tree(tree)
+    parts, _ = bars(ax)
+    whole, spread, mean = parts[0::3], parts[1::3], parts[2::3]
+    place = [(m.x0 + m.x1) / 2 - w.x0 for m, w in zip(mean, whole, strict=True)]
+    width = np.array([w.width for w in whole])
+    order = np.argsort(tree.value[:, 0, 0])
+    assert (np.diff((np.array(place) / width)[order]) > 0).all()
+    share = [s.width / w.width for s, w in zip(spread, whole, strict=True)]
+    ratio = np.array(share) / np.sqrt(tree.impurity)
+    np.testing.assert_allclose(ratio, ratio[0])
+
+
+def test_no_bars():
+    ax = plot_tree(iris_tree(), bars=False)
+    assert not ax.collections
+
+
+def test_lines_by_weight():
+    tree = iris_tree(max_depth=2)
+    widths = [line.get_linewidth() for line in plot_tree(tree, lines_by_weight=True).lines]
+    np.testing.assert_allclose(widths, 8.0 * tree.weight[1:] / 150, rtol=0.01)
+    assert len({line.get_linewidth() for line in plot_tree(tree).lines}) == 1
+
+
+def test_all_categories():
+    words = np.array([f"w{i:02}" for i in range(60)], object)
+    model = GputreeRegressor(max_depth=2, categorical_split="ordered")
+    model.fit(words[:, None], np.arange(60.0) ** 2)
+    assert " ... " in plot_tree(model).texts[1].get_text()
+    ax = plot_tree(model, all_categories=True)
+    text = " ".join(label.get_text() for label in ax.texts).replace("\n", " ")
+    assert "..." not in text
+    for depth in (1, 2):
+        of_depth = [ax.texts[n].get_text() for n in np.flatnonzero(model.tree_.depth == depth)]
+        assert all(word in " ".join(of_depth) for word in words)
+    drawn = boxes(ax)
+    assert not any(overlap(a, b) for a, b in combinations(drawn, 2))
+    assert max(len(line) for t in ax.texts for line in t.get_text().split("\n")) <= 60

@@ -24,6 +24,7 @@ from gputree.dtypes import (
     THRESHOLD_SPLIT,
 )
 from gputree.prediction import answers
+from gputree.prediction import descent as descent_
 from gputree.tree import Tree
 
 
@@ -162,11 +163,66 @@ def test_a_threshold_of_infinity_parts_missing_from_known():
 
 
 def test_float32_rows_meet_float64_thresholds():
-    """A value is widened before it is compared; the threshold is never narrowed."""
+    """As if widened before they are compared, whatever the thresholds are packed as."""
     just_below_one = np.nextafter(1.0, 0.0)
     tree = make_tree([1, -1, -1], [0, 0, 0], [just_below_one, 0, 0], [0, 0, 0], 1)
     assert prediction.apply(tree, np.ones((1, 1), np.float32)).tolist() == [2]
     assert prediction.apply(tree, np.full((1, 1), just_below_one)).tolist() == [1]
+
+
+@given(
+    st.floats(allow_nan=False),
+    st.floats(allow_nan=False, width=32).map(np.float32),
+    st.integers(-2, 2),
+)
+def test_float32_rows_fall_to_the_side_of_their_value(threshold, value, ulps):
+    """Thresholds are packed in the type of the rows, and part these as before: near them, too."""
+    with np.errstate(over="ignore"):
+        near = np.float32(threshold)
+    for _ in range(abs(ulps)):
+        near = np.nextafter(near, np.float32(np.inf * ulps))
+    tree = make_tree([1, -1, -1], [0, 0, 0], [threshold, 0, 0], [0, 0, 0], 1)
+    rows = np.array([[value], [near]], np.float32)
+    expected = [2 if float(x) > threshold else 1 for x in rows[:, 0]]
+    assert prediction.apply(tree, rows).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "of_node",
+    [
+        np.arange(61),
+        np.arange(122.0).reshape(61, 2)[::-1],
+        np.array(list(map(str, range(61))), object),
+    ],
+)
+@pytest.mark.parametrize("n_rows", [0, 1, 50])
+def test_take(monkeypatch, of_node, n_rows):
+    """An array by nodes, of any type and shape, at the node that each row reaches."""
+    monkeypatch.setattr(answers, "FEWEST_ROWS", 7)
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 5)
+    rng = np.random.default_rng(n_rows)
+    tree, rows = random_tree(rng, 30), random_rows(rng, n_rows)
+    assert tree.n_nodes == len(of_node)
+    for n_threads in (1, 3):
+        found = prediction.take(tree, rows, of_node, n_threads)
+        assert found.dtype == of_node.dtype
+        np.testing.assert_array_equal(found, of_node[prediction.apply(tree, rows)])
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 150))
+def test_nodes_that_are_moved_answer_the_same(seed, n_splits, n_rows):
+    """Depth-first where there are more rows than nodes: every node has one place."""
+    rng = np.random.default_rng(seed)
+    tree, rows = random_tree(rng, n_splits), random_rows(rng, n_rows, dtype=np.float32)
+    expected = [walk_slowly(tree, row)[-1] for row in rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(descent_, "FEW_NODES", 0)
+        _, place = descent_.arrange(descent_.pack(tree, rows.dtype), n_rows)
+        assert (place is None) == (tree.n_nodes > n_rows)
+        if place is not None:
+            assert sorted(place) == list(range(tree.n_nodes))
+            assert (np.diff(place[1:].reshape(-1, 2)) == 1).all()  # siblings stay together
+        np.testing.assert_array_equal(prediction.apply(tree, rows), expected)
 
 
 # ---------------------------------------------------- branches and shares

@@ -8,10 +8,20 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import gputree
-from gputree import entropy, gain_ratio, gini, gini_gain, information_gain, variance_reduction
+from gputree import (
+    CodedTable,
+    MDLPDiscretizer,
+    entropy,
+    gain_ratio,
+    gini,
+    gini_gain,
+    information_gain,
+    symmetric_uncertainty,
+    variance_reduction,
+)
 from gputree.datasets import load_fish, load_golf, load_iris, load_loan, load_watermelon
 
-CLASS_SCORES = [information_gain, gain_ratio, gini_gain]
+CLASS_SCORES = [information_gain, gain_ratio, symmetric_uncertainty, gini_gain]
 ALL_SCORES = [*CLASS_SCORES, variance_reduction]
 
 
@@ -76,10 +86,12 @@ def naive_score(kind, branch, y, weight):
     share = [weight[rows].sum() / weight.sum() for rows in parts]
     inside = [naive_impurity(kind, y[rows], weight[rows]) for rows in parts]
     gain = naive_impurity(kind, y, weight) - np.dot(share, inside)
-    if kind is not gain_ratio:
-        return gain
     split_information = -np.dot(share, np.log2(share))
-    return gain / split_information if split_information > 0 else 0.0
+    if kind is gain_ratio:
+        return gain / split_information if split_information > 0 else 0.0
+    if kind is symmetric_uncertainty:
+        return 2 * gain / (split_information + naive_impurity(kind, y, weight))
+    return gain
 
 
 def naive_cuts(column):
@@ -112,7 +124,7 @@ def test_distinct_values_are_branches(kind, seed):
 @pytest.mark.parametrize("kind", ALL_SCORES)
 def test_thresholds_are_the_best(kind, seed):
     X, y, weight = random_problem(kind, seed)
-    by = information_gain if kind is gain_ratio else kind  # C4.5 cuts by gain
+    by = kind if kind in (gini_gain, variance_reduction) else information_gain  # as C4.5 does
     expected = []
     for column in X.T:
         best = max(naive_cuts(column), key=lambda branch: naive_score(by, branch, y, weight))
@@ -189,7 +201,7 @@ def test_nullable_pandas():
 
 
 def test_numbers_near_the_limits():
-    big = np.array([[2**53], [2**53 + 1]])
+    big = np.array([[2**53], [2**53 + 2]])  # as the estimators read them
     assert information_gain(big, [0, 1]).tolist() == [1.0]
     assert variance_reduction([[0], [1]], [1e15, 1e15 + 2]) == pytest.approx([1.0])
 
@@ -223,6 +235,93 @@ def test_the_column_that_drives_the_target_is_selected(kind, dtype):
     chosen = SelectKBest(kind, k=1).fit(X, y)
     assert chosen.get_support(indices=True).tolist() == [17]
     assert np.delete(chosen.scores_, 17).max() < 0.2 * chosen.scores_[17]
+
+
+# ------------------------------------------------------------------ invariance
+@pytest.mark.parametrize("kind", ALL_SCORES)
+def test_what_leaves_scores_as_they_are(kind):
+    """To the last bit: order of rows, names of categories and labels, monotone transforms."""
+    X, y, _ = random_problem(kind, 7)
+    weight = np.random.default_rng(7).choice([0.5, 1.0, 3.0], 60)
+    numbers = X[:, 4]
+    words = np.array(["a", "b", "c", None], dtype=object)[np.arange(60) * 7 % 4]
+    frame = pytest.importorskip("pandas").DataFrame({"number": numbers, "word": words})
+    scores = kind(frame, y, sample_weight=weight)
+    order = np.random.default_rng(1).permutation(60)
+    moved = kind(frame.iloc[order], y[order], sample_weight=weight[order])
+    np.testing.assert_array_equal(moved, scores)
+    np.testing.assert_array_equal(kind(frame, y, sample_weight=weight * 2.0**-40), scores)
+    new_names = {"a": "z", "b": "y", "c": "x"}
+    changed = frame.assign(number=np.exp(numbers), word=frame["word"].map(new_names))
+    np.testing.assert_array_equal(kind(changed, y, sample_weight=weight), scores)
+    if kind is not variance_reduction:
+        names = np.array(["d", "c", "b", "a"])[y]
+        np.testing.assert_array_equal(kind(frame, names, sample_weight=weight), scores)
+    assert kind(frame, y, sample_weight=weight * 7) == pytest.approx(scores, rel=1e-12)
+    np.testing.assert_array_equal(kind(frame, y, sample_weight=weight, n_jobs=1), scores)
+
+
+@pytest.mark.parametrize("kind", CLASS_SCORES)
+def test_scores_of_large_tables(kind):
+    """Histograms, cells and sorting find the cut that plain sorting finds."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(70_000, 3))
+    X[:, 1] = np.round(X[:, 1], 1)
+    X[rng.random(70_000) < 0.1, 2] = np.nan
+    y = (X[:, 0] + rng.normal(size=70_000) > 0.7).astype(int)
+    by = gini_gain if kind is gini_gain else information_gain
+    expected = [naive_score(kind, sorted_cut(by, c, y), y, np.ones(y.size)) for c in X.T]
+    assert kind(X, y) == pytest.approx(expected, abs=1e-12)
+
+
+def sorted_cut(kind, column, y):
+    """Branches of the best cut of two classes, by cumulative counts."""
+    missing = np.where(np.isnan(column), 2, 0)
+    known = np.flatnonzero(missing == 0)
+    rows = known[np.argsort(column[known], kind="stable")]
+    n = np.arange(1, rows.size)
+    ones = np.cumsum(y[rows])
+    total, ones = ones[-1], ones[:-1]
+
+    def side(n, ones):
+        share = np.stack([ones / n, 1 - ones / n])
+        if kind is gini_gain:
+            return n * (1 - (share**2).sum(axis=0))
+        return -n * (share * np.log2(np.where(share > 0, share, 1))).sum(axis=0)
+
+    inside = side(n, ones) + side(rows.size - n, total - ones)
+    inside[np.diff(column[rows]) == 0] = np.inf
+    return np.where(column > column[rows[np.argmin(inside)]], 1, missing)
+
+
+def test_branches_of_mdl_are_bins():
+    X, y = load_iris(return_X_y=True)
+    X = X.copy()
+    X[::7, 1] = np.nan
+    bins = MDLPDiscretizer(missing="bin").fit_transform(X, y)
+    for kind in CLASS_SCORES:
+        expected = kind(bins.astype(int), y, numeric="distinct")
+        np.testing.assert_array_equal(kind(X, y, numeric="mdl"), expected)
+        np.testing.assert_array_equal(kind(bins, y, categorical_features=[0, 1, 2, 3]), expected)
+
+
+def test_a_column_that_is_not_worth_a_cut_scores_zero_by_mdl():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, 2)), rng.integers(0, 2, 500)
+    X[:, 1] += 3 * y
+    noise, signal = information_gain(X, y, numeric="mdl")
+    assert noise == 0.0
+    assert signal > 0.5
+    assert information_gain(X, y)[0] > 0.0
+
+
+@pytest.mark.parametrize("kind", ALL_SCORES)
+def test_a_coded_table_is_taken(kind):
+    X, y = load_iris(return_X_y=True)
+    y = np.unique(y, return_inverse=True)[1]
+    table, rows = CodedTable(X), np.arange(20, 140)
+    np.testing.assert_array_equal(kind(table, y), kind(X, y))
+    np.testing.assert_array_equal(kind(table.take(rows), y[rows]), kind(X[rows], y[rows]))
 
 
 # ------------------------------------------------------------ labels or counts
@@ -280,6 +379,27 @@ def test_labels_that_are_labels(labels):
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("kind", ALL_SCORES)
+def test_errors_name_the_function(kind):
+    name = kind.__name__
+    for options, message in [
+        ({"device": "gpu"}, f"'device' parameter of {name} must be"),
+        ({"n_jobs": "two"}, f"'n_jobs' parameter of {name} must be"),
+        ({"numeric": "cut"}, f"'numeric' parameter of {name} must be"),
+        ({"categorical_features": 3}, f"'categorical_features' parameter of {name} must be"),
+        ({"categorical_features": [2]}, "names of columns, indices from 0 to 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            kind([[1.0], [2.0]], [0, 1], **options)
+    with pytest.raises(ValueError, match=rf"minimum of 1 is required by {name}"):
+        kind(np.empty((0, 2)), [])
+
+
+def test_targets_have_no_mdl():
+    with pytest.raises(ValueError, match="'numeric' parameter of variance_reduction must be"):
+        variance_reduction([[1.0], [2.0]], [0.5, 1.5], numeric="mdl")
 
 
 def test_sparse_input_is_refused():

@@ -100,7 +100,7 @@ WRONG = {
     "a list lies outside": {"branch_end": [0, 1, 2, 4, 4, 4]},
     "missing_child names no child": {"missing_child": [3, -2, 0, -2, -2, -2]},
     "a leaf sends missing values on": {"missing_child": [-1, -1, 0, -2, -2, -2]},
-    "a statistic is not finite": {"impurity": [0.1, 0.0, np.inf, 0.0, 0.0, 0.0]},
+    "impurity is not finite": {"impurity": [0.1, 0.0, np.inf, 0.0, 0.0, 0.0]},
     "arrays differ in length": {"gain": [0.0]},
     "once a node": {"branch_begin": [0, 4]},
     "lead to the root": {"branch_end": [1, 1, 2, 3, 3, 3]},

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from conftest import to_host
 from twins import assert_equal
 
-from gputree.backends.cart_lists import CartTask, Cuts, CutTests, Halves
 from gputree.backends.cpu.lists.backend import CpuLevel, CpuLists
-from gputree.backends.cpu.lists.cart import CpuCartLevel, CpuCartLists
 from gputree.backends.cuda.lists.backend import CudaLevel, CudaLists
-from gputree.backends.cuda.lists.cart import CudaCartLevel, CudaCartLists
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
 from gputree.tree import Tree
 
@@ -100,55 +97,4 @@ def grow_both_ways(model: Any, X: Any, y: Any, weight: Any = None) -> Tree:
     """Fit `model` on both devices, level by level."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gputree.estimators.growing_lists.get_list_backend", lambda device: TwinLists)
-        return model.fit(X, y, weight).tree_
-
-
-# ------------------------------------------------------------------------------- CART
-class TwinCartLists:
-    """A `CartBackend` that grows on the CPU and on CUDA, and compares all that they tell."""
-
-    name = "twins"
-
-    def __init__(self, codes: ColumnCodes, task: CartTask, n_threads: int) -> None:
-        self.cpu = CpuCartLists(ColumnCodes(*(a.copy() for a in codes)), task, n_threads)
-        self.cuda = CudaCartLists(codes, task, n_threads)
-
-    def root(self) -> TwinCartLevel:
-        return TwinCartLevel(self.cpu.root(), self.cuda.root())
-
-
-class TwinCartLevel:
-    """A `CartLevel` on both devices."""
-
-    def __init__(self, cpu: CpuCartLevel, cuda: CudaCartLevel) -> None:
-        self.cpu = cpu
-        self.cuda = cuda
-        self.rows, self.sums, self.mixed = cpu.rows, cpu.sums, cpu.mixed
-        for name in ("rows", "sums", "mixed", "begin", "end", "resting"):
-            assert_equal(getattr(cpu, name), getattr(cuda, name), name)
-        found = _CartView(cuda.level.lists, cuda.level.rows[:2])
-        assert_same_lists(cpu, _CartView(cpu.lists, cpu.entries[:2]), found)
-
-    def score(self, asked: np.ndarray) -> Cuts:
-        return ask(self.cpu, self.cuda, "score", asked)
-
-    def assign(self, tests: CutTests) -> Halves:
-        return ask(self.cpu, self.cuda, "assign", tests)
-
-    def descend(self, children: np.ndarray) -> TwinCartLevel:
-        return TwinCartLevel(self.cpu.descend(children), self.cuda.descend(children))
-
-
-class _CartView(NamedTuple):
-    """Lists, targets and weights of a level of CART."""
-
-    lists: Any
-    entries: Any
-
-
-def grow_cart_both_ways(model: Any, X: Any, y: Any, weight: Any = None) -> Tree:
-    """Fit a CART `model` with categories on both devices, level by level."""
-    with pytest.MonkeyPatch.context() as patch:
-        name = "gputree.estimators.growing_categories.get_cart_list_backend"
-        patch.setattr(name, lambda device: TwinCartLists)
         return model.fit(X, y, weight).tree_

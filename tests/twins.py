@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import host_codes, to_host
-from strategies import Sample, random_sample
+from devices import new_backend
+from sklearn.base import clone
+from strategies import Sample, is_regression, random_sample
 
 from gputree.backends.base import Backend, Task
-from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.table import CudaTable
 from gputree.growth import grower
 from gputree.growth.assembly import Nodes, renumber
 from gputree.growth.grower import Plan, grow
@@ -25,7 +27,7 @@ def table(
     criterion: str, weighted: bool, n: int = 250, d: int = 4, seed: int = 3, dtype: Any = np.float64
 ) -> Sample:
     """A random table of 3 classes, or of targets; in float32 some values are equal."""
-    sample = random_sample(seed, n, d, 0 if criterion == "squared_error" else 3, weighted)
+    sample = random_sample(seed, n, d, 0 if is_regression(criterion) else 3, weighted)
     return as_dtype(sample, dtype)
 
 
@@ -38,7 +40,7 @@ def as_dtype(sample: Sample, dtype: Any) -> Sample:
 
 def pair(sample: Sample, task: Task, max_bins: int | None = None) -> tuple[Backend, Backend]:
     """Both backends over one table, coded where `max_bins` is given."""
-    cpu, cuda = (kind(sample.values, sample.missing, task, 1) for kind in (CpuBackend, CudaBackend))
+    cpu, cuda = (new_backend(name, sample, task) for name in ("cpu", "cuda"))
     for backend in (cpu, cuda):
         if max_bins:
             backend.encode(max_bins)
@@ -56,7 +58,7 @@ def assert_equal(expected: Any, found: Any, name: object = "") -> None:
 def assert_same_bins(sample: Sample, task: Task, max_bins: int) -> None:
     """Both backends fit the same bins and code alike, wherever the table lies."""
     cpu, cuda = pair(sample, task, max_bins)
-    resident = CudaBackend(cupy().asarray(sample.values), sample.missing, task, 1)
+    resident = CudaBackend(CudaTable(cupy().asarray(sample.values), sample.missing), task, 1)
     resident.encode(max_bins)
     for backend in (cuda, resident):
         assert_equal(host_codes(cpu), host_codes(backend), "codes")
@@ -91,3 +93,12 @@ def assert_same_tree(sample: Sample, task: Task, **options: Any) -> None:
     cpu, cuda = (grown(backend, sample, task, **options) for backend in pair(sample, task))
     for name, expected in cpu.items():
         assert_equal(expected, cuda[name], name)
+
+
+def fit_both(model: Any, X: Any, y: Any, weight: Any = None) -> Any:
+    """Fit `model` on CUDA; its tree is the one that the CPU grows, to the bit."""
+    expected = clone(model).set_params(device="cpu").fit(X, y, weight).tree_
+    found = model.set_params(device="cuda").fit(X, y, weight).tree_
+    found.check()
+    assert expected.equals(found)
+    return model

@@ -29,21 +29,25 @@ class Timing:
         return statistics.median(self.seconds)
 
 
-def interleave(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, Timing]:
+def interleave(
+    actions: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Timing]:
     """Run the actions in turn, A B C A B C ..., `repeats` times."""
     timings = {name: Timing() for name in actions}
     for _ in range(repeats):
         for name, action in actions.items():
             timing = timings[name]
             if not timing.seconds or timing.best < SLOW_SECONDS:
-                _run(action, timing)
+                _run(action, timing, clock)
     return timings
 
 
-def _run(action: Callable[[], Any], timing: Timing) -> None:
+def _run(action: Callable[[], Any], timing: Timing, clock: Callable[[], float]) -> None:
     timing.result = None  # the last run's memory is free before the clock starts
     gc.collect()
-    started = time.perf_counter()
+    started = clock()
     result = action()
-    timing.seconds.append(time.perf_counter() - started)
+    timing.seconds.append(clock() - started)
     timing.result = result

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from gputree.backends.base import Backend
-from gputree.backends.cart_lists import CartBackend
+from gputree.backends.base import Backend, DeviceTable, Int64s, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.lists.backend import CpuLists
-from gputree.backends.cpu.lists.cart import CpuCartLists
+from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cuda import machine
 from gputree.backends.lists import ListBackend
+from gputree.backends.partitioned.backend import PartitionedBackend
+from gputree.backends.partitioned.table import PartitionedTable
+
+__all__ = [
+    "DEVICES",
+    "PartitionedTable",
+    "get_backend",
+    "get_list_backend",
+    "get_table",
+    "has_device",
+    "new_backend",
+]
 
 # What users may ask for; "auto" is one of the others by the time a backend is chosen.
 DEVICES = ("auto", "cpu", "cuda")
@@ -36,6 +47,24 @@ def get_backend(device: str) -> type[Backend]:
     return CudaBackend
 
 
+def new_backend(
+    table: DeviceTable, task: Task, n_threads: int, entries: Int64s | None = None
+) -> Backend:
+    """What grows a task over some rows of a table, or all; see `gputree.backends.base.Backend`."""
+    if isinstance(table, PartitionedTable):
+        return PartitionedBackend(table, task, n_threads, entries)
+    return get_backend(table.name)(table, task, n_threads, entries)
+
+
+def get_table(device: str) -> type[DeviceTable]:
+    """What holds a table on "cpu" or "cuda"; see `get_backend`."""
+    if not _is_cuda(device):
+        return CpuTable
+    from gputree.backends.cuda.table import CudaTable
+
+    return CudaTable
+
+
 def get_list_backend(device: str) -> type[ListBackend]:
     """The backend of attribute lists for a device name; see `get_backend`."""
     if not _is_cuda(device):
@@ -43,15 +72,6 @@ def get_list_backend(device: str) -> type[ListBackend]:
     from gputree.backends.cuda.lists.backend import CudaLists
 
     return CudaLists
-
-
-def get_cart_list_backend(device: str) -> type[CartBackend]:
-    """The backend of attribute lists of CART for a device name; see `get_backend`."""
-    if not _is_cuda(device):
-        return CpuCartLists
-    from gputree.backends.cuda.lists.cart import CudaCartLists
-
-    return CudaCartLists
 
 
 def _is_cuda(device: str) -> bool:

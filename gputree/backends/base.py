@@ -17,9 +17,34 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.subsets import SubsetSearch
 from gputree.criteria import Criterion
 
 Int64s = NDArray[np.int64]
+
+
+class Monotonic(NamedTuple):
+    """What the mean of a node may be, and which way it may go with columns.
+
+    A mean is the share of class 1, or the mean target in units of the row statistics. It is that
+    of all rows of a side, missing values among them. Kernels set what is of one node or column.
+    """
+
+    signs: NDArray[np.int8]  # (d,) 1 where it rises with the column, -1 where it falls, else 0
+    sign: int = 0  # of the column at hand
+    lower: float = -np.inf  # bounds of the node at hand
+    upper: float = np.inf
+
+
+class Bounds(NamedTuple):
+    """What the means of m nodes lie between; cuts of columns with a sign keep within."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+    def take(self, nodes: NDArray[Any] | slice) -> Bounds:
+        """Those of some nodes."""
+        return Bounds(self.lower[nodes], self.upper[nodes])
 
 
 class Limits(NamedTuple):
@@ -32,6 +57,7 @@ class Limits(NamedTuple):
     min_decrease: float  # least gain x node weight
     max_features: int
     rounded: bool  # weight x target had to be rounded to units
+    monotonic: Monotonic | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +70,7 @@ class Task:
         Its type selects the formulas, see `gputree.criteria`.
     limits : Limits
     target : integer array of shape (n,)
-        Class index, or weight x target in fixed point.
+        Class index, or weight x target in fixed point, of every row of the table.
     weight : int64 array of shape (n,), or None
         Fixed-point weights; None where every weight is one unit.
     square : int64 array of shape (n,), or None
@@ -55,6 +81,8 @@ class Task:
         Whether cuts inside bins are looked for.
     max_device_memory : int or None
         Bytes that a device other than the CPU may use; None for a share of what is free.
+    search : SubsetSearch or None
+        How nominal columns are split; None where there are none.
     """
 
     criterion: Criterion
@@ -65,6 +93,7 @@ class Task:
     square_rest: Int64s | None
     exact: bool
     max_device_memory: int | None = None
+    search: SubsetSearch | None = None
 
     @property
     def n_classes(self) -> int:
@@ -86,7 +115,8 @@ class Splits(NamedTuple):
     """The chosen split of each of m nodes; ``feature`` is -1 where there is none.
 
     A cut lies after bin ``cut_bin``, or inside it where ``inside``; then ``threshold``
-    decides. ``next_bin`` is the next bin with rows of the node, -1 where none follows.
+    decides. ``next_bin`` is the next bin with rows of the node, -1 where none follows. Where
+    the column is nominal, ``codes`` lists the categories that go left instead.
     """
 
     feature: NDArray[np.int32]
@@ -98,6 +128,7 @@ class Splits(NamedTuple):
     missing_left: NDArray[np.bool_]
     seen_missing: NDArray[np.bool_]  # the node has missing values in the column
     threshold: NDArray[np.float64]
+    codes: NDArray[np.object_]  # of uint32 arrays, ascending; None where the column is numeric
 
     @classmethod
     def none(cls, m: int) -> Splits:
@@ -112,6 +143,7 @@ class Splits(NamedTuple):
             missing_left=np.zeros(m, np.bool_),
             seen_missing=np.zeros(m, np.bool_),
             threshold=np.zeros(m),
+            codes=np.full(m, None),
         )
 
     def take(self, nodes: NDArray[Any]) -> Splits:
@@ -132,17 +164,43 @@ class Subtrees(NamedTuple):
     end: Int64s
 
 
+class DeviceTable(Protocol):
+    """A table on one device: columns, values, and their codes once a task asks for them.
+
+    Many tasks share it, one after another or at once. Codes on the host are pickled with it;
+    those on a device are made anew.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    missing: NDArray[np.bool_]  # (d,) columns that hold missing values
+    categories: Int64s  # (d,) of nominal columns, whose values are their codes; 0 of numeric ones
+
+    def __init__(
+        self, values: Any, missing: NDArray[np.bool_], categories: Int64s | None = None
+    ) -> None:
+        """Take values (n, d), float32 or float64 with NaN where missing."""
+
+    def prepare(self, max_bins: int, n_threads: int) -> None:
+        """Code the columns now, as tasks with exact cuts will ask for them."""
+
+
 class Backend(Protocol):
-    """The primitives of one device, for one table."""
+    """The primitives of one device, for one task over some rows of one table."""
 
     name: str
     channels: int  # of a histogram cell
 
-    def __init__(self, values: Any, missing: NDArray[np.bool_], task: Task, n_threads: int) -> None:
-        """Take a table (n, d), float32 or float64 with NaN where missing, and its task."""
+    def __init__(
+        self, table: Any, task: Task, n_threads: int, entries: Int64s | None = None
+    ) -> None:
+        """Take a `DeviceTable`, a task and the rows to grow on: `entries`, or all.
+
+        What the task has a value a row of, it has of every row of the table.
+        """
 
     def encode(self, max_bins: int) -> None:
-        """Code every column into at most `max_bins` bins, missing values included."""
+        """Code the columns into at most `max_bins` bins, unless the table is coded so."""
 
     @property
     def histogram_cells(self) -> int:
@@ -170,8 +228,11 @@ class Backend(Protocol):
         A part may lie in the place of its result.
         """
 
-    def score(self, histograms: Any, slots: Int64s) -> Any:
-        """Best boundary and greatest bound of every column of every node, on the device."""
+    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Any:
+        """Best boundary and greatest bound of every column of every node, on the device.
+
+        `bounds` are those of the nodes, here and below; None without `Limits.monotonic`.
+        """
 
     def refine(
         self,
@@ -181,6 +242,7 @@ class Backend(Protocol):
         slots: Int64s,
         scores: Any,
         keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
     ) -> Splits:
         """Choose the split of each node, looking into bins where the task is exact."""
 
@@ -193,12 +255,25 @@ class Backend(Protocol):
         """
 
     def finish(
-        self, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
+        self,
+        begin: Int64s,
+        end: Int64s,
+        depth: Int64s,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
     ) -> Subtrees:
         """Grow the subtrees of nodes whole; their entries end in leaf order."""
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         """Row statistics, shape (m, statistics), of m nodes."""
+
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> tuple[Int64s, NDArray[np.uint32]]:
+        """Categories of a column that m nodes hold: how many each, and one after another.
+
+        Ascending in each node; columns may be numeric in growth, if their values are codes.
+        """
 
     def report(self) -> dict[str, int]:
         """Work done: ``scanned_pairs``, ``refined_pairs``, in (row, column) pairs."""

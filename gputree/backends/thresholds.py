@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Splits
+from gputree.backends.rules import midpoints
 
 
 def thresholds(
@@ -33,7 +34,6 @@ def thresholds(
     known = by_code[f]
     low = np.where(known, greatest[f, splits.cut_bin], low)
     high = np.where(known, least[f, np.maximum(after, 0)], high)
-    middle = 0.5 * low + 0.5 * np.where(after < 0, 0.0, high)
-    between = np.where(middle < high, middle, low)
+    between = midpoints(low, np.where(after < 0, 0.0, high))
     between[after < 0] = np.inf
     return np.where(splits.inside, splits.threshold, between)

@@ -66,6 +66,14 @@ def numbers(
     return Table(X.astype(dtype), y, _weights(rng, n) if weighted else None)
 
 
+def noise(n: int, d: int) -> Table:
+    """Columns of numbers that tell nothing of the two classes, with holes."""
+    rng = np.random.default_rng(SEED + n + d)
+    X = rng.normal(size=(n, d))
+    X[rng.random((n, d)) < 0.01] = np.nan
+    return Table(X, rng.integers(0, 2, n), None)
+
+
 def mixed(n: int, n_classes: int, weighted: bool = False) -> Table:
     """Columns 0 and 1 of numbers, 2 to 4 of few, many and two categories, with holes."""
     rng = np.random.default_rng(SEED + n + n_classes)
@@ -76,6 +84,20 @@ def mixed(n: int, n_classes: int, weighted: bool = False) -> Table:
     X[rng.random(X.shape) < 0.05] = np.nan
     y = _classes(signal, n_classes) if n_classes else signal
     return Table(X, y, _weights(rng, n) if weighted else None)
+
+
+def words(n: int) -> Table:
+    """Columns of few and of 300 categories, and one of numbers; two classes, with holes."""
+    rng = np.random.default_rng(SEED + n)
+    X = np.stack([np.floor(count * rng.random(n) ** 2) for count in (7, 300, 50)], axis=1)
+    y = (X[:, 1] % 7 < 3) ^ (rng.random(n) < 0.2)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return Table(X, y)
+
+
+def counted(table: Table) -> Table:
+    """The table with targets of 0 and more, many of them equal."""
+    return table._replace(y=np.floor(np.exp(table.y / 2)))
 
 
 def _classes(signal: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
@@ -117,6 +139,12 @@ CASES = [
         {"splitter": "binned", "max_bins": 32, "max_depth": 3},
         lambda: numbers(70_000, 2, 2, np.float64),
     ),
+    Case(  # enough pairs in living bins to be counted into cells
+        "gini, noise, exact, 24,000 rows",
+        DecisionTreeClassifier,
+        {"max_bins": 32, "max_depth": 1},
+        lambda: noise(24_000, 4),
+    ),
     Case(
         "entropy, drawn columns",
         DecisionTreeClassifier,
@@ -142,10 +170,40 @@ CASES = [
         lambda: numbers(900, 6, 0, np.float32, weighted=True),
     ),
     Case(
+        "Poisson, missing values, exact",
+        DecisionTreeRegressor,
+        {"criterion": "poisson", "max_bins": 16},
+        lambda: counted(numbers(900, 6, 0, np.float64)),
+    ),
+    Case(
+        "gini, monotonic, missing values",
+        DecisionTreeClassifier,
+        {"max_bins": 16, "monotonic_cst": [1, 0, 0, -1, 0, 1]},
+        lambda: numbers(900, 6, 2, np.float64),
+    ),
+    Case(
+        "regression, monotonic, weights, float32",
+        DecisionTreeRegressor,
+        {"max_bins": 16, "monotonic_cst": [-1, 1, 0, 0, 0, 1]},
+        lambda: numbers(900, 6, 0, np.float32, weighted=True),
+    ),
+    Case(
+        "categories, Poisson, weights",
+        DecisionTreeRegressor,
+        {**MIXED, "criterion": "poisson", "max_depth": 8},
+        lambda: counted(mixed(600, 0, weighted=True)),
+    ),
+    Case(
         "categories, gini",
         DecisionTreeClassifier,
         {**MIXED, "max_depth": 8},
         lambda: mixed(600, 3),
+    ),
+    Case(  # with one level below it the root is not finished: few categories, and more than bins
+        "categories, gini, words",
+        DecisionTreeClassifier,
+        {"categorical_features": [0, 1], "max_bins": 16, "max_depth": 1},
+        lambda: words(1_200),
     ),
     Case(
         "categories, entropy, weights",

@@ -1,4 +1,13 @@
-"""The `gputree` command: train, predict, show, check, warmup, info."""
+"""The `gputree` command, one module a subcommand.
+
+Data goes to standard output and words to standard error. The exit status is one of
+
+0    all went well
+1    a table, a model or the machine is at fault
+2    the command line is
+3    `gputree check` found a tree that differs
+130  interrupted
+"""
 
 from __future__ import annotations
 
@@ -6,22 +15,31 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TextIO
 
-from gputree.cli.check import add_check
+from gputree._sklearn import InvalidParameterError
+from gputree.cli.check import DIFFERENT, add_check
+from gputree.cli.evaluate import add_evaluate
+from gputree.cli.explain import add_explain
+from gputree.cli.export import add_export
+from gputree.cli.info import add_info
 from gputree.cli.predict import add_predict
-from gputree.cli.report import say
-from gputree.cli.show import add_info, add_show
+from gputree.cli.prune import add_prune
+from gputree.cli.report import UsageError, in_words_of_the_command, say, with_examples
+from gputree.cli.show import add_show
 from gputree.cli.train import add_train
 from gputree.cli.warmup import add_warmup
+from gputree.compilation.waits import waiting
 
+FAULT = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 # What a user's files, options and machine can cause; anything else is a bug and
 # keeps its traceback.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError)
+_OF_USAGE = (UsageError, InvalidParameterError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,12 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 1 where a check finds a difference, 2 after an error, 130 after an
-        interrupt.
+        Exit status, see the top of this module.
     """
-    arguments = _parser().parse_args(argv)
     try:
-        with warnings.catch_warnings():
+        arguments = _parser().parse_args(argv)
+        with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else None):
             warnings.showwarning = _show_warning
             status: int | None = arguments.run(arguments)
             sys.stdout.flush()
@@ -51,9 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("error: interrupted")
         return INTERRUPTED
     except _EXPECTED as error:
-        say(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
-        return USAGE_ERROR
+        say(f"error: {in_words_of_the_command(_message(error)) or type(error).__name__}")
+        return USAGE_ERROR if isinstance(error, _OF_USAGE) else FAULT
     return status or 0
+
+
+def _message(error: Exception) -> str:
+    """What an error says; those of the system without their number."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _show_warning(
@@ -64,7 +88,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    say(f"warning: {message}")
+    say(f"warning: {in_words_of_the_command(str(message))}")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,13 +103,35 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     from gputree import __version__
 
-    parser = _Parser(prog="gputree", description="Decision trees from tables.")
+    parser = _Parser(prog="gputree")
+    with_examples(
+        parser,
+        "Decision trees from tables.",
+        "gputree train adult.csv --target income --missing '?' -o adult.gputree",
+        "gputree show adult.gputree --max-depth 3",
+        "gputree predict adult.gputree new.csv -o answers.csv",
+        "",
+        "COMMAND --help has more of them. A file named - is standard input or output.",
+        "Exit status: 0 all went well; 1 a table, a model or the machine is at fault;",
+        f"2 the command line is; {DIFFERENT} check found a tree that differs; "
+        f"{INTERRUPTED} interrupted.",
+    )
     parser.add_argument("--version", action="version", version=f"gputree {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    add_train(commands.add_parser("train", help="grow a tree from a table"))
-    add_predict(commands.add_parser("predict", help="apply a model to a table"))
-    add_show(commands.add_parser("show", help="print a model as text"))
-    add_check(commands.add_parser("check", help="hold a device's trees against the CPU's"))
-    add_warmup(commands.add_parser("warmup", help="compile kernels ahead, for an image"))
-    add_info(commands.add_parser("info", help="print versions, devices and threads"))
+    for name, (add, text) in _COMMANDS.items():
+        add(commands.add_parser(name, help=text))
     return parser
+
+
+_COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
+    "train": (add_train, "grow a tree on a table"),
+    "predict": (add_predict, "answer for the rows of a table"),
+    "evaluate": (add_evaluate, "hold a model's answers against the truth"),
+    "prune": (add_prune, "make a model smaller, without growing again"),
+    "show": (add_show, "print a model as text"),
+    "explain": (add_explain, "tell why a model answers as it does"),
+    "export": (add_export, "write a model as SQL, C, Python, HTML, ONNX, ..."),
+    "info": (add_info, "print versions, devices, threads and folders"),
+    "check": (add_check, "hold a device's trees against the CPU's"),
+    "warmup": (add_warmup, "compile kernels ahead, for an image"),
+}

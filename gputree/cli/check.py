@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from gputree.cli.report import aligned, escape_unknown_characters, say
+from gputree.cli.report import aligned, escape_unknown_characters, say, with_examples
 
-DIFFERENT = 1
+DIFFERENT = 3
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree check`."""
+    with_examples(
+        parser,
+        "Grow small trees that use every kernel on a device and on the CPU, and compare them to "
+        f"the bit. The exit status is {DIFFERENT} where a tree differs.",
+        "gputree check",
+        "gputree check --device cpu",
+    )
     parser.set_defaults(run=_check)
     parser.add_argument(
         "--device",
@@ -31,18 +38,24 @@ def _check(arguments: argparse.Namespace) -> int:
     if report.passed:
         return 0
     if arguments.device == "cuda":
-        say("device='auto' leaves this device alone; device='cuda' obeys all the same")
+        say("--device auto leaves this device alone; --device cuda takes it all the same")
     return DIFFERENT
 
 
 def _show_requirements() -> None:
-    """Print what a CUDA device needs; tell all that is missing, and raise the last of it."""
-    from gputree.backends.cuda.machine import requirements
+    """Print what a CUDA device needs; all that is missing is one error."""
+    from gputree.backends.cuda import machine
 
-    needs = requirements()
+    needs = machine.requirements()
     print(aligned({need.name: need.found or "missing" for need in needs}), end="\n\n", flush=True)
-    problems = [need.problem for need in needs if need.problem is not None]
-    for problem in problems[:-1]:
-        say(f"error: {problem}")
-    if problems:
-        raise problems[-1]
+    problems = [str(need.problem) for need in needs if need.problem is not None]
+    if not problems:
+        return
+    told = [
+        problem.removeprefix(machine.NEEDS).removesuffix(machine.INSTEAD).strip(" .")
+        for problem in problems
+    ]
+    raise RuntimeError(
+        f"a CUDA device needs {'; and '.join(told)}. Trees are grown on the CPU without one; "
+        "gputree check --device cpu checks that."
+    )

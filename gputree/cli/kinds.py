@@ -23,6 +23,7 @@ KINDS = {
     "gini": "CART classification",
     "entropy": "CART classification with criterion='entropy'",
     "regression": "CART regression",
+    "poisson": "CART regression with criterion='poisson'",
     "weights": "CART classification and regression with sample weights",
     "categories": "CART over columns of categories",
     "c45": "C4.5",
@@ -79,18 +80,20 @@ def _classify(weighted: bool = False, **parameters: Any) -> None:
             _use(tree, X, (quantity > 0).astype(int), **weights)
 
 
-def _regress(weighted: bool = False) -> None:
+def _regress(weighted: bool = False, **parameters: Any) -> None:
     for rows in (FEW_ROWS, ROWS):
         for dtype in (np.float32, np.float64):
             X, quantity = _numbers(rows, dtype)
             weights = {"sample_weight": _weights(rows)} if weighted else {}
-            _use(DecisionTreeRegressor(max_depth=6), X, quantity, **weights)
+            tree = DecisionTreeRegressor(max_depth=6, **parameters)
+            _use(tree, X, abs(quantity), **weights)
 
 
 def _weigh() -> None:
     _classify(weighted=True)
     _classify(weighted=True, criterion="entropy")
     _regress(weighted=True)
+    _regress(weighted=True, criterion="poisson")
 
 
 def _categorize() -> None:
@@ -99,7 +102,8 @@ def _categorize() -> None:
         for criterion in ("gini", "entropy"):
             tree = DecisionTreeClassifier(max_depth=6, criterion=criterion)
             _use(tree, X, quantity > 0, **weights)
-        _use(DecisionTreeRegressor(max_depth=6), X, quantity, **weights)
+        for tree in (DecisionTreeRegressor(), DecisionTreeRegressor(criterion="poisson")):
+            _use(tree.set_params(max_depth=6), X, abs(quantity), **weights)
 
 
 def _branch(kind: Any) -> None:
@@ -115,6 +119,7 @@ _WORK: dict[str, Callable[[], None]] = {
     "gini": _classify,
     "entropy": lambda: _classify(criterion="entropy"),
     "regression": _regress,
+    "poisson": lambda: _regress(criterion="poisson"),
     "weights": _weigh,
     "categories": _categorize,
     "c45": lambda: _branch(C45Classifier),

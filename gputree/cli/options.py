@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from typing import Any
+
+from gputree.cli.pruners import NO_PRUNING, parse_pruner, pruner_help
+
+RANDOM_STATE = 0  # the same command twice makes the same model
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the tree."""
-    from gputree.pruning import PRUNERS
-
     options = parser.add_argument_group("options of the tree (default: the estimator's)")
     for name, (kind, metavar, text) in _TREE_OPTIONS.items():
         options.add_argument(flag(name), type=kind, metavar=metavar, help=text)
     for name, text in _SWITCHES.items():
         options.add_argument(flag(name), dest=name, action="store_false", default=None, help=text)
     options.add_argument("--class-weight", choices=["balanced"], help="classes weigh the same")
-    pruners = [*sorted(PRUNERS), NO_PRUNING]
-    text = f"a method with its default parameters: {', '.join(pruners)}"
-    options.add_argument("--pruning", choices=pruners, metavar="NAME", help=text)
+    add_pruning(options)
+    options.add_argument(
+        "--random-state",
+        type=int,
+        metavar="N",
+        default=RANDOM_STATE,
+        help="seed of all that is drawn, rows held out too; default: %(default)s",
+    )
+
+
+def add_pruning(parser: Any, required: bool = False) -> None:
+    """Add `--pruning`."""
+    none = "" if required else f"\n{NO_PRUNING}"
+    parser.add_argument(
+        "--pruning",
+        type=parse_pruner,
+        required=required,
+        metavar="METHOD",
+        help="NAME, or NAME:PARAMETER=VALUE,... of\n" + pruner_help() + none,
+    )
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options that the user gave, by the parameters' names."""
-    names = (*_TREE_OPTIONS, *_SWITCHES, "class_weight", "pruning")
+    names = (*_TREE_OPTIONS, *_SWITCHES, "class_weight", "pruning", "random_state")
     given = {name: getattr(arguments, name) for name in names}
     given = {name: value for name, value in given.items() if value is not None}
     if given.get("pruning") == NO_PRUNING:
@@ -56,17 +76,19 @@ def _number_or_name(text: str) -> int | float | str:
         return text
 
 
-def names(text: str) -> list[str]:
-    """Names between commas."""
-    return text.split(",")
+def _signs(text: str) -> dict[str, int]:
+    """Columns and which way answers go with them; names may hold commas, and equals signs."""
+    pairs = [pair.rpartition("=") for pair in re.split(r"(?:(?<==1)|(?<=[+-]1)),", text)]
+    if not all(name and value in ("1", "+1", "-1") for name, _, value in pairs):
+        raise argparse.ArgumentTypeError(f"must be COLUMN=1 or COLUMN=-1, ..., got {text!r}")
+    return {name: int(value) for name, _, value in pairs}
 
 
 # Named as the estimators' parameters, which check the values.
 _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "device": (str, "NAME", "auto, cpu or cuda"),
-    "categorical_features": (names, "A,B,...", "columns of categories, beside those of text"),
     "categorical_split": (str, "NAME", "auto, exhaustive, ordered or one_vs_rest (cart)"),
-    "criterion": (str, "NAME", "gini or entropy; squared_error (cart)"),
+    "criterion": (str, "NAME", "gini or entropy; squared_error or poisson (cart)"),
     "splitter": (str, "NAME", "exact or binned (cart)"),
     "threshold_placement": (str, "NAME", "midpoint or data (c45)"),
     "max_depth": (int, "N", "greatest depth of a leaf"),
@@ -75,9 +97,9 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "min_samples_leaf": (_number, "N", "fewest rows in a leaf; 0.01 is a share of all rows"),
     "min_gain": (float, "X", "least information gain of a split, in bits (c45, id3)"),
     "min_impurity_decrease": (float, "X", "least weighted decrease of impurity (cart)"),
+    "monotonic_cst": (_signs, "COLUMN=1,...", "answers only rise (1) or fall (-1) with it (cart)"),
     "max_features": (_number_or_name, "N", "columns drawn for a node; sqrt, log2 (cart)"),
     "ccp_alpha": (float, "X", "cost-complexity pruning: price of a leaf (cart)"),
-    "random_state": (int, "N", "seed"),
     "n_jobs": (int, "N", "threads; -1 takes all"),
 }
 
@@ -86,5 +108,3 @@ _SWITCHES = {
     "mdl_correction": "let cuts of numeric columns cost nothing (c45)",
     "collapse": "keep splits that save no error (c45)",
 }
-
-NO_PRUNING = "none"

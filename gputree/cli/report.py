@@ -1,27 +1,46 @@
-"""What the commands share: outputs that are safe to write, and words on the terminal."""
+"""What the commands share: their errors, and words on the terminal."""
 
 from __future__ import annotations
 
+import argparse
 import io
-import os
+import re
 import sys
-from pathlib import Path
+import textwrap
+from collections.abc import Sequence
 from typing import Any
 
-from gputree._files import require_destination
+
+class UsageError(ValueError):
+    """The command line asks for what cannot be, whatever the files hold."""
 
 
 def say(message: str) -> None:
     """One line on standard error."""
-    print(f"gputree: {' '.join(message.split())}", file=sys.stderr)
+    print(f"gputree: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
-def check_output(output: Path, *inputs: str) -> None:
-    """What would spoil the output or an input is told before the work, not after it."""
-    require_destination(output)
-    for path in inputs:
-        if output.exists() and os.path.exists(path) and output.samefile(path):
-            raise ValueError(f"The output {output} would overwrite the input {path}.")
+def in_words_of_the_command(message: str) -> str:
+    """What the library says to those who write Python, to those who write commands."""
+    for pattern, words in _WORDS:
+        message = re.sub(pattern, words, message)
+    return message
+
+
+def _as_flag(match: re.Match[str]) -> str:
+    return f"--{match[1].replace('_', '-')} must be"
+
+
+_WORDS: Sequence[tuple[str, Any]] = (
+    (r"The '(\w+)' parameter of \w+ must be", _as_flag),
+    (r" or None(?=\. Got )", ""),
+    (r"(Column '[^']*') of X\b", r"\1"),
+    (r"\bin fit\b", "in training"),
+    (r"\b([Ll])eave it out\.", r"\1eave it out with --ignore."),
+    (r"device='(\w+)'", r"--device \1"),
+    (r"\bPass missing='largest'", "Use --missing-rows largest"),
+    (r"missing='largest'", "--missing-rows largest"),
+)
 
 
 def size(tree: Any) -> str:
@@ -41,7 +60,39 @@ def aligned(lines: dict[str, str]) -> str:
     return "\n".join(f"{key:{width}}{value}" for key, value in lines.items())
 
 
+def tabled(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([f"{first:{widths[0]}}", *cells]).rstrip())
+    return "\n".join(lines)
+
+
 def escape_unknown_characters() -> None:
     """Text for people is to appear on any terminal; predictions must not be changed."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def with_examples(parser: argparse.ArgumentParser, about: str, *examples: str) -> None:
+    """Give the help of a command its first paragraph and, at its end, examples."""
+    parser.description = about
+    parser.epilog = "\n".join(["examples:", *(f"  {example}" for example in examples)])
+    parser.formatter_class = _Formatter
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Text is wrapped, but for lines that are indented, and for breaks within a help text."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs: list[str] = []
+        for line in text.splitlines():
+            whole = line.startswith("  ") or not line
+            wrapped = [line] if whole else textwrap.wrap(line, width)
+            paragraphs += [indent + part for part in wrapped]
+        return "\n".join(paragraphs)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return [part for line in text.splitlines() for part in textwrap.wrap(line, width)]

@@ -5,30 +5,48 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from gputree.cli.options import add_options, flag, given_options, names
-from gputree.cli.report import aligned, check_output, counted, escape_unknown_characters, say, size
+from gputree.cli.options import add_options, flag, given_options
+from gputree.cli.report import (
+    UsageError,
+    aligned,
+    counted,
+    escape_unknown_characters,
+    size,
+    with_examples,
+)
+from gputree.cli.resampling import resampling, score_table
+from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
+from gputree.cli.tables import add_columns, categorical_features, training_table
 from gputree.compilation.waits import Wait, waiting
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree train`."""
+    with_examples(
+        parser,
+        "Grow a tree on a table and write it to a model file.",
+        "gputree train adult.csv --target income --missing '?' -o adult.gputree",
+        "gputree train golf.csv --target play --algorithm c45 -o golf.gputree",
+        "gputree train cars.csv --target mpg --ignore name --cv 10 \\",
+        "    --pruning cost_complexity:alpha=0.01 -o cars.gputree",
+        "zcat big.csv.gz | gputree train - --target y -o - > big.gputree",
+    )
+    parser.usage = "gputree train DATA --target COL -o MODEL [options]"
     parser.set_defaults(run=_train)
     add = parser.add_argument
-    add("data", metavar="DATA", help="CSV (.csv, .tsv, also .gz) or Parquet file")
+    add(
+        "data",
+        metavar="DATA",
+        help="CSV (.csv, .tsv, also .gz), Parquet, Arrow or ARFF file; - for CSV from standard "
+        "input",
+    )
     add("--target", required=True, metavar="COL", help="the column to predict")
-    features = parser.add_mutually_exclusive_group()
-    features.add_argument(
-        "--columns", metavar="A,B,...", type=names, help="feature columns; default: all"
-    )
-    features.add_argument(
-        "--ignore", metavar="A,B,...", type=names, default=[], help="columns to leave out"
-    )
-    add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
+    add("-o", "--output", required=True, metavar="MODEL", help="model file to write; - for "
+        "standard output")  # fmt: skip
     add(
         "--algorithm",
         choices=["cart", "c45", "id3"],
@@ -42,47 +60,81 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto: strings, booleans and up to 20 different whole numbers are classes",
     )
+    score = parser.add_mutually_exclusive_group()
+    score.add_argument(
+        "--holdout",
+        type=_share,
+        metavar="SHARE",
+        help="score a tree that was grown without this share of the rows, such as 0.2, on them; "
+        "the model is grown on all rows",
+    )
+    score.add_argument(
+        "--cv",
+        type=int,
+        metavar="K",
+        help="score by cross-validation on K parts; the model is grown on all rows",
+    )
     add("--quiet", action="store_true", help="no progress bar, no summary")
+    add_columns(parser)
     add_options(parser)
 
 
-def _train(arguments: argparse.Namespace) -> None:
-    from gputree.datasets import read_table
-    from gputree.estimators.model_file import save_model
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0.0 < share < 1.0:
+        raise argparse.ArgumentTypeError(f"must be a share between 0 and 1, got {text!r}")
+    return share
 
-    output = Path(arguments.output)
-    check_output(output, arguments.data)
-    table = read_table(
-        arguments.data,
-        arguments.target,
-        columns=arguments.columns,
-        ignore=arguments.ignore,
-        verbose=not arguments.quiet,
-    )
+
+def _train(arguments: argparse.Namespace) -> None:
+    check_output(arguments.output, arguments.data)
+    forbid_terminal(arguments.output, "A model file")
+    table = training_table(arguments)
     X, y = table.columns, table.target
     assert y is not None  # a target was asked for
-    estimator = _estimator(arguments, y)
-    with waiting(say if estimator.verbose else None) as wait:
+    estimator = _estimator(arguments, X, y)
+    scored = resampling(
+        y,
+        hasattr(estimator, "predict_proba"),
+        arguments.holdout,
+        arguments.cv,
+        arguments.random_state,
+    )
+    watched = sys.stderr.isatty() and not arguments.quiet
+    estimator.set_params(verbose=int(watched))
+    with waiting() as wait:
         start = time.perf_counter()
         estimator.fit(X, y)
         seconds = time.perf_counter() - start - wait.seconds
         score = estimator.score(X, y)
-    save_model(estimator, output)
+    if arguments.missing:
+        estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
+    save(estimator.set_params(verbose=0), arguments.output)
+    if arguments.quiet and scored is None:
+        return
+    # beside a model on standard output, words go elsewhere
+    out = sys.stderr if arguments.output == STANDARD else sys.stdout
+    escape_unknown_characters()
     if not arguments.quiet:
-        escape_unknown_characters()
-        print(_summary(estimator, X.shape, seconds, wait, score, output))
+        shape = (X.num_rows, X.num_columns)
+        print(_summary(estimator, shape, seconds, wait, score, arguments.output), file=out)
+    if scored is not None:
+        print("" if arguments.quiet else "\n", end="", file=out, flush=True)
+        print(score_table(estimator, X, y, scored, watched), file=out)
 
 
-def _estimator(arguments: argparse.Namespace, y: NDArray) -> Any:
+def _estimator(arguments: argparse.Namespace, X: Any, y: NDArray) -> Any:
     """The estimator that was asked for, with the options that it has."""
     kind = _kind(arguments, y)
     params = given_options(arguments)
     for name in set(params).difference(kind._get_param_names()):
         if name == "class_weight":
-            raise ValueError("--class-weight is for classification; the task is regression.")
-        raise ValueError(f"{flag(name)} is no option of {arguments.algorithm}.")
-    watched = sys.stderr.isatty() and not arguments.quiet
-    return kind(**params, verbose=int(watched))
+            raise UsageError("--class-weight is for classification; the task is regression.")
+        raise UsageError(f"{flag(name)} is no option of {arguments.algorithm}.")
+    return kind(**params, categorical_features=categorical_features(arguments, X))
 
 
 def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
@@ -113,7 +165,7 @@ def _summary(
     seconds: float,
     wait: Wait,
     score: float,
-    output: Path,
+    output: str,
 ) -> str:
     tree = estimator.tree_
     task = tree.task
@@ -127,6 +179,6 @@ def _summary(
         "tree": size(tree),
         **(compiling if wait.kernels else {}),
         "training": f"{seconds:.3g} s, {measure} {score:.4f} on the training rows",
-        "model": str(output),
+        "model": "standard output" if output == STANDARD else output,
     }
     return aligned(lines)

@@ -8,12 +8,18 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from gputree.cli.options import names
-from gputree.cli.report import counted
+from gputree.cli.report import UsageError, counted, with_examples
+from gputree.cli.tables import names
 
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree warmup`."""
+    with_examples(
+        parser,
+        "Compile kernels before they are needed, in several processes, as when an image is built.",
+        "gputree warmup",
+        "gputree warmup --kinds gini,regression --jobs 2",
+    )
     parser.set_defaults(run=_warm_up)
     parser.add_argument(
         "--kinds",
@@ -34,10 +40,10 @@ def _warm_up(arguments: argparse.Namespace) -> None:
     chosen = arguments.kinds or list(KINDS)
     unknown = sorted(set(chosen) - set(KINDS))
     if unknown:
-        raise ValueError(f"--kinds knows {', '.join(KINDS)}. Got {unknown[0]!r} instead.")
+        raise UsageError(f"--kinds knows {', '.join(KINDS)}. Got {unknown[0]!r} instead.")
     jobs = arguments.jobs if arguments.jobs is not None else os.cpu_count() or 1
     if jobs < 1:
-        raise ValueError(f"--jobs must be at least 1. Got {jobs} instead.")
+        raise UsageError(f"--jobs must be at least 1. Got {jobs} instead.")
     folder = in_use()
     if folder is None:
         raise PermissionError(

@@ -31,6 +31,8 @@ Cells = NDArray[Any] | Coded
 
 def is_frame(X: Any) -> bool:
     """Whether `X` is a data frame: of pandas, polars, pyarrow or another narwhals knows."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return False
     import narwhals as nw
 
     return bool(nw.dependencies.is_into_dataframe(X))

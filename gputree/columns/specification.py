@@ -75,6 +75,15 @@ class Columns:
         """Specifications of columns without categories."""
         return cls(np.zeros(n_columns, np.bool_), (None,) * n_columns)
 
+    def same_as(self, other: Columns) -> bool:
+        """Whether the other specifications give every cell the same number."""
+        if self is other:
+            return True
+        return np.array_equal(self.nominal, other.nominal) and all(
+            a is b or (a is not None and b is not None and a.tolist() == b.tolist())
+            for a, b in zip(self.categories, other.categories, strict=True)
+        )
+
     def encode(self, X: Any, order: Order = "C") -> NDArray[np.floating]:
         """Code a table.
 

@@ -7,6 +7,7 @@ seconds, and kept for all later processes. Some things are not left to numba:
     where kernels are kept            `folders`: beside the code, else for the user, else
                                       in a temporary folder, else not at all
     how they lie there                `store`: one file a kernel and signature
+    who compiles, of many processes   `turns`
     what Ctrl-C does meanwhile        `interrupts`
     what users are told meanwhile     `waits`
 """

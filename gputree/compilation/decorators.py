@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import extending, njit
 
 from gputree.compilation import interrupts, sources
@@ -18,22 +19,30 @@ INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}
 
 
 def kernel(function: Callable) -> Any:
-    """Compile what Python calls; what was compiled is kept on disk."""
+    """Compile what Python calls; what was compiled is kept on disk.
+
+    Where numba's compiler is switched off, Python runs it, as silent about infinities and
+    overflows as compiled code is.
+    """
     compiled = njit(**OPTIONS)(function)
-    if compiled is not function:  # numba's compiler may be switched off
-        sources.read(function.__module__)
-        compiled._cache = KernelStore(function)
-        compiled.compile = _interruptible(compiled.compile)
+    if compiled is function:
+        return functools.wraps(function)(np.errstate(all="ignore")(function))
+    sources.read(function.__module__)
+    compiled._cache = KernelStore(function)
+    compiled.compile = _interruptible(compiled.compile, compiled._cache)
     return compiled
 
 
-def _interruptible(compile_: Callable) -> Callable:
+def _interruptible(compile_: Callable, kept: KernelStore) -> Callable:
     """Numba's method that finds or compiles a kernel, so that Ctrl-C is not lost in it."""
 
     @functools.wraps(compile_)
     def compile(signature: Any) -> Any:
         with interrupts.deferred():
-            return compile_(signature)
+            try:
+                return compile_(signature)
+            finally:
+                kept.leave()
 
     return compile
 

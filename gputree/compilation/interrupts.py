@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -105,6 +106,14 @@ def deferred() -> Iterator[None]:
         ):
             yield
     finally:
+        compilation.take()
+
+
+def pause(seconds: float) -> None:
+    """Sleep while another process compiles; an interrupt that comes meanwhile is taken."""
+    time.sleep(seconds)
+    compilation = _under_way.get(threading.get_ident())
+    if compilation is not None:
         compilation.take()
 
 

@@ -16,7 +16,6 @@ import os
 import pickle
 import sys
 import uuid
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +24,8 @@ import numba
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from gputree.compilation import folders, sources
+from gputree._warnings import warn
+from gputree.compilation import folders, sources, turns
 
 SUFFIX = ".nbc"
 MODES = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")  # of numba, that change the code it makes
@@ -46,6 +46,7 @@ class KernelStore:
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.enabled = True
+        self._turn: str | None = None  # to compile; one at a time, since all of numba is locked
 
     @property
     def cache_path(self) -> str:
@@ -53,11 +54,21 @@ class KernelStore:
         return folders.folders()[0].path
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The kernel for a signature, or None if there is none that is current and whole."""
+        """The kernel for a signature, or None if it is to be compiled here, and now."""
         target_context.refresh()
         name = self._name(signature, target_context.codegen())
         if name is None:
             return None
+        found = self._find(name, signature, target_context)
+        if found is None and turns.take(name):
+            self._turn = name
+            found = self._find(name, signature, target_context)  # compiled while we waited
+            if found is not None:
+                self.leave()
+        return found
+
+    def _find(self, name: str, signature: Any, target_context: Any) -> Any:
+        """The kernel in the file `name`, or None if there is none that is current and whole."""
         for folder in folders.folders():
             payload = _read(folder, name)
             if payload is not None:
@@ -69,10 +80,21 @@ class KernelStore:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a kernel, in the first folder that takes it."""
-        name = self._name(signature, result.codegen)
-        if name is None or result.library.has_dynamic_globals:
-            return
-        payload = dumps(result._reduce())
+        try:
+            name = self._name(signature, result.codegen)
+            if name is not None and not result.library.has_dynamic_globals:
+                self._keep(name, dumps(result._reduce()))
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Let other processes compile this kernel, whether it was kept or not."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turns.give_back(turn)
+
+    @staticmethod
+    def _keep(name: str, payload: bytes) -> None:
         for folder in folders.folders():
             with contextlib.suppress(OSError):
                 folders.make(folder)
@@ -160,11 +182,10 @@ def _warn_once(consequence: str) -> None:
     global _warned
     if _warned:
         return
-    _warned = True
     lasting = " nor ".join(folder.path for folder in folders.folders() if folder.lasts)
-    warnings.warn(
+    warn(
         f"Compiled kernels cannot be kept: gputree can write neither {lasting}. {consequence} "
         "Set NUMBA_CACHE_DIR to a folder that can be written and lasts, or compile the kernels "
-        "where gputree is installed, when it is (an image, say).",
-        stacklevel=2,
+        "where gputree is installed, when it is (an image, say)."
     )
+    _warned = True  # now: where warnings are errors, every fit says so

@@ -4,7 +4,8 @@ A criterion is a named tuple whose type selects the formulas at compile time. Al
 kernels see the same channels of fixed-point int64 statistics:
 
     classification   channel k: weight of class k   (K channels)
-    regression       channel 0: weight, 1: sum of targets, 2: sum of squares
+    regression       channel 0: weight, 1: sum of targets, 2: sum of squares, or of what the
+                     criterion knows a bin's deviation by
     weighted tables  one channel more, last: number of rows
 
 Integer sums have no order, so the float64 scores below, computed from them by one
@@ -12,17 +13,17 @@ fixed sequence of IEEE operations, are equal whoever added up the rows.
 
 The *score* of a cut is a quantity that grows with the decrease of impurity within a
 node: sums of squares over weights (gini), negative weighted entropy in bits
-(entropy), squared difference of means (squared error). `gain` turns it into the
-decrease of impurity per unit of weight. The *bound* of a bin is at least the score
-of every cut inside it: scores are convex in the statistics of the left side, being
-sums of perspectives of convex functions (Boyd and Vandenberghe, Convex
+(entropy), squared difference of means (squared error), deviance taken away (Poisson).
+`gain` turns it into the decrease of impurity per unit of weight. The *bound* of a bin is
+at least the score of every cut inside it: scores are convex in the statistics of the left
+side, being sums of perspectives of convex functions (Boyd and Vandenberghe, Convex
 Optimization, section 3.2.6), so the corners of a polytope around the possible left
 sides bound them.
 """
 
 from __future__ import annotations
 
-from gputree.criteria import class_weights, squared_error  # noqa: F401  register their formulas
+from gputree.criteria import class_weights, poisson, squared_error, targets  # noqa: F401  register their formulas
 from gputree.criteria.decrease import decreases
 from gputree.criteria.dispatch import (
     add_row,
@@ -32,8 +33,11 @@ from gputree.criteria.dispatch import (
     is_pure,
     left_weight,
     margin,
+    may_exceed,
+    means,
     move,
     restrict,
+    row_by_row,
     score,
     tighten,
 )
@@ -46,7 +50,9 @@ from gputree.criteria.kinds import (
     Entropy,
     Gini,
     ManyClassEntropy,
+    Poisson,
     SquaredError,
+    TwoClassGini,
     WideGini,
 )
 from gputree.criteria.logarithm import log2, xlog2x
@@ -59,7 +65,9 @@ __all__ = [
     "Entropy",
     "Gini",
     "ManyClassEntropy",
+    "Poisson",
     "SquaredError",
+    "TwoClassGini",
     "WideGini",
     "add_row",
     "begin",
@@ -71,10 +79,13 @@ __all__ = [
     "left_weight",
     "log2",
     "margin",
+    "may_exceed",
+    "means",
     "move",
     "node_entropies",
     "node_ginis",
     "restrict",
+    "row_by_row",
     "score",
     "tighten",
     "xlog2x",

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.criteria.dispatch import add_row, begin, formula, is_pure, left_weight, move
-from gputree.criteria.kinds import Entropy, Gini, ManyClassEntropy, WideGini
+from gputree.criteria.dispatch import (
+    add_row,
+    begin,
+    formula,
+    is_pure,
+    left_weight,
+    may_exceed,
+    means,
+    move,
+)
+from gputree.criteria.kinds import Entropy, Gini, ManyClassEntropy, TwoClassGini, WideGini
 
 
 @formula(begin, WideGini, Entropy)
@@ -23,7 +32,19 @@ def _weights_move(criterion, state, left, total, target, weight):
     return state[0] + weight, state[1] - weight
 
 
-@formula(left_weight, Gini, WideGini, Entropy, ManyClassEntropy)
+@formula(means, Gini, WideGini, Entropy, ManyClassEntropy)
+def _class_means(criterion, state, left, total):
+    second = np.int64(left[1])
+    rest = np.int64(total[1]) - second
+    return np.float64(second) / np.float64(state[0]), np.float64(rest) / np.float64(state[1])
+
+
+@formula(may_exceed, WideGini, Entropy, ManyClassEntropy)
+def _may_always_exceed(criterion, state, left, total, value):
+    return True
+
+
+@formula(left_weight, Gini, TwoClassGini, WideGini, Entropy, ManyClassEntropy)
 def _class_weight(criterion, statistics, at):
     weight = np.int64(0)
     for k in range(criterion.n_classes):
@@ -31,12 +52,12 @@ def _class_weight(criterion, statistics, at):
     return weight
 
 
-@formula(add_row, Gini, WideGini, Entropy, ManyClassEntropy)
+@formula(add_row, Gini, TwoClassGini, WideGini, Entropy, ManyClassEntropy)
 def _class_add_row(criterion, statistics, at, target, weight, square):
     statistics[at + target] += weight
 
 
-@formula(is_pure, Gini, WideGini, Entropy, ManyClassEntropy)
+@formula(is_pure, Gini, TwoClassGini, WideGini, Entropy, ManyClassEntropy)
 def _class_is_pure(criterion, total):
     present = 0
     for k in range(criterion.n_classes):

@@ -14,6 +14,7 @@ from typing import Any
 from numba import types
 
 from gputree.compilation import overload
+from gputree.criteria.kinds import Gini, TwoClassGini
 
 # A bin is looked into when its bound reaches the best score within this share: far
 # more than the rounding error of a bound, so that no tie is ever lost.
@@ -33,6 +34,13 @@ def stub(function: Callable) -> Callable:
     return call
 
 
+def row_by_row(criterion: Any) -> Any:
+    """The criterion in the form that suits kernels which move row after row."""
+    if isinstance(criterion, Gini) and criterion.n_classes == 2:
+        return TwoClassGini(*criterion)
+    return criterion
+
+
 @stub
 def begin(criterion, left, total):
     """State of a scan that has `left` behind it in a node of `total`."""
@@ -40,12 +48,22 @@ def begin(criterion, left, total):
 
 @stub
 def move(criterion, state, left, total, target, weight):
-    """State after a row crosses to the left; `left` is updated."""
+    """State after a row crosses to the left; `left` is used up."""
 
 
 @stub
 def score(criterion, state, left, total):
     """Score of the cut at this state."""
+
+
+@stub
+def means(criterion, state, left, total):
+    """Of both sides of a cut at this state: the share of class 1, or the mean target in units."""
+
+
+@stub
+def may_exceed(criterion, state, left, total, value):
+    """False only where the score at this state is surely at most `value`: cheaper than it."""
 
 
 @stub

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.compilation import kernel
+from gputree.compilation import inner, kernel
 from gputree.criteria.dispatch import (
     BOUND_MARGIN,
     begin,
@@ -12,12 +12,17 @@ from gputree.criteria.dispatch import (
     formula,
     gain,
     margin,
+    may_exceed,
+    means,
     move,
     restrict,
     score,
     tighten,
 )
-from gputree.criteria.kinds import Gini, WideGini
+from gputree.criteria.kinds import Gini, TwoClassGini, WideGini
+
+# What the float64 products of a score multiplied out may be off by, with much to spare.
+ROUNDING = 1e-12
 
 # 2**K corners bound a bin most tightly; beyond so many classes they cost more than they save.
 MOST_CORNER_CLASSES = 8
@@ -47,12 +52,70 @@ def _gini_move(criterion, state, left, total, target, weight):
     return weight_left + weight, weight_right - weight, square_left, square_right
 
 
+@formula(begin, TwoClassGini)
+def _two_begin(criterion, left, total):
+    """Weight of the left side and of its second class; weights of both classes."""
+    first, second = np.int64(total[0]), np.int64(total[1])
+    return np.int64(left[0]) + np.int64(left[1]), first + second, np.int64(left[1]), first, second
+
+
+@formula(move, TwoClassGini)
+def _two_move(criterion, state, left, total, target, weight):
+    weight_left, whole, second_left, first, second = state
+    second_left += weight if target == 1 else 0
+    return weight_left + weight, whole, second_left, first, second
+
+
+@inner
+def _two_squares(state):
+    """Weights of both sides and their sums of squares, as float64."""
+    weight_left, whole, second_left, first, second = state
+    first_left = weight_left - second_left
+    first_right, second_right = first - first_left, second - second_left
+    return (
+        np.float64(weight_left),
+        np.float64(whole - weight_left),
+        np.float64(first_left * first_left + second_left * second_left),
+        np.float64(first_right * first_right + second_right * second_right),
+    )
+
+
+@formula(means, TwoClassGini)
+def _two_means(criterion, state, left, total):
+    weight_left, whole, second_left, _, second = state
+    return (
+        np.float64(second_left) / np.float64(weight_left),
+        np.float64(second - second_left) / np.float64(whole - weight_left),
+    )
+
+
+@formula(score, TwoClassGini)
+def _two_score(criterion, state, left, total):
+    weight_left, weight_right, square_left, square_right = _two_squares(state)
+    return square_left / weight_left + square_right / weight_right
+
+
+@formula(may_exceed, TwoClassGini)
+def _two_may_exceed(criterion, state, left, total, value):
+    """The score, multiplied out: what is rounded then is far less than the slack."""
+    a, b, square_left, square_right = _two_squares(state)
+    return square_left * b + square_right * a > value * (a * b) * (1.0 - ROUNDING)
+
+
 @formula(score, Gini)
 def _gini_score(criterion, state, left, total):
     weight_left, weight_right, square_left, square_right = state
     return np.float64(square_left) / np.float64(weight_left) + np.float64(
         square_right
     ) / np.float64(weight_right)
+
+
+@formula(may_exceed, Gini)
+def _gini_may_exceed(criterion, state, left, total, value):
+    """As for two classes."""
+    a, b = np.float64(state[0]), np.float64(state[1])
+    products = np.float64(state[2]) * b + np.float64(state[3]) * a
+    return products > value * (a * b) * (1.0 - ROUNDING)
 
 
 @formula(score, WideGini)
@@ -66,7 +129,7 @@ def _wide_gini_score(criterion, state, left, total):
     return square_left / np.float64(state[0]) + square_right / np.float64(state[1])
 
 
-@formula(gain, Gini, WideGini)
+@formula(gain, Gini, TwoClassGini, WideGini)
 def _gini_gain(criterion, value, total):
     weight = square = 0.0
     for k in range(criterion.n_classes):
@@ -188,6 +251,11 @@ def _gini_tighten(criterion, left, cells, at, total, value):
 @formula(restrict, Gini)
 def _gini_restrict(criterion, n_classes):
     return Gini(n_classes, criterion.unit)
+
+
+@formula(restrict, TwoClassGini)
+def _two_restrict(criterion, n_classes):
+    return criterion
 
 
 @formula(restrict, WideGini)

@@ -18,6 +18,16 @@ class Gini(NamedTuple):
     unit: float
 
 
+class TwoClassGini(NamedTuple):
+    """`Gini` of two classes, in kernels that move row after row: the state holds the weights.
+
+    Rows that wait for what the row before has written take twice as long.
+    """
+
+    n_classes: int
+    unit: float
+
+
 class WideGini(NamedTuple):
     """Gini impurity on larger totals: squares are taken in float64."""
 
@@ -51,4 +61,17 @@ class SquaredError(NamedTuple):
     square_unit: float
 
 
-Criterion = Gini | WideGini | Entropy | ManyClassEntropy | SquaredError
+class Poisson(NamedTuple):
+    """Half Poisson deviance of targets of 0 and more.
+
+    Sums count in `unit`, a share of `scale`: a power of two that no target passes.
+    """
+
+    unit: float
+    scale: float
+
+
+Criterion = Gini | WideGini | Entropy | ManyClassEntropy | SquaredError | Poisson
+
+# Whose statistics are weight, sum of targets and a sum of their own; of the others, class weights.
+OF_TARGETS = (SquaredError, Poisson)

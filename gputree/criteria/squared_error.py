@@ -6,20 +6,19 @@ import numpy as np
 
 from gputree.criteria.dispatch import (
     BOUND_MARGIN,
-    add_row,
     begin,
     bound,
     formula,
     gain,
-    is_pure,
-    left_weight,
     margin,
+    may_exceed,
+    means,
     move,
-    restrict,
     score,
     tighten,
 )
 from gputree.criteria.kinds import SquaredError
+from gputree.criteria.targets import target_means
 
 # What the float64 sums and products of a bound may be off by, with much to spare.
 ROUNDING = 1e-12
@@ -42,6 +41,13 @@ def _squared_move(criterion, state, left, total, target, weight):
     return weight_left + weight, whole, deviation + (target - centre * weight), centre, rest
 
 
+@formula(means, SquaredError)
+def _squared_means(criterion, state, left, total):
+    weight_left, whole, deviation, centre, _ = state
+    sum_left = deviation + centre * weight_left
+    return target_means(weight_left, sum_left, whole, np.int64(total[1]))
+
+
 @formula(score, SquaredError)
 def _squared_score(criterion, state, left, total):
     """``w_l w_r (mean_l - mean_r)**2 / w**2`` over w, from the deviation of the left sum."""
@@ -49,6 +55,15 @@ def _squared_score(criterion, state, left, total):
     a = np.float64(weight_left)
     d = np.float64(deviation) - a * rest
     return (d * d) / (a * np.float64(whole - weight_left))
+
+
+@formula(may_exceed, SquaredError)
+def _squared_may_exceed(criterion, state, left, total, value):
+    """The score, multiplied out: what is rounded then is far less than the slack."""
+    weight_left, whole, deviation, _, rest = state
+    a = np.float64(weight_left)
+    d = np.float64(deviation) - a * rest
+    return d * d > value * (a * np.float64(whole - weight_left)) * (1.0 - ROUNDING)
 
 
 @formula(gain, SquaredError)
@@ -113,25 +128,3 @@ def _squared_bound(criterion, left, cells, at, total):
 @formula(tighten, SquaredError)
 def _squared_tighten(criterion, left, cells, at, total, value):
     return value
-
-
-@formula(left_weight, SquaredError)
-def _sum_weight(criterion, statistics, at):
-    return np.int64(statistics[at])
-
-
-@formula(add_row, SquaredError)
-def _sum_add_row(criterion, statistics, at, target, weight, square):
-    statistics[at] += weight
-    statistics[at + 1] += target
-    statistics[at + 2] += square
-
-
-@formula(is_pure, SquaredError)
-def _sum_is_pure(criterion, total):
-    return False
-
-
-@formula(restrict, SquaredError)
-def _squared_restrict(criterion, n_classes):
-    return criterion

@@ -1,10 +1,12 @@
 """Textbook tables, and readers for the user's own.
 
 The tables are small enough to check by hand and are shipped with the package;
-`read_table` brings CSV and Parquet files in.
+`read_table` brings CSV, Parquet, Arrow and ARFF files in, `read_batches` one that is too large
+for the memory, `open_batches` one or many, for `gputree.CodedTable.from_batches`.
 """
 
-from gputree.datasets.readers import Table, infer_task, read_table
+from gputree.datasets.files import FileBatches, open_batches
+from gputree.datasets.readers import Table, infer_task, read_batches, read_table
 from gputree.datasets.textbook import (
     load_auto_mpg,
     load_contact_lenses,
@@ -16,6 +18,7 @@ from gputree.datasets.textbook import (
 )
 
 __all__ = [
+    "FileBatches",
     "Table",
     "infer_task",
     "load_auto_mpg",
@@ -25,5 +28,7 @@ __all__ = [
     "load_iris",
     "load_loan",
     "load_watermelon",
+    "open_batches",
+    "read_batches",
     "read_table",
 ]

@@ -1,4 +1,4 @@
-"""Tables from files: CSV and Parquet, through pyarrow.
+"""Tables from files: CSV, Parquet and Arrow, through pyarrow, and ARFF.
 
 Reading keeps the file's own column types; estimators take `Table.columns` as they are.
 """
@@ -6,17 +6,24 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from os import PathLike, fspath
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.datasets.counted import opened
-from gputree.datasets.size import require_memory_for_csv, require_memory_for_parquet
+from gputree.datasets.arff import read_arff
+from gputree.datasets.conversion import convert, listed
+from gputree.datasets.delimited import (
+    delimited_batches,
+    not_utf8,
+    open_delimited,
+    read_delimited,
+)
+from gputree.datasets.size import require_memory_for_parquet
+from gputree.datasets.sources import ARFF, DELIMITERS, PARQUET, Origin, Source, source_of
 from gputree.tree import Task
 
 if TYPE_CHECKING:
@@ -24,10 +31,7 @@ if TYPE_CHECKING:
 
 MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _OTHER_DELIMITERS = (";", "\t", "|", ",")
-_PARQUET = (".parquet", ".pq")
-_COMPRESSION = (".gz", ".bz2", ".zst", ".lz4")
 
 
 @dataclass(frozen=True)
@@ -59,24 +63,29 @@ class Table:
 
 
 def read_table(
-    path: str | PathLike[str],
+    path: Origin,
     target: str | None = None,
     *,
     columns: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
     text: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    missing: Sequence[str] = (),
     verbose: bool = False,
 ) -> Table:
-    """Read a CSV or Parquet file.
+    """Read a CSV, Parquet, Arrow or ARFF file.
 
     The file has a header and at least one row. Its name ends in .csv, .tsv
-    (either also compressed: .gz, .bz2, .zst, .lz4), .parquet or .pq. An empty
-    cell is a missing value; in numeric columns so are the usual spellings of
-    it (NA, NaN, null, ...).
+    (either also compressed: .gz, .bz2, .zst, .lz4), .parquet, .pq, .arrow, .feather or .arff
+    (nominal columns keep the categories and the order that are declared). An empty cell is a
+    missing value; in numeric columns so are the usual spellings of it (NA, NaN, null, ...).
+    Cells of .csv are separated by commas or, where these do not part the first rows alike, by
+    semicolons, tabs or "|"; then numbers may have decimal commas.
 
     Parameters
     ----------
-    path : str or path-like
+    path : str, path-like or binary file
+        A binary file, such as ``sys.stdin.buffer``, holds CSV.
     target : str or None
         Name of the target column; None reads a table without one.
     columns : sequence of str or None
@@ -85,8 +94,13 @@ def read_table(
     ignore : sequence of str
         Names of columns to leave out.
     text : sequence of str
-        Names of columns that a CSV file holds as text, whatever it looks like; others
-        may be absent.
+        Names of columns that hold text, whatever it looks like; others may be absent.
+    numeric : sequence of str
+        Names of columns that hold numbers, booleans among them as 0 and 1; others may be
+        absent.
+    missing : sequence of str
+        What stands in cells that are missing, such as "?", beside nothing; blanks around it
+        do not matter.
     verbose : bool
         Show the bytes that are read, on a terminal or in a notebook, while it takes a while.
 
@@ -102,17 +116,81 @@ def read_table(
         The table would clearly exceed the memory that is available.
     ValueError
         The file cannot be parsed, is empty, repeats a column name, lacks a
-        column asked for, or has missing or infinite values in the target.
+        column asked for, has text in a column of `numeric`, or has missing or infinite
+        values in the target.
     """
-    path = Path(fspath(path))
-    table = _read(path, text, verbose)
-    if repeated := _repeated(table.column_names):
-        raise ValueError(f"{path} has columns of the same name: {_listed(repeated)}.")
+    source = source_of(path)
+    table = _read(source, text, missing, verbose)
+    _forbid_repeated(source.label, table.column_names)
     if table.num_rows == 0:
-        raise ValueError(f"{path} has a header but no rows.")
-    wanted = _wanted(path, table.column_names, target, columns, ignore)
-    values = None if target is None else _target(path, target, table[target])
+        raise ValueError(f"{source.label} has a header but no rows.")
+    wanted = feature_names(source.label, table.column_names, target, columns, ignore)
+    table = table.select([*wanted, *([] if target is None else [target])])
+    table = convert(source.label, table, text=text, numeric=numeric, missing=missing)
+    values = None if target is None else target_values(source.label, target, table[target])
     return Table(table.select(wanted), values, target)
+
+
+def read_batches(
+    path: Origin,
+    columns: Sequence[str],
+    *,
+    text: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    verbose: bool = False,
+) -> Iterator[pa.Table]:
+    """Read some columns of a file in batches of rows, which are small beside the memory.
+
+    Parameters
+    ----------
+    path : str, path-like or binary file
+        As in `read_table`.
+    columns : sequence of str
+        Names of columns, in the order wanted.
+    text, numeric : sequence of str
+        Which of them hold text, and which numbers. In CSV every column has to be listed: the
+        first batch cannot tell what the next will hold.
+    missing, verbose
+        As in `read_table`.
+
+    Yields
+    ------
+    pyarrow.Table
+        With one row at least.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As `read_table`; what is wrong further down is found when it is reached.
+    """
+    source = source_of(path)
+    n_rows = 0
+    with _told(source):
+        for batch in _batches(
+            source, columns, text=text, numeric=numeric, missing=missing, verbose=verbose
+        ):
+            n_rows += batch.num_rows
+            if batch.num_rows:
+                yield batch
+    if n_rows == 0:
+        raise ValueError(f"{source.label} has a header but no rows.")
+
+
+def read_names(path: Origin) -> list[str]:
+    """Names of the columns of a file, as `read_table` finds them."""
+    import pyarrow.parquet as pq
+
+    source = source_of(path)
+    if source.kind in ARFF:
+        with _told(source):
+            return list(_read_arff(source, False).column_names)
+    with _told(source), source.open(False) as file:
+        if source.kind in DELIMITERS:
+            return open_delimited(source, file).names
+        found = pq.ParquetFile(file).schema_arrow if source.kind in PARQUET else None
+        names: list[str] = (found or _arrow_reader(file).schema).names
+        return names
 
 
 def infer_task(target: NDArray) -> Task:
@@ -142,79 +220,115 @@ def infer_task(target: NDArray) -> Task:
 
 
 # ------------------------------------------------------------------ reading
-def _read(path: Path, text: Sequence[str], verbose: bool) -> pa.Table:
+@contextmanager
+def _told(source: Source) -> Iterator[None]:
+    """Errors of the reader name the file."""
     import pyarrow as pa
 
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSION]
-    kind = suffixes[-1] if suffixes else ""
-    if kind not in _DELIMITERS and kind not in _PARQUET:
-        raise ValueError(
-            f"Cannot tell the format of {path}. Its name must end in .csv, .tsv (or either with "
-            f"{', '.join(_COMPRESSION)}), .parquet or .pq."
-        )
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty.")
     try:
-        if kind in _PARQUET:
-            table = _read_parquet(path, verbose)
-        else:
-            table = _read_csv(path, _DELIMITERS[kind], text, verbose)
-        _ = table.column_names  # decoded only now: a header may not be UTF-8
+        yield
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text, as it must be: {error}.") from error
+        raise ValueError(not_utf8(source, str(error))) from error
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"Cannot read {path}: {error}") from error
+        if isinstance(error, MemoryError):
+            raise
+        raise ValueError(f"Cannot read {source.label}: {error}") from error
+
+
+def _read(source: Source, text: Sequence[str], missing: Sequence[str], verbose: bool) -> pa.Table:
+    """The table, its columns of the types that the file has or suggests."""
+    with _told(source):
+        if source.kind in DELIMITERS:
+            table = read_delimited(source, text=text, missing=missing, verbose=verbose)
+        elif source.kind in PARQUET:
+            table = _read_parquet(source, verbose)
+        elif source.kind in ARFF:
+            table = _read_arff(source, verbose)
+        else:
+            with source.open(verbose) as file:
+                table = _arrow_reader(file).read_all()
+        _ = table.column_names  # decoded only now: a header may not be UTF-8
     return table
 
 
-def _read_parquet(path: Path, verbose: bool) -> pa.Table:
+def _read_parquet(source: Source, verbose: bool) -> pa.Table:
     import pyarrow.parquet as pq
 
-    require_memory_for_parquet(path)
-    with opened(path, verbose) as file:
+    assert source.path is not None
+    require_memory_for_parquet(source.path)
+    with source.open(verbose) as file:
         return pq.read_table(file)
 
 
-def _read_csv(path: Path, delimiter: str, text: Sequence[str], verbose: bool) -> pa.Table:
+def _read_arff(source: Source, verbose: bool) -> pa.Table:
+    with source.open(verbose) as file:
+        return read_arff(source.label, file.read().decode("utf-8-sig"))
+
+
+def _arrow_reader(file: Any) -> Any:
+    """Reader of an Arrow file (also named Feather), of a table that may have been streamed."""
     import pyarrow as pa
-    import pyarrow.csv as pc
 
-    compressed = path.suffix.lower() in _COMPRESSION
-    codec = pa.Codec.detect(path.name.lower()).name if compressed else None
-    require_memory_for_csv(path, delimiter, codec)
-    with opened(path, verbose, codec) as file:
-        table = pc.read_csv(
-            file,
-            parse_options=pc.ParseOptions(delimiter=delimiter),
-            convert_options=pc.ConvertOptions(column_types=dict.fromkeys(text, pa.string())),
-        )
-    binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
-    if binary:  # what the reader makes of bytes that are not UTF-8
-        raise ValueError(f"{path} is not UTF-8 text, as it must be: see {_listed(binary)}.")
-    for j, column in enumerate(table.columns):
-        table = table.set_column(j, table.field(j), _empty_to_null(column))
-    return table
+    head = file.read(6)
+    file.seek(0)
+    return pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
 
 
-def _empty_to_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # In a column of text "NA" and "None" may well be categories; only "" is missing.
+def _batches(
+    source: Source,
+    wanted: Sequence[str],
+    *,
+    text: Sequence[str],
+    numeric: Sequence[str],
+    missing: Sequence[str],
+    verbose: bool,
+) -> Iterator[pa.Table]:
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
 
-    if not pa.types.is_string(column.type):
-        return column
-    return pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+    types: dict[str, Any] = {"text": text, "numeric": numeric, "missing": missing}
+    if source.kind in ARFF:
+        table = _read_arff(source, verbose)
+        _check_header(source.label, table.column_names, wanted)
+        yield convert(source.label, table.select(wanted), **types)
+        return
+    with source.open(verbose) as file:
+        if source.kind in DELIMITERS:
+            opened = open_delimited(source, file)
+            _check_header(source.label, opened.names, wanted)
+            yield from delimited_batches(source, opened, wanted, **types)
+            return
+        if source.kind in PARQUET:
+            parquet = pq.ParquetFile(file)
+            _check_header(source.label, parquet.schema_arrow.names, wanted)
+            batches = parquet.iter_batches(columns=list(wanted))
+        else:
+            reader = _arrow_reader(file)
+            _check_header(source.label, reader.schema.names, wanted)
+            count = getattr(reader, "num_record_batches", None)
+            batches = reader if count is None else map(reader.get_batch, range(count))
+        for batch in batches:
+            table = pa.table(batch).select(wanted)
+            yield convert(source.label, table, **types)
 
 
 # ------------------------------------------------------------------- checks
+def _check_header(label: str, present: list[str], wanted: Sequence[str]) -> None:
+    _forbid_repeated(label, present)
+    _check_present(label, present, wanted)
+
+
+def _forbid_repeated(label: str, present: Sequence[str]) -> None:
+    if repeated := _repeated(present):
+        raise ValueError(f"{label} has columns of the same name: {listed(repeated)}.")
+
+
 def _repeated(names: Sequence[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def _wanted(
-    path: Path,
+def feature_names(
+    label: str,
     present: list[str],
     target: str | None,
     columns: Sequence[str] | None,
@@ -222,23 +336,23 @@ def _wanted(
 ) -> list[str]:
     """Names of the feature columns."""
     wanted = [name for name in present if name != target] if columns is None else list(columns)
-    _check_present(path, present, [*wanted, *ignore, *([] if target is None else [target])])
+    _check_present(label, present, [*wanted, *ignore, *([] if target is None else [target])])
     if target in wanted:
         raise ValueError(f"The target column {target!r} cannot also be a feature column.")
     if repeated := _repeated(wanted):
-        raise ValueError(f"{_listed(repeated)} is asked for twice in columns.")
+        raise ValueError(f"{listed(repeated)} is asked for twice in columns.")
     wanted = [name for name in wanted if name not in ignore]
     if not wanted:
-        raise ValueError(f"{path} has no feature columns beside the target and those left out.")
+        raise ValueError(f"{label} has no feature columns beside the target and those left out.")
     return wanted
 
 
-def _check_present(path: Path, present: list[str], wanted: list[str]) -> None:
+def _check_present(label: str, present: list[str], wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in set(present)]
     if missing:
         column = "column" if len(missing) == 1 else "columns"
         raise ValueError(
-            f"{path} has no {column} {_listed(missing)}. Its columns are: {_listed(present)}."
+            f"{label} has no {column} {listed(missing)}. Its columns are: {listed(present)}."
             f"{_separator_hint(present)}"
         )
 
@@ -248,24 +362,19 @@ def _separator_hint(present: list[str]) -> str:
     found = [mark for mark in _OTHER_DELIMITERS if len(present) == 1 and mark in present[0]]
     if not found:
         return ""
-    return f" The separator seems to be {found[0]!r}; it must be ',' in .csv and a tab in .tsv."
-
-
-def _listed(names: Iterable[str]) -> str:
-    return _shortened([repr(name) for name in names])
-
-
-def _shortened(items: list[str], most: int = 30) -> str:
-    rest = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + rest
+    return (
+        f" The separator seems to be {found[0]!r}; it must be a tab in .tsv, and in .csv part all "
+        "rows alike."
+    )
 
 
 # ------------------------------------------------------------------- target
-def _target(path: Path, name: str, column: pa.ChunkedArray) -> NDArray:
+def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
+    """A target column as labels or targets; see `Table`."""
     import pyarrow as pa
 
     if column.null_count:
-        raise ValueError(_missing_target(path, name, column.null_count))
+        raise ValueError(_missing_target(label, name, column.null_count))
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     types = pa.types
@@ -276,11 +385,11 @@ def _target(path: Path, name: str, column: pa.ChunkedArray) -> NDArray:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         missing = int(np.count_nonzero(np.isnan(values)))
         if missing:
-            raise ValueError(_missing_target(path, name, missing))
-        raise ValueError(f"The target column {name!r} of {path} holds infinite values.")
+            raise ValueError(_missing_target(label, name, missing))
+        raise ValueError(f"The target column {name!r} of {label} holds infinite values.")
     return values
 
 
-def _missing_target(path: Path, name: str, count: int) -> str:
+def _missing_target(label: str, name: str, count: int) -> str:
     rows = "row" if count == 1 else "rows"
-    return f"The target column {name!r} of {path} has {count} missing {rows}. Remove them first."
+    return f"The target column {name!r} of {label} has {count} missing {rows}. Remove them first."

@@ -8,18 +8,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from sklearn.utils._param_validation import InvalidParameterError
-
+from gputree._sklearn import InvalidParameterError
 from gputree.pruning import PRUNERS
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Parameters of scikit-learn's trees, or of other estimators here, that an estimator lacks.
-_MONOTONIC = (
-    "trees are not held to be monotonic. Leave it out, or use scikit-learn's tree of this name."
-)
 CART_LACKS = {
-    "monotonic_cst": _MONOTONIC,
     "min_gain": "the least gain of a split, times the node's share of the rows, is "
     "min_impurity_decrease.",
 }
@@ -41,7 +36,8 @@ MULTIWAY_LACKS = {
     "share of the rows.",
     "min_weight_fraction_leaf": "the least weight of a branch is min_samples_leaf, in rows.",
     "ccp_alpha": "write pruning=CostComplexity(alpha), from gputree.pruning.",
-    "monotonic_cst": "trees are not held to be monotonic. Leave it out.",
+    "monotonic_cst": "trees with a branch a category are not held to be monotonic. Leave it out, "
+    "or use DecisionTreeClassifier.",
 }
 ID3_LACKS = {
     **MULTIWAY_LACKS,
@@ -73,7 +69,6 @@ REGRESSOR_REFUSES = {
     ("criterion", "mse"): "Write 'squared_error'.",
     ("criterion", "absolute_error"): _FOR_MEDIANS,
     ("criterion", "mae"): _FOR_MEDIANS,
-    ("criterion", "poisson"): "For this deviance use scikit-learn's DecisionTreeRegressor.",
     ("criterion", "gini"): _FOR_CLASSES,
     ("criterion", "entropy"): _FOR_CLASSES,
     ("criterion", "log_loss"): _FOR_CLASSES,
@@ -149,7 +144,11 @@ def require_pruner(estimator: Any, nested: list[str]) -> None:
     name = nested[0].partition("__")[2]
     pruners = _with_parameter(name)
     kind = type(estimator).__name__
-    advice = f"No pruner has a parameter {name!r}."
+    known = "; ".join(
+        f"{short}: {', '.join(inspect.signature(kind).parameters)}"
+        for short, kind in PRUNERS.items()
+    )
+    advice = f"No pruner has a parameter {name!r}. They have: {known}."
     if pruners:
         options = " or ".join(f"pruning={short!r}" for short in pruners)
         advice = f"Set {options}, too: in the estimator, or in the same grid."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
+from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -11,15 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
+from gputree._sklearn import (
+    Interval,
+    InvalidParameterError,
+    RealNotInt,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from gputree.backends import DEVICES
-from gputree.backends.cuda.inputs import take_rows, to_host
+from gputree.backends.arrays import device_labels, to_host
+from gputree.backends.inspection import Inspection
 from gputree.compilation.waits import on_screen, waiting
+from gputree.encoding import forbid_infinity
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
-from gputree.estimators.growing import Columns
+from gputree.estimators.coded_table import CodedTable, known_values, learn_table
+from gputree.estimators.devices import resolve_device
+from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import (
     find_identifiers,
     warn_of_identifiers,
@@ -33,6 +45,10 @@ from gputree.validation import check_table, check_weight_range, check_weights
 
 # Threads that may be asked for: no machine has more, and a slip is told.
 MOST_JOBS = 1 << 16
+
+
+# Folds that are grown at once: each has targets, entries and histograms of its own.
+MOST_FOLDS = 4
 
 
 class BaseDecisionTree(BaseEstimator):
@@ -53,6 +69,9 @@ class BaseDecisionTree(BaseEstimator):
 
     # Whether the values of numeric columns are categories, too.
     _every_nominal: ClassVar[bool] = False
+
+    # Whether trees of parts of a table may share its codes, and the categories that it has.
+    _shares_codes: ClassVar[bool] = False
 
     # Order of the table in memory that growth reads fastest.
     _order: ClassVar[Literal["C", "F"]] = "C"
@@ -84,26 +103,29 @@ class BaseDecisionTree(BaseEstimator):
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
-        y, sample_weight = to_host(y), to_host(sample_weight)
-        values = check_table(self, X, reset=True, order=self._order)
-        target = self._check_target(y, values.shape[0])
-        weight = self._combine_weights(check_weights(sample_weight, values), target)
+        sample_weight = to_host(sample_weight)
+        view = self._view(X)
+        stay = self._takes_device_labels(view, sample_weight)
+        y = device_labels(y, view.values) if stay else to_host(y)
+        target = self._check_target(y, view.shape[0])
+        weight = self._combine_weights(check_weights(sample_weight, target), target)
         check_weight_range(weight)
         self.n_outputs_ = 1
-        named = (values, getattr(self, "feature_names_in_", None), self._every_nominal)
+        named = (view.column, getattr(self, "feature_names_in_", None), self._every_nominal)
         identifiers = find_identifiers(self.columns_, *named)
         warn_of_identifiers(identifiers, type(self).__name__)
         pruner = self._pruner()
         if isinstance(pruner, ValidationPruner):
-            growing, held = pruner.hold_out(values.shape[0])
-            self._grow(take_rows(values, growing), target[growing], _take(weight, growing))
-            values, target, weight = take_rows(values, held), target[held], _take(weight, held)
+            growing, held = pruner.hold_out(view.shape[0])
+            self._grow(view.take(growing), target[growing], _take(weight, growing))
+            view, target, weight = view.take(held), target[held], _take(weight, held)
         else:
-            self._grow(values, target, weight)
+            self._grow(view, target, weight)
         if isinstance(pruner, CostComplexityCV):  # grows again, on parts of the table
-            self.tree_ = pruner.prune(self, to_host(X), y, sample_weight).tree_
+            table = CodedTable.of(view) if self._shares_codes else None
+            self.tree_ = pruner.prune_on(self, to_host(X), y, sample_weight, table).tree_
         elif pruner is not None:  # rows descend on the host
-            rows = np.ascontiguousarray(to_host(values)), target, weight
+            rows = np.ascontiguousarray(to_host(view.values)), target, weight
             self.tree_ = pruner.prune_tree(self.tree_, pruner.place(self.tree_, *rows))
         self._cut_back()
         warn_of_winners(identifiers, self.tree_, type(self).__name__)
@@ -141,8 +163,15 @@ class BaseDecisionTree(BaseEstimator):
         return super().set_params(**params)
 
     def _validate_params(self) -> None:
+        """Check the parameters, but for those left as they are by default: once is enough."""
         forbid_values(self)
-        super()._validate_params()
+        kind: Any = type(self)
+        given = {
+            name: value
+            for name, valid in _valid_defaults(kind).items()
+            if (value := getattr(self, name)) is not valid
+        }
+        validate_parameter_constraints(self._parameter_constraints, given, kind.__name__)
 
     def _pruner(self) -> Pruner | None:
         """The pruner, as random as the estimator where it has no random state of its own."""
@@ -153,18 +182,42 @@ class BaseDecisionTree(BaseEstimator):
             pruner.set_params(random_state=self.random_state)
         return pruner
 
-    def _grow(self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None) -> None:
+    def _view(self, X: Any) -> View:
+        """All of a table to grow on; its columns are learned."""
+        if isinstance(X, CodedTable):
+            return learn_table(self, X)
+        values = check_table(self, X, reset=True, order=self._order)
+        return View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
+
+    def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
+        """Whether labels may stay on a device: nothing but growth looks at them."""
+        return False
+
+    def _for_folds(self, X: Any) -> tuple[Any, int]:
+        """`X` as trees of parts of it take it, coded once; how many to grow at once.
+
+        One tree for each thread takes less time than all threads on each tree in turn.
+        """
+        if not self._shares_codes:
+            return X, 1
+        table = X if isinstance(X, CodedTable) else CodedTable.of(clone(self)._view(X))
+        on_cpu = "cuda" not in (table.device, resolve_device(self.device))
+        return table, min(n_threads(self.n_jobs), MOST_FOLDS) if on_cpu else 1
+
+    def _grow(self, view: View, target: NDArray, weight: NDArray[np.float64] | None) -> None:
         """Grow and keep the tree; rows of weight zero take no part."""
-        n = values.shape[0]  # shares are of all rows, as in scikit-learn
+        n = view.shape[0]  # shares are of all rows, as in scikit-learn
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
             if rows.size == 0:  # of those that a pruner leaves
                 raise ValueError("Sample weights must contain at least one non-zero number.")
-            values, target, weight = take_rows(values, rows), target[rows], weight[rows]
-        self.tree_ = self.unpruned_tree_ = self._grow_tree(values, target, weight, n)
+            view, target, weight = view.take(rows), target[rows], weight[rows]
+            if not self._shares_codes or getattr(self, "splitter", "exact") == "binned":
+                view = view.alone()  # bins are those of rows that count
+        self.tree_ = self.unpruned_tree_ = self._grow_tree(view, target, weight, n)
 
     def _grow_tree(
-        self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
         """The unpruned tree; n rows count where a parameter is a share of them."""
         raise NotImplementedError
@@ -172,20 +225,24 @@ class BaseDecisionTree(BaseEstimator):
     # ---------------------------------------------------------- descent
     def _values(self, X: Any) -> NDArray:
         """`X` as the matrix that the tree tests, columns as at fit."""
+        if isinstance(X, CodedTable):
+            return known_values(self, X)
         return check_table(self, X, reset=False)
 
     def _descend(self, descent: Callable[..., Any], X: Any) -> Any:
         """What `descent`, of `gputree.prediction`, finds for each row of `X`."""
         check_is_fitted(self, "tree_")
         values = self._values(X)
-        columns = Columns(values)
-        found = descent(self.tree_, values, n_threads(self.n_jobs), before=columns.inspect)
-        columns.forbid_infinity()
+        columns = Inspection(values)
+        threads = n_threads(self.n_jobs)
+        found = descent(self.tree_, values, n_threads=threads, before=columns.inspect)
+        forbid_infinity(columns.infinite, values.dtype)
         return found
 
-    def _leaves(self, X: Any) -> NDArray[np.int32]:
-        leaves: NDArray[np.int32] = self._descend(prediction.apply, X)
-        return leaves
+    def _take(self, of_node: NDArray[Any], X: Any) -> NDArray[Any]:
+        """What `of_node` has for the node that each row of `X` reaches."""
+        found: NDArray[Any] = self._descend(partial(prediction.take, of_node=of_node), X)
+        return found
 
     @explained
     def apply(self, X: Any) -> NDArray[np.int32]:
@@ -200,7 +257,8 @@ class BaseDecisionTree(BaseEstimator):
         leaves : int32 array of shape (n_rows,)
             Indices of nodes of ``tree_``.
         """
-        return self._leaves(X)
+        leaves: NDArray[np.int32] = self._descend(prediction.apply, X)
+        return leaves
 
     @explained
     def decision_path(self, X: Any) -> csr_matrix:
@@ -238,6 +296,22 @@ class BaseDecisionTree(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+@cache
+def _valid_defaults(kind: Any) -> dict[str, Any]:
+    """Of each parameter of a kind of estimators, its default if that is valid; else a mark."""
+    found = {}
+    parameters = signature(kind).parameters
+    for name in kind._get_param_names():
+        default = parameters[name].default
+        try:
+            given = {name: default}
+            validate_parameter_constraints(kind._parameter_constraints, given, kind.__name__)
+            found[name] = default
+        except InvalidParameterError:  # a subclass has a default of its own
+            found[name] = object()
+    return found
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.estimators.arguments import MULTIWAY_LACKS, explained
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
@@ -21,6 +20,7 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.growing_lists import ListOptions
+from gputree.estimators.held import View
 from gputree.estimators.multiway import MultiwayTree
 from gputree.growth.gain_ratio import GainRatio
 from gputree.pruning import Pruner, collapse_splits
@@ -139,7 +139,7 @@ class C45Classifier(MultiwayTree):
         self.verbose = verbose
 
     @explained
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow and prune the tree.
 
@@ -159,9 +159,9 @@ class C45Classifier(MultiwayTree):
         return self._fit(X, y, sample_weight)
 
     def _grow_tree(
-        self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        tree = super()._grow_tree(values, target, weight, n)
+        tree = super()._grow_tree(view, target, weight, n)
         return collapse_splits(tree) if self.collapse else tree
 
     def _options(self, n: int, n_weighted: int) -> ListOptions:

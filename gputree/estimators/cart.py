@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
 from gputree.estimators.arguments import (
     CART_LACKS,
     CLASSIFIER_REFUSES,
@@ -23,11 +24,9 @@ from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
-from gputree.estimators.growing_categories import (
-    CategoricalSplit,
-    Categories,
-    grow_with_categories,
-)
+from gputree.estimators.growing_categories import CategoricalSplit
+from gputree.estimators.held import View
+from gputree.estimators.monotonic import monotonic_signs
 from gputree.pruning import CostComplexity, Pruner, cost_complexity_path
 from gputree.tree import Tree
 from gputree.validation import check_targets
@@ -37,6 +36,7 @@ class _Cart(BaseDecisionTree):
     """Parameters, growth and the pruning path of both CART estimators."""
 
     _grows_on_device = True
+    _shares_codes = True
     _lacks = CART_LACKS
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -56,6 +56,7 @@ class _Cart(BaseDecisionTree):
         "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
         "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
         "max_device_memory": [Interval(Integral, 1, None, closed="left"), None],
+        "monotonic_cst": ["array-like", dict, None],
         "splitter": [StrOptions({"exact", "binned", "best"})],
         "max_bins": [Interval(Integral, 2, 256, closed="both")],
         "categorical_split": [StrOptions({"auto", "exhaustive", "ordered", "one_vs_rest"})],
@@ -75,20 +76,15 @@ class _Cart(BaseDecisionTree):
             self.tree_ = CostComplexity(self.ccp_alpha).prune_tree(self.tree_)
 
     def _grow_tree(
-        self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        options = self._options(n, values.shape[1])
-        if self.columns_.nominal.any():
-            categories = Categories(
-                self.columns_.nominal, self.columns_.n_categories, self.categorical_split
-            )
-            grown = grow_with_categories(values, target, weight, categories, options)
-        else:
-            grown = grow_tree(values, target, weight, options)
+        signs = monotonic_signs(self, view.held.columns)
+        options = self._options(n, view.shape[1], view.held.device)._replace(signs=signs)
+        grown = grow_tree(view, target, weight, options)
         self.growth_report_ = grown.report
         return grown.tree
 
-    def _options(self, n: int, d: int) -> Options:
+    def _options(self, n: int, d: int, device: str | None) -> Options:
         """The parameters' meaning for a table of n rows and d columns."""
         return Options(
             criterion="entropy" if self.criterion == "log_loss" else self.criterion,
@@ -102,11 +98,12 @@ class _Cart(BaseDecisionTree):
             max_leaf_nodes=self.max_leaf_nodes,
             exact=self.splitter != "binned",
             max_bins=int(self.max_bins),
-            device=resolve_device(self.device, bool(self.verbose)),
+            device=device or resolve_device(self.device, bool(self.verbose)),
             max_device_memory=self.max_device_memory,
             n_threads=n_threads(self.n_jobs),
             key=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             verbose=bool(self.verbose),
+            categorical_split=self.categorical_split,
         )
 
     def cost_complexity_pruning_path(
@@ -201,6 +198,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         min_impurity_decrease: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
         ccp_alpha: float = 0.0,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
         pruning: Pruner | str | None = None,
         categorical_features: Any = "auto",
         categorical_split: CategoricalSplit = "auto",
@@ -222,6 +220,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         self.min_impurity_decrease = min_impurity_decrease
         self.class_weight = class_weight
         self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
         self.pruning = pruning
         self.categorical_features = categorical_features
         self.categorical_split = categorical_split
@@ -234,7 +233,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
         self.verbose = verbose
 
     @explained
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
 
@@ -259,7 +258,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
 class DecisionTreeRegressor(RegressorMixin, _Cart):
     """A CART decision tree for regression.
 
-    Numeric columns are cut in two, exactly where the squared error falls most, and the
+    Numeric columns are cut in two, exactly where the impurity falls most, and the
     categories of nominal ones are parted in two subsets; missing values (None, NaN, NA)
     go to the side that the training rows favour. The same data give the same tree, bit for
     bit, for any number of threads and any order of rows.
@@ -272,7 +271,9 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
 
     Parameters
     ----------
-    criterion : "squared_error", default="squared_error"
+    criterion : "squared_error" or "poisson", default="squared_error"
+        Impurity; "poisson" is half the mean Poisson deviance, in nats, for targets of 0 and
+        more. No leaf predicts 0 then, unless the root does.
     {parameters}
 
     Attributes
@@ -290,7 +291,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_Cart._parameter_constraints,
-        "criterion": [StrOptions({"squared_error"})],
+        "criterion": [StrOptions({"squared_error", "poisson"})],
     }
     _lacks = REGRESSOR_LACKS
     _refuses = REGRESSOR_REFUSES
@@ -299,7 +300,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
     def __init__(
         self,
         *,
-        criterion: Literal["squared_error"] = "squared_error",
+        criterion: Literal["squared_error", "poisson"] = "squared_error",
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
@@ -308,6 +309,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
         pruning: Pruner | str | None = None,
         categorical_features: Any = "auto",
         categorical_split: CategoricalSplit = "auto",
@@ -328,6 +330,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
         self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
         self.pruning = pruning
         self.categorical_features = categorical_features
         self.categorical_split = categorical_split
@@ -340,7 +343,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         self.verbose = verbose
 
     @explained
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
 
@@ -361,7 +364,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         return self._fit(X, y, sample_weight)
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        return check_targets(self, y, n_rows)
+        return check_targets(self, y, n_rows, counts=self.criterion == "poisson")
 
     def _combine_weights(
         self, weight: NDArray[np.float64] | None, target: NDArray[Any]
@@ -380,5 +383,5 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
         -------
         targets : float64 array of shape (n_rows,)
         """
-        leaves = self._leaves(X)
-        return self.tree_.statistics[:, 0][leaves]
+        check_is_fitted(self, "tree_")
+        return self._take(self.tree_.answers[:, 0], X)

@@ -14,6 +14,7 @@ from gputree import prediction
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
+from gputree.estimators.held import View
 from gputree.validation import check_labels
 
 
@@ -28,6 +29,11 @@ class TreeClassifier(ClassifierMixin, BaseDecisionTree):
         self.classes_, codes = check_labels(self, y, n_rows)
         self.n_classes_ = self.classes_.size
         return codes
+
+    def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
+        weighted = sample_weight is not None or self.class_weight is not None
+        alone = not weighted and self.pruning is None and view.rows is None
+        return self._grows_on_device and alone
 
     def _combine_weights(
         self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
@@ -57,8 +63,7 @@ class TreeClassifier(ClassifierMixin, BaseDecisionTree):
         """
         if self._has_fractions:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        leaves = self._leaves(X)
-        return self.classes_[self.tree_.value[:, 0].argmax(axis=1)][leaves]
+        return self._take(self.classes_[self.tree_.value[:, 0].argmax(axis=1)], X)
 
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -72,9 +77,7 @@ class TreeClassifier(ClassifierMixin, BaseDecisionTree):
         -------
         probabilities : float64 array of shape (n_rows, n_classes)
         """
-        if self._has_fractions:
-            return self._descend(prediction.class_distributions, X)
-        return self.tree_.value[:, 0][self._leaves(X)]
+        return self._descend(prediction.class_distributions, X)
 
     @property
     def _has_fractions(self) -> bool:

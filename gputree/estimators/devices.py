@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
+from gputree._warnings import warn
 from gputree.backends.cuda import machine
 
 # Differences that a warning quotes.
@@ -57,11 +57,10 @@ def _checked(verbose: bool) -> str:
     if differences:
         more = len(differences) - MOST_QUOTED
         quoted = "; ".join(differences[:MOST_QUOTED]) + (f"; and {more} more" if more > 0 else "")
-        warnings.warn(
+        warn(
             f"device='auto' grows on the CPU: the check of the CUDA device {name} failed "
             f"({quoted}). `gputree check` checks it again.",
             RuntimeWarning,
-            stacklevel=2,
         )
         return "cpu"
     if verbose:

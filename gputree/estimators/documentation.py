@@ -38,6 +38,16 @@ CART_PARAMETERS = """max_depth : int, default=None
         Least decrease of impurity by a split, times the node's share of the weight.
     ccp_alpha : non-negative float, default=0.0
         Cost-complexity pruning: the weakest links up to this alpha are cut.
+    monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
+        Columns that predictions may only rise with (1) or only fall with (-1), other columns
+        held fixed; 0 for the others. A dict gives them by column name. Predictions are the
+        mean target, or the probability of the second of two classes. It speaks of known values:
+        missing ones count on the side they go to, and a cut that parts them from all known
+        values keeps the order, too, as if they were greater. Columns of categories, and more than
+        two classes, are refused. A cut is left out where its sides are out of order or outside
+        the bounds from cuts above; nodes with means outside of theirs, by cuts of other columns,
+        predict the nearest bound (as scikit-learn's). Pruning keeps the order; pessimistic
+        pruning counts the errors of a node's majority.
     pruning : Pruner, str or None, default=None
         A method of `gputree.pruning`, or its short name; not together with `ccp_alpha`.
     categorical_features : "auto", None or array-like, default="auto"

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends import get_backend
-from gputree.backends.base import Limits, Task
-from gputree.backends.cpu.encode import inspect_columns
-from gputree.backends.cpu.pool import run, spans
-from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
-from gputree.criteria import (
-    INTEGER_GINI_LIMIT,
-    MANY_CLASSES,
-    Criterion,
-    Entropy,
-    Gini,
-    ManyClassEntropy,
-    SquaredError,
-    WideGini,
-    entropy_scale,
-    node_entropies,
-    node_ginis,
-)
+from gputree.backends import new_backend
+from gputree.backends.base import Limits, Monotonic, Task
+from gputree.backends.binning import MAX_BINS
+from gputree.columns import Columns
+from gputree.criteria.named import class_impurity, fix, new_criterion, target_impurity
 from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
-from gputree.encoding import forbid_infinity
+from gputree.estimators.growing_categories import (
+    CategoricalSplit,
+    add_category_tests,
+    search_of,
+)
+from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
-from gputree.fixed_point import REST_BITS, Targets, Weights, fix_targets, fix_weights
-from gputree.growth.assembly import ListNodes, Nodes, renumber, sum_up
+from gputree.fixed_point import Targets, Weights, fix_weights
+from gputree.growth.assembly import Nodes, renumber, sum_up
 from gputree.growth.grower import Plan, grow
+from gputree.growth.monotonic import bound_answers
 from gputree.growth.progress import Progress
 from gputree.growth.selection import best_first_leaves
-from gputree.tree import CRITERIA, Tree
+from gputree.tree import Tree
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max
@@ -61,6 +55,9 @@ class Options(NamedTuple):
     n_threads: int
     key: int
     verbose: bool
+    categorical_split: CategoricalSplit = "auto"
+    warns: bool = True  # where fixed point is too coarse for most rows
+    signs: NDArray[np.int8] | None = None  # of columns that answers only rise or fall with
 
 
 class Grown(NamedTuple):
@@ -70,75 +67,54 @@ class Grown(NamedTuple):
     report: dict[str, int]
 
 
-def missing_columns(values: NDArray, n_threads: int) -> NDArray[np.bool_]:
-    """Which columns have missing values.
-
-    Raises
-    ------
-    ValueError
-        If there is an infinite value.
-    """
-    n, d = values.shape
-    columns = Columns(values)
-    if isinstance(values, np.ndarray):
-        run(n_threads, columns.inspect, spans(np.full(n, d), n_threads, 1 << 20))
-    else:
-        columns.missing, columns.infinite = inspect_on_device(values)
-    columns.forbid_infinity()
-    return columns.missing
-
-
-class Columns:
-    """What is found in the columns of a table, block by block of rows."""
-
-    def __init__(self, values: NDArray) -> None:
-        self.values = values
-        self.missing = np.zeros(values.shape[1], np.bool_)
-        self.infinite = np.zeros(values.shape[1], np.bool_)
-
-    def inspect(self, begin: int, end: int) -> None:
-        """Look at rows ``begin .. end``; threads may look at different rows at once."""
-        inspect_columns(self.values, begin, end, self.missing, self.infinite)
-
-    def forbid_infinity(self) -> None:
-        """Raise ValueError if an infinite value was seen."""
-        forbid_infinity(self.infinite, self.values.dtype)
-
-
 def grow_tree(
-    values: NDArray, target: NDArray, sample_weight: NDArray[np.float64] | None, options: Options
+    table: View,
+    target: NDArray,
+    sample_weight: NDArray[np.float64] | None,
+    options: Options,
 ) -> Grown:
     """Grow a CART tree.
 
     Parameters
     ----------
-    values : float32 or float64 array of shape (n, d), C-contiguous, NaN where missing
-        NumPy's, or CuPy's where the device is "cuda".
+    table : View of n rows
     target : class codes, or float64 targets, of shape (n,)
     sample_weight : float64 array of shape (n,), positive, or None
     options : Options
     """
-    n, d = values.shape
-    missing = missing_columns(values, options.n_threads)
+    n, d = table.shape
+    held = table.held.on(options.device, options.n_threads)
     weights = fix_weights(sample_weight, n)
-    targets = None if options.n_classes else fix_targets(target, weights)
-    warn_if_coarse(sample_weight, weights, target, targets)
-    task = new_task(target, weights, targets, options)
-    kind = get_backend(options.device)
-    backend = kind(values, missing, task, options.n_threads)
+    targets = None if options.n_classes else fix(options.criterion, target, weights)
+    if options.warns:
+        warn_if_coarse(sample_weight, weights, target, targets)
+    task = spread(new_task(target, weights, targets, options), table)
+    if held.categories.any():
+        task = replace(task, search=search_of(options.categorical_split))
+    backend = new_backend(held, task, options.n_threads, table.entries)
     plan = Plan(
-        max_bins=options.max_bins,
+        max_bins=table.held.max_bins or options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
         histogram_bytes=backend.most_histogram_bytes,
         finish_rows=None,
         key=options.key,
+        coded_again=int(np.count_nonzero(held.categories + held.missing > MAX_BINS)),
     )
     with Progress(n, enabled=options.verbose) as progress:
         nodes = grow(backend, (n, d), task.limits, plan, progress)
     check_statistics(nodes.first_child.size, options.n_classes)
-    tree = _to_tree(nodes, backend, weights, targets, options, d)
+    tree = _to_tree(nodes, backend, weights, targets, options, table.held.columns, d)
     return Grown(tree, backend.report())
+
+
+def spread(task: Task, table: View) -> Task:
+    """The task with what each row has, for every row of the table that `table` is part of."""
+    columns: dict[str, Any] = {
+        name: table.spread(getattr(task, name))
+        for name in ("target", "weight", "square", "square_rest")
+    }
+    return replace(task, **columns)
 
 
 def new_task(target: NDArray, weights: Weights, targets: Targets | None, options: Options) -> Task:
@@ -151,8 +127,9 @@ def new_task(target: NDArray, weights: Weights, targets: Targets | None, options
         min_decrease=_least_decrease(options.min_impurity_decrease, weights.total),
         max_features=options.max_features,
         rounded=targets is not None and targets.rounded,
+        monotonic=None if options.signs is None else Monotonic(options.signs),
     )
-    criterion = new_criterion(weights, targets, options)
+    criterion = new_criterion(options.criterion, options.n_classes, weights, targets)
     if targets is None:
         return Task(
             criterion, limits, target, weights.weight, None, None, options.exact,
@@ -162,30 +139,6 @@ def new_task(target: NDArray, weights: Weights, targets: Targets | None, options
         criterion, limits, targets.target, weights.weight, targets.square, targets.square_rest,
         options.exact, options.max_device_memory,
     )  # fmt: skip
-
-
-def new_criterion(weights: Weights, targets: Targets | None, options: Options) -> Criterion:
-    """The criterion of that name, in the form that suits the weights and the classes.
-
-    Raises
-    ------
-    ValueError
-        There is no such criterion for the task.
-    """
-    if options.criterion == "squared_error" and targets is not None:
-        return SquaredError(targets.unit, targets.square_unit / targets.unit**2)
-    if options.criterion == "gini" and targets is None:
-        kind = Gini if weights.total <= INTEGER_GINI_LIMIT else WideGini
-        return kind(options.n_classes, weights.unit)
-    if options.criterion == "entropy" and targets is None:
-        if options.n_classes <= MANY_CLASSES:
-            return Entropy(options.n_classes, weights.unit)
-        scale = entropy_scale(weights.total, weights.unit)
-        return ManyClassEntropy(options.n_classes, weights.unit, scale)
-    task = "regression" if targets else "classification"
-    raise ValueError(
-        f"The criterion of {task} must be one of {CRITERIA[task]}, got {options.criterion!r}."
-    )
 
 
 def _least_decrease(min_impurity_decrease: float, total: int) -> float:
@@ -214,6 +167,7 @@ def _to_tree(
     weights: Weights,
     targets: Targets | None,
     options: Options,
+    columns: Columns,
     n_features: int,
 ) -> Tree:
     """Number the nodes breadth-first and give them their statistics."""
@@ -225,9 +179,12 @@ def _to_tree(
     sum_up(sums, nodes.first_child, depth)
     sum_up(rows, nodes.first_child, depth)
     shape = BinaryShape(parent, depth, rows, sums)
-    return close_tree(
-        numbered_tree(nodes, shape, weights, targets, options, n_features), shape, options
-    )
+    tree = numbered_tree(nodes, shape, weights, targets, options, n_features)
+    if columns.nominal.any():
+        tree = add_category_tests(tree, nodes, backend, columns)
+    if options.signs is not None:
+        tree = bound_answers(tree, options.signs)
+    return close_tree(tree, shape, options)
 
 
 class BinaryShape(NamedTuple):
@@ -240,7 +197,7 @@ class BinaryShape(NamedTuple):
 
 
 def numbered_tree(
-    nodes: Nodes | ListNodes,
+    nodes: Nodes,
     shape: BinaryShape,
     weights: Weights,
     targets: Targets | None,
@@ -252,7 +209,9 @@ def numbered_tree(
     if targets is None:
         statistics, weight, impurity = _class_statistics(shape.sums, weights, options.criterion)
     else:
-        statistics, weight, impurity = _target_statistics(shape.sums, weights, targets)
+        statistics, weight, impurity = _target_statistics(
+            shape.sums, weights, targets, options.criterion
+        )
     missing_child = np.where(leaf, MISSING_STOPS, np.where(nodes.missing_left, 0, 1))
     return Tree(
         task="regression" if targets else "classification",
@@ -290,19 +249,15 @@ def _class_statistics(
     """Class weights, weight and impurity of every node."""
     unit = weights.unit * weights.scale
     whole = sums.sum(axis=1)
-    impurity = {"gini": node_ginis, "entropy": node_entropies}[criterion](sums)
+    impurity = class_impurity(criterion, sums)
     return np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity
 
 
 def _target_statistics(
-    sums: NDArray[np.int64], weights: Weights, targets: Targets
+    sums: NDArray[np.int64], weights: Weights, targets: Targets, criterion: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Mean, weight and variance of every node."""
-    weight, total, square, rest = sums.T
-    deviation = total * targets.unit / weight
-    mean_square = (square + rest * 2.0**-REST_BITS) * targets.square_unit / weight
-    variance = mean_square - deviation * deviation
-    # what cancels below the rounding of the difference is no variance
-    variance[variance <= 8 * np.finfo(np.float64).eps * mean_square] = 0.0
-    mean = targets.centre + deviation
-    return mean[:, None], weight * (weights.unit * weights.scale), variance
+    """Mean, weight and impurity of every node."""
+    weight, total = sums[:, 0], sums[:, 1]
+    mean: NDArray[np.float64] = targets.centre + total * targets.unit / weight
+    whole = np.multiply(weight, weights.unit * weights.scale, dtype=np.float64)
+    return mean[:, None], whole, target_impurity(criterion, sums, targets)

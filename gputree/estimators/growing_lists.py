@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.backends import get_list_backend
 from gputree.backends.lists import BranchLimits, ListTask
+from gputree.backends.rules import midpoints
 from gputree.branches import BranchLists
 from gputree.criteria import node_entropies
 from gputree.criteria.information import new_information
@@ -197,8 +198,7 @@ def _thresholds(
     splits: Expansion, distinct: list[NDArray], options: ListOptions
 ) -> NDArray[np.float64]:
     """Thresholds of the numeric splits: midway, or the greatest value of the table up to there."""
-    middle = 0.5 * splits.low + 0.5 * splits.high
-    threshold = np.where(middle < splits.high, middle, splits.low)
+    threshold = midpoints(splits.low, splits.high)
     numeric = ~options.nominal[splits.feature]
     if options.actual_values:
         for f in np.unique(splits.feature[numeric]):

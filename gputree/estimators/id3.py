@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 
+from gputree._sklearn import fit_context
 from gputree.estimators.arguments import ID3_LACKS, explained
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
@@ -77,7 +77,7 @@ class ID3Classifier(MultiwayTree):
         self.verbose = verbose
 
     @explained
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._warnings import warn
 from gputree.columns import Columns
 from gputree.columns.categories import NUMBERS
 from gputree.tree import Tree
@@ -43,15 +44,15 @@ class Identifier(NamedTuple):
 
 
 def find_identifiers(
-    columns: Columns, values: NDArray, names: NDArray | None, every_nominal: bool
+    columns: Columns, column: Callable[[int], NDArray], names: NDArray | None, every_nominal: bool
 ) -> list[Identifier]:
     """The columns of categories that name rows.
 
     Parameters
     ----------
     columns : Columns
-    values : float array of shape (n_rows, n_features)
-        Codes of categories, NaN where missing.
+    column : function of an index
+        Codes of the categories of that column, NaN where missing; float array of shape (n_rows,).
     names : array of str or None
     every_nominal : bool
         Numbers are categories, too, whatever they stand for: they name no rows.
@@ -62,7 +63,7 @@ def find_identifiers(
             continue
         if every_nominal and words.dtype.kind in NUMBERS:
             continue
-        code = values[:, f]
+        code = column(f)
         code = code[~np.isnan(code)].astype(np.int64)
         own = np.count_nonzero(np.bincount(code) == 1)
         if code.size >= LEAST_ROWS and own >= OWN_SHARE * code.size:
@@ -74,11 +75,9 @@ def find_identifiers(
 def warn_of_identifiers(found: list[Identifier], estimator: str) -> None:
     """Warn of each column before growth."""
     for column in found:
-        warnings.warn(
+        warn(
             f"Column {column.label} of X {column.claim}. {estimator} cannot learn from it what "
             "holds for other rows: leave it out.",
-            UserWarning,
-            stacklevel=2,
         )
 
 
@@ -88,11 +87,9 @@ def warn_of_winners(found: list[Identifier], tree: Tree, estimator: str) -> None
         nodes = np.flatnonzero(tree.tests_categories & (tree.feature == column.feature))
         if nodes.size:
             where = "the root" if nodes[0] == 0 else f"{nodes.size:,} of {tree.n_nodes:,} nodes"
-            warnings.warn(
+            warn(
                 f"{estimator} chose column {column.label} of X, which {column.claim}, at {where}: "
                 "what the tree has learned there holds for no other rows. Leave it out.",
-                UserWarning,
-                stacklevel=2,
             )
 
 

@@ -8,12 +8,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from gputree._sklearn import Interval, StrOptions
+from gputree.backends.arrays import to_host
 from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.growing_lists import ListOptions, grow_lists
+from gputree.estimators.held import View
 from gputree.tree import Tree
 
 
@@ -36,8 +38,9 @@ class MultiwayTree(TreeClassifier):
     }
 
     def _grow_tree(
-        self, values: NDArray, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
+        values = to_host(view.values)
         return grow_lists(values, target, weight, self._options(n, target.size))
 
     @abstractmethod

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._warnings import warn
 from gputree.fixed_point import Targets, Weights
 
 # Rows that are looked at, at even distances: enough for shares of a twentieth.
@@ -60,13 +59,11 @@ def _look_at_weights(sample_weight: NDArray[np.float64], weights: Weights) -> No
     error = np.abs(weights.weight[rows] * unit / given - 1.0)
     if np.median(error) <= MOST_WEIGHT_ERROR:
         return
-    warnings.warn(
+    warn(
         f"Sample weights reach up to {sample_weight.max():.3g} and are held in steps of "
         f"{unit:.2g}, for exact sums: most of them, {np.median(given):.3g} in the middle, are "
         "rounded to other weights. Clip the greatest weights, or leave their rows out: up to "
         f"{sample_weight.max() * np.median(given) / FEWEST_STEPS / unit:.2g} the others are kept.",
-        UserWarning,
-        stacklevel=2,
     )
 
 
@@ -91,14 +88,12 @@ def _look_at_targets(y: NDArray[np.float64], weights: Weights, targets: Targets)
         step /= float(np.median(weight))
     least, greatest = float(y.min()), float(y.max())
     kept = (greatest - least) * (high - low) / FEWEST_STEPS / step / 4.0  # steps double
-    warnings.warn(
+    warn(
         f"Targets reach from {least:.3g} to {greatest:.3g} and are held in steps of about "
         f"{step:.2g}, for exact sums, but most of them lie from {low:.3g} to {high:.3g}: what "
         "differs by less than a step is one target, and the tree cannot tell it apart. Clip the "
         "extreme targets, leave their rows out, or transform all, by a logarithm for instance: a "
         f"range of {kept:.2g} keeps the others apart.",
-        UserWarning,
-        stacklevel=2,
     )
 
 

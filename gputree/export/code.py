@@ -10,12 +10,14 @@ import numpy as np
 
 from gputree.export.flat import Flat, flatten
 from gputree.export.model import Model, model_of
+from gputree.export.parameters import checked
 from gputree.export.templates import fill
 
 _WIDTH = 96  # letters of a line of numbers
 _SPECIAL = {"inf": "INFINITY", "nan": "NAN"}  # by their names in C, which the module has, too
 
 
+@checked
 def export_python(
     estimator_or_tree: Any,
     *,
@@ -82,6 +84,7 @@ def export_python(
     )
 
 
+@checked
 def export_c(
     estimator_or_tree: Any,
     *,
@@ -116,7 +119,8 @@ def export_c(
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
-        The number of names is not that of the tree, or `name` is no identifier of C.
+        The number of names is not that of the tree, `name` is no identifier of C, or
+        categories or classes are the same text, as 1 and "1" are, or hold a NUL.
 
     Examples
     --------
@@ -133,9 +137,12 @@ def export_c(
         raise ValueError(f"name must be an identifier of C, got {name!r}.")
     model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
     flat = flatten(model)
-    words = [[] if c is None else list(map(str, c)) for c in map(_values, model.categories)]
+    words = [
+        _c_words(f"categories of column {column!r}", _values(categories) or [])
+        for column, categories in zip(model.feature_names, model.categories, strict=True)
+    ]
     begin = np.append(0, np.cumsum([len(c) for c in words]))
-    classes = [] if model.classes is None else list(map(str, model.classes.tolist()))
+    classes = _c_words("classes", _values(model.classes) or [])
     text = [
         _c_strings(f"{name}_features", list(map(str, model.feature_names))),
         _c_strings(f"{name}_classes", classes),
@@ -197,6 +204,25 @@ def _c_numbers(name: str, values: np.ndarray) -> str:
     kind = "double" if values.dtype.kind == "f" else "int"
     words = [_c_double(v) if kind == "double" else str(v) for v in values.tolist()]
     return f"static const {kind} {name}[] = {{{_lines(words or ['0'])}}};"
+
+
+def _c_words(kind: str, values: list[Any]) -> list[str]:
+    """Categories or classes as the text that C knows them by, each by a text of its own."""
+    seen: dict[str, Any] = {}
+    for value in values:
+        word = str(value)
+        if "\0" in word:
+            raise ValueError(
+                f"C cannot hold this tree: of the {kind}, {value!r} holds a NUL, where text ends. "
+                "Rename it, and fit again."
+            )
+        if word in seen:
+            raise ValueError(
+                f"C cannot hold this tree: of the {kind}, {seen[word]!r} and {value!r} are the "
+                "same text. Rename one, and fit again."
+            )
+        seen[word] = value
+    return list(seen)
 
 
 def _c_double(value: float) -> str:

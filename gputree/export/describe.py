@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.criteria.named import OF_TARGETS
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
+from gputree.export.digits import format_number, more_digits
 from gputree.export.model import model_of
 from gputree.subtrees import add_up
 from gputree.tree import Tree
 
-_MSE_DIGITS = 4  # significant: squares of large targets have many before the point
-_FIXED_POINT_BELOW = 1e16  # from here on a float64 is a multiple of 2
+_ERROR_DIGITS = 4  # significant: squares of large targets have many before the point
 _MOST_CATEGORIES = 20  # of a set, before the others are counted
+LONGEST = 60  # letters of a line in a picture
 _UNCLEAR = re.compile(r'^$|^\s|\s$|[,{}":]|^(missing|present)$')  # words that need quotes
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # would break or garble lines
 
@@ -65,6 +67,8 @@ class Description:
     categories : sequence of arrays or None, one a feature
         What the codes of categories stand for (`gputree.columns.Columns.categories`); None
         where they stand for themselves.
+    most_categories : int or None
+        Of a longer set the others are counted; None names all.
     """
 
     tree: Tree
@@ -72,6 +76,7 @@ class Description:
     class_names: Sequence[str] | None
     decimals: int | None
     categories: Sequence[NDArray[Any] | None] | None = None
+    most_categories: int | None = _MOST_CATEGORIES
 
     def condition(self, node: int) -> Condition:
         """The condition that leads from the parent of `node` (not the root) to it."""
@@ -89,7 +94,7 @@ class Description:
             return Condition(feature, "is", ("present", "missing")[ordinal])
         else:
             operator = ("<=", ">")[ordinal]
-            operand = self.number(tree.threshold[parent])
+            operand = self.threshold(int(tree.feature[parent]), tree.threshold[parent])
         return Condition(feature, operator, operand, self._takes_missing(parent, ordinal))
 
     def answer(self, node: int) -> str:
@@ -97,25 +102,33 @@ class Description:
 
         A node without cases answers as its nearest ancestor with some.
         """
-        statistics = self.tree.statistics[self._answering[node]]
         if self.class_names is None:
-            return self.number(statistics[0])
-        return self.class_names[int(statistics.argmax())]
+            return self.number(self._answers[node, 0])
+        return self.class_names[self.label(node)]
+
+    def label(self, node: int) -> int:
+        """The class that `answer` names."""
+        return int(self._answers[node].argmax())
 
     @cached_property
-    def _answering(self) -> NDArray[np.intp]:
-        """The node that answers for each."""
-        return self.tree.nearest_with_weight()
+    def _answers(self) -> NDArray[np.float64]:
+        """What each node's answer is told by."""
+        return self.tree.answers
 
     def support(self, node: int) -> str:
-        """``weight`` or ``weight/errors`` (classification), ``weight, mse`` (regression)."""
+        """``weight`` or ``weight/errors`` (classification), ``weight, mse 2.5`` (regression)."""
         tree = self.tree
         weight = self.number(tree.weight[node])
         if self.class_names is None:
-            return f"{weight}, mse {float(tree.impurity[node]):.{_MSE_DIGITS}g}"
+            return f"{weight}, {self.error_name} {float(tree.impurity[node]):.{_ERROR_DIGITS}g}"
         statistics = tree.statistics[node]
-        errors = np.delete(statistics, statistics.argmax()).sum()  # exactly 0 where pure
+        errors = np.delete(statistics, self.label(node)).sum()  # exactly 0 where pure
         return f"{weight}/{self.number(errors)}" if errors > 0 else weight
+
+    @property
+    def error_name(self) -> str:
+        """What the impurity of a regression tree is called; nothing for classification."""
+        return OF_TARGETS[self.tree.criterion].label if self.tree.task == "regression" else ""
 
     def weights(self, node: int) -> str:
         """The weight of every class, ``[a 3, b 1]``."""
@@ -127,9 +140,19 @@ class Description:
         """Format `value`; see `format_number`."""
         return format_number(value, self.decimals)
 
+    def threshold(self, feature: int, value: float) -> str:
+        """Format a threshold, by more digits where another of its feature would read the same."""
+        decimals = self._more_digits.get((feature, float(value)), self.decimals)
+        return format_number(value, decimals)
+
+    @cached_property
+    def _more_digits(self) -> dict[tuple[int, float], int | None]:
+        """`decimals` of thresholds that need more than others, by feature and value."""
+        return {} if self.decimals is None else more_digits(self.tree, self.decimals)
+
     def words_of_set(self, feature: int, codes: NDArray[np.int32]) -> tuple[str, str]:
         """Operator and operand of a test for some categories of a feature."""
-        words = [self._category(feature, int(code)) for code in codes[:_MOST_CATEGORIES]]
+        words = [self._category(feature, int(code)) for code in codes[: self.most_categories]]
         if len(words) == 1:
             return "=", words[0]
         if codes.size > len(words):
@@ -161,6 +184,7 @@ def describe(
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
+    all_categories: bool = False,
 ) -> Description:
     """Name the parts of a fitted estimator or a Tree.
 
@@ -173,6 +197,8 @@ def describe(
         None takes the estimator's `classes_`, else 0, 1, ...
     decimals : int or None
         See `Description`.
+    all_categories : bool
+        Name all categories of a long set.
 
     Returns
     -------
@@ -183,16 +209,22 @@ def describe(
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
-        The number of names is not that of the tree, or decimals is negative.
+        The number of names is not that of the tree.
     """
-    if decimals is not None and decimals < 0:
-        raise ValueError(f"decimals must be None or an int >= 0, got {decimals!r}.")
     model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
     features = list(map(_on_one_line, model.feature_names))
     classes = None
     if model.classes is not None:
         classes = [_on_one_line(str(label)) for label in model.classes]
-    return Description(model.tree, features, classes, decimals, model.categories)
+    most = None if all_categories else _MOST_CATEGORIES
+    return Description(model.tree, features, classes, decimals, model.categories, most)
+
+
+def shown_part(whole: Description, max_depth: int | None) -> Description:
+    """The part down to a depth; its nodes keep their numbers, as those below come last."""
+    if max_depth is None:
+        return whole
+    return replace(whole, tree=whole.tree.collapse(whole.tree.depth >= max_depth))
 
 
 def descendants(tree: Tree) -> NDArray[np.int64]:
@@ -200,30 +232,23 @@ def descendants(tree: Tree) -> NDArray[np.int64]:
     return add_up(tree, np.ones(tree.n_nodes, np.int64)) - 1
 
 
-def format_number(value: float, decimals: int | None) -> str:
-    """Write a number without superfluous digits.
+def wrapped(words: str, width: int) -> list[str]:
+    """The text on lines of at most `width` letters, or of one category."""
+    lines = [""]
+    for word in words.split(", "):
+        if lines[-1] and len(lines[-1]) + len(word) + 3 > width:
+            lines[-1] += ","
+            lines.append("")
+        lines[-1] += f", {word}" if lines[-1] else word
+    return lines
 
-    Parameters
-    ----------
-    value : float
-    decimals : int or None
-        Digits after the point, or significant digits of a number below 1;
-        trailing zeros removed. None writes the fewest digits that read back as
-        the same float64.
 
-    Returns
-    -------
-    str
-    """
-    value = float(value)
-    if decimals is None:
-        text = repr(value)
-        return text[:-2] if text.endswith(".0") else text
-    size = abs(value)
-    if size < 1 or size >= _FIXED_POINT_BELOW:
-        return f"{value:.{max(decimals, 1)}g}"
-    text = f"{value:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def shorten(line: str) -> str:
+    """The line, or where it is too long for a picture, its beginning and its end."""
+    if len(line) <= LONGEST:
+        return line
+    kept = (LONGEST - 5) // 2
+    return f"{line[:kept]} ... {line[-kept:]}"
 
 
 def _word(category: str) -> str:

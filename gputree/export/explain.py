@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from gputree.dtypes import MISSING_STOPS
 from gputree.export.describe import Description, describe
-from gputree.export.model import Model, Split, model_of
+from gputree.export.model import Model, Split, model_of, require_estimator
+from gputree.export.parameters import checked
 from gputree.prediction.shares import Parts, portions
 
 _SHARE_DIGITS = 3  # significant
@@ -76,6 +77,7 @@ class Explanation:
         return "\n".join(lines)
 
 
+@checked
 def explain(
     estimator: Any,
     X: Any,
@@ -90,8 +92,7 @@ def explain(
     their mean target), and where a missing or unknown value was sent. The cost is that of
     reading: call it for the rows that are asked about, not for a whole table.
 
-    For the parts that columns have in an answer (exact Shapley values), see
-    `export_lightgbm`: ``Booster.predict(X, pred_contrib=True)``.
+    For the parts that columns have in an answer (exact Shapley values), see `shap_values`.
 
     Parameters
     ----------
@@ -108,6 +109,8 @@ def explain(
     ------
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
+    TypeError
+        It is a Tree, which knows no columns to read X by.
     ValueError
         X is not a table as in `fit`, the number of names is not that of the tree, or
         `decimals` is negative.
@@ -126,6 +129,7 @@ def explain(
         outlook = sunny: no 3, yes 2
           humidity = high: no 3
     """
+    require_estimator(estimator, "explain")
     description = describe(
         estimator, feature_names=feature_names, class_names=class_names, decimals=decimals
     )
@@ -196,7 +200,7 @@ def _mix(description: Description, node: int) -> str:
     """Weights of the classes that are there, or the mean target and the weight."""
     tree, number = description.tree, description.number
     if description.class_names is None:
-        return f"mean {number(tree.statistics[node, 0])} of {number(tree.weight[node])}"
+        return f"mean {number(tree.answers[node, 0])} of {number(tree.weight[node])}"
     pairs = zip(description.class_names, tree.statistics[node], strict=True)
     return ", ".join(f"{name} {number(value)}" for name, value in pairs if value) or "no rows"
 

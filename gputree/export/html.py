@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gputree._files import replaced_file
 from gputree.export.describe import Description, descendants, describe
 from gputree.export.palette import class_color
+from gputree.export.parameters import checked
 from gputree.export.templates import fill
 
 _OPEN_NODES = 40  # levels are open at first as long as they have no more nodes than this
@@ -39,6 +40,7 @@ class TreePage(str):
             file.write(self.encode())
 
 
+@checked
 def export_html(
     estimator_or_tree: Any,
     *,
@@ -106,7 +108,7 @@ def _data(description: Description) -> dict[str, Any]:
         "condition": ["", *(str(description.condition(node)) for node in nodes[1:])],
         "answer": [description.answer(node) for node in nodes],
         "support": [description.support(node) for node in nodes],
-        "bars": _mean_bars(tree.statistics[:, 0]) if names is None else _class_bars(tree.value),
+        "bars": _mean_bars(tree.answers[:, 0]) if names is None else _class_bars(tree.value),
         "details": [_details(description, node) for node in nodes],
         "colors": [class_color(k) for k in range(tree.n_classes)],
         "legend": [] if names is None else [[name, k] for k, name in enumerate(names)],

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gputree.export.binary import Binary, as_binary
 from gputree.export.model import Model, model_of, single_paths
+from gputree.export.parameters import checked
 
 # Bits of `decision_type`.
 _CATEGORICAL = 1
@@ -21,6 +22,7 @@ _MISSING_IS_NAN = 2 << 2
 _WORD = 32  # bits of one number of a set
 
 
+@checked
 def export_lightgbm(
     estimator_or_tree: Any,
     *,

@@ -108,6 +108,8 @@ def model_of(
     ------
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
+    TypeError
+        It is none of gputree's, nor a Tree.
     ValueError
         The number of names is not that of the tree.
     """
@@ -130,13 +132,24 @@ def model_of(
 
 def tree_of(estimator_or_tree: Any) -> Tree:
     """The tree itself, or that of a fitted estimator."""
-    if isinstance(estimator_or_tree, Tree):
-        return estimator_or_tree
-    from sklearn.utils.validation import check_is_fitted
+    tree = getattr(estimator_or_tree, "tree_", estimator_or_tree)
+    if isinstance(tree, Tree):
+        return tree
+    if hasattr(estimator_or_tree, "fit") and not isinstance(estimator_or_tree, type):
+        from sklearn.utils.validation import check_is_fitted
 
-    check_is_fitted(estimator_or_tree, "tree_")
-    tree: Tree = estimator_or_tree.tree_
-    return tree
+        check_is_fitted(estimator_or_tree)
+    raise TypeError(
+        "Exports take a fitted estimator of gputree or its tree_, got "
+        f"{type(estimator_or_tree).__name__}. Of a pipeline or a search, pass the tree in it: "
+        "pipeline[-1], search.best_estimator_."
+    )
+
+
+def require_estimator(estimator: Any, caller: str) -> None:
+    """Raise TypeError for a bare tree, which does not know how its columns are coded."""
+    if isinstance(estimator, Tree):
+        raise TypeError(f"{caller} takes a fitted estimator of gputree, got Tree.")
 
 
 def check_names(parameter: str, names: Sequence[Any] | None, count: int) -> list[str] | None:
@@ -162,9 +175,6 @@ def forbid_fractions(model: Model, format_name: str) -> None:
         )
 
 
-MISSING_OPTIONS = ("error", "largest")
-
-
 def single_paths(model: Model, missing: str, format_name: str) -> Model:
     """The model, with every row on one path, for a format that knows no other.
 
@@ -177,8 +187,6 @@ def single_paths(model: Model, missing: str, format_name: str) -> Model:
     format_name : str
         For the message.
     """
-    if missing not in MISSING_OPTIONS:
-        raise ValueError(f"missing must be one of {MISSING_OPTIONS}, got {missing!r}.")
     if missing == "error":
         forbid_fractions(model, format_name)
         return model

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gputree.export.describe import format_number
+from gputree.export.digits import format_number
 from gputree.export.model import Model, Split, model_of
+from gputree.export.parameters import checked
 
 
+@checked
 def to_dict(
     estimator_or_tree: Any,
     *,
@@ -24,6 +26,9 @@ def to_dict(
     branch, ``"<= 2.45"`` or ``"> 2.45"`` for numbers, and None for the branch that only
     missing values take. What a branch does with missing values beside others is not said
     (`export_text` does).
+
+    Keys are Python's values, which JSON has not: tuples, None and numbers. To keep a tree, or to
+    read it in another language, use `gputree.export_json`.
 
     Parameters
     ----------

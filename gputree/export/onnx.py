@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from gputree._optional import require
 from gputree.export.binary import Binary, as_binary
 from gputree.export.model import Model, model_of, single_paths
+from gputree.export.parameters import checked
 
 _OPSETS = {"": 18, "ai.onnx.ml": 5}
 _AT_MOST, _MEMBER = 0, 6  # BRANCH_LEQ, BRANCH_MEMBER
 _MISSING_WORD = ""  # text has no NaN
 
 
+@checked
 def to_onnx(
     estimator_or_tree: Any,
     *,
@@ -68,8 +70,6 @@ def to_onnx(
     -----
     A split into several branches becomes a chain of tests for sets of categories.
     """
-    if inputs not in ("auto", "matrix", "columns"):
-        raise ValueError(f"inputs must be 'auto', 'matrix' or 'columns', got {inputs!r}.")
     helper = require("onnx.helper", "to_onnx")
     onnx = require("onnx", "to_onnx")
     model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)

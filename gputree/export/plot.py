@@ -1,37 +1,43 @@
-"""A tree, and the choice of its size by cross-validation, drawn with matplotlib."""
+"""A tree drawn with matplotlib."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree._optional import require
-from gputree.export.describe import Description, describe
+from gputree.export.describe import LONGEST, Description, describe, shorten, shown_part, wrapped
+from gputree.export.palette import answer_colors, class_color, rgb
+from gputree.export.parameters import checked
 from gputree.tree import Tree
 
 _MOST_LEAVES = 500  # an inch holds two: beyond, images exceed what matplotlib can draw
 _FONT_SIZE = 9.0  # points, where the figure may be as large as the tree
 _ROW = 30.0  # points from leaf to leaf at that size: two lines of text and their box
+_BETWEEN = 3.0  # points between boxes of more lines
 _GAP = 30.0  # points between the columns of two depths, for the lines between boxes
-_PAD = 0.35  # of the font size, between a text and its box
-_STRENGTH = 0.55  # of the purest leaf's colour: black text stays readable on it
-_LONGEST = 60  # letters of a line: sets of many categories are cut in the middle
-_MOST_TICKS = 8  # labels of cp along the upper axis
+_PAD = 0.35 * _FONT_SIZE  # between a text and its box
+_BAR = 4.0  # points: the height of a bar
+_BAR_ROOM = 8.0  # and of the bar with what is above and below it
+_WIDEST = 8.0  # points of the line that all rows would follow
+_LINES = 1.15  # from line to line, of the font size
 
 
 class _Layout(NamedTuple):
-    """Where the nodes of a tree stand, in points, from the upper left corner."""
+    """Where the boxes of a tree stand, in points, from the upper left corner."""
 
     labels: list[str]
     left: NDArray[np.float64]
     middle: NDArray[np.float64]
+    width: NDArray[np.float64]
+    height: NDArray[np.float64]
     size: tuple[float, float]
 
 
+@checked
 def plot_tree(
     estimator_or_tree: Any,
     *,
@@ -39,13 +45,19 @@ def plot_tree(
     class_names: Sequence[str] | None = None,
     max_depth: int | None = None,
     decimals: int | None = 4,
+    bars: bool = True,
+    lines_by_weight: bool = False,
+    all_categories: bool = False,
     ax: Any = None,
 ) -> Any:
     """Draw a fitted tree, the root at the left and each leaf on a row of its own.
 
     Every box says the condition that leads to it, its answer and, in parentheses, its
     support, in the words of `export_text`. Its colour is that of the answer: the class,
-    the stronger the purer, or the mean target, the stronger the greater.
+    the stronger the purer, or the mean target, the stronger the greater. The bar below a box
+    is the mix of the classes there; in regression it runs from the least to the greatest of
+    what the tree holds, with the node's mean marked and, where the criterion is the squared
+    error, a standard deviation to either side.
 
     Parameters
     ----------
@@ -59,6 +71,13 @@ def plot_tree(
     decimals : int or None, default=4
         Decimals of numbers, or significant digits of those below 1; None writes
         them exactly.
+    bars : bool, default=True
+        Draw the bars below the boxes.
+    lines_by_weight : bool, default=False
+        Make lines as wide as the share of the training weight that follows them.
+    all_categories : bool, default=False
+        Name all categories of a long set, on as many lines as it takes. Else the names that
+        a line has no room for are left out in its middle.
     ax : matplotlib Axes or None, default=None
         Where to draw, in letters as small as it takes; set the size of its figure
         before. None makes a figure as large as the tree.
@@ -88,162 +107,91 @@ def plot_tree(
     """
     pyplot = require("matplotlib.pyplot", "plot_tree")
     whole = describe(
-        estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
+        estimator_or_tree,
+        feature_names=feature_names,
+        class_names=class_names,
+        decimals=decimals,
+        all_categories=all_categories,
     )
-    shown = _cut(whole, max_depth)
+    shown = shown_part(whole, max_depth)
+    _check_size(shown.tree)
     figure = None if ax is not None else pyplot.figure()
     if figure is not None:
         ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
-    layout = _lay_out(ax, shown, [_label(shown, whole.tree, n) for n in range(shown.tree.n_nodes)])
+    labels = [_label(shown, whole.tree, n, all_categories) for n in range(shown.tree.n_nodes)]
+    layout = _lay_out(ax, shown.tree, labels, _BAR_ROOM if bars else 0.0)
     if figure is not None:
         figure.set_size_inches(layout.size[0] / 72, layout.size[1] / 72)
-    _draw(ax, shown.tree, layout, _colors(shown.tree), _fit(ax, layout.size))
+    scale = _fit(ax, layout.size)
+    _draw_lines(ax, shown.tree, layout, scale, lines_by_weight)
+    _draw_boxes(ax, answer_colors(shown.tree), layout, scale)
+    if bars:
+        _draw_bars(ax, shown.tree, layout, scale)
     return ax
 
 
-def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
-    """Draw the cross-validated error of each tree of a cost-complexity sequence.
-
-    Against the number of leaves, with bars of one standard error. The dashed line is
-    one standard error above the least: the 1-SE rule takes the smallest tree below it.
-    The upper axis has the cp between a tree and the next smaller one (their geometric
-    mean), as rpart's ``plotcp``.
-
-    Parameters
-    ----------
-    pruner_or_table : CostComplexityCV that has pruned, or its `cp_table_`
-    ax : matplotlib Axes or None, default=None
-        None makes a figure.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ImportError
-        matplotlib (extra plot) is not installed.
-    ValueError
-        There is no table: the pruner has not pruned an estimator yet.
-
-    Examples
-    --------
-    >>> from gputree import DecisionTreeClassifier
-    >>> from gputree.datasets import load_iris
-    >>> from gputree.export import plot_cp_table
-    >>> from gputree.pruning import CostComplexityCV
-    >>> X, y = load_iris(return_X_y=True)
-    >>> pruner = CostComplexityCV()
-    >>> tree = pruner.prune(DecisionTreeClassifier().fit(X, y), X, y)
-    >>> ax = plot_cp_table(pruner)
-    """
-    table = getattr(pruner_or_table, "cp_table_", pruner_or_table)
-    if getattr(getattr(table, "dtype", None), "names", None) is None:
-        raise ValueError(
-            "plot_cp_table needs the cp_table_ of a CostComplexityCV that has pruned an "
-            f"estimator. Got {type(pruner_or_table).__name__}."
-        )
-    pyplot = require("matplotlib.pyplot", "plot_cp_table")
-    if ax is None:
-        ax = pyplot.figure(layout="constrained").add_subplot()
-    best = table[np.argmin(table["xerror"])]
-    limit = best["xerror"] + best["xstd"]
-    small = table[np.flatnonzero(table["xerror"] <= limit)[0]]
-    leaves, error = table["n_leaves"], table["xerror"]
-    ax.errorbar(leaves, error, table["xstd"], fmt=".-", color="C0", ecolor="0.75", zorder=1)
-    ax.axhline(limit, color="0.3", linestyle="--", linewidth=1, label="least + 1 SE")
-    for row, rule, marker in ((best, "min", "o"), (small, "1se", "s")):
-        label = f'rule="{rule}": {row["n_leaves"]} leaves'
-        where = [row["n_leaves"]], [row["xerror"]]
-        ax.plot(*where, f"C3{marker}", fillstyle="none", markersize=8, label=label)
-    ax.set(xscale="log", xlabel="leaves", ylabel="cross-validated error, relative to the root")
-    ax.legend()
-    _label_trees(ax, table)
-    return ax
-
-
-# ------------------------------------------------------------------ cp table
-def _label_trees(ax: Any, table: NDArray[Any]) -> None:
-    """Leaves below and cp above, of as many trees as there is room for."""
-    place = np.log(table["n_leaves"])
-    cp = np.append(np.inf, np.sqrt(table["cp"][:-1] * table["cp"][1:]))
-    rows = [0]
-    for row in range(1, place.size):
-        if place[row] - place[rows[-1]] >= (place[-1] - place[0]) / _MOST_TICKS:
-            rows.append(row)
-    upper = ax.twiny()
-    upper.set(xscale="log", xlim=ax.get_xlim(), xlabel="cp")
-    leaves = table["n_leaves"][rows]
-    for axes, labels in ((ax, leaves), (upper, [f"{value:.2g}" for value in cp[rows]])):
-        axes.set_xticks(leaves, labels)
-        axes.minorticks_off()
-
-
-# ---------------------------------------------------------------------- tree
-def _cut(whole: Description, max_depth: int | None) -> Description:
-    """The part to show; its nodes keep their numbers, as those below come last."""
-    if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth must be None or an int >= 0, got {max_depth!r}.")
-    tree = whole.tree
-    if max_depth is not None:
-        tree = tree.collapse(tree.depth >= max_depth)
+# ---------------------------------------------------------------------- words
+def _check_size(tree: Tree) -> None:
     if tree.n_leaves > _MOST_LEAVES:
         raise ValueError(
             f"plot_tree shows at most {_MOST_LEAVES} leaves, got {tree.n_leaves}. Pass a smaller "
             "max_depth, prune the tree, or use export_text."
         )
-    return replace(whole, tree=tree)
 
 
-def _label(shown: Description, whole: Tree, node: int) -> str:
+def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
     answer = f"{shown.answer(node)} ({shown.support(node)})"
     if shown.tree.is_leaf[node] and not whole.is_leaf[node]:
         answer += " ..."
     lines = [str(shown.condition(node)), answer] if node else [answer]
-    return "\n".join(map(_shorten, lines)).replace("$", r"\$")  # no mathematics in names
+    if wrap:
+        lines = [part for line in lines for part in wrapped(line, LONGEST)]
+    return "\n".join(map(shorten, lines)).replace("$", r"\$")  # no mathematics in names
 
 
-def _shorten(line: str) -> str:
-    if len(line) <= _LONGEST:
-        return line
-    kept = (_LONGEST - 5) // 2
-    return f"{line[:kept]} ... {line[-kept:]}"
-
-
-def _lay_out(ax: Any, shown: Description, labels: list[str]) -> _Layout:
-    """A column a depth, as wide as its widest text; a row a leaf, inner nodes midway."""
-    tree = shown.tree
-    probe = ax.text(0, 0, "", fontsize=_FONT_SIZE)
-    width = np.array([_width(probe, label) for label in labels]) + 2 * _PAD * _FONT_SIZE
+# --------------------------------------------------------------------- places
+def _lay_out(ax: Any, tree: Tree, labels: list[str], bar: float) -> _Layout:
+    """A column a depth, as wide as its widest box; a row a leaf, inner nodes midway."""
+    probe = ax.text(0, 0, "", fontsize=_FONT_SIZE, linespacing=_LINES)
+    sizes = np.array([_extent(probe, label) for label in labels]) + 2 * _PAD
     probe.remove()
+    width, height = sizes.T
     widest = [width[level].max() for level in tree.levels()]
     left = _GAP / 2 + np.cumsum([0.0, *(w + _GAP for w in widest)])
-    row = _rows(tree)
-    size = (float(left[-1]) - _GAP / 2, _ROW * (tree.n_leaves + 0.5))
-    return _Layout(labels, left[tree.depth], _ROW * (row + 0.75), size)
+    middle, whole = _rows(tree, np.maximum(height + _BETWEEN, _ROW) + bar)
+    size = (float(left[-1]) - _GAP / 2, whole + _ROW / 2)
+    return _Layout(labels, left[tree.depth], middle + _ROW / 4 - bar / 2, width, height, size)
 
 
-def _width(probe: Any, label: str) -> float:
-    """Width of a text in points."""
+def _extent(probe: Any, label: str) -> tuple[float, float]:
+    """Width and height of a text in points."""
     probe.set_text(label)
-    return float(probe.get_window_extent().width) * 72 / probe.figure.dpi
+    box = probe.get_window_extent()
+    return box.width * 72 / probe.figure.dpi, box.height * 72 / probe.figure.dpi
 
 
-def _rows(tree: Tree) -> NDArray[np.float64]:
-    """Leaves count up from the first; an inner node is midway of its outermost children."""
-    row = np.zeros(tree.n_nodes)
-    stack, n_leaves = [0], 0
-    while stack:
-        node = stack.pop()
-        stack.extend(reversed(tree.children(node)))
-        if tree.is_leaf[node]:
-            row[node] = n_leaves
-            n_leaves += 1
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
+def _rows(tree: Tree, room: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """The middle of each node, which has at least its room, and the height of all.
+
+    A subtree has a strip of its own. A node is midway of its outermost children, or as near
+    as its strip allows.
+    """
+    below = np.zeros(tree.n_nodes)
+    for node in range(tree.n_nodes - 1, 0, -1):
+        below[tree.parent[node]] += max(room[node], below[node])
+    strip, start = np.maximum(room, below), np.zeros(tree.n_nodes)
+    for node in np.flatnonzero(~tree.is_leaf).tolist():
         children = tree.children(node)
-        row[node] = (row[children[0]] + row[children[-1]]) / 2
-    return row
+        above = np.cumsum(strip[children]) - strip[children]
+        start[children] = start[node] + (strip[node] - below[node]) / 2 + above
+    middle = start + strip / 2
+    for node in np.flatnonzero(~tree.is_leaf)[::-1].tolist():
+        children = tree.children(node)
+        between = (middle[children[0]] + middle[children[-1]]) / 2
+        first, last = start[node] + room[node] / 2, start[node] + strip[node] - room[node] / 2
+        middle[node] = min(max(between, first), last)
+    return middle, float(strip[0])
 
 
 def _fit(ax: Any, size: tuple[float, float]) -> float:
@@ -256,39 +204,79 @@ def _fit(ax: Any, size: tuple[float, float]) -> float:
     return scale
 
 
-def _draw(ax: Any, tree: Tree, layout: _Layout, colors: NDArray[np.float64], scale: float) -> None:
-    font, line = scale * _FONT_SIZE, {"color": "0.6", "linewidth": scale, "zorder": 1}
-    for node, label in enumerate(layout.labels):
-        box = {"boxstyle": f"round,pad={_PAD}", "facecolor": colors[node], "edgecolor": "0.6"}
-        x, y = layout.left[node], layout.middle[node]
-        ax.text(
-            x + _PAD * _FONT_SIZE,
-            y,
-            label,
-            fontsize=font,
-            va="center",
-            linespacing=1.15,
-            bbox={**box, "linewidth": scale},
+# -------------------------------------------------------------------- drawing
+def _draw_lines(ax: Any, tree: Tree, layout: _Layout, scale: float, by_weight: bool) -> None:
+    share = tree.weight / (tree.weight[0] or 1.0)
+    width = np.maximum(_WIDEST * share, 0.3) if by_weight else np.ones(tree.n_nodes)
+    for node in range(1, tree.n_nodes):
+        x, y, parent = layout.left[node], layout.middle[node], tree.parent[node]
+        turn = x - _GAP / 2
+        begin = layout.left[parent] + layout.width[parent] / 2, layout.middle[parent]
+        ax.plot(
+            [begin[0], turn, turn, x],
+            [begin[1], begin[1], y, y],
+            color="0.6",
+            linewidth=scale * width[node],
+            zorder=1,
         )
-        parent = tree.parent[node]
-        if parent >= 0:
-            turn = x - _GAP / 2
-            begin = layout.left[parent], layout.middle[parent]  # the box covers it
-            ax.plot([begin[0], turn, turn, x], [begin[1], begin[1], y, y], **line)
 
 
-def _colors(tree: Tree) -> NDArray[np.float64]:
-    """Red, green and blue of each node's box."""
-    from matplotlib import colormaps
+def _draw_boxes(ax: Any, colors: NDArray[np.float64], layout: _Layout, scale: float) -> None:
+    for node, label in enumerate(layout.labels):
+        ax.text(
+            layout.left[node] + _PAD,
+            layout.middle[node],
+            label,
+            fontsize=scale * _FONT_SIZE,
+            va="center",
+            linespacing=_LINES,
+            bbox={
+                "boxstyle": f"round,pad={_PAD / _FONT_SIZE}",
+                "facecolor": colors[node],
+                "edgecolor": "0.6",
+                "linewidth": scale,
+            },
+        )
 
-    palette = colormaps["tab10"](np.arange(10))[:, :3]
-    if tree.task == "regression":
-        mean = tree.statistics[:, 0]
-        color, share = palette[:1], (mean - mean.min()) / (np.ptp(mean) or 1.0)
-    else:
-        color = palette[tree.statistics.argmax(axis=1) % len(palette)]
-        weight = np.where(tree.weight > 0, tree.weight, 1.0)
-        chance = 1 / tree.n_classes
-        share = (tree.statistics.max(axis=1) / weight - chance) / (1 - chance or 1.0)
-    strength = _STRENGTH * np.clip(share, 0.0, 1.0)[:, None]
-    return 1 - strength * (1 - color)
+
+def _draw_bars(ax: Any, tree: Tree, layout: _Layout, scale: float) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    parts = _mean_parts(tree) if tree.task == "regression" else _class_parts(tree)
+    patches, colors = [], []
+    for node, begin, width, color in parts:
+        corner = layout.left[node] + begin * layout.width[node], _bar_top(layout, node)
+        patches.append(Rectangle(corner, width * layout.width[node], _BAR))
+        colors.append(color)
+    thin = 0.3 * scale
+    bars = PatchCollection(patches, facecolors=colors, edgecolors="white", linewidths=thin)
+    bars.set_zorder(3)
+    ax.add_collection(bars)
+
+
+def _bar_top(layout: _Layout, node: int) -> float:
+    return float(layout.middle[node] + layout.height[node] / 2) + 1.0
+
+
+def _class_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
+    """Node, begin, width (of its bar's 1) and colour of each class that is there."""
+    colors = [rgb(class_color(k)) for k in range(tree.n_classes)]
+    for node, shares in enumerate(tree.value[:, 0]):
+        ends = np.cumsum(shares)
+        for k in np.flatnonzero(shares):
+            yield node, float(ends[k] - shares[k]), float(shares[k]), colors[k]
+
+
+def _mean_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
+    """The whole, a standard deviation to either side of the mean, and the mean."""
+    mean, deviation = tree.value[:, 0, 0], np.zeros(tree.n_nodes)
+    if tree.criterion == "squared_error":  # others tell no deviation
+        deviation = np.sqrt(np.maximum(tree.impurity, 0.0))
+    least = (mean - deviation).min()
+    whole = (mean + deviation).max() - least or 1.0
+    for node in range(tree.n_nodes):
+        begin, width = (mean[node] - deviation[node] - least) / whole, 2 * deviation[node] / whole
+        yield node, 0.0, 1.0, (0.9, 0.9, 0.9)
+        yield node, float(begin), float(width), rgb(class_color(0))
+        yield node, float(min(max(begin + width / 2 - 0.01, 0.0), 0.98)), 0.02, (0.1, 0.1, 0.1)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gputree.dtypes import THRESHOLD_SPLIT
 from gputree.export.describe import Description, describe
+from gputree.export.parameters import checked
 from gputree.tree import Tree
 
 
@@ -33,7 +34,10 @@ class Rule:
     confidence : float or None
         Share of the answer's class in that weight; None for regression, and without rows.
     error : float or None
-        Mean squared error in the leaf; None for classification.
+        Mean squared error in the leaf, or half the mean Poisson deviance, as the tree was
+        grown by; None for classification.
+    error_name : str
+        "mse" or "deviance"; empty for classification.
     """
 
     node: int
@@ -43,15 +47,17 @@ class Rule:
     coverage: float
     confidence: float | None
     error: float | None
+    error_name: str
 
     def __str__(self) -> str:
         condition = f"if {' and '.join(self.conditions)} " if self.conditions else ""
         measure = "" if self.confidence is None else f", confidence {self.confidence:.3g}"
         if self.error is not None:
-            measure = f", mse {self.error:.4g}"
+            measure = f", {self.error_name} {self.error:.4g}"
         return f"{condition}then {self.answer} (support {self.support:.6g}{measure})"
 
 
+@checked
 def path_rules(
     estimator_or_tree: Any,
     *,
@@ -173,11 +179,12 @@ def _condition(description: Description, feature: int, known: _Known) -> str:
     elif np.isinf(known.lower) and np.isinf(known.upper):
         return f"{name} is present"
     elif np.isinf(known.lower):
-        text = f"{name} <= {description.number(known.upper)}"
+        text = f"{name} <= {description.threshold(feature, known.upper)}"
     elif np.isinf(known.upper):
-        text = f"{name} > {description.number(known.lower)}"
+        text = f"{name} > {description.threshold(feature, known.lower)}"
     else:
-        lower, upper = description.number(known.lower), description.number(known.upper)
+        lower = description.threshold(feature, known.lower)
+        upper = description.threshold(feature, known.upper)
         text = f"{lower} < {name} <= {upper}"
     return f"({text} or missing)" if known.takes_missing and known.says_missing else text
 
@@ -186,7 +193,9 @@ def _rule(description: Description, leaf: int, conditions: tuple[str, ...]) -> R
     tree: Tree = description.tree
     weight = float(tree.weight[leaf])
     is_classifier = description.class_names is not None
-    confidence = float(tree.statistics[leaf].max() / weight) if is_classifier and weight else None
+    confidence = None
+    if is_classifier and weight:
+        confidence = float(tree.statistics[leaf, description.label(leaf)] / weight)
     return Rule(
         node=leaf,
         conditions=conditions,
@@ -195,4 +204,5 @@ def _rule(description: Description, leaf: int, conditions: tuple[str, ...]) -> R
         coverage=weight / float(tree.weight[0]),
         confidence=confidence,
         error=None if is_classifier else float(tree.impurity[leaf]),
+        error_name=description.error_name,
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._sklearn import tree_of
 from gputree.dtypes import LEAF, THRESHOLD_SPLIT
 from gputree.export.bounds import bounds_above
 from gputree.export.model import Model, model_of
@@ -109,10 +110,8 @@ def _float32_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _sklearn_tree(tree: Tree) -> Any:
-    from sklearn.tree._tree import Tree as SklearnTree
-
     n_classes = np.array([tree.n_classes if tree.task == "classification" else 1], np.intp)
-    made = SklearnTree(tree.n_features, n_classes, 1)
+    made = tree_of(tree.n_features, n_classes, 1)
     state = made.__getstate__()
     nodes = np.zeros(tree.n_nodes, state["nodes"].dtype)  # its fields differ by version
     columns = {

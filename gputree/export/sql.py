@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.export.model import Model, Split, model_of, single_paths
+from gputree.export.parameters import checked
 
 _INDENT = "  "
 _MOST_INDENTS = 30  # deeper lines are indented no further: else text grows with its square
@@ -28,6 +29,7 @@ class Dialect(NamedTuple):
     double: str  # the type of float64 numbers
     truth: tuple[str, str]  # false, true
     missing_number: str  # condition that a number is missing; NULL, or NaN where there is one
+    as_double: str  # a column as float64; literals are, or become so beside it
     reads_exactly: bool  # whether every decimal is read as the nearest float64
     quote: str = '"'  # around names
     deepest: int = _DEEPEST  # CASE inside CASE; deeper trees are one CASE, a condition a leaf
@@ -40,24 +42,26 @@ class Dialect(NamedTuple):
 
 
 DIALECTS = {
-    "duckdb": Dialect("DOUBLE", ("FALSE", "TRUE"), "({0} IS NULL OR isnan({0}))", True),
+    "duckdb": Dialect("DOUBLE", ("FALSE", "TRUE"), "({0} IS NULL OR isnan({0}))", "{0}", True),
     "postgres": Dialect(
         "DOUBLE PRECISION",
         ("FALSE", "TRUE"),
-        "({0} IS NULL OR CAST({0} AS DOUBLE PRECISION) = 'NaN')",
+        "({0} IS NULL OR {0}::float8 = 'NaN')",
+        "{0}::float8",
         True,
     ),
     # NaN is stored as NULL, and an unknown name in double quotes is read as text.
     # Its parser holds a hundred things at once, five for a CASE.
-    "sqlite": Dialect("REAL", ("0", "1"), "{0} IS NULL", False, "`", 15),
+    "sqlite": Dialect("REAL", ("0", "1"), "{0} IS NULL", "CAST({0} AS REAL)", False, "`", 15),
 }
 
 
+@checked
 def export_sql(
     estimator_or_tree: Any,
     *,
     dialect: Literal["duckdb", "postgres", "sqlite"] = "duckdb",
-    output: Any = "prediction",
+    output: Literal["prediction", "probability", "node"] = "prediction",
     probability_of: Any = None,
     table: str | None = None,
     missing: Literal["error", "largest"] = "error",
@@ -117,8 +121,6 @@ def export_sql(
       ELSE 'no'
     END
     """
-    if dialect not in DIALECTS:
-        raise ValueError(f"dialect must be one of {sorted(DIALECTS)}, got {dialect!r}.")
     model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
     model = single_paths(model, missing, "SQL")
     if model.tree.max_depth > _DEEPEST:
@@ -145,13 +147,13 @@ def _answers(
     """The words for the answer of each node, and the type they need to be given."""
     value = model.tree.value[:, 0]
     double = writer.dialect.double
+    if probability_of is not None and output != "probability":
+        raise ValueError(f"probability_of needs output='probability', got output={output!r}.")
     if output == "node":
         return str, None
     if output == "probability":
         place = _place_of(model, probability_of)
         return (lambda node: writer.number(value[node, place])), double
-    if output != "prediction":
-        raise ValueError(f"output must be 'prediction', 'probability' or 'node', got {output!r}.")
     if model.classes is None:
         return (lambda node: writer.number(value[node, 0])), double
     labels = [writer.literal(label) for label in model.classes.tolist()]
@@ -163,16 +165,21 @@ def _forbid_twins(model: Model) -> None:
     """Raise ValueError where databases take two columns for one."""
     seen: dict[str, str] = {}
     for name in model.feature_names:
-        twin = seen.setdefault(name.lower(), name)
-        if twin is not name:
+        if (twin := seen.get(name.lower())) is not None:
             raise ValueError(
                 f"SQL cannot hold this tree: it does not tell the columns {twin!r} and {name!r} "
                 "apart. Pass feature_names that differ in more than case."
             )
+        seen[name.lower()] = name
 
 
 def _place_of(model: Model, label: Any) -> int:
-    labels = [] if model.classes is None else model.classes.tolist()
+    if model.classes is None:
+        raise ValueError(
+            "probability_of needs the tree of a classifier: a regression tree has no classes. "
+            "Leave it out, and output at 'prediction'."
+        )
+    labels = model.classes.tolist()
     if label not in labels:
         raise ValueError(f"probability_of must be one of the classes {labels}, got {label!r}.")
     return labels.index(label)
@@ -251,7 +258,7 @@ class _Writer:
         first, second = split.children
         if math.isinf(split.threshold):
             return [(f"WHEN {is_missing} THEN ", missing), ("ELSE ", first)]
-        test = f"{column} <= {self.number(split.threshold)}"
+        test = f"{self.dialect.as_double.format(column)} <= {self.number(split.threshold)}"
         if missing == second:  # NULL and NaN fail the test
             return [(f"WHEN {test} THEN ", first), ("ELSE ", second)]
         if missing == first:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gputree.export.describe import Description, descendants, describe
+from gputree.export.parameters import checked
 
 _BAR = "|   "
 _MOST_BARS = 40  # deeper lines name their depth: else text grows with its square
 
 
+@checked
 def export_text(
     estimator_or_tree: Any,
     *,
@@ -44,8 +46,8 @@ def export_text(
         Depth of the deepest nodes shown, the root's being 0; those below are
         counted and left out.
     decimals : int or None, default=4
-        Decimals of numbers, or significant digits of those below 1; None writes
-        them exactly.
+        Decimals of numbers, or significant digits of those below 1; of thresholds more,
+        where two of a feature would read the same. None writes them exactly.
     show_weights : bool, default=False
         Add the weight of every class to leaves (classification).
 
@@ -96,8 +98,6 @@ def text_lines(
     description: Description, max_depth: int | None = None, show_weights: bool = False
 ) -> Iterator[str]:
     """The lines of `export_text`, made one by one: a large tree is much text."""
-    if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth must be None or an int >= 0, got {max_depth!r}.")
     return (f"{line}\n" for line in _lines(description, max_depth, show_weights))
 
 

@@ -9,8 +9,10 @@ import numpy as np
 from gputree._optional import require
 from gputree.export.binary import as_binary
 from gputree.export.model import model_of, single_paths
+from gputree.export.parameters import checked
 
 
+@checked
 def to_treelite(estimator_or_tree: Any, *, missing: Literal["error", "largest"] = "error") -> Any:
     """Make a treelite model of a fitted tree.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Splits, Subtrees
+from gputree.backends.rules import missing_goes_left
 from gputree.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
 
 
@@ -24,30 +25,6 @@ class Nodes(NamedTuple):
     gain: NDArray[np.float64]
     begin: Int64s
     end: Int64s
-
-
-class ListNodes(NamedTuple):
-    """Nodes of a binary tree grown over attribute lists; see `Nodes`.
-
-    Attributes
-    ----------
-    rows : int64 array of shape (N,)
-    sums : int64 array of shape (N, S), row statistics
-    subset : int64 array of shape (N,)
-        Number of the subset of categories that a node tests, -1 elsewhere.
-    """
-
-    first_child: Int64s
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    gain: NDArray[np.float64]
-    rows: Int64s
-    sums: Int64s
-    subset: Int64s
-
-
-AnyNodes = TypeVar("AnyNodes", Nodes, ListNodes)
 
 
 class NodeTable:
@@ -82,8 +59,12 @@ class NodeTable:
         own = nodes - (self.n_nodes - level.begin.size)
         level.feature[own] = splits.feature
         level.threshold[own] = threshold
-        larger_left = middle - level.begin[own] > level.end[own] - middle
-        level.missing_left[own] = np.where(splits.seen_missing, splits.missing_left, larger_left)
+        level.missing_left[own] = missing_goes_left(
+            splits.seen_missing,
+            splits.missing_left,
+            middle - level.begin[own],
+            level.end[own] - middle,
+        )
         level.gain[own] = splits.gain
         begin = np.stack([level.begin[own], middle], axis=1).ravel()
         end = np.stack([middle, level.end[own]], axis=1).ravel()
@@ -109,7 +90,7 @@ def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray
     return np.concatenate([top, below])
 
 
-def breadth_first(nodes: Nodes | ListNodes) -> tuple[Int64s, NDArray[np.int32], NDArray[np.int32]]:
+def breadth_first(nodes: Nodes) -> tuple[Int64s, NDArray[np.int32], NDArray[np.int32]]:
     """Nodes reachable from the root, breadth-first, with their parents' places and depths."""
     order = [np.array([0])]
     parent = [np.array([NO_CHILD])]
@@ -125,12 +106,12 @@ def breadth_first(nodes: Nodes | ListNodes) -> tuple[Int64s, NDArray[np.int32], 
     return np.concatenate(order), np.concatenate(parent).astype(NODE), depth.astype(NODE)
 
 
-def renumber(nodes: AnyNodes) -> tuple[AnyNodes, NDArray[np.int32], NDArray[np.int32]]:
+def renumber(nodes: Nodes) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]:
     """`nodes` breadth-first, with parents and depths; sentinels as a `Tree` has them."""
     order, parent, depth = breadth_first(nodes)
     place = np.full(nodes.first_child.size + 1, NO_CHILD)
     place[order] = np.arange(order.size)
-    taken = type(nodes)._make(field[order] for field in nodes)
+    taken = Nodes._make(field[order] for field in nodes)
     leaf = taken.first_child < 0
     taken = taken._replace(
         first_child=place[taken.first_child],

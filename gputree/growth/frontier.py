@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
+from gputree.backends.base import Bounds, Int64s
+from gputree.hashing import child_key
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Frontier:
     key : hash of the path from the root
     parent_slot : the parent's histogram, -1 where it is not kept
     path_gain : least weighted gain of the splits above
+    bounds : what their means lie between; None where nothing is held to be monotonic
     """
 
     node: Int64s
@@ -33,9 +35,10 @@ class Frontier:
     key: NDArray[np.uint64]
     parent_slot: Int64s
     path_gain: NDArray[np.float64]
+    bounds: Bounds | None = None
 
     @classmethod
-    def root(cls, n_rows: int, key: int) -> Frontier:
+    def root(cls, n_rows: int, key: int, *, is_monotonic: bool = False) -> Frontier:
         """The root alone."""
         return cls(
             node=np.array([0]),
@@ -46,6 +49,7 @@ class Frontier:
             key=np.array([key], np.uint64),
             parent_slot=np.array([-1]),
             path_gain=np.array([np.inf]),
+            bounds=Bounds(np.array([-np.inf]), np.array([np.inf])) if is_monotonic else None,
         )
 
     @property
@@ -59,11 +63,17 @@ class Frontier:
 
     def take(self, nodes: NDArray[Any]) -> Frontier:
         """Some of the nodes, by mask or place."""
-        return Frontier(*(getattr(self, f.name)[nodes] for f in fields(self)))
+        return self._take(nodes)
 
     def slice(self, first: int, last: int) -> Frontier:
         """Nodes ``first .. last``."""
-        return Frontier(*(getattr(self, f.name)[first:last] for f in fields(self)))
+        return self._take(slice(first, last))
+
+    def _take(self, nodes: Any) -> Frontier:
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        bounds = own.pop("bounds")
+        taken = {name: field[nodes] for name, field in own.items()}
+        return Frontier(**taken, bounds=bounds and bounds.take(nodes))
 
     def sibling(self) -> Int64s:
         """Place of each node's sibling in the frontier, -1 where it is not open."""
@@ -100,6 +110,7 @@ def children_of(
     middle: Int64s,
     slot: Int64s,
     weighted_gain: NDArray[np.float64],
+    bounds: Bounds | None,
 ) -> Frontier:
     """The children of the opened nodes, in pairs."""
     begin = np.stack([opened.begin, middle], axis=1)
@@ -113,32 +124,10 @@ def children_of(
         key=child_keys(opened.key),
         parent_slot=np.repeat(slot, 2),
         path_gain=np.repeat(np.minimum(opened.path_gain, weighted_gain), 2),
+        bounds=bounds,
     )
 
 
 def child_keys(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Keys of both children of each node: hashes of the path from the root."""
-    ordinal = np.array([1, 2], np.uint64)
-    return mix(key[:, None] ^ mix(ordinal)).ravel()
-
-
-def draw_orders(key: NDArray[np.uint64], columns: int) -> Int64s:
-    """Permutations of the columns drawn from the keys of m nodes, shape (m, columns).
-
-    Fisher-Yates, as `gputree.backends.cpu.draw.draw_columns`, for all nodes at once.
-    """
-    order = np.tile(np.arange(columns), (key.size, 1))
-    node, state = np.arange(key.size), key
-    for i in range(columns - 1, 0, -1):
-        state = mix(state)
-        j = (state % np.uint64(i + 1)).astype(np.int64)
-        order[node, i], order[node, j] = order[node, j], order[node, i]
-    return order
-
-
-def mix(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64 (Steele, Lea and Flood 2014): a well-mixed 64-bit hash."""
-    z = key + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return child_key(key[:, None], np.arange(2)).ravel()

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Int64s, Limits, Splits, Subtrees
+from gputree.backends.base import Backend, Bounds, Int64s, Limits, Splits, Subtrees
 from gputree.growth.assembly import Nodes, NodeTable
 from gputree.growth.frontier import Frontier, Histograms, children_of
+from gputree.growth.monotonic import bounds_below
 from gputree.growth.progress import Progress
 from gputree.growth.selection import BestFirst
 from gputree.growth.stopping import FEWEST_ROWS, can_split, finish_rows
@@ -35,6 +36,8 @@ class Plan(NamedTuple):
         Size up to which nodes are finished; None to choose by cost.
     key : int
         Seed of the columns drawn at each node.
+    coded_again : int
+        Columns of more categories than histograms count: how many.
     """
 
     max_bins: int
@@ -43,17 +46,18 @@ class Plan(NamedTuple):
     histogram_bytes: int
     finish_rows: int | None
     key: int
+    coded_again: int = 0
 
 
 def grow(
     backend: Backend, shape: tuple[int, int], limits: Limits, plan: Plan, progress: Progress
 ) -> Nodes:
-    """Grow a tree over all rows of the backend's table.
+    """Grow a tree over the backend's entries: all rows of its table, or some.
 
     Parameters
     ----------
     backend : Backend
-    shape : (rows, columns)
+    shape : (entries, columns)
     limits : Limits
     plan : Plan
     progress : Progress
@@ -64,7 +68,7 @@ def grow(
         backend.encode(plan.max_bins)
     table = NodeTable(n_rows)
     best_first = BestFirst(plan.max_leaf_nodes)
-    frontier = Frontier.root(n_rows, plan.key)
+    frontier = Frontier.root(n_rows, plan.key, is_monotonic=limits.monotonic is not None)
     parents = Histograms.none()
     aside: list[Frontier] = []
     depth = 0
@@ -75,7 +79,7 @@ def grow(
         is_small = frontier.end - frontier.begin <= small
         aside.append(frontier.take(is_small))
         frontier, parents = _grow_level(
-            backend, frontier.take(~is_small), parents, table, best_first, plan
+            backend, frontier.take(~is_small), parents, table, best_first, limits, plan
         )
         depth += 1
     progress.level(depth, 0, sum(f.rows for f in aside), table.n_nodes)
@@ -88,7 +92,8 @@ def _small_rows(backend: Backend, columns: int, plan: Plan, levels: int) -> int:
         return np.iinfo(np.int64).max  # one histogram alone breaks the budget: sort instead
     if plan.finish_rows is not None:
         return plan.finish_rows
-    return finish_rows(columns, backend.histogram_cells * backend.channels, levels)
+    statistics = backend.histogram_cells * backend.channels
+    return finish_rows(columns, statistics, levels, plan.coded_again)
 
 
 def _grow_level(
@@ -97,6 +102,7 @@ def _grow_level(
     parents: Histograms,
     table: NodeTable,
     best_first: BestFirst,
+    limits: Limits,
     plan: Plan,
 ) -> tuple[Frontier, Histograms]:
     """Split the nodes of one level in batches under the memory budget."""
@@ -106,12 +112,13 @@ def _grow_level(
     for first in range(0, frontier.size, room):
         batch = frontier.slice(first, first + room)
         histograms = _build(backend, batch, parents)
-        scores = backend.score(histograms.cells, histograms.slot)
+        scores = backend.score(histograms.cells, histograms.slot, batch.bounds)
         parts.append(
             backend.refine(
-                batch.begin, batch.end, histograms.cells, histograms.slot, scores, batch.key
+                batch.begin, batch.end, histograms.cells, histograms.slot, scores, batch.key,
+                batch.bounds,
             )
-        )
+        )  # fmt: skip
     if not parts:
         return frontier, Histograms.none()
     if len(parts) > 1:
@@ -119,7 +126,7 @@ def _grow_level(
     splits = Splits(*(np.concatenate(field) for field in zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
-    return _open_children(backend, frontier, chosen, splits.take(chosen), histograms, table)
+    return _open_children(backend, frontier, chosen, splits.take(chosen), histograms, table, limits)
 
 
 def _open_children(
@@ -129,6 +136,7 @@ def _open_children(
     splits: Splits,
     histograms: Histograms,
     table: NodeTable,
+    limits: Limits,
 ) -> tuple[Frontier, Histograms]:
     """Partition the chosen nodes and return their children as the next frontier."""
     opened = frontier.take(chosen)
@@ -137,7 +145,9 @@ def _open_children(
     middle, threshold = backend.partition(opened.begin, opened.end, splits)
     numbers = table.add_children(opened.node, splits, threshold, middle)
     slot = histograms.slot[chosen] if histograms.slot.size else np.full(chosen.size, -1)
-    return children_of(opened, numbers, middle, slot, splits.gain * splits.weight), histograms
+    bounds = bounds_below(backend, limits, opened, middle, splits.feature)
+    weighted_gain = splits.gain * splits.weight
+    return children_of(opened, numbers, middle, slot, weighted_gain, bounds), histograms
 
 
 def _build(backend: Backend, batch: Frontier, parents: Histograms) -> Histograms:
@@ -168,4 +178,7 @@ def _finish(backend: Backend, aside: list[Frontier]) -> tuple[Int64s, Subtrees |
     begin = np.concatenate([f.begin for f in aside])
     end = np.concatenate([f.end for f in aside])
     key = np.concatenate([f.key for f in aside])
-    return np.concatenate([f.node for f in aside]), backend.finish(begin, end, depth, key)
+    node = np.concatenate([f.node for f in aside])
+    held = [f.bounds for f in aside if f.bounds is not None]
+    bounds = Bounds(*map(np.concatenate, zip(*held, strict=True))) if held else None
+    return node, backend.finish(begin, end, depth, key, bounds)

@@ -1,7 +1,7 @@
 """Tests of categories become the branch lists of a tree; chains of tests share them.
 
 Below a test of the same column a node has all categories that its parent sent there. So its
-split is told by the side of fewer categories, and its list is its parent's, parted in place:
+split is told by one side, and its list is its parent's, parted in place:
 
     root    lists 0 1 2 3 4, sends 1 3 left     | 1 3 | 0 2 4 |
     right   lists 2, sends it left                    | 2 | 0 4 |
@@ -29,25 +29,13 @@ class Subsets(NamedTuple):
         Those of subset j are ``begin[j] .. begin[j + 1]``.
     code : uint32 array
         Ascending for each subset: all categories that the node has rows of; where its parent
-        tests the same column those of the side that has fewer, of equals the left.
+        tests the same column all of one side, of the left if there are any.
     is_left : bool array
     """
 
     begin: Int64s
     code: NDArray[np.uint32]
     is_left: NDArray[np.bool_]
-
-
-def smaller_sides(category: Int64s, is_left: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mark what tells each split: the categories on the side of fewer, of equals on the left.
-
-    Those of split j are ``category[j] .. category[j + 1]``.
-    """
-    sizes = np.diff(category)
-    owner = np.repeat(np.arange(sizes.size), sizes)
-    left = np.bincount(owner, is_left, minlength=sizes.size)
-    told: NDArray[np.bool_] = is_left == (2 * left <= sizes)[owner]
-    return told
 
 
 def nest(

@@ -78,12 +78,12 @@ class Progress:
         self.close()
 
 
-def new_bar(total: int, enabled: bool, **options: Any) -> Any:
+def new_bar(total: int | None, enabled: bool, **options: Any) -> Any:
     """A bar of tqdm for a terminal or a notebook; None elsewhere, or if not `enabled`.
 
     Parameters
     ----------
-    total : int
+    total : int, or None where nobody knows
     enabled : bool
     **options : dict
         Of tqdm, besides `leave`: the result is what should stay on the screen.

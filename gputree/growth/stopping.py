@@ -18,6 +18,12 @@ ROWS_PER_STATISTIC = 6.0
 # on the first table at depth 8, CPU seconds: 1.05 without this limit, 0.75 with.
 ROWS_PER_STATISTIC_LEVEL = 1.5
 
+# Of a column of very many categories, the rows of a node are counted again on every level: so many
+# statistics a row is what finishing saves there. Measured on 1,000,000 rows x 14 and a column of
+# 100,000 categories, skewed, CPU seconds with 0.5 and 2.5: 1.25 and 1.50 at depth 8, 5.8 and 7.0
+# at depth 16, 23.6 and 23.1 grown out.
+STATISTICS_PER_CODE = 0.5
+
 # Tables this small are finished from the root: coding them costs more than it saves.
 FEWEST_ROWS = 256
 
@@ -32,11 +38,13 @@ def can_split(rows: Int64s, depth: int, limits: Limits) -> NDArray[np.bool_]:
     return (rows >= least) & (depth < limits.max_depth)
 
 
-def finish_rows(columns: int, statistics: int, levels: int) -> int:
+def finish_rows(columns: int, statistics: int, levels: int, many: int = 0) -> int:
     """Nodes of at most this many rows, `levels` above the depth limit, are finished whole.
 
-    `statistics` are those of a node's histogram, over all columns.
+    `statistics` are those of a node's histogram, over all columns; `many` of the columns have
+    more categories than histograms count.
     """
     share = min(ROWS_PER_STATISTIC, ROWS_PER_STATISTIC_LEVEL * levels)
-    balance = int(share * statistics / columns)
-    return max(FEWEST_ROWS, min(balance, MOST_CELLS // columns))
+    most = MOST_CELLS // columns
+    row = columns / share - many * STATISTICS_PER_CODE if share > 0.0 else np.inf
+    return max(FEWEST_ROWS, most if row * most <= statistics else int(statistics / row))

@@ -5,6 +5,7 @@ from gputree.prediction.answers import (
     class_distributions,
     decision_path,
     stopping_shares,
+    take,
 )
 
-__all__ = ["apply", "class_distributions", "decision_path", "stopping_shares"]
+__all__ = ["apply", "class_distributions", "decision_path", "stopping_shares", "take"]

@@ -7,26 +7,30 @@ arrived.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
+from gputree.compilation.arrays import record
 from gputree.dtypes import BRANCH_SPLIT, LISTED
 from gputree.prediction.tables import Lists, look_up, tabulate
 from gputree.tree import Tree
 
-SIDE_BY_SIDE = 8  # rows at a time: 10 ms a million rows at depth 8, against 31 ms one by one
+SIDE_BY_SIDE = 8  # rows at a time: 8 ms a million rows at depth 8, against 31 ms one by one
 
-_FIELDS = [
-    ("threshold", np.float64),
-    ("feature", np.int32),
-    ("child", np.int32),
-    ("missing", np.int32),
-]
-_NODE = np.dtype(_FIELDS, align=True)
-_BRANCH_NODE = np.dtype([*_FIELDS, ("n_codes", np.int32), ("table", np.int64)], align=True)
+# So many nodes are in a core's own cache, however they are arranged.
+FEW_NODES = 1 << 12
+
+
+def _node_type(threshold: type[np.floating], by_category: bool) -> np.dtype[Any]:
+    """A node as `step` reads it: 16 bytes where thresholds are float32."""
+    fields: list[Any] = [("threshold", threshold)]
+    fields += [(name, np.int32) for name in ("feature", "child", "missing")]
+    if by_category:
+        fields += [("n_codes", np.int32), ("table", np.int64)]
+    return record(fields)
 
 
 class Packed(NamedTuple):
@@ -49,14 +53,15 @@ class Packed(NamedTuple):
     lists: Lists | None
 
 
-def pack(tree: Tree) -> Packed:
-    """The tree as one record a node; leaves send every value to themselves."""
+def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
+    """The tree as one record a node, for values of `dtype`; leaves send all to themselves."""
     itself = np.arange(tree.n_nodes)
     leaf = tree.is_leaf
     by_category = tree.tests_categories
-    nodes = np.zeros(tree.n_nodes, _BRANCH_NODE if by_category.any() else _NODE)
+    narrow = np.float32 if dtype == np.float32 else np.float64
+    nodes = np.zeros(tree.n_nodes, _node_type(narrow, bool(by_category.any())))
     missing = np.where(tree.missing_child >= 0, tree.first_child + tree.missing_child, itself)
-    nodes["threshold"] = np.where(leaf, np.inf, tree.threshold)
+    nodes["threshold"] = _rounded_down(np.where(leaf, np.inf, tree.threshold), narrow)
     nodes["feature"] = np.where(leaf, 0, tree.feature)
     nodes["child"] = np.where(leaf, itself, tree.first_child)
     nodes["missing"] = np.where(leaf, itself, missing)
@@ -69,6 +74,59 @@ def pack(tree: Tree) -> Packed:
     return Packed(nodes, target, lists if lists.node.size else None)
 
 
+def arrange(packed: Packed, n_rows: int) -> tuple[Packed, NDArray[np.int32] | None]:
+    """The tree for a walk of so many rows, and where each node has moved to, if they have.
+
+    Breadth-first, every node below the upper levels that a row passes is in a cache line of its
+    own. Depth-first, they are side by side: 214,000 nodes, 1,000,000 rows, 180 ms and 73 ms.
+    """
+    nodes = packed.nodes
+    if packed.target is not None or not FEW_NODES < nodes.size <= n_rows:
+        return packed, None
+    place = _depth_first(nodes["child"])
+    moved = np.empty_like(nodes)
+    moved[place] = nodes
+    for name in ("child", "missing"):
+        moved[name][place] = place[nodes[name]]
+    return packed._replace(nodes=moved), place
+
+
+@kernel
+def _depth_first(child: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Places of nodes, breadth-first so far: two siblings, all below the first, all below the
+    second. Leaves are their own child.
+    """
+    n = child.size
+    below = np.zeros(n, np.int32)
+    for node in range(n - 1, -1, -1):
+        first = child[node]
+        if first != node:
+            below[node] = below[first] + below[first + 1] + 2
+    place, free = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    free[0] = 1
+    for node in range(n):
+        first = child[node]
+        if first != node:
+            at = free[node]
+            place[first], place[first + 1] = at, at + 1
+            free[first], free[first + 1] = at + 2, at + 2 + below[first]
+    return place
+
+
+def leaf_depths(tree: Tree) -> tuple[int, int]:
+    """The least and the greatest depth of a leaf."""
+    depth = tree.depth[tree.is_leaf]
+    return int(depth.min()), int(depth.max())
+
+
+def _rounded_down(threshold: NDArray[np.float64], dtype: type[np.floating]) -> NDArray:
+    """The greatest of `dtype` up to each threshold: values of `dtype` fall to the same sides."""
+    with np.errstate(over="ignore"):
+        nearest = threshold.astype(dtype)
+    below = np.nextafter(nearest, dtype(-np.inf))
+    return np.where(nearest > threshold, below, nearest)
+
+
 @inner
 def step(
     values: NDArray,
@@ -79,8 +137,8 @@ def step(
     at: int,
 ) -> np.int64:
     """The node below `at` on the way of a row; `at` itself where there is no single one."""
-    node = nodes[at]
-    x = np.float64(values[np.uintp(row), np.uintp(node.feature)])
+    node = nodes[np.uintp(at)]
+    x = values[np.uintp(row), np.uintp(node.feature)]
     below = np.int64(node.child) + np.int64(x > node.threshold)
     if target is not None and node.n_codes > 0:  # the first is known when this is compiled
         below = np.int64(node.child)
@@ -101,13 +159,27 @@ def walk(
     nodes: NDArray,
     target: NDArray[np.int32] | None,
     lists: Lists | None,
+    depths: tuple[int, int],
     out: NDArray[np.int32],
 ) -> None:
-    """Write where rows ``begin .. end`` of `values` (n, d), NaN where missing, stay to `out`."""
+    """Write where rows ``begin .. end`` of `values` (n, d), NaN where missing, stay to `out`.
+
+    `depths` are the least and the greatest of the leaves.
+    """
+    least, greatest = depths
     paired = end - (end - begin) % SIDE_BY_SIDE
     for r in range(begin, paired, SIDE_BY_SIDE):
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(0)
-        moved = True
+        for _ in range(least):
+            a0 = step(values, r, nodes, target, lists, a0)
+            a1 = step(values, r + 1, nodes, target, lists, a1)
+            a2 = step(values, r + 2, nodes, target, lists, a2)
+            a3 = step(values, r + 3, nodes, target, lists, a3)
+            a4 = step(values, r + 4, nodes, target, lists, a4)
+            a5 = step(values, r + 5, nodes, target, lists, a5)
+            a6 = step(values, r + 6, nodes, target, lists, a6)
+            a7 = step(values, r + 7, nodes, target, lists, a7)
+        moved = least < greatest
         while moved:
             b0 = step(values, r, nodes, target, lists, a0)
             b1 = step(values, r + 1, nodes, target, lists, a1)

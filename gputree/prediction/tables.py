@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gputree.branches import Spans, places_of
 from gputree.compilation import inner
+from gputree.compilation.arrays import record
 from gputree.dtypes import LISTED, NODE, SUBSET_SPLIT
 from gputree.tree import Tree
 
@@ -25,7 +26,7 @@ from gputree.tree import Tree
 FEW_CODES = 64
 CODES_PER_CATEGORY = 4
 
-_LIST = np.dtype(
+_LIST = record(
     [
         ("first", np.int64),  # the sorted codes
         ("last", np.int64),
@@ -33,8 +34,7 @@ _LIST = np.dtype(
         ("middle", np.int32),  # those from here on lead to the second child; -1: places are nodes
         ("end", np.int32),
         ("child", np.int32),  # the first one
-    ],
-    align=True,
+    ]
 )
 
 

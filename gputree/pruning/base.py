@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import (
-    _check_sample_weight,
     assert_all_finite,
     check_consistent_length,
     check_is_fitted,
@@ -20,6 +18,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from gputree._sklearn import Interval, check_sample_weight
 from gputree.dtypes import UNKNOWN_CLASS
 from gputree.prediction import stopping_shares
 from gputree.tree import Tree
@@ -259,7 +258,7 @@ def _encode(
     check_consistent_length(X, y)
     values = np.ascontiguousarray(estimator._values(X))
     assert_all_finite(values, allow_nan=True, input_name="X")
-    weight = _check_sample_weight(sample_weight, values, ensure_non_negative=True)
+    weight = check_sample_weight(sample_weight, values, ensure_non_negative=True)
     return values, _encode_target(estimator, y), weight
 
 

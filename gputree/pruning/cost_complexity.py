@@ -27,8 +27,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from gputree._sklearn import Interval, StrOptions
 from gputree.compilation import inner, kernel
 from gputree.dtypes import NODE
 from gputree.pruning.base import Pruner, Rows
@@ -89,7 +89,7 @@ class CostComplexity(Pruner):
     risk : {"impurity", "error"}, default="impurity"
         What R adds up: the impurity the tree was grown by, as in scikit-learn,
         or the share of misclassified weight, as in Breiman et al. and rpart.
-        The same for regression: the mean squared error.
+        The same for regression: the impurity.
 
     References
     ----------

@@ -9,14 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from gputree._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, safe_indexing
 from gputree.pruning.base import Pruner, RoutedRows, Rows, route
 from gputree.pruning.cost_complexity import (
     CostComplexity,
@@ -26,6 +21,7 @@ from gputree.pruning.cost_complexity import (
     weakest_links,
 )
 from gputree.pruning.node_loss import node_loss
+from gputree.threads import run
 from gputree.tree import Tree
 
 Rule = Literal["min", "1se"]
@@ -33,6 +29,9 @@ Rule = Literal["min", "1se"]
 # Alphas closer than this (relative) are one step of the sequence: the sums behind
 # them have been seen to differ by 1e-12.
 ROUNDING = 1e-10
+
+# Of the losses that are summed up: for the error, and for its standard error.
+POWERS: tuple[Literal[1, 2], ...] = (1, 2)
 
 CP_TABLE = np.dtype(
     [
@@ -143,6 +142,17 @@ class CostComplexityCV(Pruner):
         ValueError
             If `X` or `y` is missing, or there are fewer rows than folds.
         """
+        return self.prune_on(estimator, X, y, sample_weight)
+
+    def prune_on(
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        table: Any = None,
+    ) -> Any:
+        """As `prune`; `table` is `X` as trees of its parts take it, where that is known."""
         self._validate_params()
         check_is_fitted(estimator, "tree_")
         if X is None or y is None:
@@ -150,7 +160,12 @@ class CostComplexityCV(Pruner):
         check_consistent_length(X, y)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
         sequence = _nested_sequence(tree, self.risk)
-        errors = self._cross_validate(estimator, X, np.asarray(y), sample_weight, sequence.alphas)
+        y = np.asarray(y)
+        folds = list(self._folds().split(X, y))
+        table, at_once = estimator._for_folds(X if table is None else table)
+        errors = self._cross_validate(
+            estimator, table, y, sample_weight, sequence.alphas, folds, at_once
+        )
         self.cp_table_ = _cp_table(tree, self.risk, sequence, errors)
         self.alpha_ = float(self.cp_table_["alpha"][_choose(self.cp_table_, self.rule)])
         return super().prune(estimator)
@@ -170,22 +185,28 @@ class CostComplexityCV(Pruner):
         y: NDArray[Any],
         sample_weight: ArrayLike | None,
         alphas: NDArray[np.float64],
+        folds: list[tuple[NDArray[Any], NDArray[Any]]],
+        at_once: int,
     ) -> _HeldOutLoss:
         """Loss of the rows at each step of the sequence, each row by a tree grown without it."""
         between = np.append(np.sqrt(alphas[:-1] * alphas[1:]), np.inf)
         grower = _without_pruning(estimator)
+        if at_once > 1:
+            grower.set_params(n_jobs=1)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        total = _HeldOutLoss(np.zeros(alphas.size), np.zeros(alphas.size), len(y))
-        for train, test in self._folds().split(X, y):
+            weight = check_sample_weight(sample_weight, X, ensure_non_negative=True)
+
+        def loss_of(train: NDArray[Any], test: NDArray[Any]) -> list[NDArray[np.float64]]:
             on_train, on_test = (None, None) if weight is None else (weight[train], weight[test])
-            fold = clone(grower).fit(_safe_indexing(X, train), y[train], sample_weight=on_train)
-            rows = route(fold, _safe_indexing(X, test), y[test], on_test)
+            fold = clone(grower).fit(safe_indexing(X, train), y[train], sample_weight=on_train)
+            rows = route(fold, safe_indexing(X, test), y[test], on_test)
             alpha = weakest_links(fold.tree_, self.risk).alpha
-            total.loss[:] += _loss_along(fold.tree_, alpha, rows, between, power=1)
-            total.squares[:] += _loss_along(fold.tree_, alpha, rows, between, power=2)
-        return total
+            return [_loss_along(fold.tree_, alpha, rows, between, power) for power in POWERS]
+
+        parts = run(at_once, loss_of, folds)
+        loss, squares = (sum(part) for part in zip(*parts, strict=True))
+        return _HeldOutLoss(loss, squares, len(y))
 
     def _folds(self) -> Any:
         # Here, for it takes as long to import as the rest of this package.

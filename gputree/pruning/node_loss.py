@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
+from gputree.compilation.arrays import record
 from gputree.dtypes import NODE
 from gputree.fixed_point import in_units
 from gputree.pruning.base import RoutedRows
@@ -22,7 +23,7 @@ ROUNDING = 1e-12
 # targets that stop in a node and below. They are merged without a difference of large sums
 # (Pebay, Formulas for robust, one-pass parallel computation of covariances and arbitrary-order
 # statistical moments, 2008, section 3).
-MOMENTS = np.dtype([(name, np.float64) for name in ("weight", "mean", "second", "third", "fourth")])
+MOMENTS = record([(name, np.float64) for name in ("weight", "mean", "second", "third", "fourth")])
 
 
 class NodeLoss(NamedTuple):
@@ -74,7 +75,7 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
 
 def majority_class(tree: Tree) -> NDArray[np.intp]:
     """Class of each node: the heaviest, the lowest on ties; without rows, the parent's."""
-    return tree.statistics.argmax(axis=1)[tree.nearest_with_weight()]
+    return tree.answers.argmax(axis=1)
 
 
 def _errors(
@@ -102,7 +103,7 @@ def _squared_errors(
     order = np.lexsort((weight, target, stop))  # float sums in an order of their own
     loss = NodeLoss(np.zeros(tree.n_nodes), np.zeros(tree.n_nodes))
     moments = np.zeros(tree.n_nodes, MOMENTS)
-    answer = np.ascontiguousarray(tree.statistics[:, 0])
+    answer = np.ascontiguousarray(tree.answers[:, 0])
     _merge_up(tree.parent, answer, stop[order], target[order], weight[order], power, moments, *loss)
     return loss
 

@@ -6,8 +6,8 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
+from gputree._sklearn import Interval
 from gputree.criteria import node_entropies
 from gputree.pruning.base import Pruner, Rows
 from gputree.pruning.bottom_up import best_pruning
@@ -19,8 +19,9 @@ class PenalizedLoss(Pruner):
 
     N_t is the weight and H_t the entropy of leaf t in bits, whatever the
     criterion the tree was grown by; for regression N_t H_t is the leaf's sum of
-    squared errors. Where a leaf costs no more than its subtree, the subtree is
-    pruned. The least of all prunings is found in one bottom-up pass.
+    squared errors, or half its Poisson deviance where the tree was grown by that.
+    Where a leaf costs no more than its subtree, the subtree is pruned. The least of
+    all prunings is found in one bottom-up pass.
 
     A tree grown and pruned by entropy with scikit-learn's ``ccp_alpha = alpha /
     N``, N the weight of all rows, is the same tree.
@@ -28,8 +29,8 @@ class PenalizedLoss(Pruner):
     Parameters
     ----------
     alpha : float, default=1.0
-        Price of one leaf, in bits times weight (classification) or in squared
-        units of the target times weight (regression).
+        Price of one leaf, in bits times weight (classification) or in units of the
+        impurity times weight (regression).
 
     References
     ----------
@@ -61,7 +62,7 @@ class PenalizedLoss(Pruner):
 
 
 def training_loss(tree: Tree) -> NDArray[np.float64]:
-    """N_t H_t of each node in bits, or its sum of squared errors."""
+    """N_t H_t of each node in bits, or of its targets by the criterion it was grown by."""
     if tree.task == "regression":
         return tree.weight * tree.impurity
     weight = tree.statistics.sum(axis=1)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from gputree._sklearn import Interval, StrOptions
 from gputree.pruning.base import Pruner, Rows, TrainingRows
 from gputree.pruning.bottom_up import best_pruning
 from gputree.pruning.error_limit import Quantile, error_limit, limit_errors

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner
+from gputree.compilation.arrays import record
 from gputree.dtypes import NO_FRAME
 from gputree.fixed_point import fraction
 from gputree.prediction.descent import step
@@ -36,7 +37,7 @@ MOVED, DONE, LAST = 1, 2, 4
 # what stops at the node; whether it sends what it cannot place to all children; whether its
 # rows came by a raised branch; whether rows stay at an inner node of its subtree.
 # Records, for each array that a kernel takes adds to the time it compiles in.
-NODE_STATE = np.dtype(
+NODE_STATE = record(
     [
         ("split_of", np.int32),
         ("split_child", np.int32),
@@ -50,14 +51,13 @@ NODE_STATE = np.dtype(
         ("spreads", np.bool_),
         ("refilled", np.bool_),
         ("rows_stay", np.bool_),
-    ],
-    align=True,
+    ]
 )
 # A row in a node, and what of it is there, in units of weight.
-ENTRY = np.dtype([("units", np.int64), ("row", np.int32)])
+ENTRY = record([("units", np.int64), ("row", np.int32)], align=False)
 # A node to visit, its entries, and the frame of its parent. Once they are in order: how many
 # stay, where those of the last child begin, which child that is, and units that go on.
-FRAME = np.dtype(
+FRAME = record(
     [
         ("begin", np.int64),
         ("end", np.int64),
@@ -68,8 +68,7 @@ FRAME = np.dtype(
         ("last_child", np.int32),
         ("above", np.int32),
         ("state", np.int32),
-    ],
-    align=True,
+    ]
 )
 
 

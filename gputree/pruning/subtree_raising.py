@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.criteria.named import class_impurity
 from gputree.dtypes import (
     LEAF,
     MISSING_STOPS,
@@ -35,7 +36,6 @@ from gputree.prediction.descent import pack
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
-from gputree.pruning.penalized_loss import training_loss
 from gputree.pruning.raising_entries import NODE_STATE, Rows
 from gputree.pruning.raising_walk import walk
 from gputree.tree import Tree
@@ -81,7 +81,7 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
 def _rows(tree: Tree, data: TrainingRows) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
     label = np.ascontiguousarray(data.target, np.int64)
-    return Rows(*pack(tree), np.ascontiguousarray(data.X), label)
+    return Rows(*pack(tree, data.X.dtype), np.ascontiguousarray(data.X), label)
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
@@ -147,6 +147,7 @@ def _renumbered(
         impurity=old.impurity[split],
         gain=carried(old.gain, 0.0),
         **lists._asdict(),
+        **old.bounds_of(split),
     )
     return _measure(tree, nodes["refilled"].copy())
 
@@ -162,8 +163,7 @@ def _measure(tree: Tree, refilled: NDArray[np.bool_]) -> Tree:
 
 def _impurity(tree: Tree) -> NDArray[np.float64]:
     """Impurity of each node by its class weights; 0 where it is empty."""
-    weight = np.where(tree.weight > 0, tree.weight, 1.0)
-    if tree.criterion == "gini":
-        squares = ((tree.statistics / weight[:, None]) ** 2).sum(axis=1)
-        return np.where(tree.weight > 0, 1 - squares, 0.0)
-    return training_loss(tree) / weight
+    impurity = np.zeros(tree.n_nodes)
+    filled = tree.weight > 0
+    impurity[filled] = class_impurity(tree.criterion, tree.statistics[filled])
+    return impurity

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,11 +34,12 @@ _KERNEL = re.compile(
 
 
 class Built(NamedTuple):
-    """A shared library, its kernels with their thread limits, and its shared variables."""
+    """A shared library, its kernels with their thread limits, and where it has what."""
 
     path: Path
     kernels: dict[str, int]
-    shared: list[str]
+    anchor: int  # address of `emulator_anchor`
+    shared: list[tuple[int, int]]  # address and size of each shared variable
 
 
 def unavailable() -> str | None:
@@ -50,25 +53,50 @@ def unavailable() -> str | None:
 
 def build(source: str, macros: tuple[str, ...], check: bool) -> Built:
     """Compile `source` with the options `macros` (-D...), or find it compiled."""
-    words = "".join((HERE / name).read_text() for name in ("cuda.h", "runtime.h", *RUNTIME))
-    key = hashlib.sha256(repr((source, macros, check, COMPILER, words)).encode()).hexdigest()[:20]
+    words = set(re.findall(r"\w+", source))  # options that it does not see make no other library
+    macros = tuple(macro for macro in macros if macro[2:].partition("=")[0] in words)
+    key = _digest(repr((source, macros, check)) + _words())
     folder = CACHE / key
     library = folder / "kernels.so"
     if not library.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            _compile(source, macros, check, Path(scratch), _runtime(words))
-            os.replace(Path(scratch) / "shared.txt", folder / "shared.txt")
-            os.replace(Path(scratch) / "kernels.txt", folder / "kernels.txt")
+            found = _compile(source, macros, check, Path(scratch))
+            (Path(scratch) / "found.json").write_text(json.dumps(found))
+            os.replace(Path(scratch) / "found.json", folder / "found.json")
             os.replace(Path(scratch) / "kernels.so", library)
-    lines = (folder / "kernels.txt").read_text().splitlines()
-    kernels = {name: int(limit) for name, limit in map(str.split, lines)}
-    return Built(library, kernels, (folder / "shared.txt").read_text().split())
+    kernels, anchor, shared = json.loads((folder / "found.json").read_text())
+    return Built(library, kernels, anchor, shared)
 
 
-def _runtime(words: str) -> list[Path]:
+@cache
+def _words() -> str:
+    """All that is compiled beside kernels, and by what."""
+    names = ("cuda.h", "runtime.h", *RUNTIME)
+    return COMPILER + "".join((HERE / name).read_text() for name in names)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _header(mode: list[str]) -> Path:
+    """A copy of `cuda.h` with its compiled form beside it, a third of a small kernel's time."""
+    folder = CACHE / ("header-" + _digest(repr(mode) + _words()))
+    compiled = folder / "cuda.h.gch"
+    if not compiled.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(HERE / "cuda.h", folder)
+        part = folder / f"{os.getpid()}.gch"
+        header = ["-x", "c++-header", str(HERE / "cuda.h")]
+        run([COMPILER, *COMMON, *mode, *header, "-o", str(part)])
+        os.replace(part, compiled)
+    return folder / "cuda.h"
+
+
+def _runtime() -> list[Path]:
     """The compiled runtime, which all libraries share."""
-    folder = CACHE / ("runtime-" + hashlib.sha256((words + COMPILER).encode()).hexdigest()[:20])
+    folder = CACHE / ("runtime-" + _digest(_words()))
     objects = [folder / name.replace(".cpp", ".o") for name in RUNTIME]
     if not all(path.exists() for path in objects):
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,9 +107,8 @@ def _runtime(words: str) -> list[Path]:
     return objects
 
 
-def _compile(
-    source: str, macros: tuple[str, ...], check: bool, scratch: Path, runtime: list[Path]
-) -> None:
+def _compile(source: str, macros: tuple[str, ...], check: bool, scratch: Path) -> tuple:
+    """Make ``kernels.so``; returns the fields of `Built` after the path."""
     body = _EXTERN_SHARED.sub(r"\1* const \2 = (\1*)emulator::dynamic_shared();", source)
     if re.search(r"extern\s+__shared__", body):
         raise RuntimeError("an 'extern __shared__' declaration was not understood")
@@ -89,14 +116,12 @@ def _compile(
     lines = [f"EMULATOR_KERNEL({name})" for name in kernels]
     text = scratch / "kernels.cpp"
     text.write_text("\n".join(['#line 1 "kernel.cu"', body, *lines]))
-    output = scratch / "kernels.o"
-    header = ["-I", str(HERE), "-include", "cuda.h"]
+    output, library = scratch / "kernels.o", scratch / "kernels.so"
     mode = CHECKED if check else FAST
+    header = ["-include", str(_header(mode))]
     run([COMPILER, *COMMON, *mode, *macros, *header, "-c", str(text), "-o", str(output)])
-    run([COMPILER, "-shared", "-o", str(scratch / "kernels.so"), str(output), *map(str, runtime)])
-    (scratch / "shared.txt").write_text("\n".join(_shared_variables(output)))
-    limits = (f"{name} {limit}" for name, limit in kernels.items())
-    (scratch / "kernels.txt").write_text("\n".join(limits))
+    run([COMPILER, "-shared", "-o", str(library), str(output), *map(str, _runtime())])
+    return kernels, *_find_shared(library, _shared_variables(output))
 
 
 def _kernels(source: str, macros: tuple[str, ...], scratch: Path) -> dict[str, int]:
@@ -107,14 +132,25 @@ def _kernels(source: str, macros: tuple[str, ...], scratch: Path) -> dict[str, i
     return {name: int(limit or 1024) for limit, name in _KERNEL.findall(seen)}
 
 
-def _shared_variables(compiled: Path) -> list[str]:
+def _shared_variables(compiled: Path) -> set[str]:
     """Symbols of the static variables inside kernels: their __shared__ memory."""
-    found = []
-    for line in run(["nm", "-S", "--defined-only", str(compiled)]).splitlines():
-        fields = line.split()
-        if len(fields) == 4 and fields[2] in "bBdDuVv" and fields[3].startswith("_ZZ"):
-            found.append(fields[3])
-    return [name for name in found if not name.startswith("_ZZN8emulator")]
+    found = {
+        name for _, _, kind, name in _symbols(compiled) if kind in "bBdDuVv" and name[:3] == "_ZZ"
+    }
+    return {name for name in found if not name.startswith("_ZZN8emulator")}
+
+
+def _find_shared(library: Path, names: set[str]) -> tuple[int, list[tuple[int, int]]]:
+    """Addresses of `emulator_anchor`, and of the symbols named with their sizes."""
+    symbols = _symbols(library)
+    anchor = next(int(address, 16) for address, *_, name in symbols if name == "emulator_anchor")
+    return anchor, [(int(a, 16), int(size, 16)) for a, size, _, name in symbols if name in names]
+
+
+def _symbols(path: Path) -> list[tuple[str, ...]]:
+    """Address, size, kind and name of each symbol that has all of them."""
+    lines = run(["nm", "-S", "--defined-only", str(path)]).splitlines()
+    return [tuple(fields) for fields in map(str.split, lines) if len(fields) == 4]
 
 
 def run(command: list[str]) -> str:

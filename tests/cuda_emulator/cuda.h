@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <math.h>
+#include <stdio.h>
 #include <type_traits>
 #include <utility>
 
@@ -128,8 +129,8 @@ EMULATOR_WORD unsigned whole_warp(unsigned mask = 0xffffffffu) { return mask; }
 
 // ------------------------------------------------------------------ launches
 // A kernel is called as the driver does it: with pointers to the values of its parameters.
-// Its signature is two letters a parameter: c (const pointer), m (pointer) or v (value), and
-// the type as NumPy writes it.
+// Its signature is a word a parameter: c (const pointer), m (pointer) or v (value), and the type
+// as NumPy writes it; or s (struct), and its size.
 template <class T>
 char letter() {
     if (std::is_same<T, bool>::value) return '?';
@@ -151,11 +152,16 @@ struct Call {
     template <class T>
     static void describe(char*& end) {
         using Pointed = std::remove_pointer_t<T>;
-        *end++ = !std::is_pointer<T>::value ? 'v' : std::is_const<Pointed>::value ? 'c' : 'm';
-        *end++ = letter<std::remove_cv_t<Pointed>>();
+        if constexpr (std::is_class<T>::value) {
+            end += sprintf(end, "s%zu ", sizeof(T));
+        } else {
+            *end++ = !std::is_pointer<T>::value ? 'v' : std::is_const<Pointed>::value ? 'c' : 'm';
+            *end++ = letter<std::remove_cv_t<Pointed>>();
+            *end++ = ' ';
+        }
     }
     static const char* signature() {
-        static char text[2 * sizeof...(A) + 1];
+        static char text[12 * sizeof...(A) + 1];
         char* end = text;
         (describe<A>(end), ...);
         *end = 0;

@@ -63,31 +63,18 @@ class Library:
             ctypes.c_uint64, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int,
             ctypes.c_int,
         ]  # fmt: skip
-        self._find_shared(set(built.shared))
-
-    def _find_shared(self, names: set[str]) -> None:
-        """Tell the runtime where the kernels' shared memory lies."""
-        addresses, sizes, anchor = [], [], 0
-        for line in run(["nm", "-S", "--defined-only", str(self.path)]).splitlines():
-            fields = line.split()
-            if fields[-1] == "emulator_anchor":
-                anchor = int(fields[0], 16)
-            if len(fields) == 4 and fields[3] in names:
-                addresses.append(int(fields[0], 16))
-                sizes.append(int(fields[1], 16))
         here = ctypes.cast(self.code.emulator_anchor, ctypes.c_void_p).value
-        self.base = (here or 0) - anchor
-        array = ctypes.c_size_t * len(sizes)
-        self.code.emulator_set_shared(
-            array(*(self.base + a for a in addresses)), array(*sizes), len(sizes)
-        )
+        self.base = (here or 0) - built.anchor
+        array = ctypes.c_size_t * len(built.shared)
+        addresses = (self.base + address for address, _ in built.shared)
+        sizes = (size for _, size in built.shared)
+        self.code.emulator_set_shared(array(*addresses), array(*sizes), len(built.shared))
 
     def signature(self, name: str) -> list[str]:
-        """Two letters a parameter: see `cuda.h`."""
+        """A word a parameter: see `cuda.h`."""
         describe = getattr(self.code, f"emulator_signature_{name}")
         describe.restype = ctypes.c_char_p
-        text = describe().decode()
-        return [text[i : i + 2] for i in range(0, len(text), 2)]
+        return describe().decode().split()
 
     def launch(
         self, name: str, sizes: Any, shared: int, pointers: Any, buffers: list[_Buffer],
@@ -135,6 +122,8 @@ class Kernel:
         for place, (argument, kind) in enumerate(zip(args, self.signature, strict=True)):
             if kind[0] == "v":
                 values.append(self._value(place, argument, DTYPES[kind[1]]))
+            elif kind[0] == "s":
+                values.append(self._struct(place, argument, int(kind[1:]), buffers))
             else:
                 values.append(self._pointer(place, argument, kind, buffers))
         pointers = (ctypes.c_void_p * len(args))(*(value.ctypes.data for value in values))
@@ -166,12 +155,18 @@ class Kernel:
             raise TypeError(f"{self.name} argument {place}: {values.dtype}, not {DTYPES[kind[1]]}")
         if not values.flags.c_contiguous:
             raise TypeError(f"{self.name} argument {place}: not C-contiguous")
-        memory.require_device(values)
-        address, flags = values.ctypes.data, memory.flags(values)
-        defined = None if flags is None else flags.ctypes.data
-        read_only = int(kind[0] == "c")
-        buffers.append(_Buffer(address, values.nbytes, values.itemsize, read_only, defined))
-        return np.array([address], np.uint64)
+        buffers.append(_buffer(values, kind[0] == "c"))
+        return np.array([values.ctypes.data], np.uint64)
+
+    def _struct(self, place: int, argument: Any, size: int, buffers: list[_Buffer]) -> Any:
+        """A struct passed by value: CuPy takes a NumPy array of size 1 for one."""
+        if not isinstance(argument, np.ndarray) or argument.size != 1:
+            raise TypeError(f"{self.name} argument {place}: {type(argument)} is no struct")
+        if argument.itemsize != size or not argument.dtype.isalignedstruct:
+            raise TypeError(f"{self.name} argument {place}: {argument.dtype}, not {size} bytes")
+        for array, is_written in argument.arrays:  # that it points to
+            buffers.append(_buffer(array.host, not is_written))
+        return argument
 
     def _value(self, place: int, argument: Any, dtype: np.dtype) -> Any:
         """A parameter passed by value. CuPy passes Python's int and float as 64 bits."""
@@ -182,6 +177,14 @@ class Kernel:
         if not (same or plain):
             raise TypeError(f"{self.name} argument {place}: {argument!r}, not a {dtype}")
         return np.array([argument], dtype)
+
+
+def _buffer(values: np.ndarray, read_only: bool) -> _Buffer:
+    """What a kernel may touch of a device array."""
+    memory.require_device(values)
+    flags = memory.flags(values)
+    defined = None if flags is None else flags.ctypes.data
+    return _Buffer(values.ctypes.data, values.nbytes, values.itemsize, int(read_only), defined)
 
 
 def _three(sizes: Any) -> tuple[int, int, int]:

@@ -54,6 +54,7 @@ class Memory:
     """Bytes of device arrays that are alive, the most that ever were, and what is in them."""
 
     live = peak = 0
+    allocations = 0  # of all time
 
     def __init__(self) -> None:
         self._special: dict[int, Allocation] = {}  # by address
@@ -62,6 +63,7 @@ class Memory:
         """Count an array that owns its memory, until it is gone."""
         if host.base is not None:
             return
+        self.allocations += 1
         self.live += host.nbytes
         self.peak = max(self.peak, self.live)
         begin, device = _address(host), current_device()

@@ -25,7 +25,7 @@ from .memory import current_device, device_stack, memory, same_memory
 
 __all__ = ["make_module", "ndarray", "transfers"]
 
-# Copies between host and device: "to device", "to host".
+# Copies between host and device: "to device", "to host"; and how often the host "waits".
 transfers: Counter[str] = Counter()
 
 PROPERTIES = {"name": b"an emulated device", "major": 9, "minor": 0, "uuid": bytes(16)}
@@ -63,6 +63,7 @@ class ndarray:
     itemsize = property(lambda self: self.host.itemsize)
     flags = property(lambda self: self.host.flags)
     device = property(lambda self: Device(memory.device(self.host)))
+    data = property(lambda self: types.SimpleNamespace(ptr=self.host.ctypes.data))
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -72,12 +73,12 @@ class ndarray:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Use .get().")
 
     def get(self) -> np.ndarray:
-        transfers["to host"] += 1
+        _wait_for_copy()
         memory.require_defined(self.host)
         return self.host.copy()
 
     def item(self) -> Any:
-        transfers["to host"] += 1
+        _wait_for_copy()
         memory.require_defined(self.host)
         return self.host.item()
 
@@ -114,6 +115,11 @@ class ndarray:
         memory.require_device(self.host)
         self.host[...] = arr
         memory.define(self.host)
+
+
+def _wait_for_copy() -> None:
+    transfers["to host"] += 1
+    transfers["waits"] += 1
 
 
 def _reading(hosts: list[np.ndarray], result: Any, key: Any = ()) -> Any:
@@ -263,7 +269,7 @@ class _Stream:
         pass
 
     def synchronize(self) -> None:
-        pass
+        transfers["waits"] += 1
 
 
 class _Event:
@@ -294,6 +300,7 @@ class Device:
 
     def synchronize(self) -> None:
         """Nothing runs ahead here."""
+        transfers["waits"] += 1
 
 
 class _UnownedMemory(NamedTuple):
@@ -308,20 +315,18 @@ class _MemoryPointer(NamedTuple):
     offset: int
 
 
+_library = cache(Library)
+
+
 def _raw_module(check: bool, replace: dict[str, str]) -> type:
     class RawModule:
         """Source behind `cupy.RawModule`'s interface; some text `replace`d, for mutation runs."""
-
-        _libraries: ClassVar[dict[Any, Library]] = {}
 
         def __init__(self, *, code: str, options: tuple[str, ...] = ()) -> None:
             for old, new in replace.items():
                 code = code.replace(old, new, 1)
             macros = tuple(option for option in options if option.startswith("-D"))
-            key = (code, macros)
-            if key not in self._libraries:
-                self._libraries[key] = Library(code, macros, check)
-            self._library = self._libraries[key]
+            self._library = _library(code, macros, check)
 
         def get_function(self, name: str) -> Kernel:
             return Kernel(self._library, name)

@@ -7,39 +7,56 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import require_memory
-from gputree.backends.base import Int64s, Splits, Subtrees, Task
-from gputree.backends.cpu import encode as coding
+from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
+from gputree.backends.binning import MAX_BINS
+from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu import finish as finishing
 from gputree.backends.cpu import histogram as histograms_
 from gputree.backends.cpu.block import new_block
-from gputree.backends.cpu.layout import Rows, Table
-from gputree.backends.cpu.partition import node_statistics, partition_chunks, place_chunks
-from gputree.backends.cpu.pool import chunks, run, spans
+from gputree.backends.cpu.categories import Scratch, list_left, new_scratch, score_subsets
+from gputree.backends.cpu.finer import Finer
+from gputree.backends.cpu.layout import Chosen, Left, Rows
+from gputree.backends.cpu.partition import (
+    list_categories,
+    node_statistics,
+    partition_chunks,
+    place_chunks,
+)
 from gputree.backends.cpu.refine import refine_nodes
 from gputree.backends.cpu.score import score_nodes
+from gputree.backends.cpu.table import CpuTable
 from gputree.backends.thresholds import thresholds
-from gputree.dtypes import CODE, ROW
-
-# Rows of a node that one thread takes at a time.
-CHUNK_ROWS = 1 << 16
-
-# Partial histograms, in all, that threads may fill side by side.
-PARTIAL_BYTES = 1 << 25
+from gputree.criteria import row_by_row
+from gputree.dtypes import ROW
+from gputree.threads import chunks, run, spans
 
 
-# Histograms of one level, at least; beyond it the table's own size sets the budget.
-LEAST_HISTOGRAM_BYTES = 1 << 25
+def left_of(splits: Splits) -> Left:
+    """The categories that go left of some splits, for kernels."""
+    none = np.empty(0, np.uint32)
+    codes = [none if code is None else code for code in splits.codes]
+    begin = np.cumsum([0] + [code.size for code in codes], dtype=np.int64)
+    return Left(begin, np.concatenate([none, *codes]))
 
 
 class Scores(NamedTuple):
-    """Best boundary of every (node, column), and the greatest bound of its bins."""
+    """Best boundary or subset of every (node, column), and the greatest bound of its bins."""
 
     total: NDArray[np.int64]  # (m, channels)
     best: NDArray[np.float64]  # (m, d)
-    bin: NDArray[np.int32]  # (m, d)
+    bin: NDArray[np.int64]  # (m, d); of a subset its place
     missing_left: NDArray[np.bool_]  # (m, d)
     bound: NDArray[np.float64]  # (m, d)
+    order: NDArray[np.int64]  # (m, d); of a subset
+
+
+class Nodes(NamedTuple):
+    """Nodes with histograms: that of node j is ``cells[slots[j]]``."""
+
+    begin: Int64s
+    end: Int64s
+    cells: NDArray
+    slots: Int64s
 
 
 class CpuBackend:
@@ -47,113 +64,37 @@ class CpuBackend:
 
     Parameters
     ----------
-    values : (n, d) float32 or float64 array, C-contiguous
-        The table, NaN where missing.
-    missing : (d,) bool array
-        Columns that hold missing values.
+    table : CpuTable
     task : Task
     n_threads : int
+    entries : int array, or None
+        Rows to grow on; None for all.
     """
 
     name = "cpu"
 
-    def __init__(self, values: NDArray, missing: NDArray[np.bool_], task: Task, n_threads: int):
+    def __init__(
+        self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
+    ) -> None:
+        self.held = table
+        self.table = table.bare()
         self.task = task
         self.channels = task.channels
         self.n_threads = n_threads
         self.rows = Rows(task.target, task.weight, task.square, task.square_rest)
-        self.entries = np.arange(values.shape[0], dtype=ROW)
+        self.entries = np.arange(table.shape[0], dtype=ROW)
+        if entries is not None:
+            self.entries = entries.astype(ROW)  # a copy: growth permutes them
         self.refined_pairs = 0
         self.scanned_pairs = 0
-        d = values.shape[1]
-        self.table = Table(
-            values=values,
-            codes=np.empty((0, d), CODE),
-            offset=np.zeros(d + 1, np.int64),
-            missing=missing,
-            single=np.empty(0, np.bool_),
-            by_code=np.zeros(d, np.bool_),
-            greatest=np.empty((0, 0)),
-            least=np.empty((0, 0)),
-        )
+        self.cell_counts: cell_counts.CellCounts | None = None
 
     def report(self) -> dict[str, int]:
         """Pairs (row, column) at nodes split by histogram, and how many were refined."""
         return {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
 
-    # ----------------------------------------------------------- coding
     def encode(self, max_bins: int) -> None:
-        table = self.table
-        values = table.values
-        n, d = values.shape
-        most = np.full(d, max_bins) - table.missing
-        require_memory(n * d, f"Coding {n:,} rows x {d:,} columns", "Use fewer rows or columns.")
-        codes = np.empty((n, d), CODE)
-        bins = coding.empty_bins(d, values.dtype)
-        sampled = self.task.exact and n > coding.SAMPLE_ROWS
-        sample = values
-        if sampled:
-            sample = values[np.linspace(0, n - 1, coding.SAMPLE_ROWS).astype(np.int64)]
-        by_value = not self.task.exact and n > coding.SAMPLE_ROWS
-        run(
-            self.n_threads if sample.size > CHUNK_ROWS else 1,
-            coding.fit_columns_by_value if by_value else coding.fit_columns,
-            [(bins, sample, range(f, f + 1), most) for f in range(d)],
-        )
-        self._encode(bins, most, codes, sampled)
-        offset, single = coding.single_bins(bins, table.missing)
-        self.table = table._replace(
-            codes=codes,
-            offset=offset,
-            single=single if self.task.exact else np.ones_like(single),
-            by_code=bins.lossless if self.task.exact else np.ones(d, np.bool_),
-            greatest=bins.greatest.astype(np.float64),
-            least=bins.least.astype(np.float64),
-        )
-
-    def _encode(self, bins: coding.Bins, most: Int64s, codes: NDArray, sampled: bool) -> None:
-        """Code the table; columns with values that the sample missed get their bins anew."""
-        checked = np.flatnonzero(bins.lossless) if sampled else np.empty(0, np.int64)
-        unseen = self._encode_columns(bins, None, checked, codes)
-        again = [int(f) for f in checked if unseen[f].size]
-        for f in again:
-            values = self.table.values[:, f]
-            if unseen[f].size >= coding.MOST_UNSEEN:
-                known = np.sort(values)
-                known = known[: np.searchsorted(known, np.nan)]
-            else:
-                known = np.union1d(bins.least[f, : bins.count[f]], unseen[f])
-            coding.fit_column(bins, f, known, int(most[f]))
-        if again:
-            self._encode_columns(bins, np.array(again), np.empty(0, np.int64), codes)
-
-    def _encode_columns(
-        self, bins: coding.Bins, columns: Int64s | None, checked: Int64s, codes: NDArray
-    ) -> list[NDArray]:
-        """Code `columns`, or all; returns the values unseen so far in those `checked`."""
-        values = self.table.values
-        n, d = values.shape
-        one = values.dtype.type(1)
-        half, top = one / 2, one * (coding.GRID_CELLS - 1)
-        crowded = np.flatnonzero(bins.steps > 1) if columns is None else columns
-        missing = np.flatnonzero(self.table.missing)
-        parts = spans(np.full(n, d), self.n_threads, CHUNK_ROWS)
-        places = coding.MOST_UNSEEN if checked.size else 0
-        unseen = [np.empty((d, places), values.dtype) for _ in parts]
-        counts = [np.zeros(d, np.int64) for _ in parts]
-        run(
-            self.n_threads,
-            coding.encode_rows,
-            [
-                (values, bins, columns is None, crowded, missing, checked, a, b, half, top, codes,
-                 unseen[i], counts[i])
-                for i, (a, b) in enumerate(parts)
-            ],
-        )  # fmt: skip
-        return [
-            np.concatenate([u[f, : c[f]] for u, c in zip(unseen, counts, strict=True)])
-            for f in range(d)
-        ]
+        self.table = self.held.coded(max_bins, self.task.exact, self.n_threads)
 
     # ------------------------------------------------------- histograms
     @property
@@ -162,7 +103,7 @@ class CpuBackend:
 
     @property
     def most_histogram_bytes(self) -> int:
-        return max(LEAST_HISTOGRAM_BYTES, self.table.values.nbytes // 2)
+        return max(tuning.TUNING.least_histogram_bytes, self.table.values.nbytes // 2)
 
     @property
     def histogram_bytes(self) -> int:
@@ -178,8 +119,8 @@ class CpuBackend:
 
     def histogram(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
         rows = int((end - begin).sum())
-        share = max(CHUNK_ROWS // 4, -(-rows // (2 * self.n_threads)))
-        share = max(share, -(-rows // max(PARTIAL_BYTES // self.histogram_bytes, 1)))
+        share = max(tuning.TUNING.chunk_rows // 4, -(-rows // (2 * self.n_threads)))
+        share = max(share, -(-rows // max(tuning.TUNING.partial_bytes // self.histogram_bytes, 1)))
         if self.n_threads == 1:
             share = max(rows, 1)
         owner, first, last = chunks(begin, end, share)
@@ -190,7 +131,7 @@ class CpuBackend:
             target[c] = partial[i]
         sizes = last - first
         order = np.argsort(-sizes, kind="stable")
-        groups = spans(sizes[order], self.n_threads, CHUNK_ROWS // 16)
+        groups = spans(sizes[order], self.n_threads, tuning.TUNING.chunk_rows // 16)
         run(
             self.n_threads,
             self._histogram_chunks,
@@ -219,14 +160,15 @@ class CpuBackend:
         )
 
     # ----------------------------------------------------------- splits
-    def score(self, histograms: NDArray, slots: Int64s) -> Scores:
+    def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:
         m, d = slots.size, self.table.codes.shape[1]
         scores = Scores(
             total=np.empty((m, self.task.channels), np.int64),
             best=np.empty((m, d)),
-            bin=np.empty((m, d), np.int32),
+            bin=np.empty((m, d), np.int64),
             missing_left=np.empty((m, d), np.bool_),
             bound=np.empty((m, d)),
+            order=np.empty((m, d), np.int64),
         )
         parts = spans(np.full(m, self.histogram_cells), self.n_threads, 1)
         run(
@@ -235,7 +177,7 @@ class CpuBackend:
             [
                 (
                     self.task.criterion, self.table, self.task.limits, self.rows.weight is not None,
-                    histograms, slots, a, b, *scores,
+                    histograms, slots, a, b, bounds, *scores[:-1],
                 )
                 for a, b in parts
             ],
@@ -250,43 +192,135 @@ class CpuBackend:
         slots: Int64s,
         scores: Scores,
         keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
     ) -> Splits:
+        nodes = Nodes(begin, end, histograms, slots)
+        self.score_subsets(nodes, scores, np.flatnonzero(self.table.categories))
         splits = Splits.none(begin.size)
-        parts = spans(end - begin, self.n_threads, 1)
+        rows = end - begin
+        least = tuning.TUNING
+        counts = self.task.exact and self.table.values.shape[0] >= least.counted_table_rows
+        is_large = (rows >= least.counted_rows) & counts
+        large, small = np.flatnonzero(is_large), np.flatnonzero(~is_large)
+        parts: list[tuple[Finer | None, Int64s, int, int]]
+        parts = [(None, small, a, b) for a, b in spans(rows[small], self.n_threads, 1) if a < b]
+        if large.size:
+            finer = self._finer(begin, end, histograms, slots, scores, large)
+            parts = [(f, large, i, i + 1) for i, f in enumerate(finer)] + parts
         reports = [np.zeros(1, np.int64) for _ in parts]
         run(
             self.n_threads,
             refine_nodes,
             [
                 (
-                    self.task.criterion, self.table, self.rows, self.entries, begin, end,
+                    f, self.task.criterion, self.table, self.rows, self.entries, begin, end,
                     self.task.limits, self.rows.weight is not None, self.task.exact, keys,
-                    histograms, slots, a, b, *scores, splits, report,
+                    histograms, slots, own, a, b, bounds, *scores[:-1], Chosen(*splits[:-1]),
+                    report,
                 )
-                for (a, b), report in zip(parts, reports, strict=True)
+                for (f, own, a, b), report in zip(parts, reports, strict=True)
             ],
         )  # fmt: skip
+        nominal = (splits.feature >= 0) & (self.table.categories[splits.feature] > 0)
+        self.list_subsets(nodes, scores, splits, np.flatnonzero(nominal))
         self.refined_pairs += sum(int(report[0]) for report in reports)
-        self.scanned_pairs += int((end - begin).sum()) * self.table.codes.shape[1]
+        self.scanned_pairs += int(rows.sum()) * self.table.codes.shape[1]
         return splits
+
+    def _finer(
+        self, begin: Int64s, end: Int64s, histograms: NDArray, slots: Int64s, scores: Scores,
+        nodes: Int64s,
+    ) -> list[Finer]:  # fmt: skip
+        """What large nodes are refined with."""
+        if self.cell_counts is None:
+            self.cell_counts = cell_counts.CellCounts(
+                self.task, self.table, self.rows, self._cell_dtype, self.n_threads
+            )
+        alive = self.cell_counts.alive(
+            histograms, slots, nodes, scores.total, scores.best, scores.bound
+        )
+        return self.cell_counts.refine_with(self.entries, begin[nodes], end[nodes], alive)
+
+    def score_subsets(self, nodes: Nodes, scores: Scores, nominal: Int64s) -> None:
+        """Find the best subset of every column of `nominal`."""
+        limits = self.task.limits._replace(monotonic=None)  # of numeric columns alone
+        m = nodes.begin.size
+        pairs = np.repeat(np.arange(m), nominal.size), np.tile(nominal, m)
+        parts = self._pair_spans(nodes, *pairs)
+        run(
+            self.n_threads,
+            lambda a, b: score_subsets(
+                self.task.criterion, self.table, self.rows, self.entries, *nodes[:2],
+                limits, self._scratch(nodes), *nodes[2:], *pairs, a, b,
+                scores.total, scores.best, scores.bin, scores.order, scores.missing_left,
+            ),
+            parts,
+        )  # fmt: skip
+
+    def list_subsets(self, nodes: Nodes, scores: Scores, splits: Splits, node: Int64s) -> None:
+        """Give the splits of some nodes, of nominal columns, the categories that go left."""
+        column = splits.feature[node].astype(np.int64)
+        most = np.minimum((nodes.end - nodes.begin)[node], self.table.categories[column])
+        counts = np.empty(node.size, np.int64)
+        parts = self._pair_spans(nodes, node, column)
+        codes = [np.empty(int(most[a:b].sum()), np.uint32) for a, b in parts]
+        run(
+            self.n_threads,
+            lambda a, b, code: list_left(
+                self.task.criterion, self.table, self.rows, self.entries, *nodes[:2],
+                self._scratch(nodes), *nodes[2:], node, column, a, b, scores.total,
+                scores.bin, scores.order, counts, code,
+            ),
+            [(a, b, code) for (a, b), code in zip(parts, codes, strict=True)],
+        )  # fmt: skip
+        for (a, b), code in zip(parts, codes, strict=True):
+            each = np.split(code, np.cumsum(counts[a:b]))[:-1]
+            for j, own in zip(node[a:b], each, strict=True):
+                splits.codes[j] = own
+
+    def _pair_spans(self, nodes: Nodes, node: Int64s, column: Int64s) -> list[tuple[int, int]]:
+        """Spans of pairs of nodes and nominal columns; those of many categories cost by rows."""
+        if node.size == 0:
+            return []
+        many = ~self.table.by_code[column]
+        cost = np.where(many, (nodes.end - nodes.begin)[node], MAX_BINS)
+        return spans(cost, self.n_threads, tuning.TUNING.chunk_rows // 4)
+
+    def _scratch(self, nodes: Nodes) -> Scratch | None:
+        most_rows = int((nodes.end - nodes.begin).max())
+        return new_scratch(self.table, self.task, most_rows, sorted_=False)
 
     def partition(
         self, begin: Int64s, end: Int64s, splits: Splits
     ) -> tuple[Int64s, NDArray[np.float64]]:
-        node, first, last = chunks(begin, end, CHUNK_ROWS)
-        parts = spans(last - first, self.n_threads, CHUNK_ROWS // 4)
+        middle, low, high = self.partition_rows(begin, end, splits)
+        table = self.table
+        return middle, thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+
+    def partition_rows(
+        self, begin: Int64s, end: Int64s, splits: Splits
+    ) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
+        """As `partition`, with the values beside each cut in place of its threshold."""
+        if self.cell_counts is not None:
+            self.cell_counts.next_level()
+        node, first, last = chunks(begin, end, tuning.TUNING.chunk_rows)
+        parts = spans(last - first, self.n_threads, tuning.TUNING.chunk_rows // 4)
         lefts = np.zeros(node.size, np.int64)
         low = np.empty(node.size)
         high = np.empty(node.size)
         out = np.empty_like(self.entries)
+        chosen, left = Chosen(*splits[:-1]), left_of(splits)
         run(
             self.n_threads,
             partition_chunks,
             [
-                (self.table, self.entries, splits, node, first, last, a, b, lefts, low, high, out)
+                (
+                    self.table, self.entries, chosen, left, self._flags(), node, first, last, a, b,
+                    lefts, low, high, out,
+                )
                 for a, b in parts
             ],
-        )
+        )  # fmt: skip
         starts = np.flatnonzero(np.diff(node, prepend=-1))
         middle = begin + np.add.reduceat(lefts, starts)
         before = np.cumsum(lefts) - lefts
@@ -297,22 +331,32 @@ class CpuBackend:
             place_chunks,
             [(out, first, last, lefts, to_left, to_right, a, b, self.entries) for a, b in parts],
         )
-        low = np.maximum.reduceat(low, starts)
-        high = np.minimum.reduceat(high, starts)
-        table = self.table
-        return middle, thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        return middle, np.maximum.reduceat(low, starts), np.minimum.reduceat(high, starts)
+
+    def _flags(self) -> NDArray[np.bool_]:
+        """A false flag for every category of any column."""
+        return np.zeros(int(self.table.categories.max(initial=0)), np.bool_)
 
     # --------------------------------------------------------- subtrees
     def finish(
-        self, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
+        self,
+        begin: Int64s,
+        end: Int64s,
+        depth: Int64s,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
     ) -> Subtrees:
+        self.cell_counts = None
         sizes = end - begin
         order = np.argsort(-sizes, kind="stable")
         parts = spans(sizes[order], self.n_threads, 1 << 10)
         done = run(
             self.n_threads,
             self._finish_span,
-            [(begin[s], end[s], depth[s], keys[s]) for s in (order[a:b] for a, b in parts)],
+            [
+                (begin[s], end[s], depth[s], keys[s], bounds and bounds.take(s))
+                for s in (order[a:b] for a, b in parts)
+            ],
         )
         starts = np.cumsum([0] + [part.feature.size for part in done])
         root = np.empty(begin.size, np.int64)
@@ -325,20 +369,26 @@ class CpuBackend:
         return Subtrees(root, *fields[1:])
 
     def _finish_span(
-        self, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
+        self,
+        begin: Int64s,
+        end: Int64s,
+        depth: Int64s,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None,
     ) -> Subtrees:
         sizes = end - begin
         block = new_block(self.table, self.task, int(sizes.max()), self.entries.dtype)
         out = finishing.new_subtrees(sizes, depth, self.task.limits)
+        scratch = new_scratch(self.table, self.task, int(sizes.max()), sorted_=True)
         free = finishing.finish_nodes(
-            self.task.criterion, self.table, self.rows, self.entries, begin, end, depth, keys,
-            self.task.limits, block, out,
+            row_by_row(self.task.criterion), self.table, self.rows, self.entries, begin, end, depth,
+            keys, bounds, self.task.limits, scratch, block, out,
         )  # fmt: skip
         return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         out = np.zeros((begin.size, self.task.statistics), np.int64)
-        parts = spans(end - begin, self.n_threads, CHUNK_ROWS // 4)
+        parts = spans(end - begin, self.n_threads, tuning.TUNING.chunk_rows // 4)
         run(
             self.n_threads,
             node_statistics,
@@ -348,3 +398,27 @@ class CpuBackend:
             ],
         )
         return out
+
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> tuple[Int64s, NDArray[np.uint32]]:
+        most = max(int(self.table.categories.max(initial=0)), 2)
+        sizes = np.minimum(end - begin, most)
+        counts = np.zeros(begin.size, np.int64)
+        parts = spans(end - begin, self.n_threads, tuning.TUNING.chunk_rows // 4)
+        codes = [np.empty(int(sizes[a:b].sum()), np.uint32) for a, b in parts]
+        run(
+            self.n_threads,
+            list_categories,
+            [
+                (
+                    self.table, self.entries, begin, end, feature, a, b, np.zeros(most, np.bool_),
+                    counts, code,
+                )
+                for (a, b), code in zip(parts, codes, strict=True)
+            ],
+        )  # fmt: skip
+        used = [code[: int(counts[a:b].sum())] for (a, b), code in zip(parts, codes, strict=True)]
+        found = np.concatenate(used)
+        owner = np.repeat(np.arange(begin.size), counts)
+        return counts, found[np.lexsort((found, owner))]

@@ -142,7 +142,7 @@ def rank_values(f, bits, order, distinct, values, items, known):
         if i == 0 or values[i] != values[i - 1]:
             rank += 1
             distinct[f, rank] = values[i]
-        order[f, i] = (rank << bits) | items[i]
+        order[f, i] = (rank << bits) | np.int64(items[i])
 
 
 @inner

@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import inner
-
-_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-
-
-@inner
-def mix(key):
-    """SplitMix64 (Steele, Lea and Flood 2014): a well-mixed 64-bit hash of `key`."""
-    z = np.uint64(key) + _INCREMENT
-    z = (z ^ (z >> np.uint64(30))) * _MIX_1
-    z = (z ^ (z >> np.uint64(27))) * _MIX_2
-    return z ^ (z >> np.uint64(31))
-
-
-@inner
-def child_key(key, ordinal):
-    """Key of a child: a hash of the path from the root."""
-    return mix(np.uint64(key) ^ mix(np.uint64(ordinal + 1)))
+from gputree.backends.cpu.jit import inner, kernel
+from gputree.hashing import mix
 
 
 @inner
@@ -36,3 +19,16 @@ def draw_columns(key, order):
         state = mix(state)
         j = np.int64(state % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
+
+
+@kernel
+def _draw(key, order):
+    draw_columns(key, order)
+
+
+def drawn_columns(max_features: int, key: np.uint64, d: int) -> NDArray[np.int64]:
+    """The d columns in the order in which a node looks at them."""
+    order = np.arange(d)
+    if max_features < d:
+        _draw(key, order)
+    return order

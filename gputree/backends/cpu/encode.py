@@ -8,59 +8,50 @@ share a cell: 1.4 ns a value against 6 ns of a whole binary search (1,000,000 x 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.draw import mix
+from gputree.backends import binning
+from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
 from gputree.backends.cpu.jit import inner, kernel
-
-MAX_BINS = 256
-GRID_CELLS = 2048
-
-# Rows whose values place the bin edges. Bins need not be even: an uneven edge costs a
-# little refining, never exactness. 65,536 rows put 256 of them into a bin on average.
-SAMPLE_ROWS = 65_536
+from gputree.hashing import mix
 
 # Values that the sample missed, per column and span of rows, before the whole column is
 # sorted to place its bins anew.
 MOST_UNSEEN = 1024
 
-# Distinct values of a sample that place 256 bins well enough.
-FEWEST_DISTINCT = 16 * MAX_BINS
+# Rows that are looked through at once for what is not finite.
+INSPECTED_ROWS = 16
 
 
-class Bins(NamedTuple):
-    """Bin edges of d columns, padded with infinity, and the grid over them."""
-
-    edge: NDArray  # (d, 512) greatest value of each bin but the last
-    count: NDArray  # type: ignore[assignment]  # (d,) int64: bins of values
-    lossless: NDArray  # (d,) bool: one distinct value a bin
-    least: NDArray  # (d, 256) least value of each bin that holds some of those fitted to
-    greatest: NDArray  # (d, 256) greatest such value
-    low: NDArray  # (d,) half the first edge
-    scale: NDArray  # (d,) grid cells per half unit
-    cell: NDArray  # (d, GRID_CELLS) uint8: edges in earlier cells
-    steps: NDArray  # (d,) int64: halving steps within a cell
+@inner
+def all_finite(cells, begin, end):
+    """Whether none of the cells ``begin .. end`` is NaN or infinite: vectors, without a branch."""
+    odd = np.uint8(0)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        x = cells[i]
+        odd |= np.uint8(x - x != 0)  # NaN for NaN and infinity
+    return odd == 0
 
 
 @kernel
 def inspect_columns(values, begin, end, missing, infinite):
-    """Mark the columns that hold NaN, and those that hold an infinity."""
+    """Mark the columns that hold NaN, and those that hold an infinity; `values` in C order."""
     d = values.shape[1]
-    for i in range(begin, end):
-        total = values[i, 0] - values[i, 0]
-        for f in range(1, d):
-            total += values[i, f] - values[i, f]
-        if total == 0.0:  # x - x is NaN for NaN and infinity: this row has neither
+    cells = values.reshape(-1)
+    for first in range(begin, end, INSPECTED_ROWS):
+        last = min(first + INSPECTED_ROWS, end)
+        if all_finite(cells, first * d, last * d):
             continue
-        for f in range(d):
-            x = values[i, f]
-            if x != x:
-                missing[f] = True
-            elif x - x != 0.0:
-                infinite[f] = True
+        for i in range(first, last):
+            if all_finite(cells, i * d, (i + 1) * d):
+                continue
+            for f in range(d):
+                x = values[i, f]
+                if x != x:
+                    missing[f] = True
+                elif x - x != 0:
+                    infinite[f] = True
 
 
 @inner
@@ -154,21 +145,6 @@ def pick_by_value(values, f, share, out):
     return count
 
 
-def empty_bins(d: int, dtype: np.dtype) -> Bins:
-    """Bins of d columns, not yet fitted."""
-    return Bins(
-        edge=np.full((d, 2 * MAX_BINS), np.inf, dtype),  # halving may look past the last
-        count=np.ones(d, np.int64),
-        lossless=np.zeros(d, np.bool_),
-        least=np.zeros((d, MAX_BINS), dtype),
-        greatest=np.zeros((d, MAX_BINS), dtype),
-        low=np.zeros(d, dtype),
-        scale=np.zeros(d, dtype),
-        cell=np.zeros((d, GRID_CELLS), np.uint8),
-        steps=np.zeros(d, np.int64),
-    )
-
-
 def fit_columns(bins: Bins, values: NDArray, columns: range, max_bins: NDArray[np.int64]) -> None:
     """Set the bins of `columns` from the rows of `values`, at most ``max_bins[f]`` each."""
     ordered = np.sort(values[:, columns.start : columns.stop].T, axis=1)  # NaN comes last
@@ -183,12 +159,12 @@ def fit_columns_by_value(
 
     Bins are the same for any order of rows. Those of a sample are delimited by its edges.
     """
-    sample = np.empty(4 * SAMPLE_ROWS, values.dtype)
-    share = int(2.0**63 * SAMPLE_ROWS / values.shape[0])
+    sample = np.empty(4 * binning.SAMPLE_ROWS, values.dtype)
+    share = int(2.0**63 * binning.SAMPLE_ROWS / values.shape[0])
     for f in columns:
         n = pick_by_value(values, f, share, sample)
         picked = np.sort(sample[: max(n, 0)])
-        if np.count_nonzero(picked[1:] != picked[:-1]) < FEWEST_DISTINCT:
+        if np.count_nonzero(picked[1:] != picked[:-1]) < binning.FEWEST_DISTINCT:
             fit_columns(bins, values, range(f, f + 1), max_bins)
             continue
         fit_column(bins, f, picked, int(max_bins[f]))
@@ -214,6 +190,12 @@ def fit_column(bins: Bins, f: int, ordered: NDArray, max_bins: int) -> None:
         bins.greatest[f, : last.size] = distinct[np.maximum(last, 0)]
         bins.least[f, : last.size] = distinct[np.minimum(first, distinct.size - 1)]
     fit_grid(bins, f, edge)
+
+
+def fit_categories(bins: Bins, f: int, count: int, few: bool) -> None:
+    """Set the bins of nominal column f: a bin each of `few` categories, else one for all."""
+    fit_column(bins, f, np.arange(count if few else 0, dtype=bins.edge.dtype), MAX_BINS)
+    bins.lossless[f] = few
 
 
 def quantile_edges(ordered: NDArray, max_bins: int) -> NDArray:
@@ -243,22 +225,3 @@ def fit_grid(bins: Bins, f: int, edge: NDArray) -> None:
     bins.low[f] = edge[0] * half
     bins.scale[f] = scale if np.isfinite(scale) else 0
     bins.steps[f] = fill_grid(edge, bins.low[f], bins.scale[f], half, top, bins.cell[f])
-
-
-def single_bins(
-    bins: Bins, missing: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Offsets of the ragged histogram, and which of its bins hold one distinct value."""
-    counts = bins.count + missing
-    offset = np.concatenate([[0], np.cumsum(counts)])
-    single = np.zeros(offset[-1], np.bool_)
-    for f in range(bins.count.size):
-        n = int(bins.count[f])
-        alone = single[offset[f] : offset[f + 1]]
-        alone[n:] = True
-        if bins.lossless[f]:
-            alone[:] = True
-        else:
-            edge = bins.edge[f, : n - 1]
-            alone[1 : n - 1] = edge[:-1] == np.nextafter(edge[1:], edge.dtype.type(-np.inf))
-    return offset, single

@@ -11,10 +11,17 @@ import numpy as np
 
 from gputree.backends.base import Int64s, Limits, Subtrees
 from gputree.backends.cpu.block import load_rows, missing_rank, number_classes, sort_columns
-from gputree.backends.cpu.draw import child_key, draw_columns
+from gputree.backends.cpu.cut import midpoint, no_cut
+from gputree.backends.cpu.draw import draw_columns
+from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
+from gputree.backends.cpu.finish_chain import add_leaf, grow_chain
+from gputree.backends.cpu.finish_scan import known_end, scan_column
 from gputree.backends.cpu.jit import inner, kernel, once
-from gputree.backends.cpu.refine import midpoint, narrow, new_cut, no_cut, precedes
-from gputree.criteria import add_row, begin, gain, is_pure, move, restrict, score
+from gputree.backends.cpu.monotonic import at_node, at_place, new_stack, push_bounds
+from gputree.backends.cpu.refine import narrow
+from gputree.backends.rules import missing_goes_left
+from gputree.criteria import add_row, begin, gain, is_pure, restrict
+from gputree.hashing import child_key
 
 
 def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
@@ -32,122 +39,6 @@ def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
         begin=np.empty(room, np.int64),
         end=np.empty(room, np.int64),
     )
-
-
-@inner
-def scan_side(
-    criterion, order, f, bits, target, weight, weighted, s, known, t, missing_left, limits, total,
-    left, whole,
-):  # fmt: skip
-    """Best cut of column f in places ``s .. t``, missing values (``known .. t``) on one side.
-
-    Returns (score, place of the last known entry on the left).
-    """
-    mask = (1 << bits) - 1
-    least = limits.min_samples_leaf
-    best = -np.inf
-    place = np.int64(-1)
-    for k in range(left.size):
-        left[k] = 0
-    state = begin(criterion, left, total)
-    if missing_left:
-        for i in range(known, t):
-            x = np.int64(order[f, i]) & mask
-            state = move(criterion, state, left, total, target[x], weight[x] if weighted else 1)
-    moved = t - known if missing_left else 0
-    last = known if (known < t and not missing_left) else known - 1
-    following = np.int64(order[f, s])
-    for i in range(s, last):
-        key = following
-        following = np.int64(order[f, i + 1])
-        x = key & mask
-        state = move(criterion, state, left, total, target[x], weight[x] if weighted else 1)
-        if key >> bits == following >> bits:
-            continue
-        n = i + 1 - s + moved
-        if n < least or t - s - n < least:
-            continue
-        if state[0] < limits.min_weight_leaf or whole - state[0] < limits.min_weight_leaf:
-            continue
-        value = score(criterion, state, left, total)
-        if value > best:
-            best = value
-            place = i
-    return best, place
-
-
-@inner
-def known_end(order, f, bits, s, t):
-    """End of the known values among the sorted keys ``s .. t`` of column f."""
-    absent = missing_rank(bits)
-    while t > s and np.int64(order[f, t - 1]) >> bits == absent:
-        t -= 1
-    return t
-
-
-@inner
-def scan_two_values(
-    criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole
-):
-    """As `scan_side`, where places ``s .. t`` of column f hold two distinct values, none missing.
-
-    Only the side with fewer rows is summed up; the other is the rest of the node.
-    """
-    first = np.int64(order[f, s]) >> bits
-    low = s
-    high = t - 1  # order[low] has the first value, order[high] the second
-    while high - low > 1:
-        middle = (low + high) // 2
-        if np.int64(order[f, middle]) >> bits == first:
-            low = middle
-        else:
-            high = middle
-    n = high - s
-    least = max(limits.min_samples_leaf, 1)
-    if n < least or t - s - n < least:
-        return -np.inf, np.int64(-1)
-    begin_sum, end_sum = (s, high) if n <= t - high else (high, t)
-    mask = (1 << bits) - 1
-    for k in range(left.size):
-        left[k] = 0
-    for i in range(begin_sum, end_sum):
-        x = np.int64(order[f, i]) & mask
-        add_row(criterion, left, 0, target[x], weight[x] if weighted else 1, 0)
-    if begin_sum != s:
-        for k in range(left.size):
-            left[k] = total[k] - left[k]
-    state = begin(criterion, left, total)
-    if state[0] < limits.min_weight_leaf or whole - state[0] < limits.min_weight_leaf:
-        return -np.inf, np.int64(-1)
-    return score(criterion, state, left, total), high - 1
-
-
-@inner
-def scan_column(
-    criterion, order, f, bits, two_valued, target, weight, weighted, s, t, limits, total, left,
-    whole, cut,
-):  # fmt: skip
-    """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
-    known = known_end(order, f, bits, s, t)
-    if two_valued and known == t:
-        value, place = scan_two_values(
-            criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole
-        )
-        if place >= 0:
-            found = new_cut(value, f, False, place, True, 0.0)
-            if precedes(found, cut):
-                return found
-        return cut
-    for side in range(2 if known < t else 1):
-        value, place = scan_side(
-            criterion, order, f, bits, target, weight, weighted, s, known, t, side == 1, limits,
-            total, left, whole,
-        )  # fmt: skip
-        if place >= 0:
-            found = new_cut(value, f, side == 1, place, True, 0.0)
-            if precedes(found, cut):
-                cut = found
-    return cut
 
 
 @inner
@@ -182,8 +73,8 @@ def is_active(columns, active, f):
 
 @inner
 def best_cut(
-    criterion, order, bits, two_valued, target, weight, weighted, columns, active, drawn, s, t,
-    limits, total, left, whole, key,
+    criterion, order, bits, two_valued, target, weight, weighted, scratch, columns, active, drawn,
+    s, t, limits, total, left, whole, key,
 ):  # fmt: skip
     """Best cut of places ``s .. t`` over the active columns, or over those drawn among all."""
     cut = no_cut()
@@ -199,6 +90,11 @@ def best_cut(
             f = drawn[c]
             if not is_active(columns, active, f):
                 continue
+        nominal, cut = scan_categories(
+            scratch, criterion, limits, order, f, bits, target, weight, s, t, total, cut
+        )
+        if nominal:
+            continue
         cut = scan_column(
             criterion, order, f, bits, two_valued[f], target, weight, weighted, s, t, limits, total,
             left, whole, cut,
@@ -209,18 +105,20 @@ def best_cut(
 @inner
 def partition_column(order, f, bits, spill, left_side, s, t):
     """Stable partition of one sorted column: rows that go left first."""
-    mask = (1 << bits) - 1
-    to_left = s
-    to_spill = 0
-    for i in range(s, t):
-        key = order[f, i]
-        is_left = np.int64(left_side[np.int64(key) & mask])
-        order[f, to_left] = key
+    one = np.uintp(1)
+    mask = (one << np.uintp(bits)) - one
+    keys = order[f]
+    to_left = np.uintp(s)
+    to_spill = np.uintp(0)
+    for i in range(np.uintp(s), np.uintp(t)):
+        key = keys[i]
+        is_left = np.uintp(left_side[np.uintp(key) & mask])
+        keys[to_left] = key
         spill[to_spill] = key
         to_left += is_left
-        to_spill += 1 - is_left
+        to_spill += one - is_left
     for i in range(to_spill):
-        order[f, to_left + i] = spill[i]
+        keys[to_left + i] = spill[i]
 
 
 @inner
@@ -287,21 +185,9 @@ def places_equal(local, target, weight, weighted, s, t, rounded):
     return True
 
 
-@inner
-def add_node(out, at, s, t):
-    """Append a leaf that holds entries ``s .. t``."""
-    out.first_child[at] = -1
-    out.feature[at] = -1
-    out.threshold[at] = 0.0
-    out.missing_left[at] = False
-    out.gain[at] = 0.0
-    out.begin[at] = s
-    out.end[at] = t
-
-
 @once
 def find_split(
-    criterion, regression, weighted, block, bits, active, s, t, limits, total, left, key
+    criterion, regression, weighted, scratch, block, bits, active, s, t, limits, total, left, key
 ):
     """The cut of places ``s .. t`` and its gain; score -inf if the node stays a leaf."""
     place_total(criterion, block.local, block.target, block.weight, weighted, s, t, total)
@@ -314,7 +200,7 @@ def find_split(
     whole = begin(criterion, total, total)[0]
     cut = best_cut(
         criterion, block.order, bits, block.two_valued, block.target, block.weight, weighted,
-        block.columns, active, block.drawn, s, t, limits, total, left, whole, key,
+        scratch, block.columns, active, block.drawn, s, t, limits, total, left, whole, key,
     )  # fmt: skip
     if cut[0] == -np.inf:
         return cut, 0.0
@@ -324,25 +210,50 @@ def find_split(
     return cut, decrease
 
 
+@inner
+def may_split(regression, block, s, t, least):
+    """Whether places ``s .. t`` may become more than a leaf: as many as `least`, of two classes."""
+    if t - s < least:
+        return False
+    if regression:
+        return True
+    target = block.target
+    first = target[block.local[s]]
+    for i in range(s + 1, t):
+        if target[block.local[i]] != first:
+            return True
+    return False
+
+
 @once
-def split_block(block, bits, active, f, s, t, known, place, missing_left, further):
+def split_block(
+    criterion, regression, scratch, block, bits, active, s, t, known, total, cut, further
+):
     """Partition places ``s .. t`` at a cut; the columns too where a child may split `further`."""
-    mark_sides(block.order, f, bits, s, known, t, place, missing_left, block.left_side)
+    f, missing_left = cut[1], cut[2]
+    nominal = mark_categories(
+        scratch, criterion, block.order, bits, block.target, block.weight, s, t, total, cut,
+        block.left_side,
+    )  # fmt: skip
+    if not nominal:
+        mark_sides(block.order, f, bits, s, known, t, cut[3], missing_left, block.left_side)
     middle = partition_rows(
         block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
     )
-    if max(middle - s, t - middle) >= further:
+    if may_split(regression, block, s, middle, further) or may_split(
+        regression, block, middle, t, further
+    ):
         for c in range(active):
             column = block.columns[c]
-            if column != f or missing_left:
+            if column != f or missing_left or nominal:
                 partition_column(block.order, column, bits, block.spill, block.left_side, s, t)
     return middle
 
 
 @once
 def grow(
-    criterion, table, channels, weighted, regression, block, bits, first, m, depth, key, limits,
-    out, at,
+    criterion, table, channels, weighted, regression, scratch, block, bits, first, m, depth, key,
+    limits, out, at,
 ):  # fmt: skip
     """Grow the subtree of a loaded block whose root is node `at`; returns the next free node."""
     total = np.empty(channels, np.int64)
@@ -350,6 +261,7 @@ def grow(
     least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
     stack = np.empty((m + 1, 3), np.int64)  # node, depth, active columns
     keys = np.empty(m + 1, np.uint64)
+    bounds = new_stack(limits.monotonic, m + 1)
     stack[0, 0] = at
     stack[0, 1] = depth
     stack[0, 2] = block.columns.size
@@ -361,13 +273,27 @@ def grow(
         node = stack[size, 0]
         level = stack[size, 1]
         node_key = keys[size]
+        own = at_place(limits.monotonic, limits, bounds, size)
         s = out.begin[node] - first
         t = out.end[node] - first
         if level >= limits.max_depth or t - s < least:
             continue
         active = drop_constants(block.order, bits, block.columns, stack[size, 2], s, t)
+        if active == 1:
+            place_total(criterion, block.local, block.target, block.weight, weighted, s, t, total)
+            done, _, level, node_key, node, free = grow_chain(
+                scratch, criterion, block, bits, block.columns[0], first, s, t, level, node_key,
+                node, free, limits, least, total, out,
+            )  # fmt: skip
+            if done > 0:  # the rest is a node like any other
+                stack[size, 0] = node
+                stack[size, 1] = level
+                stack[size, 2] = active
+                keys[size] = node_key
+                size += 1
+                continue
         cut, decrease = find_split(
-            criterion, regression, weighted, block, bits, active, s, t, limits, total, left,
+            criterion, regression, weighted, scratch, block, bits, active, s, t, own, total, left,
             node_key,
         )  # fmt: skip
         if cut[0] == -np.inf:
@@ -376,13 +302,19 @@ def grow(
         known = known_end(block.order, f, bits, s, t)
         out.first_child[node] = free
         out.feature[node] = f
-        out.threshold[node] = cut_threshold(table, block.order, block.distinct, f, bits, cut[3])
+        if table.categories[f] == 0:
+            out.threshold[node] = cut_threshold(table, block.order, block.distinct, f, bits, cut[3])
         out.gain[node] = decrease
         further = least if level + 1 < limits.max_depth else m + 1
-        middle = split_block(block, bits, active, f, s, t, known, cut[3], cut[2], further)
-        out.missing_left[node] = cut[2] if known < t else middle - s > t - middle
-        add_node(out, free, first + s, first + middle)
-        add_node(out, free + 1, first + middle, first + t)
+        middle = split_block(
+            criterion, regression, scratch, block, bits, active, s, t, known, total, cut, further
+        )
+        out.missing_left[node] = missing_goes_left(known < t, cut[2], middle - s, t - middle)
+        push_bounds(
+            own.monotonic, criterion, block, weighted, f, s, middle, total, left, bounds, size
+        )
+        add_leaf(out, free, first + s, first + middle)
+        add_leaf(out, free + 1, first + middle, first + t)
         for side in range(2):
             stack[size, 0] = free + side
             stack[size, 1] = level + 1
@@ -394,8 +326,13 @@ def grow(
 
 
 @kernel
-def finish_nodes(criterion, table, rows, entries, begins, ends, depths, keys, limits, block, out):
-    """Grow the subtrees of all nodes given; entries end in leaf order. Returns the nodes made."""
+def finish_nodes(
+    criterion, table, rows, entries, begins, ends, depths, keys, means, limits, scratch, block, out
+):
+    """Grow the subtrees of all nodes given; entries end in leaf order. Returns the nodes made.
+
+    `means` are the `Bounds` of the nodes, or None.
+    """
     free = np.int64(0)
     bits = 8 * block.order.itemsize // 2
     stack = np.empty((64, 2), np.int64)
@@ -410,13 +347,13 @@ def finish_nodes(criterion, table, rows, entries, begins, ends, depths, keys, li
         sort_columns(table, m, bits, block, stack, places)
         channels = 3
         if rows.square is None:
-            channels = number_classes(m, block.target, block.class_of)
+            channels = max(number_classes(m, block.target, block.class_of), 2)
         out.root[j] = free
-        add_node(out, free, s, ends[j])
+        add_leaf(out, free, s, ends[j])
         free = grow(
             restrict(criterion, channels), table, channels, rows.weight is not None,
-            rows.square is not None,
-            block, bits, s, m, depths[j], keys[j], limits, out, free + 0,
+            rows.square is not None, scratch, block, bits, s, m, depths[j], keys[j],
+            at_node(limits.monotonic, limits, means, j), out, free + 0,
         )  # fmt: skip
         for i in range(m):
             entries[s + i] = block.rows[i]

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from numpy.typing import NDArray
 
+# Rows of a node that one thread takes at a time.
+CHUNK_ROWS = 1 << 16
+
 
 class Table(NamedTuple):
     """A table of n rows and d columns, with its codes.
@@ -19,6 +22,9 @@ class Table(NamedTuple):
     Codes decide in columns of at most 256 distinct values, where every bin holds one,
     and everywhere when cuts are made between bins only; then a cut after bin b lies
     midway between ``greatest[f, b]`` and ``least`` of the bin that follows.
+
+    Nominal columns hold the codes of categories. Where there are few of them, these are the
+    bins; a column of many has one bin, and codes never decide there.
     """
 
     values: NDArray  # (n, d) float32 or float64, C-contiguous
@@ -29,6 +35,28 @@ class Table(NamedTuple):
     by_code: NDArray  # (d,) bool: codes decide every cut; the values are not needed
     greatest: NDArray  # (d, 256) float64: greatest value of a bin, where `by_code`
     least: NDArray  # (d, 256) float64: least value of a bin, where `by_code`
+    categories: NDArray  # (d,) int64: categories of a nominal column, 0 of a numeric one
+
+
+class Chosen(NamedTuple):
+    """The fields of `gputree.backends.base.Splits` that kernels take as they are."""
+
+    feature: NDArray
+    weight: NDArray
+    gain: NDArray
+    cut_bin: NDArray
+    next_bin: NDArray
+    inside: NDArray
+    missing_left: NDArray
+    seen_missing: NDArray
+    threshold: NDArray
+
+
+class Left(NamedTuple):
+    """The categories that go left of each of m splits, one split after another."""
+
+    begin: NDArray  # (m + 1,) int64: those of split j are begin[j] .. begin[j + 1]
+    code: NDArray  # uint32, ascending
 
 
 class Rows(NamedTuple):

@@ -52,13 +52,48 @@ def partition_chunk(
     return left, low, high
 
 
+@inner
+def partition_categories(table, entries, begin, end, f, missing_left, codes, is_left, out, spill):
+    """As `partition_chunk`, by the categories that go left. `is_left` is false throughout."""
+    for i in range(codes.size):
+        is_left[codes[i]] = True
+    few = table.by_code[f]
+    missing_bin = table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
+    final = entries.size - 1
+    left = right = 0
+    for i in range(begin, end):
+        ahead = entries[min(i + PREFETCH_ROWS, final)]
+        row = entries[i]
+        if few:
+            prefetch(table.codes, ahead, f)
+            code = np.int64(table.codes[row, f])
+            absent = code == missing_bin
+        else:
+            prefetch(table.values, ahead, f)
+            value = table.values[row, f]
+            absent = value != value
+            code = np.int64(0 if absent else value)
+        to_left = np.int64(missing_left if absent else is_left[code])
+        out[begin + left] = row
+        spill[right] = row
+        left += to_left
+        right += 1 - to_left
+    for i in range(right):
+        out[begin + left + i] = spill[i]
+    for i in range(codes.size):
+        is_left[codes[i]] = False
+    return left
+
+
 @kernel
 def partition_chunks(
-    table, entries, splits, nodes, begins, ends, first, last, lefts, lows, highs, out
-):
+    table, entries, splits, left, is_left, nodes, begins, ends, first, last, lefts, lows, highs,
+    out,
+):  # fmt: skip
     """Partition chunks ``first .. last`` into `out`, each in its own range.
 
-    Chunk c is ``begins[c] .. ends[c]`` of the node with split ``nodes[c]``.
+    Chunk c is ``begins[c] .. ends[c]`` of the node with split ``nodes[c]``. `is_left` is scratch,
+    false for every category.
     """
     longest = 0
     for c in range(first, last):
@@ -67,6 +102,13 @@ def partition_chunks(
     for c in range(first, last):
         j = nodes[c]
         f = splits.feature[j]
+        if table.categories[f] > 0:
+            lefts[c] = partition_categories(
+                table, entries, begins[c], ends[c], f, splits.missing_left[j],
+                left.code[left.begin[j] : left.begin[j + 1]], is_left, out, spill,
+            )  # fmt: skip
+            lows[c], highs[c] = -np.inf, np.inf
+            continue
         missing_bin = table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
         neighbours = not splits.inside[j] and not table.by_code[f]
         lefts[c], lows[c], highs[c] = partition_chunk(
@@ -104,3 +146,27 @@ def node_statistics(criterion, rows, entries, begins, ends, first, last, out):
             add_row(criterion, flat, j * width, targets[row], weight, pick(squares, row, 0))
             if regression:
                 flat[j * width + 3] += pick(rests, row, 0)
+
+
+@kernel
+def list_categories(table, entries, begins, ends, features, first, last, seen, counts, codes):
+    """List the categories in each of nodes ``first .. last``, one after another, unordered.
+
+    `seen` is false for every category, and so it is left. ``counts[j]`` becomes their number.
+    """
+    used = np.int64(0)
+    for j in range(first, last):
+        f = features[j]
+        start = used
+        for i in range(begins[j], ends[j]):
+            value = table.values[entries[i], f]
+            if value != value:
+                continue
+            code = np.int64(value)
+            if not seen[code]:
+                seen[code] = True
+                codes[used] = code
+                used += 1
+        for i in range(start, used):
+            seen[codes[i]] = False
+        counts[j] = used - start

@@ -11,101 +11,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from gputree.backends.cpu.counted import refine_counted
+from gputree.backends.cpu.cut import new_cut, no_cut, precedes
 from gputree.backends.cpu.draw import draw_columns
+from gputree.backends.cpu.finer import GATHER_SHARE, new_work, next_column, scan_pairs
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, once, pick, prefetch
-from gputree.backends.cpu.score import add_cell, cut_inside, row_count, start_side
-from gputree.backends.cpu.sort import sort_pairs
-from gputree.criteria import begin, bound, gain, is_pure, margin, move, score, tighten
-
-# Pairs gathered at once, per row of the node, before the last column of a group: bounds
-# the memory of a refinement.
-GATHER_SHARE = 2
-
-
-@inner
-def precedes(a, b):
-    """Whether cut `a` is chosen before `b`: the one tie rule.
-
-    Greatest score, as rounded to float64: cuts that are equal in exact arithmetic tie where
-    their scores do, and they are the same numbers on every path, made of the same integers by
-    the same operations. Then lowest column; then missing values right before left; then the
-    lowest cut. A cut is (score, column, missing_left, bin, at its end, threshold).
-    """
-    if a[0] != b[0]:
-        return a[0] > b[0]
-    if a[1] != b[1]:
-        return a[1] < b[1]
-    if a[2] != b[2]:
-        return not a[2]
-    if a[3] != b[3]:
-        return a[3] < b[3]
-    return b[4] and not a[4]
-
-
-@inner
-def new_cut(value, f, missing_left, place, at_end, threshold):
-    """A cut as `precedes` compares them; the types are fixed, so kernels compile once."""
-    return (
-        np.float64(value),
-        np.int64(f),
-        np.bool_(missing_left),
-        np.int64(place),
-        np.bool_(at_end),
-        np.float64(threshold),
-    )
-
-
-@inner
-def no_cut():
-    """The cut that every other precedes."""
-    return new_cut(-np.inf, 0, False, 0, False, 0.0)
-
-
-@inner
-def scan_bin(
-    criterion, target, weight, limits, before, whole, values, items, first, last, left, total
-):
-    """Best cut between the sorted pairs ``first .. last``: (score, threshold).
-
-    `left` holds the statistics before the bin, `before` its rows of `whole`; it is used up.
-    """
-    best = -np.inf
-    threshold = 0.0
-    least = limits.min_samples_leaf
-    all_weight = begin(criterion, total, total)[0]
-    state = begin(criterion, left, total)
-    for i in range(first, last - 1):
-        row = items[i]
-        state = move(criterion, state, left, total, target[row], pick(weight, row, 1))
-        if values[i] == values[i + 1]:
-            continue
-        n = before + i + 1 - first
-        if n < least or whole - n < least:
-            continue
-        if state[0] < limits.min_weight_leaf or all_weight - state[0] < limits.min_weight_leaf:
-            continue
-        value = score(criterion, state, left, total)
-        if value > best:
-            best = value
-            threshold = midpoint(values[i], values[i + 1])
-    return best, threshold
-
-
-@inner
-def midpoint(low, high):
-    """Threshold between two neighbouring values: the midpoint, or `low` if that rounds up."""
-    middle = 0.5 * np.float64(low) + 0.5 * np.float64(high)
-    return middle if middle < high else np.float64(low)
-
-
-@inner
-def column_bins(table, f, channels):
-    """Of column f: its first bin, how many bins of values, and the place of the missing one."""
-    first = table.offset[f]
-    last = table.offset[f + 1]
-    if table.missing[f]:
-        return first, last - first - 1, (last - 1) * channels
-    return first, last - first, -1
+from gputree.backends.cpu.monotonic import at_column, at_node
+from gputree.backends.cpu.score import (
+    add_cell,
+    bar_of,
+    column_bins,
+    is_alive,
+    row_count,
+    start_side,
+)
+from gputree.criteria import begin, gain, is_pure
 
 
 @inner
@@ -129,12 +49,10 @@ def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, p
             if (
                 position[b] < 0
                 and not single[b]
-                and cut_inside(criterion, limits, weighted, left, n, total)
+                and is_alive(criterion, limits, weighted, left, cells, at, n, total, bar)
             ):
-                most = bound(criterion, left, cells, at, total)
-                if most >= bar and tighten(criterion, left, cells, at, total, most) >= bar:
-                    position[b] = used
-                    used += n
+                position[b] = used
+                used += n
             add_cell(left, cells, at)
     return used
 
@@ -167,15 +85,13 @@ def gather_values(source, f, begin, end, items, values):
 
 @inner
 def scan_column(
-    criterion, table, target, weight, limits, weighted, cells, f, total, position, values, items,
-    cut, left,
+    finer, criterion, table, rows, limits, weighted, cells, f, total, position, values, items,
+    left, work, report, cut,
 ):  # fmt: skip
     """The better of `cut` and the best cut inside the alive, gathered bins of column f."""
     channels = total.size
+    own = at_column(limits.monotonic, limits, f)
     first, value_bins, missing_at = column_bins(table, f, channels)
-    stack = np.empty((64, 2), np.int64)
-    scanned = np.empty_like(left)
-    whole = row_count(criterion, total, 0, channels, weighted)
     for side in range(2):
         if not start_side(cells, missing_at, side == 1, left):
             continue
@@ -184,48 +100,30 @@ def scan_column(
             end = position[first + b]
             if end >= 0:
                 start = end - row_count(criterion, cells, at, channels, weighted)
-                if side == 0:
-                    sort_pairs(values, items, start, end, stack)
-                for c in range(channels):
-                    scanned[c] = left[c]
-                before = row_count(criterion, left, 0, channels, weighted)
-                value, threshold = scan_bin(
-                    criterion, target, weight, limits, before, whole, values, items, start, end,
-                    scanned, total,
+                cut = scan_pairs(
+                    finer, criterion, rows, own, weighted, values, items, start, end, left,
+                    total, f, side == 1, b, work, report, cut,
                 )  # fmt: skip
-                found = new_cut(value, f, side == 1, b, False, threshold)
-                if value > -np.inf and precedes(found, cut):
-                    cut = found
             add_cell(left, cells, at)
     return cut
 
 
-@inner
-def next_column(bounds, pending, n_pending, bar):
-    """Place in `pending` of the column with the greatest bound that reaches `bar`, or -1."""
-    at = -1
-    for i in range(n_pending):
-        if bounds[pending[i]] >= bar and (at < 0 or bounds[pending[i]] > bounds[pending[at]]):
-            at = i
-    return at
-
-
 @once
 def refine_columns(
-    criterion, table, rows, entries, first, last, limits, weighted, cells, total, bounds,
-    pending, n_pending, cut, position, report,
+    finer, criterion, table, rows, entries, first, last, limits, weighted, cells, total, bounds,
+    pending, n_pending, room, cut, position, report,
 ):  # fmt: skip
     """Refine the columns ``pending[:n_pending]``, greatest bound first, and return the best cut.
 
-    The first column goes alone, since it raises the bar for all others; those that
-    still reach it are gathered together, one pass over the rows for many columns.
+    The first column goes alone where `room` is 1, since it raises the bar for all others;
+    those that still reach it are gathered together, one pass over the rows for many columns.
     """
     left = np.empty_like(total)
+    work = new_work(total.size)
     group = np.empty(n_pending, np.int64)
     reach = np.empty(n_pending + 1, np.int64)  # places of a column: reach[g] .. reach[g + 1]
-    room = 1
     while True:
-        bar = cut[0] - margin(criterion, cut[0], total) if cut[0] > -np.inf else -np.inf
+        bar = bar_of(criterion, cut[0], total)
         used = np.int64(0)
         n_group = 0
         while used < room:
@@ -247,19 +145,18 @@ def refine_columns(
         items = np.empty(used, entries.dtype)
         gather_rows(table, entries, first, last, group, n_group, position, items)
         reach[n_group] = used
-        report[0] += used
         for g in range(n_group):
             gather_values(table.values, group[g], reach[g], reach[g + 1], items, values)
             cut = scan_column(
-                criterion, table, rows.target, rows.weight, limits, weighted, cells, group[g],
-                total, position, values, items, cut, left,
+                finer, criterion, table, rows, limits, weighted, cells, group[g], total, position,
+                values, items, left, work, report, cut,
             )  # fmt: skip
         room = GATHER_SHARE * (last - first)
 
 
 @once
 def choose_cut(
-    criterion, table, rows, entries, first, last, limits, weighted, exact, key, cells, total,
+    finer, criterion, table, rows, entries, first, last, limits, weighted, exact, key, cells, total,
     best, bins, sides, bounds, position, report,
 ):  # fmt: skip
     """Best cut of one node: over all columns, or over those drawn for it.
@@ -278,20 +175,30 @@ def choose_cut(
     while done < d and (done == 0 or cut[0] == -np.inf):
         upto = max(limits.max_features, done + 1)
         for i in range(done, upto):
-            f = order[i]
-            found = new_cut(best[f], f, sides[f], bins[f], True, 0.0)
-            if best[f] > -np.inf and precedes(found, cut):
-                cut = found
+            cut = better_boundary(order[i], best, bins, sides, cut)
         if exact:
             pending = np.empty(upto - done, np.int64)
             for i in range(done, upto):
                 pending[i - done] = order[i]
+            n_pending, room, cut = refine_counted(
+                finer, criterion, table, rows, entries, first, last, limits, weighted, cells,
+                total, bounds, pending, cut, report,
+            )  # fmt: skip
             cut = refine_columns(
-                criterion, table, rows, entries, first, last, limits, weighted, cells, total,
-                bounds, pending, pending.size, cut, position, report,
+                finer, criterion, table, rows, entries, first, last, limits, weighted, cells,
+                total, bounds, pending, n_pending, room, cut, position, report,
             )  # fmt: skip
         done = upto
     return cut
+
+
+@inner
+def better_boundary(f, best, bins, sides, cut):
+    """The better of `cut` and the best boundary, or subset, of column f."""
+    if best[f] == -np.inf:
+        return cut
+    found = new_cut(best[f], f, sides[f], bins[f], True, 0.0)
+    return found if precedes(found, cut) else cut
 
 
 @inner
@@ -309,6 +216,32 @@ def has_missing(criterion, table, weighted, cells, f, channels):
     """Whether the node has missing values in column f."""
     missing_at = column_bins(table, f, channels)[2]
     return missing_at >= 0 and row_count(criterion, cells, missing_at, channels, weighted) > 0
+
+
+@inner
+def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits):
+    """Let `cut` be the split of node j, if there is one and it is worth it."""
+    if cut[0] == -np.inf:
+        return
+    channels = total.size
+    decrease = gain(criterion, cut[0], total)
+    weight = begin(criterion, total, total)[0]
+    if decrease * weight < limits.min_decrease:
+        return
+    splits.feature[j] = cut[1]
+    splits.weight[j] = weight
+    splits.gain[j] = decrease
+    splits.missing_left[j] = cut[2]
+    splits.seen_missing[j] = has_missing(criterion, table, weighted, cells, cut[1], channels)
+    if table.categories[cut[1]] > 0:
+        return
+    splits.cut_bin[j] = cut[3]
+    splits.inside[j] = not cut[4]
+    splits.threshold[j] = cut[5]
+    if cut[4]:
+        splits.next_bin[j] = next_filled(
+            criterion, table, weighted, cells, cut[1], cut[3], channels
+        )
 
 
 @inner
@@ -339,14 +272,16 @@ def all_equal(target, weight, entries, first, last, rounded):
 
 @kernel
 def refine_nodes(
-    criterion, table, rows, entries, begins, ends, limits, weighted, exact, keys, cells, slots,
-    first, last, totals, best, bins, sides, bounds, splits, report,
+    finer, criterion, table, rows, entries, begins, ends, limits, weighted, exact, keys, cells,
+    slots, nodes, first, last, means, totals, best, bins, sides, bounds, splits, report,
 ):  # fmt: skip
-    """Choose the split of nodes ``first .. last``; `report` counts (row, column) pairs refined."""
-    channels = totals.shape[1]
+    """Choose the split of ``nodes[first:last]``; `report` counts (row, column) pairs sorted.
+
+    `means` are the `Bounds` of the nodes, or None.
+    """
     regression = rows.square is not None
     position = np.empty(table.offset[-1], np.int64)
-    for j in range(first, last):
+    for j in nodes[first:last]:
         total = totals[j]
         own = cells[slots[j]]
         if is_pure(criterion, total):
@@ -356,24 +291,47 @@ def refine_nodes(
         ):
             continue
         cut = choose_cut(
-            criterion, table, rows, entries, begins[j], ends[j], limits, weighted, exact, keys[j],
-            own, total, best[j], bins[j], sides[j], bounds[j], position, report,
+            finer, criterion, table, rows, entries, begins[j], ends[j],
+            at_node(limits.monotonic, limits, means, j), weighted, exact, keys[j], own, total,
+            best[j], bins[j], sides[j], bounds[j], position, report,
         )  # fmt: skip
-        if cut[0] == -np.inf:
-            continue
-        decrease = gain(criterion, cut[0], total)
-        weight = begin(criterion, total, total)[0]
-        if decrease * weight < limits.min_decrease:
-            continue
-        splits.feature[j] = cut[1]
-        splits.weight[j] = weight
-        splits.gain[j] = decrease
-        splits.missing_left[j] = cut[2]
-        splits.seen_missing[j] = has_missing(criterion, table, weighted, own, cut[1], channels)
-        splits.cut_bin[j] = cut[3]
-        splits.inside[j] = not cut[4]
-        splits.threshold[j] = cut[5]
-        if cut[4]:
-            splits.next_bin[j] = next_filled(
-                criterion, table, weighted, own, cut[1], cut[3], channels
-            )
+        record_cut(criterion, table, limits, weighted, own, total, cut, j, splits)
+
+
+@kernel
+def best_boundary_of(columns, best, bins, sides, cut):
+    """The better of `cut` and the best boundary, or subset, of some columns of a node."""
+    for f in columns:
+        cut = better_boundary(f, best, bins, sides, cut)
+    return cut
+
+
+@kernel
+def record_cut_of(criterion, table, limits, weighted, cells, total, cut, j, splits):
+    """As `record_cut`."""
+    record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits)
+
+
+@kernel
+def pure_nodes(criterion, totals, out):
+    """Whether each node is pure, by its class weights, or sums of targets."""
+    for j in range(totals.shape[0]):
+        out[j] = is_pure(criterion, totals[j])
+
+
+@kernel
+def alive_rows(
+    criterion, table, limits, weighted, cells, slots, nodes, first, last, totals, best, bounds, out
+):
+    """Rows, in ``out[i]``, of the living bins of each column of node ``nodes[i]``."""
+    position = np.empty(table.offset[-1], np.int64)
+    left = np.empty(totals.shape[1], np.int64)
+    for i in range(first, last):
+        j = nodes[i]
+        bar = bar_of(criterion, best[j].max(), totals[j])
+        for f in range(bounds.shape[1]):
+            if bounds[j, f] >= bar:
+                out[i, f] = mark_alive(
+                    criterion, table, limits, weighted, cells[slots[j]], f, totals[j], bar, left,
+                    position, 0,
+                )  # fmt: skip

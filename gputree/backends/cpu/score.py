@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gputree.backends.cpu.cut import admits
 from gputree.backends.cpu.jit import inner, kernel, once
-from gputree.criteria import begin, bound, left_weight, score
+from gputree.backends.cpu.monotonic import at_column, at_node, boundary_keeps_order
+from gputree.criteria import begin, bound, left_weight, margin, score, tighten
 
 
 @inner
@@ -25,18 +27,16 @@ def row_count(criterion, statistics, at, channels, weighted):
 
 @inner
 def admissible(criterion, limits, weighted, left, total):
-    """Whether both sides of the cut are as large as `limits` asks."""
+    """Whether the cut between `left` and the rest of `total` is; see `admits`, `keeps_order`."""
     n = row_count(criterion, left, 0, left.size, weighted)
-    least = max(limits.min_samples_leaf, 1)
-    if n < least or row_count(criterion, total, 0, left.size, weighted) - n < least:
+    whole = row_count(criterion, total, 0, left.size, weighted)
+    weight = all_weight = 0
+    if limits.min_weight_leaf > 0:  # else weights are not asked for, nor added up
+        weight = left_weight(criterion, left, 0)
+        all_weight = left_weight(criterion, total, 0)
+    if not admits(limits, n, whole, weight, all_weight):
         return False
-    if limits.min_weight_leaf == 0:
-        return True
-    weight = left_weight(criterion, left, 0)
-    return (
-        weight >= limits.min_weight_leaf
-        and left_weight(criterion, total, 0) - weight >= limits.min_weight_leaf
-    )
+    return boundary_keeps_order(limits.monotonic, criterion, left, total)
 
 
 @inner
@@ -50,6 +50,33 @@ def cut_inside(criterion, limits, weighted, left, n, total):
     before = row_count(criterion, left, 0, left.size, weighted)
     after = row_count(criterion, total, 0, left.size, weighted) - before - n
     return before + n - 1 >= least and after + n - 1 >= least
+
+
+@inner
+def bar_of(criterion, best, total):
+    """What a bound must reach to be looked into, beside a cut of score `best`."""
+    return best - margin(criterion, best, total) if best > -np.inf else -np.inf
+
+
+@inner
+def is_alive(criterion, limits, weighted, left, cells, at, n, total, bar):
+    """Whether an admissible cut inside the bin, or cell, of n rows at ``cells[at]`` may reach
+    the bar; `left` is before it.
+    """
+    if not cut_inside(criterion, limits, weighted, left, n, total):
+        return False
+    most = bound(criterion, left, cells, at, total)
+    return most >= bar and tighten(criterion, left, cells, at, total, most) >= bar
+
+
+@inner
+def column_bins(table, f, channels):
+    """Of column f: its first bin, how many bins of values, and the place of the missing one."""
+    first = table.offset[f]
+    last = table.offset[f + 1]
+    if table.missing[f]:
+        return first, last - first - 1, (last - 1) * channels
+    return first, last - first, -1
 
 
 @inner
@@ -111,16 +138,15 @@ def score_column(
 
 @kernel
 def score_nodes(
-    criterion, table, limits, weighted, histograms, slots, first, last, totals, best, bins, sides,
-    bounds,
+    criterion, table, limits, weighted, histograms, slots, first, last, means, totals, best, bins,
+    sides, bounds,
 ):  # fmt: skip
-    """Score every column of nodes ``first .. last``: see `score_column`.
+    """Score every numeric column of nodes ``first .. last``: see `score_column`.
 
     The histogram of node j is ``histograms[slots[j]]``; `totals` becomes (m, channels), the
-    other outputs are (m, d).
+    other outputs are (m, d). `means` are the `Bounds` of the nodes, or None.
     """
     offset = table.offset
-    missing = table.missing
     single = table.single
     channels = totals.shape[1]
     left = np.zeros(channels, np.int64)
@@ -133,10 +159,13 @@ def score_nodes(
             add_cell(total, cells, b * channels)
         for c in range(channels):
             totals[j, c] = total[c]
-        for f in range(missing.size):
-            value_bins = offset[f + 1] - offset[f] - np.int64(missing[f])
-            missing_at = (offset[f + 1] - 1) * channels if missing[f] else -1
+        own = at_node(limits.monotonic, limits, means, j)
+        for f in range(table.missing.size):
+            if table.categories[f] > 0:
+                best[j, f] = bounds[j, f] = -np.inf
+                continue
+            at, value_bins, missing_at = column_bins(table, f, channels)
             best[j, f], bins[j, f], sides[j, f], bounds[j, f] = score_column(
-                criterion, single, limits, weighted, cells, offset[f], value_bins, missing_at,
-                total, left,
+                criterion, single, at_column(own.monotonic, own, f), weighted, cells, at,
+                value_bins, missing_at, total, left,
             )  # fmt: skip

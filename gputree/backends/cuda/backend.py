@@ -7,18 +7,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
-from gputree.backends.cuda.device import device_of, on_own_device
+from gputree.backends.cuda.device import on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import Kernels, cupy
-from gputree.backends.cuda.layout import Grower, Rows, Scratch, Table, to_device
+from gputree.backends.cuda.layout import (
+    Grower,
+    Plan,
+    Rows,
+    Scratch,
+    Table,
+    pack_rules,
+    pack_search,
+    to_device,
+)
 from gputree.backends.cuda.memory import share_out
-from gputree.backends.cuda.partition import Marked, mark, node_statistics, partition
+from gputree.backends.cuda.partition import Marked, categories, mark, node_statistics, partition
 from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import Scores, score
-from gputree.backends.cuda.source import new_source
+from gputree.backends.cuda.table import CudaTable
 from gputree.dtypes import ROW
 
 
@@ -27,49 +36,64 @@ class CudaBackend:
 
     Parameters
     ----------
-    values : (n, d) float32 or float64 array, NumPy or CuPy, C-contiguous
-        The table, NaN where missing. CuPy arrays stay where they are, and their device works;
-        values on the host are copied to the current device where they fit
-        `Task.max_device_memory`, else coded block by block.
-    missing : (d,) bool array
-        Columns that hold missing values.
+    table : CudaTable
     task : Task
+        `Task.max_device_memory` is what the table and growth may use together.
     n_threads : int
         Host threads that hand a table on the host over.
+    entries : int array, or None
+        Rows to grow on; None for all.
     """
 
     name = "cuda"
 
-    def __init__(self, values: Any, missing: NDArray[np.bool_], task: Task, n_threads: int):
-        self.device = device_of(values)
+    def __init__(
+        self, table: CudaTable, task: Task, n_threads: int, entries: Int64s | None = None
+    ) -> None:
+        self.device = table.device
+        self.held = table
         self.task = task
         self.channels = task.channels
+        self.n_threads = n_threads
         self.refined_pairs = 0
         self.scanned_pairs = 0
         self.marked: list[Marked] = []  # nodes refined since the last partition
-        self._take(values, missing, n_threads)
+        self._take(entries)
 
     @on_own_device
-    def _take(self, values: Any, missing: NDArray[np.bool_], n_threads: int) -> None:
+    def _take(self, entries: Int64s | None) -> None:
         """Bring to the device what growth works on; the table is not coded yet."""
-        xp, task = cupy(), self.task
-        n, d = values.shape
-        on_host = isinstance(values, np.ndarray)
-        memory = share_out(task, n, coding.row_stride(d), values.nbytes if on_host else 0)
-        self.source = new_source(values, memory.keeps_values, n_threads)
+        xp, task, held = cupy(), self.task, self.held
+        n, d = held.shape
+        value_bytes = held.values.nbytes if held.on_host else 0
+        memory = share_out(task, n, coding.row_stride(d), value_bytes, held.held_bytes)
         target = np.int32 if task.n_classes else np.int64
         rest = (task.weight, task.square, task.square_rest)
+        own = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
+        value_bits = 8 * held.values.dtype.itemsize
+        monotonic = task.limits.monotonic
+        rows = Rows(
+            to_device(task.target, target),
+            *(None if column is None else to_device(column, np.int64) for column in rest),
+        )
         self.grower = Grower(
-            kernels=Kernels(task.criterion, task.weight is not None, 8 * values.dtype.itemsize),
-            task=task,
-            table=coding.new_table(self.source, missing),
-            rows=Rows(
-                to_device(task.target, target),
-                *(None if column is None else to_device(column, np.int64) for column in rest),
+            kernels=Kernels(
+                task.criterion,
+                task.weight is not None,
+                value_bits,
+                bool(held.categories.any()),
+                monotonic is not None,
             ),
-            entries=xp.arange(n, dtype=ROW),
-            scratch=Scratch(xp.empty(n, dtype=np.uint8), xp.empty(n, dtype=ROW)),
+            task=task,
+            table=held.bare(memory.keeps_values, self.n_threads),
+            rows=rows,
+            entries=own,
+            scratch=Scratch(xp.empty(own.size, dtype=np.uint8), xp.empty(own.size, dtype=ROW)),
             memory=memory,
+            rules=pack_rules(task, d),
+            search=pack_search(task),
+            statistics=rows.pack(),
+            signs=None if monotonic is None else to_device(monotonic.signs, np.int32),
         )
 
     @property
@@ -88,9 +112,8 @@ class CudaBackend:
 
     @on_own_device
     def encode(self, max_bins: int) -> None:
-        table = coding.encode(
-            self.grower.kernels, self.source, self.table.host.missing, max_bins, self.task.exact
-        )
+        keeps_values = self.grower.memory.keeps_values
+        table = self.held.coded(max_bins, self.task.exact, keeps_values, self.n_threads)
         self.grower = self.grower._replace(table=table)
 
     # ------------------------------------------------------- histograms
@@ -131,8 +154,8 @@ class CudaBackend:
 
     # ----------------------------------------------------------- splits
     @on_own_device
-    def score(self, histograms: Any, slots: Int64s) -> Scores:
-        return score(self.grower, histograms, slots)
+    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Scores:
+        return score(self.grower, histograms, slots, bounds)
 
     @on_own_device
     def refine(
@@ -143,9 +166,11 @@ class CudaBackend:
         slots: Int64s,
         scores: Scores,
         keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
     ) -> Splits:
-        records, pairs = refine(self.grower, begin, end, histograms, slots, scores, keys)
-        self.marked.append(mark(self.grower, begin, end, records))
+        plan = Plan.of(begin, end, slots, keys)
+        records, sides, pairs = refine(self.grower, begin, end, histograms, plan, scores, bounds)
+        self.marked.append(mark(self.grower, begin, plan.parts, records, sides))
         self.refined_pairs += pairs
         self.scanned_pairs += int((end - begin).sum()) * self.grower.table.columns
         return self.marked[-1].splits
@@ -160,13 +185,25 @@ class CudaBackend:
     # --------------------------------------------------------- subtrees
     @on_own_device
     def finish(
-        self, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
+        self,
+        begin: Int64s,
+        end: Int64s,
+        depth: Int64s,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
     ) -> Subtrees:
         if self.table.codes.shape[0] == 0:  # not coded: values decide
-            table = self.table._replace(values=self.source.resident())
+            values = self.held.resident(self.grower.memory.keeps_values, self.n_threads)
+            table = self.table._replace(values=values)
             self.grower = self.grower._replace(table=table)
-        return finish(self.grower, begin, end, depth, keys)
+        return finish(self.grower, begin, end, depth, keys, bounds)
 
     @on_own_device
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         return node_statistics(self.grower, begin, end)
+
+    @on_own_device
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> tuple[Int64s, NDArray[np.uint32]]:
+        return categories(self.grower, begin, end, feature)

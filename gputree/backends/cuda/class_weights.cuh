@@ -7,6 +7,11 @@ __device__ i64 weight_in(const Criterion& criterion, const Statistics& statistic
     return weight;
 }
 
+template <class State, class Left>
+__device__ i64 sum_left(const State&, const Left& left) {
+    return left[1];
+}
+
 template <class Total>
 __device__ bool is_pure(const Criterion& criterion, const Total& total) {
     i64 present = 0;

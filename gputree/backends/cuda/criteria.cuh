@@ -1,8 +1,9 @@
 // Split criteria: the formulas of gputree/criteria, operation for operation. Compiled with
 // --fmad=false, so that every score has the same bits as on the CPU; the reasons are there.
 //
-// One of GINI, WIDE_GINI, ENTROPY, MANY_CLASS_ENTROPY and SQUARED_ERROR is defined. Statistics
-// are anything with an operator[] that gives int64 channels.
+// One of GINI, WIDE_GINI, ENTROPY, MANY_CLASS_ENTROPY, SQUARED_ERROR and POISSON is defined.
+// Statistics are anything with an operator[] that gives int64 channels. Those with a `margin`
+// or a `tighten` of their own define OWN_MARGIN or OWN_TIGHTEN.
 #ifdef MANY_CLASS_ENTROPY
 #define ANY_ENTROPY
 #elif defined(ENTROPY)
@@ -13,19 +14,5 @@
 struct Criterion {
     i64 n_classes;
     double unit;
-    double scale;  // SQUARED_ERROR: unit of squares; MANY_CLASS_ENTROPY: fixed-point units of a bit
+    double scale;  // see gputree/criteria/kinds.py: SQUARED_ERROR has its square unit here
 };
-
-#ifndef ANY_ENTROPY
-template <class Total>
-__device__ double margin(const Criterion&, double value, const Total&) {
-    return BOUND_MARGIN * value;
-}
-#endif
-
-#if !defined(GINI) && !defined(WIDE_GINI)
-template <class Left, class Cells, class Total>
-__device__ double tighten(const Criterion&, const Left&, const Cells&, const Total&, double value) {
-    return value;
-}
-#endif

@@ -1,4 +1,4 @@
-// A cut, and the one tie rule of gputree/backends/cpu/refine.py.
+// A cut, and the one tie rule of gputree/backends/cpu/cut.py.
 struct Cut {
     double score;  // -infinity: no cut
     i32 column;
@@ -36,12 +36,21 @@ __device__ inline Cut first_cut(Cut cut) {
 }
 
 // Columns are visited in the order of their ranks (null: all at once): done <= rank < upto.
-__device__ __forceinline__ bool is_visited(
-    const i32* ranks, const i32* done, const i32* upto, i64 node, i64 column, i64 columns
-) {
-    const i64 rank = ranks ? ranks[node * columns + column] : column;
-    return done[node] <= rank && rank < upto[node];
-}
+struct Visits {
+    const i32* orders;  // (nodes, columns): columns by rank
+    const i32* ranks;
+    i32* done;
+    i32* upto;
+
+    __device__ __forceinline__ i64 rank(i64 node, i64 column, i64 columns) const {
+        return ranks ? ranks[node * columns + column] : column;
+    }
+
+    __device__ __forceinline__ bool include(i64 node, i64 column, i64 columns) const {
+        const i64 own = rank(node, column, columns);
+        return done[node] <= own && own < upto[node];
+    }
+};
 
 // What a bound must reach for its bin to be looked into.
 template <class Total>
@@ -49,3 +58,13 @@ __device__ double bar_of(const Criterion& criterion, const Cut& cut, const Total
     if (cut.score == -infinity()) return cut.score;
     return cut.score - margin(criterion, cut.score, total);
 }
+
+struct Pieces {  // of sorted rows: their (node, column), bin and slots
+    i64* column;
+    i32* bin;
+    i64* first;
+    i64* last;
+};
+
+#define CHUNK 64  // sorted rows that one thread scans; not measured
+#define MOST_CELLS (i64(1) << 20)  // that a bin is counted into

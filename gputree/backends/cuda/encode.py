@@ -7,22 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends import binning
 from gputree.backends.base import Int64s
-from gputree.backends.cpu import encode as coding
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.device import device_of
 from gputree.backends.cuda.kernels import Kernels, cupy
-from gputree.backends.cuda.layout import HostTable, Table, to_device
+from gputree.backends.cuda.layout import HostTable, Table, pack_table, to_device
 from gputree.backends.cuda.source import Source, bits_of
 
 # Columns of codes that are read as one word.
 WORD = 4
 
-# Threads that inspect a table, about.
-INSPECTING = 1 << 18
-
 
 class Bins(NamedTuple):
-    """Bins of d columns on the device, by keys of values; padded as `coding.Bins`."""
+    """Bins of d columns on the device, by keys of values; padded as `binning.Bins`."""
 
     edge: Any  # (d, MAX_BINS)
     least: Any  # (d, MAX_BINS)
@@ -33,7 +31,7 @@ class Bins(NamedTuple):
     @classmethod
     def empty(cls, d: int, bits: np.dtype) -> Bins:
         xp = cupy()
-        keys = (xp.empty((d, coding.MAX_BINS), dtype=bits) for _ in range(3))
+        keys = (xp.empty((d, binning.MAX_BINS), dtype=bits) for _ in range(3))
         return cls(*keys, *(xp.empty(d, dtype=np.int64) for _ in range(2)))
 
 
@@ -42,15 +40,16 @@ def row_stride(columns: int) -> int:
     return -(-columns // WORD) * WORD
 
 
-def new_table(source: Source, missing: NDArray[np.bool_]) -> Table:
+def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) -> Table:
     """A table that is not coded: values are all there is to it, if they are there."""
     d = source.shape[1]
     host = HostTable(
         offset=np.zeros(d + 1, np.int64),
         missing=missing,
         by_code=np.zeros(d, np.bool_),
-        greatest=np.zeros((d, coding.MAX_BINS)),
-        least=np.zeros((d, coding.MAX_BINS)),
+        greatest=np.zeros((d, binning.MAX_BINS)),
+        least=np.zeros((d, binning.MAX_BINS)),
+        categories=categories,
     )
     codes = cupy().empty((0, row_stride(d)), dtype=np.uint8)
     return _with_host(source, None, codes, host, np.empty(0, np.bool_))
@@ -59,29 +58,42 @@ def new_table(source: Source, missing: NDArray[np.bool_]) -> Table:
 def _with_host(
     source: Source, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
 ) -> Table:
+    columns = {
+        "offset": to_device(host.offset),
+        "missing": to_device(host.missing, np.uint8),
+        "single": to_device(single, np.uint8),
+        "by_code": to_device(host.by_code, np.uint8),
+        "categories": to_device(host.categories),
+        "greatest": to_device(host.greatest),
+        "least": to_device(host.least),
+    }
     return Table(
         rows=source.shape[0],
         bits=source.bits,
         values=values,
         codes=codes,
-        offset=to_device(host.offset),
-        missing=to_device(host.missing, np.uint8),
-        single=to_device(single, np.uint8),
-        by_code=to_device(host.by_code, np.uint8),
-        greatest=to_device(host.greatest),
-        least=to_device(host.least),
         host=host,
+        packed=pack_table(codes, *columns.values()),
+        **columns,
     )
 
 
 def encode(
-    kernels: Kernels, source: Source, missing: NDArray[np.bool_], max_bins: int, exact: bool
+    kernels: Kernels,
+    source: Source,
+    missing: NDArray[np.bool_],
+    categories: Int64s,
+    max_bins: int,
+    exact: bool,
 ) -> Table:
     """The table, coded into at most `max_bins` bins a column, missing values included."""
     n, d = source.shape
-    most = np.full(d, max_bins) - missing
+    few = categories + missing <= binning.MAX_BINS  # numeric columns, too
+    most = np.where(categories > 0, binning.MAX_BINS, max_bins - missing)
     bins = Bins.empty(d, source.bits)
-    delimited = _fit(kernels, source, bins, most, exact)
+    delimited = _fit(kernels, source, bins, most, exact) & (categories == 0)
+    for f in np.flatnonzero(categories):
+        _fit_categories(bins, int(f), int(categories[f]) if few[f] else 0)
     codes = cupy().empty((n, row_stride(d)), dtype=np.uint8)
     again = _encode_values(kernels, source, bins, most, codes)
     for f in again:  # the sample missed values of columns that looked lossless
@@ -89,16 +101,33 @@ def encode(
     if again.size:
         _encode_values(kernels, source, bins, most, codes)
     host_bins = _to_host(bins, most, delimited)
-    offset, single = coding.single_bins(host_bins, missing)
+    offset, single = binning.single_bins(host_bins, missing)
+    single[np.repeat(categories > 0, np.diff(offset))] = True  # no cut lies in such a bin
     host = HostTable(
         offset=offset,
         missing=missing,
-        by_code=host_bins.lossless if exact else np.ones(d, np.bool_),
+        by_code=host_bins.lossless if exact else few,
         greatest=host_bins.greatest.astype(np.float64),
         least=host_bins.least.astype(np.float64),
+        categories=categories,
     )
-    values = source.resident() if exact else None
+    needed = exact or not few.all() or max_bins == 2  # too few bins for two values and missing ones
+    values = source.resident() if needed else None
     return _with_host(source, values, codes, host, single if exact else np.ones_like(single))
+
+
+def _fit_categories(bins: Bins, f: int, count: int) -> None:
+    """A bin for each of `count` categories; none: one bin for all."""
+    room, bits = binning.MAX_BINS, bins.edge.dtype
+    codes = np.arange(room).astype(f"f{bits.itemsize}").view(bits)
+    sign = bits.type(1) << bits.type(8 * bits.itemsize - 1)
+    beyond = np.array(np.inf, f"f{bits.itemsize}").view(bits)
+    keys = to_device(codes | sign)  # of values that are not negative
+    bins.edge[f] = beyond | sign
+    bins.edge[f, : max(count - 1, 0)] = keys[: max(count - 1, 0)]
+    bins.least[f] = bins.greatest[f] = keys
+    bins.count[f] = max(count, 1)
+    bins.distinct[f] = count or room + 1
 
 
 def _fit(
@@ -109,9 +138,9 @@ def _fit(
     From all rows, a sample of rows where cuts are exact, or else a sample of values.
     """
     n, d = source.shape
-    if not exact and n > coding.SAMPLE_ROWS:
+    if not exact and n > binning.SAMPLE_ROWS:
         return _fit_by_value(kernels, source, bins, most)
-    places = np.linspace(0, n - 1, min(n, coding.SAMPLE_ROWS)).astype(np.int64)
+    places = np.linspace(0, n - 1, min(n, binning.SAMPLE_ROWS)).astype(np.int64)
     values, places = source.rows(places)
     keys = cupy().empty((d, places.size), dtype=source.bits)
     kernels.each("encode", "column_keys", keys.size, values, places, places.size, d, keys)
@@ -120,11 +149,11 @@ def _fit(
 
 
 def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) -> NDArray[np.bool_]:
-    """As `coding.fit_columns_by_value`."""
+    """As `fit_columns_by_value` of `gputree.backends.cpu.encode`."""
     xp = cupy()
     n, d = source.shape
-    room = min(4 * coding.SAMPLE_ROWS, n)
-    share = int(2.0**63 * coding.SAMPLE_ROWS / n)
+    room = min(4 * binning.SAMPLE_ROWS, n)
+    share = int(2.0**63 * binning.SAMPLE_ROWS / n)
     taken = xp.zeros(d, dtype=np.uint32)
     picked = xp.empty((d, room), dtype=source.bits)
     picked.fill(~source.bits.type(0))  # MISSING_KEY
@@ -135,7 +164,7 @@ def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) ->
         )
     )  # fmt: skip
     _fit_keys(kernels, picked, np.arange(d), most, bins)
-    few = (bins.distinct.get() <= coding.FEWEST_DISTINCT) | (taken.get() > room)
+    few = (bins.distinct.get() <= binning.FEWEST_DISTINCT) | (taken.get() > room)
     for f in np.flatnonzero(few):
         _fit_whole(kernels, source, bins, most, f)
     return ~few
@@ -153,7 +182,7 @@ def _fit_keys(kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: 
     """Fit `columns` to the rows of `keys`."""
     kernels(
         "encode", "fit_bins", (columns.size,), cupy().sort(keys, axis=1), keys.shape[1],
-        to_device(columns), to_device(most), *bins, threads=coding.MAX_BINS,
+        to_device(columns), to_device(most), *bins, threads=binning.MAX_BINS,
     )  # fmt: skip
 
 
@@ -167,19 +196,19 @@ def _encode_values(
     source.visit(
         lambda block, first: kernels.each(
             "encode", "encode_values", block.shape[0] * stride, block, block.shape[0], d, stride,
-            bins.edge, bins.least, coding.MAX_BINS, bins.count, lossless,
+            bins.edge, bins.least, binning.MAX_BINS, bins.count, lossless,
             codes[first : first + block.shape[0]], inexact,
         )
     )  # fmt: skip
     return np.flatnonzero(inexact.get())
 
 
-def _to_host(bins: Bins, most: Int64s, delimited: NDArray[np.bool_]) -> coding.Bins:
+def _to_host(bins: Bins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
     """The bins as the host has them; those `delimited` reach from edge to edge."""
     edge, least, greatest = (values_of(keys.get()) for keys in bins[:3])
     greatest[delimited] = edge[delimited]
     least[delimited, 1:] = edge[delimited, :-1]
-    return coding.empty_bins(len(least), least.dtype)._replace(
+    return binning.empty_bins(len(least), least.dtype)._replace(
         edge=edge,
         count=bins.count.get(),
         lossless=bins.distinct.get() <= most,
@@ -198,7 +227,7 @@ def values_of(keys: NDArray[Any]) -> NDArray[np.floating]:
 def inspect_columns(values: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which columns of a table on the device hold missing values, and infinite ones."""
     n, d = values.shape
-    threads = d * min(n, max(INSPECTING // d, 1))
+    threads = d * min(n, max(tuning.TUNING.inspecting // d, 1))
     with device_of(values):
         found = cupy().zeros(d, dtype=np.int32)
         Kernels(None, False, 8 * values.dtype.itemsize).each(

@@ -65,6 +65,7 @@ __device__ double score(
 #endif
 
 #ifdef ANY_ENTROPY
+#define OWN_MARGIN
 template <class Total>
 __device__ double margin(const Criterion& criterion, double value, const Total& total) {
     return BOUND_MARGIN * (double(weight_in(criterion, total)) * criterion.unit - value);

@@ -17,34 +17,27 @@ extern "C" __global__ void __launch_bounds__(256) list_places(
 
 // One thread a row and column: what the column's list is sorted by.
 extern "C" __global__ void __launch_bounds__(256) fill_lists(
-    const Bits* values, const u8* codes, i64 stride, i64 columns, const i64* offset,
-    const u8* missing, const u8* by_code, const i32* entries, const i32* places,
-    const i32* node, i64 nodes, i64 rows, Bits* keys, u32* segments
+    const Bits* values, Table table, const i32* entries, const i32* places, const i32* node,
+    i64 nodes, i64 rows, Bits* keys, u32* segments
 ) {
     const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= rows * columns) return;
+    if (at >= rows * table.columns) return;
     const i64 f = at / rows, r = at % rows, row = entries[places[r]];
     segments[at] = u32(f * nodes + node[r]);
-    if (by_code[f]) {
-        const i64 code = codes[row * stride + f];
-        const bool absent = missing[f] && code == offset[f + 1] - offset[f] - 1;
-        keys[at] = absent ? MISSING_KEY : Bits(code);
+    if (table.by_code[f]) {
+        const i64 code = table.codes[row * table.stride + f];
+        keys[at] = code == missing_bin_of(table, f) ? MISSING_KEY : Bits(code);
     } else {
-        keys[at] = key_of(values[row * columns + f]);
+        keys[at] = key_of(values[row * table.columns + f]);
     }
 }
-
-struct Rows {
-    const Target* target;  // of local classes
-    const i64* weight;
-};
 
 // The better of `cut` and the best cut of column f in places s .. t, of which known .. t are
 // missing and all on one side.
 __device__ Cut scan_side(
     const Criterion& criterion, const Limits& limits, const Rows& rows, const Bits* keys,
     const i32* items, i64 f, i64 s, i64 known, i64 t, bool missing_left, const i64* total,
-    i64 channels, Strided left, Cut cut
+    i64 channels, Strided left, const Hold& hold, Cut cut
 ) {
     for (i64 k = 0; k < channels; ++k) left[k] = 0;
     State state = begin(criterion, left, total);
@@ -56,11 +49,8 @@ __device__ Cut scan_side(
     for (i64 i = s; i < last; ++i) {
         move(criterion, state, left, total, rows.target[items[i]], weight_of(rows.weight, items[i]));
         if (keys[i] == keys[i + 1]) continue;
-        const i64 n = i + 1 - s + moved;
-        if (n < limits.min_samples_leaf || t - s - n < limits.min_samples_leaf) continue;
-        if (state.weight_left < limits.min_weight_leaf ||
-            whole - state.weight_left < limits.min_weight_leaf)
-            continue;
+        if (!limits.admit(i + 1 - s + moved, t - s, state.weight_left, whole)) continue;
+        if (!hold.admits(criterion, state, left, total)) continue;
         const Cut found = {
             score(criterion, state, left, total), i32(f), missing_left, i32(i), 1, 0.0
         };
@@ -72,7 +62,7 @@ __device__ Cut scan_side(
 // The better of `cut` and the best cut of column f.
 __device__ Cut scan_column(
     const Criterion& criterion, const Limits& limits, const Rows& rows, const Lists& lists, i64 f,
-    i64 s, i64 t, const i64* total, i64 channels, Strided left, Cut cut
+    i64 s, i64 t, const i64* total, i64 channels, Strided left, const Monotonic& held, Cut cut
 ) {
     const Bits* keys = lists.keys + f * lists.rows;
     const i32* items = lists.items + f * lists.rows;
@@ -80,34 +70,143 @@ __device__ Cut scan_column(
     const i64 known = known_end(keys, s, t);
     for (int side = 0; side < (known < t ? 2 : 1); ++side)
         cut = scan_side(
-            criterion, limits, rows, keys, items, f, s, known, t, side, total, channels, left, cut
+            criterion, limits, rows, keys, items, f, s, known, t, side, total, channels, left,
+            held.of(0, f), cut
         );
     return cut;
 }
+
+// Subsets of categories: what a warp needs to look for them. Compiled for tables that have some.
+struct Room {
+    const i64* categories;  // of each column, 0 where it is numeric
+    i64* begin;
+    i64* left;
+    double* share;
+    i32* order;
+    u8* is_left;
+#if CATEGORIES
+    Search search;
+#endif
+
+    __device__ bool is_nominal(i64 f) const { return CATEGORIES && categories[f] > 0; }
+};
+
+#if CATEGORIES
+struct Sorted {  // places s .. t of a nominal column
+    Node node;
+    Listed list;
+    Runs runs;
+    i64 present;
+    int kind;
+};
+
+// Find the runs of places s .. t of nominal column f, and sum them up where that is asked.
+__device__ Sorted sort_out(
+    const Measure& measure, const Rows& rows, const Lists& lists, const Room& room, i64 f, i64 s,
+    i64 t, const i64* total, bool summed
+) {
+    const i64 at = f * lists.rows + s, width = measure.channels();
+    Sorted own = {
+        {known_end(lists.keys + at, 0, t - s), t - s, total},
+        {lists.keys + at, lists.items + at, rows.target, rows.weight},
+        {0, room.begin, room.left, room.left + width, room.left + 2 * width, room.share, room.order}
+    };
+    own.runs.count = find_runs(own.list, own.node, own.runs);
+    own.present = count_channels(measure, own.node);
+    own.kind = choose_search(room.search, own.node, own.runs.count, own.present);
+    if (summed && own.kind != ONE_VS_REST) sum_runs(own.list, own.node, own.runs, width);
+    return own;
+}
+
+// The better of `cut` and the best subset of nominal column f; the whole warp. The order of a
+// subset is its place as a cut, its place the threshold's bits.
+__device__ Cut scan_categories(
+    const Criterion& criterion, const Limits& limits, const Rows& rows, const Lists& lists,
+    const Room& room, i64 f, i64 s, i64 t, const i64* total, Cut cut
+) {
+    const Bits* keys = lists.keys + f * lists.rows;
+    if (keys[s] == keys[t - 1]) return cut;
+    const Measure measure = {criterion, limits};
+    const Sorted own = sort_out(measure, rows, lists, room, f, s, t, total, true);
+    const Subset best = best_subset(
+        measure, room.search, own.node, own.list, own.runs, own.kind, own.present
+    );
+    __syncwarp();
+    const Cut found = {
+        best.score, i32(f), i32(best.missing_left), i32(best.order), 1,
+        __longlong_as_double(best.place)
+    };
+    return best.score > -infinity() && precedes(found, cut) ? found : cut;
+}
+
+// Write the sides of the rows s .. t by the subset `cut`; returns how many go left.
+__device__ i64 mark_categories(
+    const Criterion& criterion, const Rows& rows, const Lists& lists, const Room& room,
+    const Cut& cut, i64 s, i64 t, const i64* total
+) {
+    const Measure measure = {criterion, {0, 0}};
+    const Sorted own = sort_out(measure, rows, lists, room, cut.column, s, t, total, true);
+    mark_subset(
+        measure, own.node, own.runs, own.kind, cut.place, __double_as_longlong(cut.threshold),
+        room.is_left
+    );
+    i64 lefts = cut.missing_left ? own.node.rows - own.node.known : 0;
+    for (i64 i = own.node.known + lane_of(); i < own.node.rows; i += 32)
+        lists.sides[own.list.items[i]] = u8(cut.missing_left);
+    for (i64 r = 0; r < own.runs.count; ++r) {
+        const u8 left = room.is_left[r];
+        if (left) lefts += own.runs.rows(r);
+        for (i64 i = own.runs.begin[r] + lane_of(); i < own.runs.begin[r + 1]; i += 32)
+            lists.sides[own.list.items[i]] = left;
+    }
+    __syncwarp();
+    return lefts;
+}
+#endif
 
 // Best cut of places s .. t: over all columns, or over those that the node's key draws; then
 // columns past `max_features` are visited one by one until some cut is admissible.
 __device__ Cut best_cut(
     const Criterion& criterion, const Limits& limits, const Rows& rows, const Lists& lists,
-    i64 max_features, u64 key, i32* drawn, i64 s, i64 t, const i64* total, i64 channels,
-    Strided left
+    const Room& room, i64 max_features, u64 key, i32* drawn, i64 s, i64 t, const i64* total,
+    i64 channels, Strided left, const Monotonic& held
 ) {
     const int lane = threadIdx.x;
     const bool drawing = max_features < lists.columns;
     if (drawing && lane == 0) draw_columns(key, drawn, lists.columns);
     __syncwarp();
     Cut cut = no_cut();
-    for (i64 c = lane; c < max_features; c += 32)
-        cut = scan_column(
-            criterion, limits, rows, lists, drawing ? drawn[c] : c, s, t, total, channels, left,
-            cut
-        );
-    cut = first_cut(cut);
-    for (i64 c0 = max_features; c0 < lists.columns && cut.score == -infinity(); c0 += 32) {
-        if (c0 + lane < lists.columns)
+    for (i64 c = lane; c < max_features; c += 32) {
+        const i64 f = drawing ? drawn[c] : c;
+        if (!room.is_nominal(f))
             cut = scan_column(
-                criterion, limits, rows, lists, drawn[c0 + lane], s, t, total, channels, left, cut
+                criterion, limits, rows, lists, f, s, t, total, channels, left, held, cut
             );
+    }
+    cut = first_cut(cut);
+#if CATEGORIES
+    for (i64 c = 0; c < max_features; ++c) {
+        const i64 f = drawing ? drawn[c] : c;
+        if (room.is_nominal(f))
+            cut = scan_categories(criterion, limits, rows, lists, room, f, s, t, total, cut);
+    }
+#endif
+    for (i64 c0 = max_features; c0 < lists.columns && cut.score == -infinity(); c0 += 32) {
+        if (c0 + lane < lists.columns && !room.is_nominal(drawn[c0 + lane]))
+            cut = scan_column(
+                criterion, limits, rows, lists, drawn[c0 + lane], s, t, total, channels, left,
+                held, cut
+            );
+#if CATEGORIES
+        for (i64 c = c0; c < c0 + 32 && c < lists.columns; ++c) {
+            if (__ballot_sync(ALL_LANES, cut.score > -infinity()) & ((2u << (c - c0)) - 1u)) break;
+            if (!room.is_nominal(drawn[c])) continue;
+            const Cut own = scan_categories(
+                criterion, limits, rows, lists, room, drawn[c], s, t, total, no_cut()
+            );
+            if (lane == c - c0) cut = own;
+        }
+#endif
         const u32 found = __ballot_sync(ALL_LANES, cut.score > -infinity());
         if (lane != __ffs(found) - 1) cut = no_cut();
         cut = first_cut(cut);
@@ -154,31 +253,15 @@ __device__ bool is_settled(
 
 // Threshold of a cut; infinity before missing values.
 __device__ double threshold_of(
-    const Lists& lists, const Cut& cut, const u8* by_code, const double* greatest, const double* least
+    const Lists& lists, const Cut& cut, const Table& table
 ) {
     const Bits* keys = lists.keys + cut.column * lists.rows + cut.place;
     if (keys[1] == MISSING_KEY) return infinity();
-    if (!by_code[cut.column]) return midpoint(value_of(keys[0]), value_of(keys[1]));
-    return midpoint(greatest[cut.column * 256 + keys[0]], least[cut.column * 256 + keys[1]]);
+    if (!table.by_code[cut.column]) return midpoint(value_of(keys[0]), value_of(keys[1]));
+    return midpoint(
+        table.greatest[cut.column * 256 + keys[0]], table.least[cut.column * 256 + keys[1]]
+    );
 }
-
-// What subtrees are grown by.
-struct Rules {
-    Criterion criterion;
-    Limits limits;
-    i64 min_samples_split, max_depth;
-    double min_decrease;
-    i64 max_features, rounded;
-    const u8* by_code;
-    const double* greatest;
-    const double* least;
-
-    // Whether a node of so many rows may be split.
-    __device__ bool may_split(i64 rows, i64 depth) const {
-        const i64 least = min_samples_split > 2 ? min_samples_split : 2;
-        return depth < max_depth && rows >= least && rows >= 2 * limits.min_samples_leaf;
-    }
-};
 
 // Room for the nodes of a subtree; begin and end are counted from its first place.
 struct Nodes {
@@ -191,12 +274,24 @@ struct Nodes {
     i32* end;
     i32* depth;
     u64* key;
+    double* lower;  // bounds of the mean; null where none is held
+    double* upper;
 
     __device__ Nodes from(i64 node) const {
         return {
             first_child + node, feature + node, threshold + node, missing_left + node,
-            gain + node, begin + node, end + node, depth + node, key + node
+            gain + node, begin + node, end + node, depth + node, key + node,
+            MONOTONIC ? lower + node : nullptr, MONOTONIC ? upper + node : nullptr
         };
+    }
+
+    __device__ Monotonic held(i64 node, const i32* signs) const {
+        return {signs, MONOTONIC ? lower + node : nullptr, MONOTONIC ? upper + node : nullptr};
+    }
+
+    __device__ void bound(i64 node, double least, double greatest) const {
+        lower[node] = least;
+        upper[node] = greatest;
     }
 
     __device__ void add(i64 node, i64 from, i64 to, i64 level, u64 hash) const {
@@ -216,15 +311,16 @@ struct Nodes {
 
 // The split of places s .. t, if they have one that is worth it; `decrease` is its gain.
 __device__ Cut choose_cut(
-    const Rules& rules, const Rows& rows, const Lists& lists, u64 key, i32* drawn, i64 s, i64 t,
-    i64* total, i64 channels, Strided left, double& decrease
+    const Rules& rules, const Rows& rows, const Lists& lists, const Room& room, u64 key,
+    i32* drawn, i64 s, i64 t, i64* total, i64 channels, Strided left, const Monotonic& held,
+    double& decrease
 ) {
     const i32* order = lists.items + lists.columns * lists.rows;
     sum_places(rows, order, s, t, total, channels);
     if (is_settled(rows, order, s, t, total, rules.criterion, rules.rounded)) return no_cut();
     const Cut cut = best_cut(
-        rules.criterion, rules.limits, rows, lists, rules.max_features, key, drawn, s, t, total,
-        channels, left
+        rules.criterion, rules.limits, rows, lists, room, rules.max_features, key, drawn, s, t,
+        total, channels, left, held
     );
     if (cut.score == -infinity()) return cut;
     decrease = gain(rules.criterion, cut.score, total);
@@ -232,11 +328,37 @@ __device__ Cut choose_cut(
     return cut;
 }
 
+#if MONOTONIC
+// Bounds of both children of a node: below a cut of a column with a sign, each keeps to its side
+// of the middle of their means. Its places s .. middle went left; `total` is used up.
+__device__ void bound_children(
+    const Criterion& criterion, const Rows& rows, const Lists& lists, const Nodes& nodes, i32 sign,
+    i64 node, i64 child, i64 s, i64 middle, i64* total, i64 channels
+) {
+    const i64 weight = weight_in(criterion, total), sum = total[1];
+    __syncwarp();
+    if (sign != 0)
+        sum_places(rows, lists.items + lists.columns * lists.rows, s, middle, total, channels);
+    if (threadIdx.x == 0) {
+        const double lower = nodes.lower[node], upper = nodes.upper[node];
+        double between = 0.0;
+        if (sign != 0) {
+            const i64 left = weight_in(criterion, total);
+            between = 0.5 * mean_of(total[1], left) + 0.5 * mean_of(sum - total[1], weight - left);
+        }
+        nodes.bound(child, sign < 0 ? between : lower, sign > 0 ? between : upper);
+        nodes.bound(child + 1, sign > 0 ? between : lower, sign < 0 ? between : upper);
+    }
+    __syncwarp();
+}
+#endif
+
 // Grow the subtree under the first of `nodes`, whose places begin at `base`; nodes of at most
 // `small` rows are put off. Returns how many nodes there are.
 __device__ i64 grow(
-    const Rules& rules, const Rows& rows, const Lists& lists, const Nodes& nodes, i64 base,
-    i64 small, i32* drawn, i64* total, i64 channels, Strided left
+    const Rules& rules, const Table& table, const Rows& rows, const Lists& lists, const Room& room,
+    const Nodes& nodes, i64 base, i64 small, i32* drawn, i64* total, i64 channels, Strided left,
+    const i32* signs
 ) {
     const int lane = threadIdx.x;
     i64 free = 1;
@@ -249,7 +371,8 @@ __device__ i64 grow(
         double decrease = 0.0;
         if (open && t - s > small)
             cut = choose_cut(
-                rules, rows, lists, key, drawn, s, t, total, channels, left, decrease
+                rules, rows, lists, room, key, drawn, s, t, total, channels, left,
+                nodes.held(node, signs), decrease
             );
         __syncwarp();
         if (cut.score == -infinity()) {
@@ -257,11 +380,17 @@ __device__ i64 grow(
             continue;
         }
         const i64 known = known_end(lists.keys + cut.column * lists.rows, s, t);
-        const i64 middle = cut.place + 1 + (cut.missing_left ? t - known : 0);
+        const bool nominal = room.is_nominal(cut.column);
+        i64 middle = cut.place + 1 + (cut.missing_left ? t - known : 0);
+#if CATEGORIES
+        if (nominal)
+            middle = s + mark_categories(rules.criterion, rows, lists, room, cut, s, t, total);
+#endif
+        if (!nominal) mark_rows(lists, cut, s, known, t);
         if (lane == 0) {
             nodes.first_child[node] = i32(free);
             nodes.feature[node] = cut.column;
-            nodes.threshold[node] = threshold_of(lists, cut, rules.by_code, rules.greatest, rules.least);
+            nodes.threshold[node] = nominal ? 0.0 : threshold_of(lists, cut, table);
             nodes.missing_left[node] = known < t ? cut.missing_left : middle - s > t - middle;
             nodes.gain[node] = decrease;
             nodes.add(free, s - base, middle - base, depth + 1, child_key(key, 0));
@@ -269,55 +398,79 @@ __device__ i64 grow(
         }
         __syncwarp();
         const i64 larger = middle - s > t - middle ? middle - s : t - middle;
-        split_lists(lists, cut, s, known, t, rules.may_split(larger, depth + 1));
+        const i64 done = nominal || cut.missing_left ? -1 : cut.column;  // left rows come first
+        split_lists(lists, done, s, t, rules.may_split(larger, depth + 1));
+#if MONOTONIC
+        bound_children(
+            rules.criterion, rows, lists, nodes, signs[cut.column], node, free, s, middle, total,
+            channels
+        );
+#endif
         free += 2;
     }
     return free;
 }
 
-// Grid: nodes; block: one warp. Node j has places first[j] .. last[j] and room for the nodes from
+// Nodes whose subtrees are grown. Node j has places first[j] .. last[j] and room for the nodes from
 // room[j] of its subtree, places and children counted within the subtree; channel[j] ..
-// channel[j + 1] are its statistics, 32 times in `lefts`. `used` becomes how many nodes there are.
+// channel[j + 1] are its statistics.
+struct Roots {
+    const i64* first;
+    const i64* last;
+    const i64* depth;
+    const u64* key;
+    const i64* room;
+    const i64* channel;
+};
+
+// Grid: roots; block: one warp. Statistics are 32 times in `lefts`; rows have classes of their
+// root. `used` becomes how many nodes there are.
 //
 // Nodes of at most `small` rows are put off. Where `small` is 0, lists are copied to shared
 // memory, and back but for the order of entries; there are no spills then.
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
-    double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
-    i64 min_samples_split, i64 max_depth, double min_decrease, i64 max_features,
-    i64 rounded, i64 columns, i64 rows, i64 small, const i64* first, const i64* last,
-    const i64* root_depth, const u64* root_key, const i64* room, const i64* channel,
-    const Target* target, const i64* weight, Bits* keys, i32* items, Bits* key_spill,
-    i32* item_spill, u8* sides, i64* totals, i64* lefts, i32* drawn, const u8* by_code,
-    const double* greatest, const double* least, i32* first_child, i32* feature, double* threshold,
-    u8* missing_left, double* gains, i32* begins, i32* ends, i32* depths, u64* node_keys,
-    i32* used
+    Rules rules, Search search, Table table, Rows rows, Lists lists, i64 small, Roots roots,
+    Monotonic held,
+    i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunRoom room, u8* run_sides
 ) {
     extern __shared__ u64 memory[];
-    const i64 j = blockIdx.x, channels = channel[j + 1] - channel[j], size = last[j] - first[j];
-    const Rules rules = {
-        {channels, unit, scale}, {min_samples_leaf, min_weight_leaf}, min_samples_split,
-        max_depth, min_decrease, max_features, rounded, by_code, greatest, least
+    const i64 j = blockIdx.x, channel = roots.channel[j], channels = roots.channel[j + 1] - channel;
+    const i64 first = roots.first[j], size = roots.last[j] - first;
+    rules.criterion.n_classes = channels;
+    const Nodes nodes = all.from(roots.room[j]);
+    if (threadIdx.x == 0) {
+        nodes.add(0, 0, size, roots.depth[j], roots.key[j]);
+        if (MONOTONIC) nodes.bound(0, held.lower[j], held.upper[j]);
+    }
+    i64* total = totals + channel;
+    const Strided left = {lefts + channel * 32 + threadIdx.x, 32};
+#if CATEGORIES
+    const Runs runs = room.of(j, REGRESSION ? 2 : channels);
+    const Room own_room = {
+        table.categories, runs.begin, runs.left, runs.share, runs.order,
+        run_sides + room.run_at[j], search
     };
-    const Rows own = {target, weight};
-    const Lists lists = {keys, items, key_spill, item_spill, sides, rows, columns};
-    const Nodes all = {
-        first_child, feature, threshold, missing_left, gains, begins, ends, depths, node_keys
-    };
-    const Nodes nodes = all.from(room[j]);
-    if (threadIdx.x == 0) nodes.add(0, 0, size, root_depth[j], root_key[j]);
-    i64* total = totals + channel[j];
-    const Strided left = {lefts + channel[j] * 32 + threadIdx.x, 32};
-    i32* order = drawn + j * columns;
+#else
+    const Room own_room = {};
+#endif
+    i32* order = drawn + j * table.columns;
     i64 number;
     if (small > 0) {
         __syncwarp();
-        number = grow(rules, own, lists, nodes, first[j], small, order, total, channels, left);
+        number = grow(
+            rules, table, rows, lists, own_room, nodes, first, small, order, total, channels, left,
+            held.signs
+        );
     } else {
-        const Lists copies = copy_lists(lists, first[j], size, memory);
+        const Lists copies = copy_lists(lists, first, size, memory);
         __syncwarp();
-        number = grow(rules, own, copies, nodes, 0, 0, order, total, channels, left);
+        number = grow(
+            rules, table, rows, copies, own_room, nodes, 0, 0, order, total, channels, left,
+            held.signs
+        );
+        i32* items = lists.items + lists.columns * lists.rows + first;
         for (i64 i = threadIdx.x; i < size; i += 32)
-            items[columns * rows + first[j] + i] = copies.items[columns * size + i];
+            items[i] = copies.items[lists.columns * size + i];
     }
     if (threadIdx.x == 0) used[j] = i32(number);
 }

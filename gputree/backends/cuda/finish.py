@@ -11,28 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Limits, Subtrees
-from gputree.backends.cuda.histogram import SHARED_BYTES
+from gputree.backends.base import Bounds, Int64s, Limits, Subtrees
+from gputree.backends.cuda import tuning
+from gputree.backends.cuda.categories import offsets, powers_of_two
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Grower, sort_segments, to_device
+from gputree.backends.cuda.layout import Grower, batches, pack_bounds, sort_segments, to_device
+from gputree.backends.cuda.structs import LISTS, NODES, ROOTS, ROWS, RUN_ROOM, Packed
 from gputree.dtypes import PUT_OFF
-
-# (row, column) pairs that are sorted at once, at most.
-SORTED_PAIRS = 1 << 25
 
 # A tree this deep has more nodes than rows.
 DEEPEST = 40
 
 LANES = 32
 
-# Nodes whose lists fit shared memory are finished there, in launches by size: as much as fits,
-# down to halves of it. None of these figures is measured on a device yet.
-FEWEST_SHARED_ROWS = 8
-SHARED_CLASSES = 4
-
-# Bytes of a node, and of all nodes and statistics that are finished at once there.
-NODE_BYTES = 45
-SCRATCH_BYTES = 1 << 28
+# Bytes of a node.
+NODE_BYTES = 61
 
 
 class Places(NamedTuple):
@@ -50,6 +43,14 @@ class Lists(NamedTuple):
     items: Any  # (d + 1, rows) int32
     sides: Any  # (rows,) uint8: of the split at work
 
+    def pack(self, spill: bool) -> Packed:
+        """For kernels, with room for lists in global memory to spill to if that is asked."""
+        keys, items = (
+            cupy().empty(lists.shape, dtype=lists.dtype) if spill else None for lists in self[:2]
+        )
+        d, rows = self.keys.shape
+        return LISTS.pack(self.keys, self.items, keys, items, self.sides, rows, d)
+
 
 class Roots(NamedTuple):
     """Nodes whose subtrees are grown, on the host: places ``first .. last`` of the rows."""
@@ -59,6 +60,14 @@ class Roots(NamedTuple):
     depth: Int64s
     key: NDArray[np.uint64]
     channels: Int64s  # statistics of each
+    bounds: Bounds | None  # of their means
+
+    def take(self, nodes: Int64s) -> Roots:
+        """Some of the nodes."""
+        return Roots(
+            self.first[nodes], self.last[nodes], self.depth[nodes], self.key[nodes],
+            self.channels[nodes], self.bounds and self.bounds.take(nodes),
+        )  # fmt: skip
 
 
 class Grown(NamedTuple):
@@ -74,6 +83,8 @@ class Grown(NamedTuple):
     end: Int64s
     depth: Int64s
     key: NDArray[np.uint64]
+    lower: Any  # float64 bounds of means; None where none is held
+    upper: Any
 
     def moved(self, number: int) -> Grown:
         """The same behind `number` other nodes."""
@@ -90,13 +101,21 @@ class Statistics(NamedTuple):
 
 
 def finish(
-    grower: Grower, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
+    grower: Grower,
+    begin: Int64s,
+    end: Int64s,
+    depth: Int64s,
+    keys: NDArray[np.uint64],
+    means: Bounds | None,
 ) -> Subtrees:
-    """Grow the subtrees of nodes whole; their entries end in leaf order."""
-    most = min(SORTED_PAIRS, grower.memory.sorted_pairs)
-    bounds = batches((end - begin) * (grower.table.columns + 1), most)
+    """Grow the subtrees of nodes whole, within bounds of means; entries end in leaf order."""
+    most = min(tuning.TUNING.sorted_pairs, grower.memory.sorted_pairs)
+    words = grower.table.columns + 1 + _run_words(grower)
+    bounds = batches((end - begin) * words, most)
     parts = [
-        _finish_batch(grower, begin[a:b], end[a:b], depth[a:b], keys[a:b])
+        _finish_batch(
+            grower, begin[a:b], end[a:b], depth[a:b], keys[a:b], means and means.take(slice(a, b))
+        )
         for a, b in zip(bounds, bounds[1:], strict=False)
     ]
     starts = np.cumsum([0] + [part.feature.size for part in parts])
@@ -110,15 +129,28 @@ def finish(
     return Subtrees(*(np.concatenate(field) for field in zip(*moved, strict=True)))
 
 
-def batches(sizes: Int64s, most: int) -> list[int]:
-    """Bounds of batches of at most `most` in total, or of one."""
-    ends = np.cumsum(sizes)
-    bounds = [0]
-    while bounds[-1] < sizes.size:
-        before = ends[bounds[-1] - 1] if bounds[-1] else 0
-        fit = int(np.searchsorted(ends, before + most, side="right"))
-        bounds.append(max(fit, bounds[-1] + 1))
-    return bounds
+def most_categories(grower: Grower, sizes: Int64s) -> Int64s:
+    """Categories that nodes of so many rows have of one column, at most."""
+    return np.minimum(sizes, grower.table.host.categories.max(initial=0))
+
+
+def _run_words(grower: Grower) -> int:
+    """Words of memory that a category needs while subsets are looked for, about."""
+    return 5 + grower.task.statistics if grower.table.host.categories.any() else 0
+
+
+def _run_room(grower: Grower, sizes: Int64s, channels: Int64s) -> tuple[Packed, Any]:
+    """Room for the runs of roots of so many rows and statistics, and for their sides."""
+    if not grower.table.host.categories.any():
+        return RUN_ROOM.pack(*(None for _ in RUN_ROOM.fields)), None
+    most = most_categories(grower, sizes)
+    held = (most + 1) * channels  # runs of all nodes below lie as far apart as the root's
+    at = [offsets(n) for n in (most + 2, powers_of_two(most), held + 2 * channels)]
+    runs, sorts, cells = (int(ends[-1]) for ends in at)
+    room = (runs, np.int64), (sorts, np.float64), (sorts, np.int32), (cells, np.int64)
+    arrays = [cupy().empty(n, dtype=dtype) for n, dtype in room]
+    packed = RUN_ROOM.pack(*(to_device(ends[:-1]) for ends in at), *arrays)
+    return packed, cupy().empty(runs, dtype=np.uint8)
 
 
 def node_room(sizes: Int64s, depth: Int64s, limits: Limits) -> Int64s:
@@ -129,13 +161,18 @@ def node_room(sizes: Int64s, depth: Int64s, limits: Limits) -> Int64s:
 
 
 def _finish_batch(
-    grower: Grower, begin: Int64s, end: Int64s, depth: Int64s, keys: NDArray[np.uint64]
+    grower: Grower,
+    begin: Int64s,
+    end: Int64s,
+    depth: Int64s,
+    keys: NDArray[np.uint64],
+    means: Bounds | None,
 ) -> Subtrees:
     places = _list_places(grower, begin, end)
     lists = _sort_columns(grower, places)
     statistics = _local_statistics(grower, places)
     channels = np.diff(statistics.channel)
-    roots = Roots(places.start[:-1], places.start[1:], depth, keys, channels)
+    roots = Roots(places.start[:-1], places.start[1:], depth, keys, channels, means)
     most = shared_rows(grower)
     grown = _grow(grower, lists, statistics, roots, max(most, 1))
     if most:
@@ -147,8 +184,8 @@ def _finish_batch(
 
 def shared_rows(grower: Grower) -> int:
     """Rows of the largest node that is finished in shared memory; 0 where that is too few."""
-    most = SHARED_BYTES // _shared_row_bytes(grower)
-    return most if most >= FEWEST_SHARED_ROWS else 0
+    most = tuning.TUNING.finish_bytes // _shared_row_bytes(grower)
+    return most if most >= tuning.TUNING.fewest_shared_rows else 0
 
 
 def _shared_row_bytes(grower: Grower) -> int:
@@ -164,18 +201,20 @@ def _grow_small(
     off = np.flatnonzero(grown.first_child == PUT_OFF)
     owner = np.searchsorted(roots.last, grown.begin[off], side="right")
     small = Roots(
-        grown.begin[off], grown.end[off], grown.depth[off], grown.key[off], roots.channels[owner]
-    )
+        grown.begin[off], grown.end[off], grown.depth[off], grown.key[off], roots.channels[owner],
+        None if grown.lower is None else Bounds(grown.lower[off], grown.upper[off]),
+    )  # fmt: skip
     parts, number = [grown], grown.first_child.size
     for nodes in _launches(grower, small, most):
-        some = Roots._make(field[nodes] for field in small)
-        part = _grow(grower, lists, statistics, some, 0).moved(number)
+        part = _grow(grower, lists, statistics, small.take(nodes), 0).moved(number)
         for name in grown._fields[1:]:
-            getattr(grown, name)[off[nodes]] = getattr(part, name)[part.root - number]
+            if (whole := getattr(grown, name)) is not None:
+                whole[off[nodes]] = getattr(part, name)[part.root - number]
         number += part.first_child.size
         parts.append(part)
-    fields = (np.concatenate(field) for field in zip(*(part[1:] for part in parts), strict=True))
-    return Grown(grown.root, *fields)
+    fields: Any = zip(*(part[1:] for part in parts), strict=True)
+    joined: list[Any] = [None if f[0] is None else np.concatenate(f) for f in fields]
+    return Grown(grown.root, *joined)
 
 
 def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
@@ -183,10 +222,12 @@ def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
     size = small.last - small.first
     scratch = NODE_BYTES * node_room(size, small.depth, grower.task.limits)
     scratch += (LANES + 1) * 8 * small.channels
-    share = np.minimum(np.log2(most / size).astype(np.int64), SHARED_CLASSES - 1)
-    for one in range(SHARED_CLASSES):
+    scratch += 8 * _run_words(grower) * most_categories(grower, size)
+    classes = tuning.TUNING.shared_classes
+    share = np.minimum(np.log2(most / size).astype(np.int64), classes - 1)
+    for one in range(classes):
         nodes = np.flatnonzero(share == one)
-        bounds = batches(scratch[nodes], SCRATCH_BYTES)
+        bounds = batches(scratch[nodes], tuning.TUNING.scratch_bytes)
         for a, b in zip(bounds, bounds[1:], strict=False):
             yield nodes[a:b]
 
@@ -208,9 +249,8 @@ def _sort_columns(grower: Grower, places: Places) -> Lists:
     keys = xp.empty(d * rows, dtype=table.bits)
     segments = xp.empty(d * rows, dtype=np.uint32)
     grower.kernels.each(
-        "finish", "fill_lists", d * rows, table.values, table.codes, table.stride, d,
-        table.offset, table.missing, table.by_code, grower.entries, places.entry, places.node,
-        nodes, rows, keys, segments,
+        "finish", "fill_lists", d * rows, table.values, table.packed, grower.entries,
+        places.entry, places.node, nodes, rows, keys, segments,
     )  # fmt: skip
     order = sort_segments(segments, keys)
     items = xp.empty((d + 1, rows), dtype=np.int32)
@@ -252,12 +292,15 @@ class Nodes(NamedTuple):
     end: Any
     depth: Any
     key: Any
+    lower: Any  # or None where nothing is held to be monotonic
+    upper: Any
 
     @classmethod
-    def empty(cls, size: int) -> Nodes:
+    def empty(cls, size: int, is_bounded: bool) -> Nodes:
         i4, u1, f8 = np.int32, np.uint8, np.float64
         types = (i4, i4, f8, u1, f8, i4, i4, i4, np.uint64)
-        return cls(*(cupy().empty(size, dtype=t) for t in types))
+        bounds = (cupy().empty(size, dtype=f8) if is_bounded else None for _ in range(2))
+        return cls(*(cupy().empty(size, dtype=t) for t in types), *bounds)
 
 
 def _grow(grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, small: int) -> Grown:
@@ -268,23 +311,18 @@ def _grow(grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, sm
     sizes = roots.last - roots.first
     room = np.append(0, np.cumsum(node_room(sizes, roots.depth, limits)))
     channel = np.append(0, np.cumsum(roots.channels))
-    nodes, used = Nodes.empty(int(room[-1])), xp.empty(m, dtype=np.int32)
+    nodes = Nodes.empty(int(room[-1]), roots.bounds is not None)
+    used = xp.empty(m, dtype=np.int32)
     spill = small > 0
-    _, unit, scale = grower.criterion
     drawing = limits.max_features < d
+    run_room, is_left = _run_room(grower, sizes, roots.channels)
     grower.kernels(
-        "finish", "grow_subtrees", (m,), unit, scale, limits.min_samples_leaf,
-        limits.min_weight_leaf, limits.min_samples_split, limits.max_depth,
-        float(limits.min_decrease), min(limits.max_features, d), int(limits.rounded), d,
-        lists.items.shape[1], small, to_device(roots.first), to_device(roots.last),
-        to_device(roots.depth), to_device(roots.key), to_device(room), to_device(channel),
-        statistics.target, statistics.weight, lists.keys, lists.items,
-        xp.empty(lists.keys.shape, dtype=lists.keys.dtype) if spill else None,
-        xp.empty(lists.items.shape, dtype=np.int32) if spill else None, lists.sides,
+        "finish", "grow_subtrees", (m,), grower.rules, grower.search, table.packed,
+        ROWS.pack(statistics.target, statistics.weight, None, None), lists.pack(spill), small,
+        ROOTS.pack(*map(to_device, (*roots[:4], room, channel))), pack_bounds(grower, roots.bounds),
         xp.empty(channel[-1], dtype=np.int64), xp.empty(LANES * channel[-1], dtype=np.int64),
-        xp.empty(m * d if drawing else 1, dtype=np.int32), table.by_code, table.greatest,
-        table.least, *nodes, used, threads=LANES,
-        shared=0 if spill else int(sizes.max()) * _shared_row_bytes(grower),
+        xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used, run_room,
+        is_left, threads=LANES, shared=0 if spill else int(sizes.max()) * _shared_row_bytes(grower),
     )  # fmt: skip
     return _compact(nodes, used.get().astype(np.int64), room, roots.first)
 
@@ -294,7 +332,7 @@ def _compact(nodes: Nodes, used: Int64s, room: Int64s, first: Int64s) -> Grown:
     starts = np.cumsum(used) - used
     owner = np.repeat(np.arange(used.size), used)
     place = to_device(np.arange(owner.size) - starts[owner] + room[owner])
-    host = Nodes(*(field[place].get() for field in nodes))
+    host = Nodes(*(None if field is None else field[place].get() for field in nodes))
     child = host.first_child.astype(np.int64)
     return Grown(
         root=starts,
@@ -307,6 +345,8 @@ def _compact(nodes: Nodes, used: Int64s, room: Int64s, first: Int64s) -> Grown:
         end=host.end + first[owner],
         depth=host.depth.astype(np.int64),
         key=host.key,
+        lower=host.lower,
+        upper=host.upper,
     )
 
 

@@ -122,6 +122,7 @@ __device__ double bound(
 // The greatest score at the corners: each class present wholly left or wholly right. Corners
 // follow a Gray code, one class crossing at a time.
 #define MOST_CORNER_CLASSES 8
+#define OWN_TIGHTEN
 template <class Left, class Cells, class Total>
 __device__ double tighten(
     const Criterion& criterion, const Left& left, const Cells& cells, const Total& total,

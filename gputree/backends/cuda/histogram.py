@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from gputree.backends.base import Int64s
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD
-from gputree.backends.cuda.layout import Chunks, Grower, to_device
-
-# Shared memory of a block that every device grants.
-SHARED_BYTES = 48 * 1024
+from gputree.backends.cuda.layout import Chunks, Grower, cut, send
 
 
 def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
@@ -19,11 +17,11 @@ def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
     columns = offset.size - 1
     words = -(-columns // WORD)
     edges = offset[np.minimum(np.arange(words + 1) * WORD, columns)] * cell_bytes
-    if np.diff(edges).max() > SHARED_BYTES:
+    if np.diff(edges).max() > tuning.TUNING.shared_bytes:
         return None
     bounds = [0]
     for word in range(words):
-        if edges[word + 1] - edges[bounds[-1]] > SHARED_BYTES:
+        if edges[word + 1] - edges[bounds[-1]] > tuning.TUNING.shared_bytes:
             bounds.append(word)
     return np.array([*bounds, words])
 
@@ -32,21 +30,20 @@ def histogram(
     grower: Grower, begin: Int64s, end: Int64s, out: Any, slots: Int64s, cell_bytes: int
 ) -> None:
     """Add the entries of node j to the zeroed ``out[slots[j]]``."""
-    table, rows, task = grower.table, grower.rows, grower.task
+    table = grower.table
     groups = column_groups(table.host.offset, cell_bytes)
-    chunks = Chunks.of(begin, end)
     kernel, shared = "histogram", 0
     if groups is None:
         kernel, groups = "histogram_global", np.array([0, table.stride // WORD])
     else:
         edges = table.host.offset[np.minimum(groups * WORD, table.columns)]
         shared = int(np.diff(edges).max()) * cell_bytes
-    owner = np.repeat(np.arange(begin.size), np.diff(chunks.node))
+    *pieces, own, bounds = send(*cut(begin, end), slots, groups)
+    chunks = Chunks.over(*pieces)
     grower.kernels(
-        "histogram", kernel, (chunks.number * (groups.size - 1),), table.codes, table.stride,
-        rows.target, rows.weight, rows.square, grower.entries, to_device(slots[owner]),
-        chunks.first, chunks.last, to_device(groups), groups.size - 1, table.columns,
-        table.offset, task.channels, out, shared=shared,
+        "histogram", kernel, (chunks.number * (groups.size - 1),), table.packed,
+        grower.statistics, grower.entries, chunks.packed, own, bounds, groups.size - 1,
+        grower.task.channels, out, shared=shared,
     )  # fmt: skip
 
 
@@ -55,7 +52,8 @@ def subtract(
 ) -> None:
     """``out[slots] = whole[whole_slots] - out[part_slots]``."""
     width = out.shape[1]
+    sources, parts, targets = send(whole_slots, part_slots, slots)
     grower.kernels.each(
-        "histogram", "subtract", slots.size * width, whole, to_device(whole_slots), out,
-        to_device(part_slots), to_device(slots), slots.size, width,
+        "histogram", "subtract", slots.size * width, whole, sources, out, parts,
+        targets, slots.size, width,
     )  # fmt: skip

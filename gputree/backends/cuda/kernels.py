@@ -9,7 +9,8 @@ A module of kernels is a ``.cu`` file beside or below this one. To add one:
    indices of memory ``i64`` throughout: rows x columns exceed 32 bits.
 3. Launch them by name through `Kernels`: ``kernels("score", "score_columns", grid, ...)``, or
    ``kernels.each(...)`` for a thread an item. Arguments are C-contiguous device arrays of
-   the kernel's types, ints, floats, or None for a null pointer.
+   the kernel's types, ints, floats, or None for a null pointer; what belongs together is a
+   struct, which `gputree.backends.cuda.structs` packs.
 4. Where a kernel does not depend on criterion or weights, list its module in `PLAIN`: it is
    compiled once for all of them.
 
@@ -26,14 +27,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree._optional import require
+from gputree.backends.cuda.structs import Packed
 from gputree.criteria import (
     Criterion,
     Entropy,
     Gini,
     ManyClassEntropy,
+    Poisson,
     SquaredError,
     WideGini,
 )
+from gputree.criteria.kinds import OF_TARGETS
 
 THREADS = 256
 
@@ -44,28 +48,42 @@ CRITERIA = (
     "logarithm.cuh",
     "criteria.cuh",
     "class_weights.cuh",
+    "targets.cuh",
     "gini.cuh",
     "entropy.cuh",
     "squared_error.cuh",
+    "poisson.cuh",
+    "bounds.cuh",
 )
-_CUT = (*CRITERIA, "limits.cuh", "views.cuh", "warp.cuh", "cut.cuh")
-_CART_LISTS = (
-    "types.cuh",
-    "atomics.cuh",
-    "warp.cuh",
-    *CRITERIA,
-    "lists/tiles.cuh",
-    "lists/cart.cuh",
-)
+_CUT = (*CRITERIA, "limits.cuh", "table.cuh", "views.cuh", "warp.cuh", "cut.cuh")
 HEADERS = {
     "encode": ("types.cuh", "values.cuh", "draw.cuh"),
-    "histogram": ("types.cuh", "atomics.cuh"),
+    "histogram": ("types.cuh", "table.cuh", "atomics.cuh", "add_row.cuh"),
     "score": ("types.cuh", *_CUT),
     "refine": ("types.cuh", "values.cuh", *_CUT),
+    "finer": ("types.cuh", "atomics.cuh", "values.cuh", *_CUT, "add_row.cuh"),
     "choose": ("types.cuh", *_CUT, "draw.cuh", "record.cuh"),
-    "partition": ("types.cuh", "values.cuh", "warp.cuh", "record.cuh"),
-    "statistics": ("types.cuh", "atomics.cuh"),
-    "finish": ("types.cuh", "values.cuh", *_CUT, "draw.cuh", "sorted_lists.cuh"),
+    "partition": ("types.cuh", "table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
+    "categories": (
+        "types.cuh",
+        "values.cuh",
+        "atomics.cuh",
+        *_CUT,
+        "sorted_lists.cuh",
+        "runs.cuh",
+        "subsets.cuh",
+    ),
+    "statistics": ("types.cuh", "table.cuh", "atomics.cuh"),
+    "finish": (
+        "types.cuh",
+        "values.cuh",
+        "atomics.cuh",
+        *_CUT,
+        "draw.cuh",
+        "sorted_lists.cuh",
+        "runs.cuh",
+        "subsets.cuh",
+    ),
     "lists/score": (
         "types.cuh",
         "atomics.cuh",
@@ -78,13 +96,16 @@ HEADERS = {
         "lists/nominal.cuh",
     ),
     "lists/partition": ("types.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
-    "lists/cuts": _CART_LISTS,
-    "lists/subsets": (*_CART_LISTS, "lists/runs.cuh"),
-    "lists/halves": _CART_LISTS,
 }
 
 # Modules whose kernels see values, codes and entries alone.
 PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
+
+# Modules that are compiled apart for tables with nominal columns.
+WITH_CATEGORIES = frozenset({"finish"})
+
+# And for tasks whose means only rise, or only fall, with some columns.
+WITH_MONOTONIC = frozenset({"score", "refine", "finer", "finish"})
 
 _MACROS: dict[type, str] = {
     Gini: "GINI",
@@ -92,6 +113,7 @@ _MACROS: dict[type, str] = {
     Entropy: "ENTROPY",
     ManyClassEntropy: "MANY_CLASS_ENTROPY",
     SquaredError: "SQUARED_ERROR",
+    Poisson: "POISSON",
 }
 
 
@@ -101,6 +123,8 @@ class Variant(NamedTuple):
     criterion: type | None
     weighted: bool
     value_bits: int
+    categories: bool = False  # there are nominal columns; it matters to `WITH_CATEGORIES`
+    monotonic: bool = False  # means are held in order; it matters to `WITH_MONOTONIC`
 
     @property
     def macros(self) -> tuple[str, ...]:
@@ -108,7 +132,14 @@ class Variant(NamedTuple):
         value_bits = f"-DVALUE_BITS={self.value_bits}"
         if self.criterion is None:
             return (value_bits,)
-        return (f"-D{_MACROS[self.criterion]}", f"-DWEIGHTED={int(self.weighted)}", value_bits)
+        return (
+            f"-D{_MACROS[self.criterion]}",
+            f"-DREGRESSION={int(self.criterion in OF_TARGETS)}",
+            f"-DWEIGHTED={int(self.weighted)}",
+            f"-DCATEGORIES={int(self.categories)}",
+            *(["-DMONOTONIC=1"] if self.monotonic else []),
+            value_bits,
+        )
 
 
 def cupy() -> Any:
@@ -138,9 +169,16 @@ def function(device: int, name: str, variant: Variant, kernel: str) -> Any:
 class Kernels:
     """The kernels of one variant, launched by name: ``kernels("score", "score_columns", ...)``."""
 
-    def __init__(self, criterion: Criterion | None, weighted: bool, value_bits: int) -> None:
+    def __init__(
+        self,
+        criterion: Criterion | None,
+        weighted: bool,
+        value_bits: int,
+        categories: bool = False,
+        monotonic: bool = False,
+    ) -> None:
         kind = None if criterion is None else type(criterion)
-        self.variant = Variant(kind, weighted, value_bits)
+        self.variant = Variant(kind, weighted, value_bits, categories, monotonic)
 
     def __call__(
         self,
@@ -154,7 +192,13 @@ class Kernels:
         """Launch on the current device; arrays are C-contiguous and lie there."""
         if min(grid) == 0:
             return
-        variant = self.variant._replace(criterion=None) if module in PLAIN else self.variant
+        variant = self.variant
+        if module in PLAIN:
+            variant = variant._replace(criterion=None)
+        if module not in WITH_CATEGORIES:
+            variant = variant._replace(categories=False)
+        if module not in WITH_MONOTONIC:
+            variant = variant._replace(monotonic=False)
         launch = function(cupy().cuda.Device().id, module, variant, kernel)
         checked = tuple(_checked(kernel, argument) for argument in arguments)
         launch(grid, (threads,), checked, shared_mem=shared)
@@ -168,6 +212,8 @@ def _checked(kernel: str, argument: Any) -> Any:
     """An argument as the driver takes it: a null pointer for None."""
     if argument is None:
         return np.uint64(0)
+    if isinstance(argument, Packed):
+        return argument
     if isinstance(argument, int | float | np.integer | np.floating):
         return float(argument) if isinstance(argument, float | np.floating) else int(argument)
     if not argument.flags.c_contiguous:

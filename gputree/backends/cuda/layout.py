@@ -7,13 +7,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Task
-from gputree.backends.cpu.pool import chunks
+from gputree.backends.base import Bounds, Int64s, Task
+from gputree.backends.binning import MAX_BINS
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.memory import Memory
-
-# Entries that one block takes. Not measured on a device yet.
-CHUNK_ROWS = 8192
+from gputree.backends.cuda.structs import (
+    CHUNKS,
+    MONOTONIC,
+    ROWS,
+    RULES,
+    SEARCH,
+    TABLE,
+    Packed,
+)
+from gputree.backends.subsets import MOST_CELLS, MOST_MOVED
+from gputree.threads import chunks
 
 
 class Table(NamedTuple):
@@ -33,7 +42,9 @@ class Table(NamedTuple):
     by_code: Any  # (d,) uint8
     greatest: Any  # (d, 256) float64
     least: Any  # (d, 256) float64
+    categories: Any  # (d,) int64
     host: HostTable
+    packed: Packed  # for kernels; values are apart
 
     @property
     def columns(self) -> int:
@@ -52,6 +63,13 @@ class HostTable(NamedTuple):
     by_code: NDArray[np.bool_]
     greatest: NDArray[np.float64]
     least: NDArray[np.float64]
+    categories: Int64s  # of nominal columns, 0 of numeric ones
+
+    @property
+    def is_many(self) -> NDArray[np.bool_]:
+        """Nominal columns of more categories than there are bins."""
+        many: NDArray[np.bool_] = self.categories + self.missing > MAX_BINS
+        return many
 
 
 class Rows(NamedTuple):
@@ -61,6 +79,10 @@ class Rows(NamedTuple):
     weight: Any  # int64 or None
     square: Any  # int64 or None
     square_rest: Any  # int64 or None
+
+    def pack(self) -> Packed:
+        """For kernels."""
+        return ROWS.pack(*self)
 
 
 class Scratch(NamedTuple):
@@ -80,13 +102,45 @@ class Grower(NamedTuple):
     entries: Any  # (n,) int32
     scratch: Scratch
     memory: Memory
+    rules: Packed  # of the task
+    search: Packed
+    statistics: Packed  # `rows`
+    signs: Any  # (d,) int32 of columns, or None where nothing is held to be monotonic
 
-    @property
-    def criterion(self) -> tuple[int, float, float]:
-        """Parameters of the criterion, as the kernels take them."""
-        criterion = self.task.criterion
-        scale = getattr(criterion, "square_unit", getattr(criterion, "scale", 0.0))
-        return self.task.n_classes, float(criterion.unit), float(scale)
+
+def pack_table(codes: Any, *columns: Any) -> Packed:
+    """A table for kernels: its codes, and what is known of its columns."""
+    return TABLE.pack(codes, codes.shape[1], columns[1].size, *columns)
+
+
+def pack_rules(task: Task, columns: int) -> Packed:
+    """What trees are grown by, for kernels."""
+    criterion, limits = task.criterion, task.limits
+    scale = getattr(criterion, "square_unit", getattr(criterion, "scale", 0.0))
+    return RULES.pack(
+        (task.n_classes, criterion.unit, scale),
+        (limits.min_samples_leaf, limits.min_weight_leaf),
+        task.channels,
+        min(limits.max_features, columns),
+        limits.min_samples_split,
+        limits.max_depth,
+        limits.min_decrease,
+        limits.rounded,
+    )
+
+
+def pack_bounds(grower: Grower, bounds: Bounds | None) -> Packed:
+    """What the means of nodes keep within, for kernels."""
+    if bounds is None:
+        return MONOTONIC.pack(None, None, None)
+    return MONOTONIC.pack(grower.signs, *map(to_device, bounds))
+
+
+def pack_search(task: Task) -> Packed:
+    """What decides between searches for subsets, for kernels."""
+    if task.search is None:
+        return SEARCH.pack(0, 0.0, 0, 0, 0, 0)
+    return SEARCH.pack(*task.search, MOST_MOVED, MOST_CELLS)
 
 
 class Chunks(NamedTuple):
@@ -96,19 +150,118 @@ class Chunks(NamedTuple):
     first: Any
     last: Any
     number: int
-    node: Int64s  # on the host: the first chunk of each node, and the number of all
+    packed: Packed
 
     @classmethod
     def of(cls, begin: Int64s, end: Int64s, rows: int = 0) -> Chunks:
-        """Pieces of nodes ``begin[j] .. end[j]``, in order; `rows` each, or CHUNK_ROWS."""
-        owner, first, last = chunks(begin, end, rows or CHUNK_ROWS)
-        node = np.searchsorted(owner, np.arange(begin.size + 1))
-        return cls(to_device(owner), to_device(first), to_device(last), owner.size, node)
+        """Pieces of nodes ``begin[j] .. end[j]``, in order; `rows` each, or as tuned."""
+        return cls.over(*send(*cut(begin, end, rows)))
+
+    @classmethod
+    def over(cls, owner: Any, first: Any, last: Any) -> Chunks:
+        """Pieces as `cut` lists them, on the device."""
+        return cls(owner, first, last, int(owner.size), CHUNKS.pack(owner, first, last))
 
 
-def to_device(values: NDArray[Any], dtype: Any = None) -> Any:
-    """A C-contiguous copy on the device."""
-    return cupy().asarray(np.ascontiguousarray(values, dtype))
+def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int64s]:
+    """Owner, first entry and end of pieces of nodes, in order; `rows` each, or as tuned."""
+    return chunks(begin, end, rows or tuning.TUNING.chunk_rows)
+
+
+class Plan(NamedTuple):
+    """What the host tells of nodes that are to be split, on the device: one copy brings it."""
+
+    chunks: Chunks
+    parts: Parts
+    slots: Any  # of histograms; None where node j has the number j
+    keys: Any
+
+    @classmethod
+    def of(cls, begin: Int64s, end: Int64s, slots: Int64s, keys: NDArray[np.uint64]) -> Plan:
+        """Nodes ``begin[j] .. end[j]``."""
+        order = own_slots(slots)
+        rest = (keys,) if order is None else (keys, order)
+        owner, first, last, *others = send(*cut(begin, end), *Parts.listed(begin, end), *rest)
+        parts, (on_device, *found) = Parts.over(*others[:5]), others[5:]
+        return cls(Chunks.over(owner, first, last), parts, found[0] if found else None, on_device)
+
+
+class Parts(NamedTuple):
+    """The same in pieces that are partitioned."""
+
+    chunks: Chunks
+    begin: Any  # of each node
+    chunk: Any  # (m,) int64: the first chunk of each node
+
+    @staticmethod
+    def listed(begin: Int64s, end: Int64s) -> tuple[Int64s, ...]:
+        """What the device is told."""
+        pieces = cut(begin, end, tuning.TUNING.partition_rows)
+        return (*pieces, begin, np.searchsorted(pieces[0], np.arange(begin.size)))
+
+    @classmethod
+    def over(cls, owner: Any, first: Any, last: Any, begin: Any, chunk: Any) -> Parts:
+        """What `listed` says, on the device."""
+        return cls(Chunks.over(owner, first, last), begin, chunk)
+
+
+def own_slots(slots: Int64s) -> Int64s | None:
+    """Numbers of the nodes' histograms; None where node j has the number j."""
+    return None if np.array_equal(slots, np.arange(slots.size)) else slots
+
+
+def batches(sizes: Int64s, most: int) -> list[int]:
+    """Bounds of batches of at most `most` in total, or of one."""
+    ends = np.cumsum(sizes)
+    bounds = [0]
+    while bounds[-1] < sizes.size:
+        before = ends[bounds[-1] - 1] if bounds[-1] else 0
+        fit = int(np.searchsorted(ends, before + most, side="right"))
+        bounds.append(max(fit, bounds[-1] + 1))
+    return bounds
+
+
+# Bytes between the arrays of one allocation: as CuPy's pool aligns.
+ALIGNMENT = 512
+
+
+def carve(*arrays: tuple[Any, Any]) -> list[Any]:
+    """Arrays of these shapes and dtypes with anything in them, of one allocation."""
+    sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in arrays]
+    places = _places(sizes)
+    block = cupy().empty(max(places[-1], 1), dtype=np.uint8)
+    return [
+        block[place : place + size].view(dtype).reshape(shape)
+        for place, size, (shape, dtype) in zip(places, sizes, arrays, strict=False)
+    ]
+
+
+def send(*arrays: NDArray[Any]) -> list[Any]:
+    """Copies of host arrays on the device, which one copy brings there."""
+    sizes = [array.nbytes for array in arrays]
+    places = _places(sizes)
+    block = np.zeros(max(places[-1], 1), np.uint8)
+    for place, size, array in zip(places, sizes, arrays, strict=False):
+        block[place : place + size] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    own = cupy().asarray(block)
+    return [
+        own[place : place + size].view(array.dtype).reshape(array.shape)
+        for place, size, array in zip(places, sizes, arrays, strict=False)
+    ]
+
+
+def _places(sizes: list[int]) -> list[int]:
+    """Where each of some arrays begins, and the end."""
+    rounded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
+    return [0, *np.cumsum(rounded, dtype=np.int64).tolist()]
+
+
+def to_device(values: Any, dtype: Any = None) -> Any:
+    """A C-contiguous copy on the device; what is that already stays as it is."""
+    xp = cupy()
+    if isinstance(values, xp.ndarray):
+        return xp.ascontiguousarray(values.astype(dtype or values.dtype, copy=False))
+    return xp.asarray(np.ascontiguousarray(values, dtype))
 
 
 def sort_segments(segments: Any, keys: Any) -> Any:

@@ -4,23 +4,101 @@ __device__ i64 rows_in(const Criterion& criterion, const Statistics& statistics,
     return WEIGHTED ? i64(statistics[channels - 1]) : weight_in(criterion, statistics);
 }
 
-// Limits on splits: what gputree/backends/cpu/score.py calls admissible.
+// Limits on splits: `admits` of gputree/backends/cpu/cut.py.
 struct Limits {
     i64 min_samples_leaf, min_weight_leaf;
+
+    // Whether both sides of a cut are large enough: n of `whole` rows, `weight` of `all_weight`.
+    __device__ bool admit(i64 n, i64 whole, i64 weight, i64 all_weight) const {
+        const i64 least = min_samples_leaf > 1 ? min_samples_leaf : 1;
+        if (n < least || whole - n < least) return false;
+        return weight >= min_weight_leaf && all_weight - weight >= min_weight_leaf;
+    }
+};
+
+// What a task grows trees by.
+struct Rules {
+    Criterion criterion;
+    Limits limits;
+    i64 channels;  // of a cell of a histogram
+    i64 max_features;
+    i64 min_samples_split, max_depth;
+    double min_decrease;
+    i64 rounded;  // weight x target had to be rounded to units
+
+    // Whether a node of so many rows may be split.
+    __device__ bool may_split(i64 rows, i64 depth) const {
+        const i64 least = min_samples_split > 2 ? min_samples_split : 2;
+        return depth < max_depth && rows >= least && rows >= 2 * limits.min_samples_leaf;
+    }
+};
+
+// Which way the means of nodes may go with a column, and their bounds:
+// gputree/backends/cpu/monotonic.py. Compiled for tasks that hold some: MONOTONIC is 1.
+#ifndef MONOTONIC
+#define MONOTONIC 0
+#endif
+
+// The share of class 1, or the mean target in units, of statistics or of their sums.
+__device__ __forceinline__ double mean_of(i64 sum, i64 weight) {
+    return double(sum) / double(weight);
+}
+
+struct Hold {  // of cuts of one column in one node
+    i32 sign;
+    double lower, upper;
+
+    // Whether the means of both sides are in order, and within the bounds.
+    template <class Left, class Total>
+    __device__ bool admits(
+        const Criterion& criterion, const State& state, const Left& left, const Total& total
+    ) const {
+#if MONOTONIC
+        if (sign == 0) return true;
+        const i64 sum = sum_left(state, left);
+        const i64 rest = weight_in(criterion, total) - state.weight_left;
+        double low = mean_of(sum, state.weight_left), high = mean_of(total[1] - sum, rest);
+        if (sign < 0) {
+            const double swapped = low;
+            low = high;
+            high = swapped;
+        }
+        return low <= high && lower <= low && high <= upper;
+#else
+        return true;
+#endif
+    }
+};
+
+struct Monotonic {  // of some nodes; null where none is held
+    const i32* signs;
+    const double* lower;
+    const double* upper;
+
+    __device__ __forceinline__ Hold of(i64 node, i64 column) const {
+#if MONOTONIC
+        return {signs[column], lower[node], upper[node]};
+#else
+        return {0, 0.0, 0.0};
+#endif
+    }
 };
 
 template <class Left, class Total>
 __device__ bool admissible(
-    const Criterion& criterion, const Limits& limits, const Left& left, const Total& total,
-    i64 channels
+    const Criterion& criterion, const Limits& limits, const Hold& hold, const Left& left,
+    const Total& total, i64 channels
 ) {
-    const i64 n = rows_in(criterion, left, channels);
-    const i64 least = limits.min_samples_leaf > 1 ? limits.min_samples_leaf : 1;
-    if (n < least || rows_in(criterion, total, channels) - n < least) return false;
-    if (limits.min_weight_leaf == 0) return true;
-    const i64 weight = weight_in(criterion, left);
-    return weight >= limits.min_weight_leaf &&
-           weight_in(criterion, total) - weight >= limits.min_weight_leaf;
+    const bool weighs = limits.min_weight_leaf > 0;  // else weights are not added up
+    const bool admitted = limits.admit(
+        rows_in(criterion, left, channels), rows_in(criterion, total, channels),
+        weighs ? weight_in(criterion, left) : 0, weighs ? weight_in(criterion, total) : 0
+    );
+#if MONOTONIC
+    return admitted && hold.admits(criterion, begin(criterion, left, total), left, total);
+#else
+    return admitted;
+#endif
 }
 
 // Whether an admissible cut can lie inside a bin of n rows that follows `before`.

@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gputree.backends.base import Task
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
-
-# Of the free memory, where no budget is set: room for CuPy's pool to be uneven in.
-DEFAULT_SHARE = 0.8
-
-# Bytes that growth works in, at least, and those it leaves free for work before it keeps
-# the values of a table on the device.
-LEAST_WORK = 1 << 24
-AMPLE_WORK = 1 << 32
 
 # A level holds its histograms, those of its parents, sums over bins and marks of bins: bytes
 # for each byte of its histograms, at most.
@@ -43,7 +36,7 @@ class Memory(NamedTuple):
     sorted_pairs: int
 
 
-def share_out(task: Task, rows: int, stride: int, value_bytes: int) -> Memory:
+def share_out(task: Task, rows: int, stride: int, value_bytes: int, held_bytes: int = 0) -> Memory:
     """Share out the budget `task.max_device_memory`, or a share of the free memory.
 
     Parameters
@@ -53,26 +46,28 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int) -> Memory:
     stride : int
         Bytes of a row of codes.
     value_bytes : int
-        Bytes of the table's values where they are still on the host, else 0.
+        Bytes of the table's values where they were given on the host, else 0.
+    held_bytes : int
+        Of the table, already on the device: free for it.
 
     Raises
     ------
     MemoryError
         The codes and targets alone do not fit.
     """
-    budget = task.max_device_memory
+    own, budget = tuning.TUNING, task.max_device_memory
     given = budget is not None
     if budget is None:
-        budget = int(DEFAULT_SHARE * free_bytes())
+        budget = int(own.default_share * (free_bytes() + held_bytes))
     needed = rows * _row_bytes(task, stride)
-    if needed + LEAST_WORK > budget:
+    if needed + own.least_work > budget:
         what = "max_device_memory allows" if given else "the device has room for"
         raise MemoryError(
-            f"Growing a tree on {rows:,} rows needs at least {needed + LEAST_WORK:,} bytes of "
+            f"Growing a tree on {rows:,} rows needs at least {needed + own.least_work:,} bytes of "
             f"device memory; {what} {budget:,}. Use device='cpu', or fewer rows or columns."
         )
     work = budget - needed
-    keeps_values = value_bytes + min(work // 4, AMPLE_WORK) <= work
+    keeps_values = value_bytes + min(work // 4, own.ample_work) <= work
     work -= value_bytes if keeps_values else 0
     return Memory(
         keeps_values=keeps_values,

@@ -1,44 +1,73 @@
 // Stable partition of entries: the rows of a node become those of its children.
 //
-//   chunks    a block each: sides of its entries, and how many go left
-//   nodes     a warp each: where the left and right parts of its chunks begin
-//   chunks    entries of nodes that are opened to their places, in the order they had
+//   chunks    a block each: sides of its entries, and how many go left, added up to its node's
+//   chunks    entries of nodes that are opened to their places, in the order they had, behind
+//             those of the chunks before
 
-// Grid: chunks of entries, of the nodes in owner[]. neighbours[2 j], [2 j + 1]: greatest key in
-// the bin before a cut between bins, least in the bin after; left as they are where `by_code`.
+// Whether a category goes left: one that is not listed goes right.
+__device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 own) {
+    i64 first = 0, last = count;
+    while (first < last) {
+        const i64 middle = (first + last) / 2;
+        if (code[middle] < own) first = middle + 1;
+        else last = middle;
+    }
+    return first < count && code[first] == own && is_left[first];
+}
+
+// Which categories go left; see Sides of categories.py.
+struct Sides {
+    i64 number;  // of nominal columns
+    const i32* place;
+    const i64* start;
+    const i32* count;
+    const u32* code;
+    const u8* is_left;
+};
+
+// Grid: chunks of entries. The record of a node gets its middle, and the greatest key in the bin
+// before a cut between bins, the least in the bin after; these not where `by_code`.
 extern "C" __global__ void __launch_bounds__(256) mark_sides(
-    const Bits* values, const u8* codes, i64 stride, i64 columns, const i32* entries,
-    const i64* owner, const i64* first, const i64* last, const i64* records, const i64* offset,
-    const u8* missing, const u8* by_code, u8* sides, i64* lefts, Bits* neighbours
+    const Bits* values, Table table, const i32* entries, Chunks chunks, i64* records,
+    Sides nominal, u8* sides, i64* lefts
 ) {
     __shared__ u32 left_rows;
     __shared__ Bits low, high;
-    const i64 c = blockIdx.x, j = owner[c];
-    const Record cut = ((const Record*)records)[j];
-    const i64 f = cut.column;
+    const i64 c = blockIdx.x, j = chunks.owner[c];
+    Record& record = ((Record*)records)[j];  // others add to its last fields meanwhile
+    const i64 f = record.column, cut_bin = record.cut_bin, next_bin = record.next_bin;
+    const bool inside = record.inside, missing_left = record.missing_left;
+    const double threshold = record.threshold;
     if (f < 0) {
         if (threadIdx.x == 0) lefts[c] = 0;
         return;
     }
-    const bool look = !cut.inside && !by_code[f];
-    const i64 missing_bin = missing[f] ? offset[f + 1] - offset[f] - 1 : -1;
+    const bool has_codes = nominal.number > 0 && nominal.place[f] >= 0;
+    const i64 pair = has_codes ? j * nominal.number + nominal.place[f] : -1;
+    const bool look = pair < 0 && !inside && !table.by_code[f];
+    const i64 missing_bin = missing_bin_of(table, f);
+    const i64 columns = table.columns, start = has_codes ? nominal.start[pair] : 0;
     if (threadIdx.x == 0) {
         left_rows = 0;
         low = 0;
         high = MISSING_KEY;
     }
     __syncthreads();
-    for (i64 i = first[c] + threadIdx.x; i < last[c]; i += blockDim.x) {
+    for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) {
         const i64 row = entries[i];
-        const i64 bin = codes[row * stride + f];
-        bool left = bin < cut.cut_bin;
-        if (bin == cut.cut_bin) {
-            const Bits key = cut.inside || look ? key_of(values[row * columns + f]) : Bits(0);
-            left = !cut.inside || value_of(key) <= cut.threshold;
+        const i64 bin = table.codes[row * table.stride + f];
+        bool left = bin < cut_bin;
+        if (bin == missing_bin) {
+            left = missing_left;
+        } else if (pair >= 0) {
+            const u32 own =
+                table.by_code[f] ? u32(bin) : u32(value_of(key_of(values[row * columns + f])));
+            left = goes_left(nominal.code + start, nominal.is_left + start, nominal.count[pair], own);
+        } else if (bin == cut_bin) {
+            const Bits key = inside || look ? key_of(values[row * columns + f]) : Bits(0);
+            left = !inside || value_of(key) <= threshold;
             if (look) atomicMax(&low, key);
-        } else if (bin == missing_bin) {
-            left = cut.missing_left;
-        } else if (look && bin == cut.next_bin) {
+        } else if (look && bin == next_bin) {
             atomicMin(&high, key_of(values[row * columns + f]));
         }
         sides[i] = left;
@@ -47,47 +76,38 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
     __syncthreads();
     if (threadIdx.x != 0) return;
     lefts[c] = left_rows;
-    if (look) {
-        atomicMax(&neighbours[2 * j], low);
-        atomicMin(&neighbours[2 * j + 1], high);
-    }
+    atomicAdd((u64*)&record.middle, u64(left_rows));
+    if (look && low > 0) atomicMax(&record.low, u64(low));
+    if (look && high < MISSING_KEY) atomicMin(&record.high, u64(high));
 }
 
-// Grid: nodes; block: one warp. Chunks chunk[j] .. chunk[j + 1] of node j: `lefts` becomes the
-// entries that go left in the chunks before. The record gets its middle and its neighbours.
-extern "C" __global__ void __launch_bounds__(32) find_middles(
-    const i64* begin, const i64* chunk, const Bits* neighbours, i64* lefts, i64* records
-) {
-    const i64 j = blockIdx.x;
-    i64 sum = 0;
-    for (i64 c0 = chunk[j]; c0 < chunk[j + 1]; c0 += 32) {
-        const i64 c = c0 + threadIdx.x;
-        const i64 own = c < chunk[j + 1] ? lefts[c] : 0;
-        const i64 upto = inclusive_sum(own);
-        if (c < chunk[j + 1]) lefts[c] = sum + upto - own;
-        sum += last_lane(upto);
-    }
-    if (threadIdx.x != 0) return;
-    Record& record = ((Record*)records)[j];
-    record.middle = begin[j] + sum;
-    record.low = value_of(neighbours[2 * j]);
-    record.high = value_of(neighbours[2 * j + 1]);
+// Whether the entries of node j move: of those `opened`, or (null) of all that have a split.
+__device__ __forceinline__ bool is_opened(const u8* opened, const i64* records, i64 j) {
+    return opened ? opened[j] != 0 : ((const Record*)records)[j].column >= 0;
 }
 
-// Grid: chunks of entries. Copy each entry of the nodes `opened` to its place in `out`.
+// Grid: chunks of entries. Copy each entry of opened nodes to its place in `out`; chunk[j] is the
+// first chunk of node j.
 extern "C" __global__ void __launch_bounds__(256) place_entries(
-    const i32* entries, const i64* owner, const i64* first, const i64* last, const i64* begin,
-    const u8* opened, const i64* records, const i64* lefts, const u8* sides, i32* out
+    const i32* entries, Chunks chunks, const i64* begin, const i64* chunk, const u8* opened,
+    const i64* records, const i64* lefts, const u8* sides, i32* out
 ) {
     __shared__ u32 warp_lefts[8];
-    const i64 c = blockIdx.x, j = owner[c];
-    if (!opened[j]) return;
+    __shared__ u64 sum;
+    const i64 c = blockIdx.x, j = chunks.owner[c], last = chunks.last[c];
+    if (!is_opened(opened, records, j)) return;
     const i64 middle = ((const Record*)records)[j].middle;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    i64 before = lefts[c];  // entries of the node that went left so far
-    for (i64 i0 = first[c]; i0 < last[c]; i0 += blockDim.x) {
+    if (threadIdx.x == 0) sum = 0;
+    __syncthreads();
+    u64 own = 0;
+    for (i64 i = chunk[j] + threadIdx.x; i < c; i += blockDim.x) own += u64(lefts[i]);
+    if (own > 0) atomicAdd(&sum, own);
+    __syncthreads();
+    i64 before = i64(sum);  // entries of the node that went left so far
+    for (i64 i0 = chunks.first[c]; i0 < last; i0 += blockDim.x) {
         const i64 i = i0 + threadIdx.x;
-        const bool left = i < last[c] && sides[i];
+        const bool left = i < last && sides[i];
         const u32 vote = __ballot_sync(ALL_LANES, left);
         if (lane == 0) warp_lefts[warp] = __popc(vote);
         __syncthreads();
@@ -97,17 +117,38 @@ extern "C" __global__ void __launch_bounds__(256) place_entries(
             before += warp_lefts[w];
         }
         __syncthreads();
-        if (i < last[c])
+        if (i < last)
             out[left ? begin[j] + rank : middle + (i - begin[j]) - rank] = entries[i];
     }
 }
 
 // Grid: chunks of entries. Copy them back.
 extern "C" __global__ void __launch_bounds__(256) copy_entries(
-    const i32* out, const i64* owner, const i64* first, const i64* last, const u8* opened,
-    i32* entries
+    const i32* out, Chunks chunks, const u8* opened, const i64* records, i32* entries
 ) {
     const i64 c = blockIdx.x;
-    if (!opened[owner[c]]) return;
-    for (i64 i = first[c] + threadIdx.x; i < last[c]; i += blockDim.x) entries[i] = out[i];
+    if (!is_opened(opened, records, chunks.owner[c])) return;
+    for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) entries[i] = out[i];
+}
+
+// Grid: chunks of entries. For each of them the node, above the category of its row in the column
+// feature[j]; all ones where it is missing. Those of node j begin at start[j].
+extern "C" __global__ void __launch_bounds__(256) list_codes(
+    const Bits* values, Table table, const i32* entries, Chunks chunks, const i64* begin,
+    const i64* start, const i32* feature, const u8* by_code, u64* keys
+) {
+    const i64 c = blockIdx.x, j = chunks.owner[c], f = feature[j];
+    const i64 missing_bin = missing_bin_of(table, f);
+    for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) {
+        const i64 row = entries[i];
+        i64 code = -1;
+        if (by_code[f]) {
+            const i64 bin = table.codes[row * table.stride + f];
+            if (bin != missing_bin) code = i64(table.least[f * 256 + bin]);
+        } else {
+            const Bits key = key_of(values[row * table.columns + f]);
+            if (key != MISSING_KEY) code = i64(value_of(key));
+        }
+        keys[start[j] + i - begin[j]] = code < 0 ? ~u64(0) : u64(j) << 32 | u64(code);
+    }
 }

@@ -12,16 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Splits
-from gputree.backends.cuda.histogram import SHARED_BYTES
+from gputree.backends.cuda import tuning
+from gputree.backends.cuda.categories import Sides, codes_of, sides_of
+from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Chunks, Grower, to_device
+from gputree.backends.cuda.layout import (
+    Chunks,
+    Grower,
+    HostTable,
+    Parts,
+    batches,
+    send,
+    to_device,
+)
+from gputree.backends.cuda.structs import SIDES
 from gputree.backends.thresholds import thresholds
-
-# Entries that one block partitions. Not measured on a device yet.
-PARTITION_ROWS = 2048
 
 # Fields of a split on the device, 8 bytes each: see record.cuh.
 RECORD_WORDS = 12
+
+NO_SIDES = (0, None, None, None, None, None)
 
 
 class Marked(NamedTuple):
@@ -32,35 +42,29 @@ class Marked(NamedTuple):
     middle: Int64s
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    starts: Any  # `begin` on the device
-    chunks: Chunks
+    parts: Parts
     lefts: Any
     records: Any  # (m, RECORD_WORDS) int64
 
 
-def mark(grower: Grower, begin: Int64s, end: Int64s, records: Any) -> Marked:
+def mark(
+    grower: Grower, begin: Int64s, parts: Parts, records: Any, categories: Sides | None
+) -> Marked:
     """Mark the side of every entry of m nodes by the splits in `records`."""
-    xp = cupy()
-    table, kernels = grower.table, grower.kernels
-    chunks = Chunks.of(begin, end, PARTITION_ROWS)
-    lefts = xp.empty(chunks.number, dtype=np.int64)
-    neighbours = xp.zeros((begin.size, 2), dtype=table.bits)
-    neighbours[:, 1] = ~table.bits.type(0)
-    kernels(
-        "partition", "mark_sides", (chunks.number,), table.values, table.codes, table.stride,
-        table.columns, grower.entries, chunks.owner, chunks.first, chunks.last, records,
-        table.offset, table.missing, table.by_code, grower.scratch.sides, lefts, neighbours,
+    table, chunks = grower.table, parts.chunks
+    lefts = cupy().empty(chunks.number, dtype=np.int64)
+    grower.kernels(
+        "partition", "mark_sides", (chunks.number,), table.values, table.packed, grower.entries,
+        chunks.packed, records, SIDES.pack(*(categories or NO_SIDES)), grower.scratch.sides,
+        lefts,
     )  # fmt: skip
-    starts = to_device(begin)
-    kernels(
-        "partition", "find_middles", (begin.size,), starts, to_device(chunks.node), neighbours,
-        lefts, records, threads=32,
-    )  # fmt: skip
-    return Marked(begin, *_read(records.get()), starts, chunks, lefts, records)
+    splits, middle, low, high = _read(records.get(), table.bits)
+    splits = splits._replace(codes=codes_of(grower, categories, splits.feature))
+    return Marked(begin, splits, middle, low, high, parts, lefts, records)
 
 
 def _read(
-    records: Int64s,
+    records: Int64s, bits: np.dtype
 ) -> tuple[Splits, Int64s, NDArray[np.float64], NDArray[np.float64]]:
     """Splits, middles and neighbours from records on the host."""
     column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold, *rest = records.T.copy()
@@ -75,16 +79,23 @@ def _read(
         missing_left=left != 0,
         seen_missing=seen != 0,
         threshold=threshold.view(np.float64),
+        codes=np.full(column.size, None),
     )
-    return splits, middle, low.view(np.float64), high.view(np.float64)
+    return splits, middle, *(_values(keys, bits) for keys in (low, high))
 
 
-def _write(splits: Splits) -> Int64s:
+def _values(keys: Int64s, bits: np.dtype) -> NDArray[np.float64]:
+    """The values behind keys of a table's width in 64 bits."""
+    return values_of(keys.view(np.uint64).astype(bits)).astype(np.float64)
+
+
+def _write(splits: Splits, begin: Int64s) -> Int64s:
     """Records of splits, without what partition adds."""
     records = np.zeros((splits.feature.size, RECORD_WORDS), np.int64)
-    columns: tuple[NDArray[Any], ...] = splits
+    columns: tuple[NDArray[Any], ...] = splits[:-1]
     for field, values in enumerate(columns):
         records[:, field] = values.view(np.int64) if values.dtype.kind == "f" else values
+    records[:, -3], records[:, -1] = begin, -1
     return records
 
 
@@ -94,7 +105,9 @@ def partition(
     """Partition the entries of nodes, which are `marked` if these splits were found here."""
     place = _find(marked, begin, splits)
     if place is None:
-        marked = [mark(grower, begin, end, to_device(_write(splits)))]
+        records, *listed = send(_write(splits, begin), *Parts.listed(begin, end))
+        parts = Parts.over(*listed)
+        marked = [mark(grower, begin, parts, records, sides_of(grower, splits))]
         place = np.arange(begin.size)
     for part in marked:
         _move(grower, part, np.isin(part.begin, begin))
@@ -113,37 +126,79 @@ def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
     starts = np.concatenate([part.begin for part in marked])
     order = np.argsort(starts)
     place = order[np.minimum(np.searchsorted(starts[order], begin), starts.size - 1)]
-    fields = zip(*(part.splits for part in marked), strict=True)
+    fields = zip(*(part.splits[:-1] for part in marked), strict=True)
     known: list[Any] = [starts[place], *(np.concatenate(field)[place] for field in fields)]
-    wanted: list[Any] = [begin, *splits]
+    wanted: list[Any] = [begin, *splits[:-1]]
     same = all(np.array_equal(a, b) for a, b in zip(known, wanted, strict=True))
     return place if same else None
 
 
 def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:
-    chunks, scratch = marked.chunks, grower.scratch
-    chosen = to_device(opened, np.uint8)
+    parts, scratch = marked.parts, grower.scratch
+    chunks = parts.chunks
+    has_split = marked.splits.feature >= 0  # of which the device knows
+    chosen = None if np.array_equal(opened, has_split) else to_device(opened, np.uint8)
     grower.kernels(
-        "partition", "place_entries", (chunks.number,), grower.entries, chunks.owner, chunks.first,
-        chunks.last, marked.starts, chosen, marked.records, marked.lefts, scratch.sides,
+        "partition", "place_entries", (chunks.number,), grower.entries, chunks.packed,
+        parts.begin, parts.chunk, chosen, marked.records, marked.lefts, scratch.sides,
         scratch.moved,
     )  # fmt: skip
     grower.kernels(
-        "partition", "copy_entries", (chunks.number,), scratch.moved, chunks.owner, chunks.first,
-        chunks.last, chosen, grower.entries,
+        "partition", "copy_entries", (chunks.number,), scratch.moved, chunks.packed, chosen,
+        marked.records, grower.entries,
     )  # fmt: skip
 
 
 def node_statistics(grower: Grower, begin: Int64s, end: Int64s) -> Int64s:
     """Row statistics, shape (m, statistics), of m nodes."""
     width = grower.task.statistics
-    rows = grower.rows
     out = cupy().zeros((begin.size, width), dtype=np.int64)
-    fits = width * 8 <= SHARED_BYTES
+    fits = width * 8 <= tuning.TUNING.shared_bytes
     chunks = Chunks.of(begin, end)
     grower.kernels(
-        "statistics", "node_statistics", (chunks.number,), rows.target, rows.weight, rows.square,
-        rows.square_rest, grower.entries, chunks.owner, chunks.first, chunks.last, width,
-        int(fits), out, shared=width * 8 if fits else 0,
+        "statistics", "node_statistics", (chunks.number,), grower.statistics, grower.entries,
+        chunks.packed, width, int(fits), out, shared=width * 8 if fits else 0,
     )  # fmt: skip
     return out.get()
+
+
+def categories(
+    grower: Grower, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+) -> tuple[Int64s, NDArray[np.uint32]]:
+    """See `gputree.backends.base.Backend.categories`."""
+    counts = np.zeros(begin.size, np.int64)
+    bounds = batches(end - begin, tuning.TUNING.listed_rows)
+    parts = [np.empty(0, np.uint32)]
+    for a, b in zip(bounds, bounds[1:], strict=False):
+        found = _distinct_codes(grower, begin[a:b], end[a:b], feature[a:b])
+        counts[a:b] = np.bincount((found >> np.uint64(32)).astype(np.int64), minlength=b - a)
+        parts.append((found & np.uint64(0xFFFFFFFF)).astype(np.uint32))
+    return counts, np.concatenate(parts)
+
+
+def _codes_decide(host: HostTable) -> NDArray[np.bool_]:
+    """Columns whose bins stand for one value each."""
+    room = host.least.shape[1]
+    bins = np.diff(host.offset) - host.missing
+    same = (host.least == host.greatest) | (np.arange(room) >= bins[:, None])
+    decide: NDArray[np.bool_] = host.by_code & ((host.categories > 0) | same.all(axis=1))
+    return decide
+
+
+def _distinct_codes(
+    grower: Grower, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+) -> NDArray[np.uint64]:
+    """Nodes, in the upper halves, and the categories that they hold, ascending."""
+    xp = cupy()
+    table, chunks = grower.table, Chunks.of(begin, end)
+    start = np.cumsum(end - begin) - (end - begin)
+    keys = xp.empty(int((end - begin).sum()), dtype=np.uint64)
+    grower.kernels(
+        "partition", "list_codes", (chunks.number,), table.values, table.packed, grower.entries,
+        chunks.packed, to_device(begin), to_device(start), to_device(feature, np.int32),
+        to_device(_codes_decide(table.host), np.uint8), keys,
+    )  # fmt: skip
+    ordered = xp.sort(keys)
+    is_new = xp.concatenate([xp.ones(1, dtype=np.bool_), ordered[1:] != ordered[:-1]])
+    distinct: NDArray[np.uint64] = ordered[is_new].get()
+    return distinct[distinct != ~np.uint64(0)]

@@ -7,6 +7,6 @@ struct Record {
     i64 inside;                // the cut lies in the bin, at the threshold
     i64 missing_left, seen_missing;
     double threshold;
-    i64 middle;        // first entry of the second child
-    double low, high;  // values beside a cut between bins, where codes do not tell them
+    i64 middle;     // first entry of the second child; that of the node before partition
+    u64 low, high;  // keys of the values beside a cut between bins, where codes do not tell them
 };

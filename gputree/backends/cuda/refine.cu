@@ -3,51 +3,59 @@
 //   bins of a column   |   |   |xxx|   |   |xxx|     x: alive; their rows are gathered,
 //   slots              |xxxxxxxxxxx|xxxxx|           sorted by (bin, value),
 //   chunks             |xxxx|xxxx|x|xxxx|x|          and scanned, one thread a chunk
+//
+// Where many are alive, finer.cu comes in between.
 
-#define CHUNK 64  // rows that one thread scans; not measured
+// Places that a living bin of n rows takes: its rows, or cells of `cell_rows` on average.
+__device__ __forceinline__ i64 places_of(i64 n, i64 cell_rows) {
+    if (cell_rows == 0) return n;
+    i64 cells = 1;
+    while (cells * cell_rows < n && cells < MOST_CELLS) cells *= 2;
+    return cells;
+}
 
 // Grid: nodes x columns; block: one warp. Mark the bins that may hold the best cut: place[bin]
 // becomes the first slot of its rows among those of the column, -1 where the bin is dead, as that
-// of missing values is: no cut lies inside it. Only the leading column of each node is looked at,
-// or (`lead_only` = 0) all others. used[] and chunks[] become the slots and chunks of the column;
-// without any, `place` is not set.
+// of missing values is: no cut lies inside it; taken[bin] becomes 0. Only the leading column of each
+// node is looked at, or (`lead_only` = 0) all others. used[] and chunks[] become the slots and
+// chunks of the column; without any, `place` is not set. With `cell_rows`, cells take the place of
+// slots, and taken[bin] is their number.
 extern "C" __global__ void __launch_bounds__(32, 1) mark_alive(
-    i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 columns,
-    i64 channels, const i64* offset, const u8* missing, const u8* single, const Cell* histograms,
-    const i64* slots, const i64* cumulatives, const i64* totals, const double* bounds,
-    const i32* ranks, const i32* done, const i32* upto, const i64* cuts, const i32* lead,
-    i64 lead_only, i32* place, u32* taken, i64* used, i64* chunks
+    Rules rules, Table table, Level level, const double* bounds, Visits visits, const i64* cuts,
+    const i32* lead, i64 lead_only, i64 cell_rows, i32* place, u32* taken, i64* used, i64* chunks
 ) {
-    const Criterion criterion = {n_classes, unit, scale};
-    const Limits limits = {min_samples_leaf, 0};
+    const Criterion criterion = rules.criterion;
+    const Limits limits = rules.limits;
+    const i64 columns = table.columns, channels = rules.channels;
     const i64 at = blockIdx.x, f = at % columns, j = at / columns;
-    const i64 bins = offset[columns], width = bins * channels;
+    const i64 bins = table.offset[columns], width = bins * channels;
     const int lane = threadIdx.x;
-    const i64* total = totals + j * channels;
+    const i64* total = level.totals + j * channels;
     const double bar = bar_of(criterion, ((const Cut*)cuts)[j], total);
     i64 rows = 0, pieces = 0;
-    if (is_visited(ranks, done, upto, j, f, columns) && bounds[at] >= bar &&
+    if (visits.include(j, f, columns) && bounds[at] >= bar &&
         (f == lead[j]) == (lead_only != 0)) {
-        const Column column = column_of(offset, missing, f);
-        const Cell* cells = histograms + slots[j] * width;
+        const Column column = column_of(table, f);
+        const Cell* cells = level.histograms + slot_of(level.slots, j) * width;
         const Cell* absent = missing_cell(column, cells, channels);
         for (i64 b0 = 0; b0 < column.value_bins; b0 += 32) {
             const i64 b = column.first + b0 + lane;
             const bool exists = b0 + lane < column.value_bins;
             const Cell* bin = cells + b * channels;
-            const i64 n = exists && !single[b] ? rows_in(criterion, bin, channels) : 0;
+            const i64 n = exists && !table.single[b] ? rows_in(criterion, bin, channels) : 0;
             bool alive = false;
             for (int side = 0; n > 1 && !alive && side < (absent ? 2 : 1); ++side) {
-                const i64* cumulative = cumulatives + j * width + b * channels;
+                const i64* cumulative = level.cumulatives + j * width + b * channels;
                 const BeforeBin before = {cumulative, bin, side ? absent : nullptr};
                 if (!cut_inside(criterion, limits, before, n, total, channels)) continue;
                 const double most = bound(criterion, before, bin, total);
                 alive = most >= bar && tighten(criterion, before, bin, total, most) >= bar;
             }
-            const i64 sum = rows + inclusive_sum(alive ? n : 0);
+            const i64 places = alive ? places_of(n, cell_rows) : 0;
+            const i64 sum = rows + inclusive_sum(places);
             if (exists) {
-                place[j * bins + b] = alive ? i32(sum - n) : -1;
-                taken[j * bins + b] = 0;
+                place[j * bins + b] = alive ? i32(sum - places) : -1;
+                taken[j * bins + b] = cell_rows ? u32(places) : 0;
             }
             rows = last_lane(sum);
             pieces += last_lane(inclusive_sum(alive ? (n - 2) / CHUNK + 1 : 0));
@@ -64,17 +72,17 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_alive(
 // through all nodes) into slots, each with the key of its value; `segment` is its bin's first
 // slot, start[] each column's.
 extern "C" __global__ void __launch_bounds__(256) gather_rows(
-    const Bits* values, const u8* codes, i64 stride, const i32* entries, const i64* owner,
-    const i64* first, const i64* last, i64 columns, const i64* offset, i64 begin, i64 end,
+    const Bits* values, Table table, const i32* entries, Chunks of, i64 begin, i64 end,
     const i64* used, const i64* start, const i32* place, u32* taken, u32* segment, Bits* keys,
     i32* items
 ) {
-    const i64 c = blockIdx.x, j = owner[c];
-    for (i64 item = threadIdx.x; item < (last[c] - first[c]) * columns; item += blockDim.x) {
+    const i64 c = blockIdx.x, j = of.owner[c], first = of.first[c], columns = table.columns;
+    for (i64 item = threadIdx.x; item < (of.last[c] - first) * columns; item += blockDim.x) {
         const i64 f = item % columns, column = j * columns + f;
         if (column < begin || column >= end || used[column] == 0) continue;
-        const i32 row = entries[first[c] + item / columns];
-        const i64 bin = j * offset[columns] + offset[f] + codes[row * stride + f];
+        const i32 row = entries[first + item / columns];
+        const i64 code = table.codes[row * table.stride + f];
+        const i64 bin = j * table.offset[columns] + table.offset[f] + code;
         if (place[bin] < 0) continue;
         const i64 base = start[column] + place[bin];
         const i64 slot = base + atomicAdd(&taken[bin], 1u);
@@ -88,28 +96,26 @@ extern "C" __global__ void __launch_bounds__(256) gather_rows(
 // their bin among all bins of the column, and their slots but the last of the bin, which no
 // cut follows.
 extern "C" __global__ void __launch_bounds__(256) list_chunks(
-    i64 n_classes, i64 columns, i64 channels, const i64* offset, const u8* missing,
-    const Cell* histograms, const i64* slots, i64 begin, i64 end, const i64* used,
-    const i64* start, const i64* chunk_start, const i32* place, i64* chunk_column,
-    i32* chunk_bin, i64* chunk_first, i64* chunk_last
+    Rules rules, Table table, Level level, i64 begin, i64 end, const i64* used, const i64* start,
+    const i64* chunk_start, const i32* place, Pieces pieces
 ) {
     const i64 at = begin + i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at >= end || used[at] == 0) return;
-    const Criterion criterion = {n_classes, 1.0, 1.0};
-    const i64 f = at % columns, j = at / columns, bins = offset[columns];
-    const Column column = column_of(offset, missing, f);
+    const i64 columns = table.columns, channels = rules.channels, bins = table.offset[columns];
+    const i64 f = at % columns, j = at / columns;
+    const Column column = column_of(table, f);
     i64 chunk = chunk_start[at];
     for (i64 b = 0; b < column.value_bins; ++b) {
         const i64 bin = column.first + b;
         if (place[j * bins + bin] < 0) continue;
         const i64 slot = start[at] + place[j * bins + bin];
-        const Cell* cell = histograms + (slots[j] * bins + bin) * channels;
-        const i64 stop = slot + rows_in(criterion, cell, channels) - 1;
+        const Cell* cell = level.histograms + (slot_of(level.slots, j) * bins + bin) * channels;
+        const i64 stop = slot + rows_in(rules.criterion, cell, channels) - 1;
         for (i64 i = slot; i < stop; i += CHUNK) {
-            chunk_column[chunk] = at;
-            chunk_bin[chunk] = i32(b);
-            chunk_first[chunk] = i;
-            chunk_last[chunk] = i + CHUNK < stop ? i + CHUNK : stop;
+            pieces.column[chunk] = at;
+            pieces.bin[chunk] = i32(b);
+            pieces.first[chunk] = i;
+            pieces.last[chunk] = i + CHUNK < stop ? i + CHUNK : stop;
             ++chunk;
         }
     }
@@ -117,20 +123,19 @@ extern "C" __global__ void __launch_bounds__(256) list_chunks(
 
 // One thread a chunk: the statistics of its rows.
 extern "C" __global__ void __launch_bounds__(256) sum_chunks(
-    i64 count, i64 channels, const Target* target, const i64* weight, const i32* items,
-    const i64* chunk_first, const i64* chunk_last, i64* sums
+    i64 count, i64 channels, Rows rows, const i32* items, Pieces pieces, i64* sums
 ) {
     const i64 c = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (c >= count) return;
     i64* sum = sums + c * channels;
     for (i64 k = 0; k < channels; ++k) sum[k] = 0;
-    for (i64 i = chunk_first[c]; i < chunk_last[c]; ++i) {
+    for (i64 i = pieces.first[c]; i < pieces.last[c]; ++i) {
         const i64 row = items[i];
 #if REGRESSION
-        sum[0] += weight_of(weight, row);
-        sum[1] += target[row];
+        sum[0] += weight_of(rows.weight, row);
+        sum[1] += rows.target[row];
 #else
-        sum[target[row]] += weight_of(weight, row);
+        sum[rows.target[row]] += weight_of(rows.weight, row);
 #endif
         if (WEIGHTED) sum[channels - 1] += 1;
     }
@@ -139,21 +144,20 @@ extern "C" __global__ void __launch_bounds__(256) sum_chunks(
 // One thread a chunk and channel; the first chunk of a bin does the work for all of its bin:
 // sums become the statistics left of each chunk, missing values apart.
 extern "C" __global__ void __launch_bounds__(256) accumulate_chunks(
-    i64 count, i64 columns, i64 channels, const i64* offset, const Cell* histograms,
-    const i64* slots, const i64* cumulatives, const i64* chunk_column, const i32* chunk_bin,
-    i64* sums
+    i64 count, i64 channels, Table table, Level level, Pieces pieces, i64* sums
 ) {
     const i64 t = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     const i64 k = t % channels;
     i64 c = t / channels;
     if (c >= count) return;
-    const i64 at = chunk_column[c];
-    const i32 bin = chunk_bin[c];
-    if (c > 0 && chunk_column[c - 1] == at && chunk_bin[c - 1] == bin) return;
-    const i64 bins = offset[columns], j = at / columns, cell = offset[at % columns] + bin;
-    i64 left = cumulatives[(j * bins + cell) * channels + k] -
-               i64(histograms[(slots[j] * bins + cell) * channels + k]);
-    for (; c < count && chunk_column[c] == at && chunk_bin[c] == bin; ++c) {
+    const i64 at = pieces.column[c], columns = table.columns;
+    const i32 bin = pieces.bin[c];
+    if (c > 0 && pieces.column[c - 1] == at && pieces.bin[c - 1] == bin) return;
+    const i64 bins = table.offset[columns], j = at / columns;
+    const i64 cell = table.offset[at % columns] + bin;
+    i64 left = level.cumulatives[(j * bins + cell) * channels + k] -
+               i64(level.histograms[(slot_of(level.slots, j) * bins + cell) * channels + k]);
+    for (; c < count && pieces.column[c] == at && pieces.bin[c] == bin; ++c) {
         const i64 own = sums[c * channels + k];
         sums[c * channels + k] = left;
         left += own;
@@ -164,23 +168,21 @@ extern "C" __global__ void __launch_bounds__(256) accumulate_chunks(
 // lies before them; `left` moves along.
 template <class Left>
 __device__ Cut scan_slots(
-    const Criterion& criterion, const Limits& limits, const Target* target, const i64* weight,
-    const Bits* keys, const i32* items, i64 first, i64 last, Left left, const i64* total,
-    i64 channels, Cut found, Cut cut
+    const Rules& rules, const Hold& hold, const Rows& rows, const Bits* keys, const i32* items,
+    i64 first, i64 last, Left left, const i64* total, Cut found, Cut cut
 ) {
-    const i64 whole = rows_in(criterion, total, channels);
+    const Criterion& criterion = rules.criterion;
+    const i64 channels = rules.channels, whole = rows_in(criterion, total, channels);
     const i64 all_weight = weight_in(criterion, total);
     const i64 before = rows_in(criterion, left, channels);
     State state = begin(criterion, left, total);
     for (i64 i = first; i < last; ++i) {
         const i64 row = items[i];
-        move(criterion, state, left, total, target[row], weight_of(weight, row));
+        move(criterion, state, left, total, rows.target[row], weight_of(rows.weight, row));
         if (keys[i] == keys[i + 1]) continue;
         const i64 n = before + i + 1 - first;
-        if (n < limits.min_samples_leaf || whole - n < limits.min_samples_leaf) continue;
-        if (state.weight_left < limits.min_weight_leaf ||
-            all_weight - state.weight_left < limits.min_weight_leaf)
-            continue;
+        if (!rules.limits.admit(n, whole, state.weight_left, all_weight)) continue;
+        if (!hold.admits(criterion, state, left, total)) continue;
         found.score = score(criterion, state, left, total);
         found.threshold = midpoint(value_of(keys[i]), value_of(keys[i + 1]));
         if (precedes(found, cut)) cut = found;
@@ -190,38 +192,28 @@ __device__ Cut scan_slots(
 
 // One thread a chunk: its best cut, missing values right and left. `lefts` is used up.
 extern "C" __global__ void __launch_bounds__(256, 1) scan_chunks(
-    i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
-    i64 count, i64 columns, i64 channels, const i64* offset, const u8* missing,
-    const Cell* histograms, const i64* slots, const i64* totals, const Target* target,
-    const i64* weight, const Bits* keys, const i32* items, const i64* chunk_column,
-    const i32* chunk_bin, const i64* chunk_first, const i64* chunk_last, i64* lefts,
-    i64* chunk_cuts
+    Rules rules, Table table, Level level, Monotonic held, i64 count, Rows rows,
+    const Bits* keys, const i32* items, Pieces pieces, i64* lefts, i64* chunk_cuts
 ) {
     const i64 c = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (c >= count) return;
-    const Criterion criterion = {n_classes, unit, scale};
-    const Limits limits = {min_samples_leaf, min_weight_leaf};
-    const i64 at = chunk_column[c], f = at % columns, j = at / columns;
-    const i64* total = totals + j * channels;
+    const i64 channels = rules.channels, first = pieces.first[c], last = pieces.last[c];
+    const i64 at = pieces.column[c], f = at % table.columns, j = at / table.columns;
+    const i64* total = level.totals + j * channels;
     const Strided left = {lefts + c * channels, 1};
-    Cut found = {0.0, i32(f), 0, chunk_bin[c], 0, 0.0};
-    Cut cut = scan_slots(
-        criterion, limits, target, weight, keys, items, chunk_first[c], chunk_last[c], left, total,
-        channels, found, no_cut()
-    );
-    const Cell* cells = histograms + slots[j] * offset[columns] * channels;
-    const Cell* absent = missing_cell(column_of(offset, missing, f), cells, channels);
+    const Hold hold = held.of(j, f);
+    Cut found = {0.0, i32(f), 0, pieces.bin[c], 0, 0.0};
+    Cut cut = scan_slots(rules, hold, rows, keys, items, first, last, left, total, found, no_cut());
+    const Cell* cells = level.cells(table, j, channels);
+    const Cell* absent = missing_cell(column_of(table, f), cells, channels);
     if (absent) {
 #if !REGRESSION
-        for (i64 i = chunk_first[c]; i < chunk_last[c]; ++i)
-            left[target[items[i]]] -= weight_of(weight, items[i]);
+        for (i64 i = first; i < last; ++i)
+            left[rows.target[items[i]]] -= weight_of(rows.weight, items[i]);
 #endif
         for (i64 k = 0; k < channels; ++k) left[k] += i64(absent[k]);
         found.missing_left = 1;
-        cut = scan_slots(
-            criterion, limits, target, weight, keys, items, chunk_first[c], chunk_last[c], left,
-            total, channels, found, cut
-        );
+        cut = scan_slots(rules, hold, rows, keys, items, first, last, left, total, found, cut);
     }
     ((Cut*)chunk_cuts)[c] = cut;
 }

@@ -16,21 +16,22 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
     __syncwarp();
 }
 
-// Grid: nodes x columns; block: one warp. Node j has its histogram at histograms[slots[j]];
+// Grid: nodes x columns; block: one warp. Node j has its histogram at its slot;
 // `totals` is written by the first column.
 extern "C" __global__ void __launch_bounds__(32) score_columns(
-    i64 n_classes, double unit, double scale, i64 min_samples_leaf, i64 min_weight_leaf,
-    i64 columns, i64 channels, const i64* offset, const u8* missing, const u8* single,
-    const Cell* histograms, const i64* slots, i64* cumulatives, i64* totals, double* best,
-    i32* bins, u8* sides, double* bounds
+    Rules rules, Table table, const Cell* histograms, const i64* slots, i64* cumulatives,
+    i64* totals, Monotonic held, Scores scores
 ) {
-    const Criterion criterion = {n_classes, unit, scale};
-    const Limits limits = {min_samples_leaf, min_weight_leaf};
-    const i64 f = blockIdx.x % columns, j = blockIdx.x / columns, width = offset[columns] * channels;
+    const Criterion criterion = rules.criterion;
+    const Limits limits = rules.limits;
+    const i64 columns = table.columns, channels = rules.channels;
+    const i64 f = blockIdx.x % columns, j = blockIdx.x / columns;
+    const i64 width = table.offset[columns] * channels;
     const int lane = threadIdx.x;
-    const Cell* cells = histograms + slots[j] * width;
+    const Cell* cells = histograms + slot_of(slots, j) * width;
     i64* cumulative = cumulatives + j * width;
-    const Column column = column_of(offset, missing, f);
+    const Column column = column_of(table, f);
+    const Hold hold = held.of(j, f);
     accumulate(column, cells, channels, cumulative);
     const Cell* absent = missing_cell(column, cells, channels);
     const i64 last = (column.first + column.value_bins - 1) * channels;
@@ -40,7 +41,8 @@ extern "C" __global__ void __launch_bounds__(32) score_columns(
 
     Cut cut = no_cut();
     double most = -infinity();
-    for (int side = 0; side < (absent ? 2 : 1); ++side) {
+    const int sides_tried = table.categories[f] > 0 ? 0 : absent ? 2 : 1;  // no cuts between categories
+    for (int side = 0; side < sides_tried; ++side) {
         const Cell* to_left = side ? absent : nullptr;
         for (i64 b = lane; b < column.value_bins; b += 32) {
             const i64 at = (column.first + b) * channels;
@@ -48,11 +50,11 @@ extern "C" __global__ void __launch_bounds__(32) score_columns(
             const i64 n = rows_in(criterion, bin, channels);
             if (n == 0) continue;
             const BeforeBin before = {cumulative + at, bin, to_left};
-            if (!single[column.first + b] &&
+            if (!table.single[column.first + b] &&
                 cut_inside(criterion, limits, before, n, total, channels))
                 most = greater_of(most, bound(criterion, before, bin, total));
             const AfterBin left = {cumulative + at, to_left};
-            if (!admissible(criterion, limits, left, total, channels)) continue;
+            if (!admissible(criterion, limits, hold, left, total, channels)) continue;
             const double value = score(criterion, begin(criterion, left, total), left, total);
             const Cut found = {value, 0, side, i32(b), 1, 0.0};
             if (precedes(found, cut)) cut = found;
@@ -62,8 +64,8 @@ extern "C" __global__ void __launch_bounds__(32) score_columns(
     most = warp_greatest(most);
     if (lane != 0) return;
     const i64 at = j * columns + f;
-    best[at] = cut.score;
-    bins[at] = cut.score > -infinity() ? cut.place : -1;
-    sides[at] = u8(cut.missing_left);
-    bounds[at] = most;
+    scores.best[at] = cut.score;
+    scores.bins[at] = cut.score > -infinity() ? cut.place : -1;
+    scores.sides[at] = u8(cut.missing_left);
+    scores.bounds[at] = most;
 }

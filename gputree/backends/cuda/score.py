@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import Int64s
-from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Grower, to_device
+from gputree.backends.base import Bounds, Int64s
+from gputree.backends.cuda.layout import Grower, carve, own_slots, pack_bounds, to_device
+from gputree.backends.cuda.structs import SCORES, Packed
 
 
 class Scores(NamedTuple):
@@ -21,24 +21,26 @@ class Scores(NamedTuple):
     bound: Any  # (m, d) float64
     cumulative: Any  # (m, cells x channels) int64: sums of the histogram over bins
 
+    def pack(self) -> Packed:
+        """What is known of every (node, column), for kernels."""
+        return SCORES.pack(self.best, self.bin, self.missing_left, self.bound)
 
-def score(grower: Grower, histograms: Any, slots: Int64s) -> Scores:
-    """Score every column of every node."""
-    table, task, limits = grower.table, grower.task, grower.task.limits
-    xp = cupy()
-    m, d, channels = slots.size, table.columns, task.channels
+
+def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> Scores:
+    """Score every column of every node, whose means keep within `bounds`."""
+    table = grower.table
+    m, d, channels = slots.size, table.columns, grower.task.channels
     scores = Scores(
-        total=xp.empty((m, channels), dtype=np.int64),
-        best=xp.empty((m, d), dtype=np.float64),
-        bin=xp.empty((m, d), dtype=np.int32),
-        missing_left=xp.empty((m, d), dtype=np.uint8),
-        bound=xp.empty((m, d), dtype=np.float64),
-        cumulative=xp.empty((m, histograms.shape[1]), dtype=np.int64),
-    )
+        *carve(
+            ((m, channels), np.int64), ((m, d), np.float64), ((m, d), np.int32),
+            ((m, d), np.uint8), ((m, d), np.float64), ((m, histograms.shape[1]), np.int64),
+        )
+    )  # fmt: skip
+    own = own_slots(slots)
+    order = None if own is None else to_device(own)
     grower.kernels(
-        "score", "score_columns", (m * d,), *grower.criterion, limits.min_samples_leaf,
-        limits.min_weight_leaf, d, channels, table.offset, table.missing, table.single,
-        histograms, to_device(slots), scores.cumulative, scores.total, scores.best, scores.bin,
-        scores.missing_left, scores.bound, threads=32,
+        "score", "score_columns", (m * d,), grower.rules, table.packed, histograms,
+        order, scores.cumulative, scores.total, pack_bounds(grower, bounds), scores.pack(),
+        threads=32,
     )  # fmt: skip
     return scores

@@ -46,17 +46,21 @@ __device__ void partition_list(const Lists& lists, i64 f, i64 s, i64 t) {
     }
 }
 
-// Partition all lists at a cut; those of columns only where a child may split further.
-__device__ void split_lists(const Lists& lists, const Cut& cut, i64 s, i64 known, i64 t, bool further) {
+// Write the sides of the rows s .. t of a cut.
+__device__ void mark_rows(const Lists& lists, const Cut& cut, i64 s, i64 known, i64 t) {
     const i32* items = lists.items + cut.column * lists.rows;
     for (i64 i = s + threadIdx.x; i < t; i += 32)
         lists.sides[items[i]] = i < known ? i <= cut.place : cut.missing_left;
     __syncwarp();
+}
+
+// Partition all lists by the sides of the rows; those of columns only where a child may split
+// further, and never one that is `done`.
+__device__ void split_lists(const Lists& lists, i64 done, i64 s, i64 t, bool further) {
     for (i64 f = threadIdx.x; f <= lists.columns; f += 32) {
         const Bits* keys = lists.keys + f * lists.rows;
         const bool is_order = f == lists.columns;
-        const bool done = f == cut.column && !cut.missing_left;
-        if (is_order || (further && !done && keys[s] != keys[t - 1]))
+        if (is_order || (further && f != done && keys[s] != keys[t - 1]))
             partition_list(lists, f, s, t);
     }
     __syncwarp();

@@ -20,13 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
-from gputree.backends.cpu.pool import run, spans
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import to_device
-
-# Bytes of values that are copied at once: long enough for the bus, short enough to overlap.
-# Not measured on a device yet.
-BLOCK_BYTES = 1 << 25
+from gputree.threads import run, spans
 
 # Of page-locked host memory: kernels may read it, in any context; kernels only read it, and so
 # may the host, as where a file is mapped to be read.
@@ -43,6 +40,10 @@ class Source(Protocol):
 
     shape: tuple[int, int]
     bits: np.dtype  # uint32 or uint64
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of device memory that a copy of the values takes."""
 
     def visit(self, visit: Visit) -> None:
         """Call `visit` for all rows, block by block; it must not allocate memory."""
@@ -73,6 +74,8 @@ def bits_of(dtype: np.dtype) -> np.dtype:
 class DeviceSource:
     """Values on the device, which stay where they are."""
 
+    held_bytes = 0
+
     def __init__(self, values: Any) -> None:
         self.values = values
         self.shape: tuple[int, int] = values.shape
@@ -102,6 +105,11 @@ class HostSource:
         self.keeps_values = keeps_values
         self._resident: Any = None
 
+    @property
+    def held_bytes(self) -> int:
+        copied = self.keeps_values and self._resident is not None
+        return self.values.nbytes if copied else 0
+
     def visit(self, visit: Visit) -> None:
         if self._resident is not None and self.keeps_values:
             visit(self._resident, 0)
@@ -127,7 +135,7 @@ class HostSource:
     def _stream(self, whole: Any, visit: Visit) -> None:
         """Copy and visit block after block, on two streams in turn."""
         n, d = self.shape
-        rows = min(max(BLOCK_BYTES // (d * self.bits.itemsize), 1), n)
+        rows = min(max(tuning.TUNING.block_bytes // (d * self.bits.itemsize), 1), n)
         lanes = [_Lane((rows, d), self.bits, whole is None) for _ in range(2 if rows < n else 1)]
         cupy().cuda.get_current_stream().synchronize()  # what the visits read is there
         for i, first in enumerate(range(0, n, rows)):

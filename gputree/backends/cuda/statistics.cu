@@ -1,30 +1,28 @@
 // Sums of row statistics over nodes: class weights, or weight, sum, square and rest of the square.
 
-// Grid: chunks of entries, of the nodes in owner[]. `width` statistics a node are added to
+// Grid: chunks of entries. `width` statistics a node are added to
 // `out`, by way of shared memory where they fit it.
 extern "C" __global__ void __launch_bounds__(256) node_statistics(
-    const Target* target, const i64* weight, const i64* square, const i64* square_rest,
-    const i32* entries, const i64* owner, const i64* first, const i64* last, i64 width,
-    i64 fits_shared, i64* out
+    Rows rows, const i32* entries, Chunks chunks, i64 width, i64 fits_shared, i64* out
 ) {
     extern __shared__ i64 sums[];
     const i64 c = blockIdx.x;
-    i64* own = out + owner[c] * width;
+    i64* own = out + chunks.owner[c] * width;
     if (fits_shared)
         for (i64 k = threadIdx.x; k < width; k += blockDim.x) sums[k] = 0;
     __syncthreads();
-    for (i64 i = first[c] + threadIdx.x; i < last[c]; i += blockDim.x) {
+    for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) {
         const i64 row = entries[i];
 #if REGRESSION
-        add_to_shared(sums, weight_of(weight, row));
-        add_to_shared(sums + 1, target[row]);
-        add_to_shared(sums + 2, square[row]);
-        add_to_shared(sums + 3, square_rest[row]);
+        add_to_shared(sums, weight_of(rows.weight, row));
+        add_to_shared(sums + 1, rows.target[row]);
+        add_to_shared(sums + 2, rows.square[row]);
+        add_to_shared(sums + 3, rows.square_rest[row]);
 #else
         if (fits_shared)
-            add_to_shared(sums + target[row], weight_of(weight, row));
+            add_to_shared(sums + rows.target[row], weight_of(rows.weight, row));
         else
-            add_to_global(own + target[row], weight_of(weight, row));
+            add_to_global(own + rows.target[row], weight_of(rows.weight, row));
 #endif
     }
     __syncthreads();

@@ -10,11 +10,15 @@ typedef unsigned long long u64;
 #ifndef WEIGHTED
 #define WEIGHTED 0
 #endif
-#ifdef SQUARED_ERROR
-#define REGRESSION 1
+#ifndef CATEGORIES
+#define CATEGORIES 0
+#endif
+#ifndef REGRESSION
+#define REGRESSION 0
+#endif
+#if REGRESSION
 typedef i64 Target;  // weight x target, in units
 #else
-#define REGRESSION 0
 typedef i32 Target;  // class
 #endif
 

@@ -29,9 +29,31 @@ struct Column {
     bool has_missing;
 };
 
-__device__ __forceinline__ Column column_of(const i64* offset, const u8* missing, i64 f) {
-    return {offset[f], offset[f + 1] - offset[f] - missing[f], missing[f] != 0};
+__device__ __forceinline__ Column column_of(const Table& table, i64 f) {
+    const i64 first = table.offset[f];
+    return {first, table.offset[f + 1] - first - table.missing[f], table.missing[f] != 0};
 }
+
+// The number of the histogram of node j: slots[j], or j where they are null.
+__device__ __forceinline__ i64 slot_of(const i64* slots, i64 j) { return slots ? slots[j] : j; }
+
+struct Level {  // nodes with histograms
+    const Cell* histograms;
+    const i64* slots;
+    const i64* cumulatives;  // sums over the bins of each column, node by node
+    const i64* totals;
+
+    __device__ __forceinline__ const Cell* cells(const Table& table, i64 j, i64 channels) const {
+        return histograms + slot_of(slots, j) * table.offset[table.columns] * channels;
+    }
+};
+
+struct Scores {  // (nodes, columns): best boundaries, and the greatest bounds of bins
+    double* best;
+    i32* bins;
+    u8* sides;
+    double* bounds;
+};
 
 // The cell of missing values if the node has any, else null: then only one side is tried.
 __device__ inline const Cell* missing_cell(const Column& column, const Cell* cells, i64 channels) {

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
+from gputree.backends.cpu import tuning
 from gputree.backends.cpu.lists.partition import (
     assign_entries,
     move_entries,
@@ -16,16 +17,9 @@ from gputree.backends.cpu.lists.partition import (
     sum_parts,
 )
 from gputree.backends.cpu.lists.score import score_columns
-from gputree.backends.cpu.pool import SPANS_PER_THREAD, cut, run
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
 from gputree.dtypes import ROW
-
-# Entries x columns that one thread takes at a time, at least.
-SPAN_CELLS = 1 << 15
-
-# Entries of a span of nodes: what is known of them stays in a core's own cache while all
-# their lists are read.
-SPAN_ENTRIES = 1 << 16
+from gputree.threads import SPANS_PER_THREAD, cut, run
 
 
 class Entries(NamedTuple):
@@ -264,11 +258,11 @@ def run_spans(threads: int, kernel: Any, sizes: Int64s, arguments: Any, columns:
     ``arguments(first_column, last_column, first, last)``.
     """
     total = int(sizes.sum())
-    if total * max(columns, 1) <= SPAN_CELLS:
+    if total * max(columns, 1) <= tuning.TUNING.lists_span_cells:
         whole = (0, columns) if columns else ()
         kernel(*arguments(*whole, 0, sizes.size))
         return
-    nodes = cut(sizes, total // SPAN_ENTRIES)
+    nodes = cut(sizes, total // tuning.TUNING.lists_span_entries)
     parts: list[tuple[int, ...]] = [*nodes]
     if columns and len(nodes) < threads * SPANS_PER_THREAD:
         parts = [(f, f + 1, *span) for span in nodes for f in range(columns)]

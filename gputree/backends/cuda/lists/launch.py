@@ -14,13 +14,8 @@ from gputree.backends.lists import ListTask
 
 LANES = 32
 
-# Warps that walk a long list together, and from how many entries on. Not measured on a
-# device yet.
+# Warps that walk a long list together, at most: see lists/tiles.cuh.
 MOST_WARPS = 16
-LONG_LIST = 8192
-
-# Blocks that take turns where there are more pairs of nodes and columns.
-MOST_BLOCKS = 1 << 20
 
 
 class Table(NamedTuple):

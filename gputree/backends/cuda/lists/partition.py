@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import Chunks, to_device
 from gputree.backends.cuda.lists import launch
 from gputree.backends.cuda.lists.launch import Entries, Lists, Table, by_length, flags, offsets
 from gputree.backends.lists import Parts, Tests
-
-# Places of a list that one block takes. Not measured on a device yet.
-CHUNK_PLACES = 4096
 
 
 class Assigned(NamedTuple):
@@ -61,10 +59,10 @@ def assign(
     device = DeviceTests(
         to_device(begin), to_device(end), to_device(tests.feature, np.int32),
         to_device(tests.part), missing, xp.zeros(m, dtype=np.int64), test, first, last, known,
-        Chunks.of(begin, end, CHUNK_PLACES),
+        Chunks.of(begin, end, tuning.TUNING.lists_chunk_places),
     )  # fmt: skip
     n_entries, cut = lists.item.shape[1], to_device(tests.cut, np.uint32)
-    for share in by_length(end - begin >= launch.LONG_LIST):
+    for share in by_length(end - begin >= tuning.TUNING.lists_long):
         kernels(
             "lists/partition", "find_parts", (share.chosen.size,), to_device(share.chosen),
             table.nominal, int(task.missing_is_category), n_entries, lists.code, device.begin,
@@ -183,14 +181,15 @@ def move_lists(
     d, m = skip.shape
     # a long list of many parts would need more cursors than it has entries
     room = moves.parts * launch.MOST_WARPS
-    is_long = (moves.sizes >= launch.LONG_LIST) & (room <= moves.sizes)
+    is_long = (moves.sizes >= tuning.TUNING.lists_long) & (room <= moves.sizes)
     cursor_begin = offsets(np.where(is_long, room, moves.parts))
     cursors = xp.empty(d * int(cursor_begin[-1]), dtype=np.int32)
     new = Lists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
     skipped, starts = flags(skip), to_device(cursor_begin)
     for share in by_length(is_long):
+        blocks = min(share.chosen.size * d, tuning.TUNING.lists_most_blocks)
         kernels(
-            "lists/partition", "move_lists", (min(share.chosen.size * d, launch.MOST_BLOCKS),),
+            "lists/partition", "move_lists", (blocks,),
             to_device(share.chosen), share.chosen.size, d, m, lists.item.shape[1], *lists,
             moves.begin, moves.end, moves.part, skipped, routes.route, routes.spread,
             *routes.opened, starts, int(cursor_begin[-1]), cursors, size, *new,

@@ -6,16 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import to_device
-from gputree.backends.cuda.lists import launch
 from gputree.backends.cuda.lists.launch import Entries, Lists, Table, by_length, flags
 from gputree.backends.lists import Candidates
-
-# Class weights that a block keeps in shared memory, so that several blocks still fit a
-# multiprocessor; and all blocks together elsewhere. Not measured on a device yet.
-SHARED_BYTES = 16 * 1024
-SCRATCH_BYTES = 1 << 28
 
 
 def score(
@@ -28,24 +23,25 @@ def score(
     resting: NDArray[np.bool_],
 ) -> Candidates:
     """See `gputree.backends.lists.Level.score`."""
-    xp, task = cupy(), table.task
+    xp, task, own = cupy(), table.task, tuning.TUNING
     d, m = resting.shape
     out = xp.empty((6, d, m), dtype=np.int64)
     level = (*(to_device(values) for values in (begin, end, weights)), flags(resting))
     measure = task.information
-    for nodes in by_length(end - begin >= launch.LONG_LIST):
+    for nodes in by_length(end - begin >= own.lists_long):
         room = (nodes.warps + 1) * task.n_classes * 8
-        blocks = min(nodes.chosen.size * d, launch.MOST_BLOCKS)
+        blocks = min(nodes.chosen.size * d, own.lists_most_blocks)
         scratch = None
-        if room > SHARED_BYTES:
-            blocks = min(blocks, max(SCRATCH_BYTES // room, 1))
+        shared = room if room <= own.lists_shared_bytes else 0
+        if not shared:
+            blocks = min(blocks, max(own.lists_scratch_bytes // room, 1))
             scratch = xp.empty(blocks * room // 8, dtype=np.int64)
         table.kernels(
             "lists/score", "score_columns", (blocks,), measure.unit, measure.scale, measure.shift,
             measure.row_bits, table.terms, measure.terms.size, *map(float, task.limits),
             int(task.missing_is_category), table.nominal, d, lists.item.shape[1], *lists,
             *entries, task.n_classes, to_device(nodes.chosen), nodes.chosen.size, *level, m,
-            scratch, out, threads=nodes.threads, shared=0 if room > SHARED_BYTES else room,
+            scratch, out, threads=nodes.threads, shared=shared,
         )  # fmt: skip
     gain, split, tries, parts, cut, after = out.get()
     return Candidates(

@@ -1,0 +1,45 @@
+"""What gputree takes from scikit-learn that it does not call public: here and nowhere else.
+
+All of it exists in every release that the package allows; where one moves or renames a name,
+this is the file to mend.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    RealNotInt,
+    StrOptions,
+    validate_parameter_constraints,
+    validate_params,
+)
+from sklearn.utils.validation import _check_monotonic_cst as check_monotonic_cst
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "InvalidParameterError",
+    "RealNotInt",
+    "StrOptions",
+    "check_monotonic_cst",
+    "check_sample_weight",
+    "fit_context",
+    "safe_indexing",
+    "tree_of",
+    "validate_parameter_constraints",
+    "validate_params",
+]
+
+
+def tree_of(n_features: int, n_classes: Any, n_outputs: int) -> Any:
+    """An empty tree as scikit-learn's estimators hold it; its state says how nodes lie there."""
+    from sklearn.tree._tree import Tree  # here: few need it, and it takes time to import
+
+    return Tree(n_features, n_classes, n_outputs)

@@ -1,0 +1,134 @@
+"""Data that live on a CUDA device: recognised without CuPy, taken without the host.
+
+CuPy arrays, cuDF frames and columns, and what shares memory by ``__cuda_array_interface__``
+or by DLPack from a CUDA device (PyTorch, JAX, Numba).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.cuda.device import device_of
+from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.layout import to_device
+from gputree.columns.specification import EXACT_IN_FLOAT32
+
+# Devices of DLPack: kDLCUDA and kDLCUDAManaged.
+_CUDA = (2, 13)
+
+
+def on_device(X: Any) -> bool:
+    """Whether `X` lies in the memory of a CUDA device."""
+    if isinstance(X, np.ndarray | list | tuple) or X is None:
+        return False
+    if _is_cudf(X) or hasattr(X, "__cuda_array_interface__"):
+        return True
+    try:
+        return X.__dlpack_device__()[0] in _CUDA
+    except (AttributeError, TypeError, RuntimeError, BufferError, NotImplementedError):
+        return False
+
+
+def device_matrix(X: Any) -> Any:
+    """`X` of `on_device` as a C-contiguous float32 or float64 CuPy array, NaN where missing.
+
+    Nothing is copied where `X` is that already, and nothing to the host. None where `X`
+    holds more than integers and floats: categories are coded on the host.
+    """
+    if _is_cudf(X):
+        dtypes = list(X.dtypes) if hasattr(X, "iloc") and X.ndim == 2 else [X.dtype]
+        if not all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in dtypes):
+            return None
+        small = all(dtype.itemsize <= (4 if dtype.kind == "f" else 2) for dtype in dtypes)
+        X = X.to_cupy(dtype=np.float32 if small else np.float64, na_value=np.nan)
+    array = _as_cupy(X)
+    if array.dtype.kind not in "iuf":
+        return None
+    with device_of(array):
+        return cupy().ascontiguousarray(array.astype(_float_dtype(array), copy=False))
+
+
+def to_host(X: Any) -> Any:
+    """`X` on the host: cuDF columns as pandas has them, cuDF frames for others to read."""
+    if not on_device(X):
+        return X
+    if _is_cudf(X):
+        return X if getattr(X, "ndim", 1) == 2 else X.to_pandas()
+    return _as_cupy(X).get()
+
+
+def device_labels(y: Any, values: Any) -> Any:
+    """Integer labels of shape (n,) on the device of `values`, or `y` on the host.
+
+    Labels on the host follow a table on a device: to look at them takes the device less time
+    than their copy, and the copy is needed.
+    """
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")
+    if isinstance(values, np.ndarray) or kind not in "iu" or getattr(y, "ndim", 0) != 1:
+        return to_host(y)
+    with device_of(values):
+        if isinstance(y, np.ndarray):
+            return to_device(y) if y.size else y
+        return _as_cupy(y) if on_device(y) and len(y) else to_host(y)
+
+
+def label_range(y: Any) -> tuple[int, int]:
+    """Least and greatest of integer labels on a device."""
+    with device_of(y):
+        return int(y.min()), int(y.max())
+
+
+def count_labels(y: Any, low: int, high: int) -> tuple[NDArray[Any], Any]:
+    """The labels that occur, ascending on the host, and the code of each on the device."""
+    xp = cupy()
+    with device_of(y):
+        wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot hold 127 - -128
+        place = (y.astype(wide) - wide(low)).astype(np.int64)
+        present = xp.zeros(high - low + 1, dtype=np.int32)
+        present[place] = 1
+        seen = np.flatnonzero(present.get())
+        code = np.zeros(present.size, np.int32)
+        code[seen] = np.arange(seen.size)
+        return (seen.astype(wide) + wide(low)).astype(y.dtype), to_device(code)[place]
+
+
+def take_rows(X: Any, rows: Int64s | NDArray[np.bool_]) -> Any:
+    """Some rows of an array, on the device where it is."""
+    if isinstance(X, np.ndarray):
+        return X[rows]
+    with device_of(X):
+        return X[to_device(rows)]
+
+
+def take_column(X: Any, f: int) -> Any:
+    """Column f as a C-contiguous array of shape (n, 1), on the device where it is."""
+    if isinstance(X, np.ndarray):
+        return np.ascontiguousarray(X[:, f : f + 1])
+    with device_of(X):
+        return cupy().ascontiguousarray(X[:, f : f + 1])
+
+
+def _is_cudf(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] == "cudf"
+
+
+def _as_cupy(X: Any) -> Any:
+    """The same memory as a CuPy array."""
+    if hasattr(X, "__cuda_array_interface__"):
+        return cupy().asarray(X)
+    return cupy().from_dlpack(X)
+
+
+def _float_dtype(array: Any) -> type[np.floating]:
+    """float32 where it is exact, else float64, as for arrays on the host."""
+    size = array.dtype.itemsize
+    if array.dtype.kind == "f":
+        return np.float32 if size <= 4 else np.float64
+    if size <= 2 or array.size == 0:
+        return np.float32
+    greatest = max(int(array.max()), -int(array.min()))
+    return np.float32 if greatest <= EXACT_IN_FLOAT32 else np.float64

@@ -1,0 +1,66 @@
+"""Bins of numeric columns, as every device has them: how many, of which rows, with which edges."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_BINS = 256
+GRID_CELLS = 2048
+
+# Rows whose values place the bin edges. Bins need not be even: an uneven edge costs a
+# little refining, never exactness. 65,536 rows put 256 of them into a bin on average.
+SAMPLE_ROWS = 65_536
+
+# Distinct values of a sample that place 256 bins well enough.
+FEWEST_DISTINCT = 16 * MAX_BINS
+
+
+class Bins(NamedTuple):
+    """Bin edges of d columns, padded with infinity, and the grid over them."""
+
+    edge: NDArray  # (d, 512) greatest value of each bin but the last
+    count: NDArray  # type: ignore[assignment]  # (d,) int64: bins of values
+    lossless: NDArray  # (d,) bool: one distinct value a bin
+    least: NDArray  # (d, 256) least value of each bin that holds some of those fitted to
+    greatest: NDArray  # (d, 256) greatest such value
+    low: NDArray  # (d,) half the first edge
+    scale: NDArray  # (d,) grid cells per half unit
+    cell: NDArray  # (d, GRID_CELLS) uint8: edges in earlier cells
+    steps: NDArray  # (d,) int64: halving steps within a cell
+
+
+def empty_bins(d: int, dtype: np.dtype) -> Bins:
+    """Bins of d columns, not yet fitted."""
+    return Bins(
+        edge=np.full((d, 2 * MAX_BINS), np.inf, dtype),  # halving may look past the last
+        count=np.ones(d, np.int64),
+        lossless=np.zeros(d, np.bool_),
+        least=np.zeros((d, MAX_BINS), dtype),
+        greatest=np.zeros((d, MAX_BINS), dtype),
+        low=np.zeros(d, dtype),
+        scale=np.zeros(d, dtype),
+        cell=np.zeros((d, GRID_CELLS), np.uint8),
+        steps=np.zeros(d, np.int64),
+    )
+
+
+def single_bins(
+    bins: Bins, missing: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Offsets of the ragged histogram, and which of its bins hold one distinct value."""
+    counts = bins.count + missing
+    offset = np.concatenate([[0], np.cumsum(counts)])
+    single = np.zeros(offset[-1], np.bool_)
+    for f in range(bins.count.size):
+        n = int(bins.count[f])
+        alone = single[offset[f] : offset[f + 1]]
+        alone[n:] = True
+        if bins.lossless[f]:
+            alone[:] = True
+        else:
+            edge = bins.edge[f, : n - 1]
+            alone[1 : n - 1] = edge[:-1] == np.nextafter(edge[1:], edge.dtype.type(-np.inf))
+    return offset, single

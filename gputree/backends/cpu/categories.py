@@ -1,0 +1,287 @@
+"""Subsets of the categories of nominal columns in nodes that have histograms.
+
+    few      a category is a bin: its run is a cell of the histogram
+    many     one bin for all: the rows of the node are counted again, by category
+
+    place      | 2  -1  0  1  -1 |     of each category of a column of many, -1 if absent
+    runs       | 2 | 3 | 0 |           in the order they are met; then sorted
+
+What a node costs in a column of many depends on its rows, not on the categories.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Task
+from gputree.backends.binning import MAX_BINS
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.runs import (
+    Listed,
+    Runs,
+    add_to_run,
+    clear_cells,
+    holds_cells,
+    most_cells,
+    new_runs,
+    number_present,
+)
+from gputree.backends.cpu.score import column_bins, row_count
+from gputree.backends.cpu.sort import sort_pairs
+from gputree.backends.cpu.subsets import best_subset, mark_subset
+from gputree.backends.subsets import SubsetSearch
+from gputree.criteria import is_pure, restrict
+
+
+class Scratch(NamedTuple):
+    """What one worker needs to look for subsets; None where no column is nominal."""
+
+    search: SubsetSearch
+    categories: NDArray[np.int64]  # (d,) of nominal columns, 0 of numeric ones
+    runs: Runs
+    sums: NDArray[np.int64]  # (3, channels): of the node, of its left side, of missing values
+    class_of: NDArray[np.int32]  # (n_classes,) number of a class among those of the node
+    place: NDArray[np.int32]  # (most categories,) run of a category, -1 between nodes
+    met: NDArray[np.int32]  # category, then run, of each of the node's rows; -1: missing
+    item: NDArray[np.int32]  # rows of the node by category, where their sums are not held
+    stack: NDArray[np.int64]  # (64, 2), of sorting
+    weighted: bool
+    regression: bool
+
+
+def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scratch | None:
+    """Scratch for nodes of up to so many rows, `sorted_` as in a block or counted."""
+    if not table.categories.any():
+        return None
+    assert task.search is not None
+    many = int(table.categories[~table.by_code].max(initial=0))
+    room = max(min(many, most_rows), MAX_BINS) + 2
+    channels = max(task.n_classes, 3)
+    present = min(channels, max(most_rows, 3))
+    cells = max(most_cells(present, room), (MAX_BINS + 2) * present)  # of few, all are held
+    listed = sorted_ or (many > 0 and not holds_cells(channels, room))
+    return Scratch(
+        search=task.search,
+        categories=table.categories,
+        runs=new_runs(room, cells),
+        sums=np.empty((3, channels), np.int64),
+        class_of=np.empty(task.n_classes, np.int32),
+        place=np.full(0 if sorted_ else many, -1, np.int32),
+        met=np.empty(most_rows if many > 0 and not sorted_ else 0, np.int32),
+        item=np.empty(most_rows if listed else 0, np.int32),
+        stack=np.empty((64, 2), np.int64),
+        weighted=task.weight is not None,
+        regression=task.n_classes == 0,
+    )
+
+
+# ---------------------------------------------------------------------- columns of few
+@inner
+def copy_cell(scratch, cells, at, r, present):
+    """The statistics of a bin become those of run r."""
+    runs = scratch.runs
+    if scratch.regression:
+        runs.cells[r * present] = cells[at]
+        runs.cells[r * present + 1] = cells[at + 1]
+        runs.cells[r * present + 2] = 0
+        return
+    for k in range(scratch.class_of.size):
+        if cells[at + k] > 0:
+            runs.cells[r * present + scratch.class_of[k]] = cells[at + k]
+
+
+@inner
+def collect_bins(scratch, criterion, table, cells, f, channels, present):
+    """The runs of the categories of column f from the node's histogram; returns how many."""
+    runs = scratch.runs
+    first, value_bins, missing_at = column_bins(table, f, channels)
+    count = 0
+    n = np.int64(0)
+    for b in range(value_bins):
+        at = (first + b) * channels
+        own = row_count(criterion, cells, at, channels, scratch.weighted)
+        if own == 0:
+            continue
+        runs.begin[count] = n
+        runs.code[count] = b
+        for c in range(present):
+            runs.cells[count * present + c] = 0
+        copy_cell(scratch, cells, at, count, present)
+        count += 1
+        n += own
+    runs.begin[count] = n
+    for c in range(present):  # of missing values
+        runs.cells[count * present + c] = 0
+    if missing_at >= 0:
+        copy_cell(scratch, cells, missing_at, count, present)
+        n += row_count(criterion, cells, missing_at, channels, scratch.weighted)
+    runs.begin[count + 1] = n
+    return count
+
+
+# --------------------------------------------------------------------- columns of many
+@inner
+def code_of(table, row, f):
+    """Category of a row in a column of many, -1 where it is missing."""
+    value = table.values[row, f]
+    return np.int64(value) if value == value else np.int64(-1)
+
+
+@inner
+def meet_categories(scratch, table, entries, first, last, f):
+    """Number the categories that entries ``first .. last`` have, ascending; returns how many.
+
+    ``scratch.met[i]`` becomes the number of the i-th entry's: values, which lie far apart, are
+    read once.
+    """
+    place, runs, met = scratch.place, scratch.runs, scratch.met
+    count = 0
+    for i in range(first, last):
+        prefetch(table.values, entries[min(i + PREFETCH_ROWS, last - 1)], f)
+        code = code_of(table, entries[i], f)
+        met[i - first] = code
+        if code >= 0 and place[code] < 0:
+            place[code] = 0
+            runs.code[count] = code
+            count += 1
+    if count * 16 > table.categories[f]:  # one pass over all categories is cheaper
+        count = 0
+        for code in range(table.categories[f]):
+            if place[code] == 0:
+                runs.code[count] = code
+                count += 1
+    else:
+        sort_pairs(runs.code, runs.spare, np.int64(0), count, scratch.stack)
+    for r in range(count):
+        place[runs.code[r]] = r
+    for i in range(last - first):
+        met[i] = place[met[i]] if met[i] >= 0 else count
+    for r in range(count):
+        place[runs.code[r]] = -1
+    return count
+
+
+@inner
+def count_rows(scratch, rows, count):
+    """Set where each run of the node's rows begins."""
+    begin, met = scratch.runs.begin, scratch.met
+    for r in range(count + 2):
+        begin[r] = 0
+    for i in range(rows):
+        begin[met[i] + 1] += 1
+    for r in range(count + 1):
+        begin[r + 1] += begin[r]
+
+
+@inner
+def add_rows(scratch, criterion, rows, entries, first, last, count, present):
+    """Sum up the rows of each run, and of missing values."""
+    clear_cells(scratch.runs, count, present)
+    for i in range(first, last):
+        ahead = entries[min(i + PREFETCH_ROWS, last - 1)]
+        prefetch(rows.target, ahead, 0)
+        row = entries[i]
+        target = np.int64(rows.target[row])
+        if not scratch.regression:
+            target = np.int64(scratch.class_of[target])
+        r = np.int64(scratch.met[i - first])
+        add_to_run(criterion, scratch.runs, r, present, target, np.int64(pick(rows.weight, row, 1)))
+
+
+@inner
+def list_rows(scratch, entries, first, last, count):
+    """List the rows by their runs, missing values last."""
+    begin, met = scratch.runs.begin, scratch.met
+    for i in range(first, last):
+        r = met[i - first]
+        scratch.item[begin[r]] = entries[i]
+        begin[r] += 1
+    for r in range(count + 1, 0, -1):
+        begin[r] = begin[r - 1]
+    begin[0] = 0
+
+
+@inner
+def collect_runs(
+    scratch, criterion, own, table, rows, entries, first, last, cells, f, channels, present
+):
+    """The runs of nominal column f in a node: their number, and whether their sums are held.
+
+    `criterion` is that of all classes, `own` that of those present.
+    """
+    if table.by_code[f]:
+        return collect_bins(scratch, criterion, table, cells, f, channels, present), True
+    count = meet_categories(scratch, table, entries, first, last, f)
+    count_rows(scratch, last - first, count)
+    held = holds_cells(present, count)
+    if held:
+        add_rows(scratch, own, rows, entries, first, last, count, present)
+    else:
+        list_rows(scratch, entries, first, last, count)
+    return count, held
+
+
+# ----------------------------------------------------------------------------- subsets
+@kernel
+def score_subsets(
+    criterion, table, rows, entries, begins, ends, limits, scratch, cells, slots, nodes, columns,
+    first, last, totals, best, places, orders, sides,
+):  # fmt: skip
+    """Find the best subset of nominal column ``columns[p]`` in node ``nodes[p]``.
+
+    For the pairs ``first .. last``; outputs are (m, d), see `best_subset`.
+    """
+    listed = Listed(scratch.item, rows.target, rows.weight, scratch.weighted, scratch.class_of)
+    for p in range(first, last):
+        j, f = nodes[p], columns[p]
+        total = totals[j]
+        if is_pure(criterion, total):
+            continue
+        present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
+        own = restrict(criterion, present)
+        count, held = collect_runs(
+            scratch, criterion, own, table, rows, entries, begins[j], ends[j], cells[slots[j]], f,
+            total.size, present,
+        )  # fmt: skip
+        if count == 0:  # missing throughout: there is nothing to part
+            continue
+        best[j, f], sides[j, f], orders[j, f], places[j, f] = best_subset(
+            own, limits, scratch.search, scratch.regression, listed, scratch.runs, held, count,
+            scratch.sums[0, :present], scratch.sums[1, :present], scratch.sums[2, :present],
+        )  # fmt: skip
+
+
+@kernel
+def list_left(
+    criterion, table, rows, entries, begins, ends, scratch, cells, slots, nodes, columns, first,
+    last, totals, places, orders, counts, codes,
+):  # fmt: skip
+    """List the categories that the subsets of pairs ``first .. last`` send left.
+
+    One pair after another in `codes`; ``counts[p]`` becomes how many they are.
+    """
+    at = np.int64(0)
+    runs = scratch.runs
+    for p in range(first, last):
+        j, f = nodes[p], columns[p]
+        total = totals[j]
+        present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
+        own = restrict(criterion, present)
+        count, _ = collect_runs(
+            scratch, criterion, own, table, rows, entries, begins[j], ends[j], cells[slots[j]], f,
+            total.size, present,
+        )  # fmt: skip
+        mark_subset(
+            own, scratch.search, scratch.regression, runs, count, present, orders[j, f],
+            places[j, f],
+        )  # fmt: skip
+        before = at
+        for r in range(count):
+            if runs.is_left[r]:
+                codes[at] = runs.code[r]
+                at += 1
+        counts[p] = at - before

@@ -1,0 +1,252 @@
+"""Chains of splits that part single categories from the rest, in blocks of one column.
+
+Where one column alone is not constant in a node, rows of one category stay together below it,
+and a chain of splits needs no more of them than their sums. Runs of the same statistics have
+the same score, so that a split costs as many scores as there are different ones:
+
+    runs       | 3 | 8 | 3 | 3 |  rest  |     statistics; the first of the lowest 3s goes first
+    entries    | 3 | 3 | 8 | ...  rest  |     put in order once, at the end of the chain
+
+What a chain meets that is no such split (missing values that move, another search, a leaf) is
+left to the general way, which finds the same: a chain is only quicker.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.backends.cpu.cut import admits
+from gputree.backends.cpu.finish_categories import classes_in, collect_runs
+from gputree.backends.cpu.jit import inner, where_given
+from gputree.backends.cpu.refine import narrow
+from gputree.backends.cpu.runs import is_less, order_runs, weight_of
+from gputree.backends.cpu.subsets import ONE_VS_REST, choose_search
+from gputree.backends.rules import missing_goes_left
+from gputree.criteria import begin, gain, restrict, score
+from gputree.hashing import child_key
+
+# Runs of a node from which on it is worth a try.
+FEWEST_RUNS = 16
+
+
+@inner
+def group_runs(runs, count, channels, head):
+    """Group the runs of the same statistics: those of group g are ``order[head[g]:head[g+1]]``.
+
+    Groups lie in the order that one vs rest chooses equals in; returns how many there are.
+    """
+    for r in range(count):
+        runs.share[r] = 0.0
+    order_runs(runs, count, channels)
+    groups = 0
+    for i in range(count):
+        if i == 0 or is_less(runs, channels, runs.order[i - 1], runs.order[i]):
+            head[groups] = i
+            groups += 1
+    head[groups] = count
+    return groups
+
+
+@inner
+def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, left, missing):
+    """The group whose run is split off best: (score, group), and whether a run is at all.
+
+    The group is -1 where missing values (`absent` rows) would go left, alone or with a run, or
+    all that is known.
+    """
+    channels = total.size
+    whole = begin(criterion, total, total)[0]
+    best = -np.inf
+    chosen = -1
+    for side in range(1 + (absent > 0)):
+        for g in range(groups + (absent > 0 and side == 0)):
+            n = rows - absent
+            for c in range(channels):
+                left[c] = total[c] - missing[c]
+            if g < groups:
+                if head[g] == end[g]:
+                    continue
+                r = runs.order[head[g]]
+                n = runs.begin[r + 1] - runs.begin[r] + side * absent
+                for c in range(channels):
+                    left[c] = runs.cells[r * channels + c] + side * missing[c]
+            state = begin(criterion, left, total)
+            if not admits(limits, n, rows, state[0], whole):
+                continue
+            value = score(criterion, state, left, total)
+            if value > best:
+                best = value
+                chosen = g if side == 0 and g < groups else -1
+    return best, chosen
+
+
+@inner
+def target_intervals(scratch, listed, runs, count, rounded, low, high):
+    """Of each run, and of missing values, the interval that one target may lie in for all rows."""
+    for r in range(count + 1):
+        interval = (-np.inf, np.inf)
+        for i in range(runs.begin[r], runs.begin[r + 1]):
+            x = listed.item[i]
+            interval = narrow(interval, listed.target[x], weight_of(listed, x), rounded)
+        low[r], high[r] = interval
+
+
+@inner
+def find_witnesses(runs, count, low, high):
+    """The runs left with the greatest low end and the least high end of a target."""
+    above = below = count
+    for r in range(count):
+        if not runs.is_left[r]:
+            above = r if low[r] > low[above] else above
+            below = r if high[r] < high[below] else below
+    return above, below
+
+
+@inner
+def is_pure_total(total):
+    """Whether at most one class has weight."""
+    present = 0
+    for k in range(total.size):
+        present += total[k] > 0
+    return present < 2
+
+
+@inner
+def reorder(block, f, bits, s, t, runs, count, peeled, steps):
+    """Put the rows of the runs that went off first, in the order they went."""
+    mask = (1 << bits) - 1
+    at = 0
+    for i in range(steps):
+        r = peeled[i]
+        for j in range(runs.begin[r], runs.begin[r + 1]):
+            block.spill[at] = block.order[f, s + j]
+            at += 1
+    for r in range(count + 1):
+        if r < count and runs.is_left[r]:
+            continue
+        for j in range(runs.begin[r], runs.begin[r + 1]):
+            block.spill[at] = block.order[f, s + j]
+            at += 1
+    for i in range(s, t):
+        block.rows_spill[block.local[i]] = block.rows[i]
+    for i in range(s, t):
+        key = block.spill[i - s]
+        x = np.int64(key) & mask
+        block.order[f, i] = key
+        block.local[i] = x
+        block.rows[i] = block.rows_spill[x]
+
+
+def _no_chain(
+    scratch, criterion, block, bits, f, first, s, t, level, key, node, free, limits, least,
+    total, out,
+):  # fmt: skip
+    return 0, s, level, key, node, free
+
+
+@where_given(_no_chain)
+def grow_chain(
+    scratch, criterion, block, bits, f, first, s, t, level, key, node, free, limits, least,
+    total, out,
+):  # fmt: skip
+    """Part single categories of nominal column f from places ``s .. t`` as long as they are best.
+
+    No other column may have two values there, and `total` has their statistics. Returns how
+    many splits were made, and of the rest: first place, depth, key, node; and the next free node.
+    """
+    runs = scratch.runs
+    if scratch.categories[f] == 0 or t - s <= FEWEST_RUNS:
+        return 0, s, level, key, node, free
+    present = classes_in(scratch, total)
+    own = restrict(criterion, present)
+    count, held, listed = collect_runs(
+        scratch, own, block.order, f, bits, block.target, block.weight, s, t, present
+    )
+    kind = choose_search(scratch.search, scratch.regression, present, count, runs)
+    if not held or count < FEWEST_RUNS or kind != ONE_VS_REST:
+        return 0, s, level, key, node, free
+    sums, left, missing = scratch.sums[0, :present], scratch.sums[1, :present], scratch.sums[2]
+    for c in range(present):
+        missing[c] = runs.cells[count * present + c]
+    head = np.empty(count + 1, np.int64)
+    groups = group_runs(runs, count, present, head)
+    end = head[1:].copy()
+    peeled = np.empty(count, np.int64)
+    low, high = np.empty(count + 1), np.empty(count + 1)
+    above = below = count
+    for r in range(count):
+        runs.is_left[r] = False
+    if scratch.regression:
+        target_intervals(scratch, listed, runs, count, limits.rounded, low, high)
+        above, below = find_witnesses(runs, count, low, high)
+    absent = runs.begin[count + 1] - runs.begin[count]
+    rows, live, begin_ = t - s, count, s
+    steps = 0
+    search = scratch.search
+    while level < limits.max_depth and rows >= least and live + (absent > 0) > 1:
+        known = rows - absent
+        if not (live > search.many_categories and known < search.rows_per_category * live):
+            break
+        if scratch.regression:
+            if not low[above] > high[below]:
+                break
+        elif is_pure_total(sums):
+            break
+        value, g = best_group(
+            own, limits, runs, groups, head, end, rows, absent, sums, left, missing[:present]
+        )
+        if g < 0:
+            break
+        decrease = gain(own, value, sums)
+        if decrease * begin(own, sums, sums)[0] < limits.min_decrease:
+            break
+        r = runs.order[head[g]]
+        head[g] += 1
+        runs.is_left[r] = True
+        peeled[steps] = r
+        n = runs.begin[r + 1] - runs.begin[r]
+        for c in range(present):
+            sums[c] -= runs.cells[r * present + c]
+        out.first_child[node] = free
+        out.feature[node] = f
+        out.gain[node] = decrease
+        out.missing_left[node] = missing_goes_left(absent > 0, False, n, rows - n)
+        add_leaf(out, free, first + begin_, first + begin_ + n)
+        add_leaf(out, free + 1, first + begin_ + n, first + t)
+        steps += 1
+        live -= 1
+        rows -= n
+        begin_ += n
+        level += 1
+        node = free + 1
+        free += 2
+        key = child_key(key, 1)
+        if scratch.regression and r in (above, below):
+            above, below = find_witnesses(runs, count, low, high)
+        groups = drop_empty(groups, head, end, runs) if head[g] == end[g] else groups
+    if steps > 0:
+        reorder(block, f, bits, s, t, runs, count, peeled, steps)
+    return steps, begin_, level, key, node, free
+
+
+@inner
+def drop_empty(groups, head, end, runs):
+    """Close the gap of groups without runs; returns how many are left."""
+    kept = 0
+    for g in range(groups):
+        if head[g] < end[g]:
+            head[kept], end[kept] = head[g], end[g]
+            kept += 1
+    return kept
+
+
+@inner
+def add_leaf(out, at, s, t):
+    """Append a leaf that holds entries ``s .. t``."""
+    out.first_child[at] = -1
+    out.feature[at] = -1
+    out.threshold[at] = 0.0
+    out.missing_left[at] = False
+    out.gain[at] = 0.0
+    out.begin[at] = s
+    out.end[at] = t

@@ -1,0 +1,139 @@
+"""Cuts of columns that the mean may only rise, or only fall, with; nothing without any.
+
+Every function's first argument is `Limits.monotonic`: kernels of tasks where it is None hold
+none of this. The bounds of a node, and the sign of a column, come with the limits:
+
+    at_node      limits of a node, as one of many whose bounds are in arrays
+    at_column    limits of cuts of a column
+    keeps_order  whether a cut is admitted by them
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.backends.base import Limits, Monotonic
+from gputree.backends.cpu.jit import inner, where_given
+from gputree.backends.rules import child_bounds
+from gputree.criteria import add_row, begin, means
+
+
+def _admitted(monotonic, criterion, state, left, total):
+    return True
+
+
+@where_given(_admitted)
+def keeps_order(monotonic, criterion, state, left, total):
+    """Whether the means of both sides of a cut are in order, and within the node's bounds.
+
+    They are float64 quotients of the integer sums; `state` is that of the criterion's scan.
+    """
+    if monotonic.sign == 0:
+        return True
+    low, high = means(criterion, state, left, total)
+    if monotonic.sign < 0:
+        low, high = high, low
+    return low <= high and monotonic.lower <= low and high <= monotonic.upper
+
+
+def _boundary_admitted(monotonic, criterion, left, total):
+    return True
+
+
+@where_given(_boundary_admitted)
+def boundary_keeps_order(monotonic, criterion, left, total):
+    """As `keeps_order`, of a cut that is known by `left` alone."""
+    return keeps_order(monotonic, criterion, begin(criterion, left, total), left, total)
+
+
+@inner
+def replaced(limits, monotonic):
+    """The limits with `monotonic` in their place."""
+    return Limits(
+        limits.max_depth,
+        limits.min_samples_split,
+        limits.min_samples_leaf,
+        limits.min_weight_leaf,
+        limits.min_decrease,
+        limits.max_features,
+        limits.rounded,
+        monotonic,
+    )
+
+
+def _same_of_node(monotonic, limits, bounds, j):
+    return limits
+
+
+@where_given(_same_of_node)
+def at_node(monotonic, limits, bounds, j):
+    """The limits, with bounds of node j."""
+    own = Monotonic(monotonic.signs, monotonic.sign, bounds.lower[j], bounds.upper[j])
+    return replaced(limits, own)
+
+
+def _same_of_column(monotonic, limits, f):
+    return limits
+
+
+@where_given(_same_of_column)
+def at_column(monotonic, limits, f):
+    """The limits, with the sign of column f."""
+    held = limits.monotonic
+    own = Monotonic(held.signs, np.int64(held.signs[f]), held.lower, held.upper)
+    return replaced(limits, own)
+
+
+# ---------------------------------------------------------- of the nodes of a block
+def _no_stack(monotonic, size):
+    return None
+
+
+@where_given(_no_stack)
+def new_stack(monotonic, size):
+    """Room for the bounds of so many nodes of a block; the first has those of the limits."""
+    stack = np.empty((size, 2))
+    stack[0, 0] = monotonic.lower
+    stack[0, 1] = monotonic.upper
+    return stack
+
+
+def _same_of_place(monotonic, limits, stack, place):
+    return limits
+
+
+@where_given(_same_of_place)
+def at_place(monotonic, limits, stack, place):
+    """The limits, with the bounds at a place of the stack."""
+    own = Monotonic(monotonic.signs, monotonic.sign, stack[place, 0], stack[place, 1])
+    return replaced(limits, own)
+
+
+def _nothing_to_push(
+    monotonic, criterion, block, weighted, f, s, middle, total, left, stack, place
+):
+    return None
+
+
+@where_given(_nothing_to_push)
+def push_bounds(monotonic, criterion, block, weighted, f, s, middle, total, left, stack, place):
+    """Put bounds of both children of a node at `place` and behind it.
+
+    Rows ``s .. middle`` went left by a cut of column f; `total` is of the node, `left` scratch.
+    """
+    sign = monotonic.signs[f]
+    first_lower = second_lower = monotonic.lower
+    first_upper = second_upper = monotonic.upper
+    if sign != 0:
+        for k in range(left.size):
+            left[k] = 0
+        for i in range(s, middle):
+            x = block.local[i]
+            add_row(criterion, left, 0, block.target[x], block.weight[x] if weighted else 1, 0)
+        low, high = means(criterion, begin(criterion, left, total), left, total)
+        first_lower, first_upper, second_lower, second_upper = child_bounds(
+            sign, monotonic.lower, monotonic.upper, low, high
+        )
+    stack[place, 0], stack[place, 1] = first_lower, first_upper
+    stack[place + 1, 0], stack[place + 1, 1] = second_lower, second_upper
+    return None

@@ -1,0 +1,52 @@
+"""Sizes that decide how work is cut up on the CPU; no tree depends on them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gputree.backends.cpu.layout import CHUNK_ROWS
+
+
+class Tuning(NamedTuple):
+    """What hardware will tune, and tests change: see `TUNING`.
+
+    Sizes that kernels are compiled with stand beside the kernels. Figures of cells are measured
+    on 1,000,000 rows x 14, depth 8, processor seconds of a fit, on a busy machine.
+    """
+
+    # Rows of a node that one thread takes at a time.
+    chunk_rows: int = CHUNK_ROWS
+    # Partial histograms, in all, that threads may fill side by side.
+    partial_bytes: int = 1 << 25
+    # Histograms of one level, at least; beyond it the table's own size sets the budget.
+    least_histogram_bytes: int = 1 << 25
+
+    # Smaller tables are not counted into cells: their kernels would take longer to compile
+    # than they save.
+    counted_table_rows: float = 1 << 16
+    # Nodes of fewer rows are refined by sorting alone; infinity: all are. Normal columns with
+    # signal: 0.49 from 16,384 on, 0.42 from 8,192.
+    counted_rows: float = 1 << 13
+    # Of a column's rows, from where it is counted into cells: 0.25 and 0.5 are alike.
+    alive_share: float = 0.25
+    # Of a table's rows, in the smallest node that is counted: cells are the same for all nodes.
+    node_share: float = 1 / 16
+    # Rows of the table a cell, at least.
+    cell_rows: int = 64
+    # Counters of a column, at most. Noise of 2 classes: 1.08 with 64 KiB or more (128 rows a
+    # cell), 1.00 with 32 KiB, 1.31 with 16 KiB, of which gathering took most then.
+    column_bytes: int = 1 << 17
+    # Counters that are filled at once, at most. Root of the noise: 71 ms with 4 columns of
+    # 64 KiB at once, 88 ms with 2, 106 ms with all 14.
+    group_bytes: int = 1 << 18
+    sift_rows: int = 256  # bins of so many rows are sifted before they are sorted
+    sifted_rows: int = 64  # rows a cell then
+
+    # Of multiway trees: entries x columns that one thread takes at a time, at least; and entries
+    # of a span of nodes: what is known of them stays in a core's own cache while all their lists
+    # are read.
+    lists_span_cells: int = 1 << 15
+    lists_span_entries: int = 1 << 16
+
+
+TUNING = Tuning()

@@ -1,0 +1,143 @@
+// The best subset of the categories of nominal columns, in nodes that have histograms.
+//
+//   few    a category is a bin: its run is a cell of the histogram
+//   many   the rows of a node, sorted by category
+
+struct Pair {  // a nominal column in a node, and room for its runs
+    i64 node, column;
+    const i64* total;
+    Runs runs;
+    u32* code;  // of each run
+    u8* is_left;
+};
+
+struct Pairs {  // nominal columns in nodes, and where the sides of their categories go
+    const i64* node;
+    const i64* column;
+    const i64* code_at;
+    u32* code;
+    u8* is_left;
+    i32* count;
+
+    __device__ __forceinline__ Pair of(
+        i64 p, const i64* totals, const RunRoom& room, i64 channels, i64 width
+    ) const {
+        return {
+            node[p], column[p], totals + node[p] * channels, room.of(p, width), code + code_at[p],
+            is_left + code_at[p]
+        };
+    }
+};
+
+// Of the histogram of a node: the runs of the categories that it has, in order.
+__device__ i64 collect_bins(
+    const Criterion& criterion, const Column& column, const Cell* cells, i64 channels, i64 width,
+    const Runs& runs, u32* code
+) {
+    i64 number = 0, rows = 0;
+    for (i64 b0 = 0; b0 < column.value_bins; b0 += 32) {
+        const i64 b = b0 + lane_of();
+        const Cell* bin = cells + (column.first + b) * channels;
+        const i64 n = b < column.value_bins ? rows_in(criterion, bin, channels) : 0;
+        const u32 vote = __ballot_sync(ALL_LANES, n > 0);
+        const i64 upto = rows + inclusive_sum(n);
+        if (n > 0) {
+            const i64 r = number + __popc(vote & ((1u << lane_of()) - 1u));
+            runs.begin[r] = upto - n;
+            code[r] = u32(b);
+            for (i64 k = 0; k < width; ++k) runs.cells[r * width + k] = i64(bin[k]);
+        }
+        number += __popc(vote);
+        rows = last_lane(upto);
+    }
+    const Cell* absent = missing_cell(column, cells, channels);
+    for (i64 k = lane_of(); k < width; k += 32)
+        runs.cells[number * width + k] = absent ? i64(absent[k]) : 0;
+    if (lane_of() == 0) {
+        runs.begin[number] = rows;
+        runs.begin[number + 1] = rows + (absent ? rows_in(criterion, absent, channels) : 0);
+    }
+    __syncwarp();
+    return number;
+}
+
+// One lane: what was found.
+__device__ void write_subset(
+    const Pair& pair, const Subset& best, i64 columns, i32* count, const Scores& scores
+) {
+    if (lane_of() != 0) return;
+    const i64 at = pair.node * columns + pair.column;
+    scores.best[at] = best.score;
+    scores.sides[at] = u8(best.missing_left);
+    *count = i32(pair.runs.count);
+}
+
+// Grid: pairs of nodes and columns of few categories; block: one warp. The best subset of each
+// to `scores`; count[p] runs with their codes and sides.
+extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
+    Rules rules, Search search, Table table, Level level, Pairs pairs, RunRoom room, Scores scores
+) {
+    const Measure measure = {rules.criterion, rules.limits};
+    const i64 p = blockIdx.x, width = measure.channels(), channels = rules.channels;
+    Pair pair = pairs.of(p, level.totals, room, channels, width);
+    pair.runs.count = collect_bins(
+        measure.criterion, column_of(table, pair.column), level.cells(table, pair.node, channels),
+        channels, width, pair.runs, pair.code
+    );
+    const Node node = {
+        pair.runs.begin[pair.runs.count], pair.runs.begin[pair.runs.count + 1], pair.total
+    };
+    Subset subset = {-infinity(), 0, 0, 0};
+    if (pair.runs.count > 0) {
+        const i64 present = count_channels(measure, node);
+        const int kind = choose_search(search, node, pair.runs.count, present);
+        subset = best_subset(measure, search, node, Held(), pair.runs, kind, present);
+        mark_subset(
+            measure, node, pair.runs, kind, subset.order, subset.place, pair.is_left
+        );
+    }
+    write_subset(pair, subset, table.columns, pairs.count + p, scores);
+}
+
+// Grid: chunks of entries. The rows of node j begin at start[j], each with the key of its value
+// in a column, and its node.
+extern "C" __global__ void __launch_bounds__(256) list_rows(
+    const Bits* values, i64 columns, i64 column, const i32* entries, Chunks chunks,
+    const i64* begin, const i64* start, u32* segment, Bits* keys, i32* items
+) {
+    const i64 c = blockIdx.x, j = chunks.owner[c];
+    for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) {
+        const i64 at = start[j] + i - begin[j];
+        segment[at] = u32(j);
+        items[at] = entries[i];
+        keys[at] = key_of(values[i64(entries[i]) * columns + column]);
+    }
+}
+
+// As score_bins, of columns of many categories: the rows of pair p, sorted by category, are
+// first[p] .. last[p] of keys and items; counts[p] categories.
+extern "C" __global__ void __launch_bounds__(32, 16) score_rows(
+    Rules rules, Search search, Table table, Level level, Pairs pairs, RunRoom room, Scores scores,
+    Rows of, const Bits* keys, const i32* items, const i64* first, const i64* last
+) {
+    const Measure measure = {rules.criterion, rules.limits};
+    const i64 p = blockIdx.x, width = measure.channels();
+    Pair pair = pairs.of(p, level.totals, room, rules.channels, width);
+    const Listed list = {keys + first[p], items + first[p], of.target, of.weight};
+    const i64 rows = last[p] - first[p];
+    const Node node = {known_end(list.keys, 0, rows), rows, pair.total};
+    pair.runs.count = find_runs(list, node, pair.runs);
+    Subset subset = {-infinity(), 0, 0, 0};
+    if (pair.runs.count > 0) {
+        const i64 present = count_channels(measure, node);
+        const int kind = choose_search(search, node, pair.runs.count, present);
+        if (kind != ONE_VS_REST) sum_runs(list, node, pair.runs, width);
+        subset = best_subset(measure, search, node, list, pair.runs, kind, present);
+        mark_subset(
+            measure, node, pair.runs, kind, subset.order, subset.place, pair.is_left
+        );
+    }
+    for (i64 r = lane_of(); r < pair.runs.count; r += 32)
+        pair.code[r] = u32(value_of(list.keys[pair.runs.begin[r]]));
+    write_subset(pair, subset, table.columns, pairs.count + p, scores);
+}

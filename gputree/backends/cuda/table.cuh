@@ -1,0 +1,31 @@
+// What launchers hand to kernels in one piece: see structs.py, which has the same layouts.
+struct Table {  // codes, and what is known of its columns
+    const u8* codes;
+    i64 stride;  // bytes of a row of codes
+    i64 columns;
+    const i64* offset;  // (columns + 1): of each column's bins among all
+    const u8* missing;  // whether the last bin of a column is that of missing values
+    const u8* single;   // bins of one value
+    const u8* by_code;  // columns whose codes decide, not their values
+    const i64* categories;   // of nominal columns, 0 of numeric ones
+    const double* greatest;  // (columns, 256): value of each bin
+    const double* least;
+};
+
+// The bin of missing values of a column, -1 where it has none.
+__device__ __forceinline__ i64 missing_bin_of(const Table& table, i64 f) {
+    return table.missing[f] ? table.offset[f + 1] - table.offset[f] - 1 : -1;
+}
+
+struct Rows {  // statistics of rows, in units; null where there are none
+    const Target* target;
+    const i64* weight;
+    const i64* square;
+    const i64* square_rest;
+};
+
+struct Chunks {  // pieces of nodes: entries first[c] .. last[c], of node owner[c]
+    const i64* owner;
+    const i64* first;
+    const i64* last;
+};

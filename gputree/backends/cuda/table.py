@@ -1,0 +1,102 @@
+"""A table on a CUDA device: where its values lie, and their codes once they are asked for."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.cuda import encode as coding
+from gputree.backends.cuda.device import device_of, on_own_device
+from gputree.backends.cuda.kernels import Kernels
+from gputree.backends.cuda.layout import Table
+from gputree.backends.cuda.source import Source, new_source
+
+
+class CudaTable:
+    """`gputree.backends.base.DeviceTable` on a CUDA device.
+
+    Parameters
+    ----------
+    values : (n, d) float32 or float64 array, NumPy or CuPy, C-contiguous
+        NaN where missing. CuPy arrays stay where they are, and their device works; values on
+        the host are copied to the current device where a task's budget has room for them,
+        else coded block by block.
+    missing : (d,) bool array
+        Columns that hold missing values.
+    categories : (d,) int64 array, or None
+        How many a nominal column has, whose values are their codes; 0 for a numeric one.
+    """
+
+    name = "cuda"
+
+    def __init__(
+        self, values: Any, missing: NDArray[np.bool_], categories: Int64s | None = None
+    ) -> None:
+        self.categories = np.zeros(missing.size, np.int64) if categories is None else categories
+        self.device = device_of(values)
+        self.values = values
+        self.missing = missing
+        self.shape: tuple[int, int] = values.shape
+        self._sources: dict[bool, Source] = {}
+        self._coded: dict[tuple[int, bool, bool], Table] = {}
+        self._lock = Lock()  # tasks may grow at once
+
+    def __getstate__(self) -> tuple[Any, NDArray[np.bool_], Int64s]:
+        return (
+            self.values,
+            self.missing,
+            self.categories,
+        )  # the device's memory belongs to one process
+
+    def __setstate__(self, state: tuple[Any, NDArray[np.bool_], Int64s]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+    def prepare(self, max_bins: int, n_threads: int) -> None:
+        """Nothing: the budget of the first task says what stays on the device."""
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the values were given in host memory."""
+        return isinstance(self.values, np.ndarray)
+
+    @property
+    def held_bytes(self) -> int:
+        """Device memory that this table's codes and copied values take."""
+        with self._lock:
+            codes = sum(table.codes.nbytes for table in self._coded.values())
+            return codes + sum(source.held_bytes for source in self._sources.values())
+
+    @on_own_device
+    def bare(self, keeps_values: bool, n_threads: int) -> Table:
+        """The table without codes."""
+        with self._lock:
+            source = self._source(keeps_values, n_threads)
+        return coding.new_table(source, self.missing, self.categories)
+
+    @on_own_device
+    def coded(self, max_bins: int, exact: bool, keeps_values: bool, n_threads: int) -> Table:
+        """As `gputree.backends.cpu.table.CpuTable.coded`."""
+        key = max_bins, exact, keeps_values
+        with self._lock:
+            if key not in self._coded:
+                source = self._source(keeps_values, n_threads)
+                kernels = Kernels(None, False, 8 * self.values.dtype.itemsize)
+                self._coded[key] = coding.encode(
+                    kernels, source, self.missing, self.categories, max_bins, exact
+                )
+            return self._coded[key]
+
+    @on_own_device
+    def resident(self, keeps_values: bool, n_threads: int) -> Any:
+        """All values, where kernels can read them."""
+        with self._lock:
+            return self._source(keeps_values, n_threads).resident()
+
+    def _source(self, keeps_values: bool, n_threads: int) -> Source:
+        if keeps_values not in self._sources:
+            self._sources[keeps_values] = new_source(self.values, keeps_values, n_threads)
+        return self._sources[keeps_values]

@@ -1,0 +1,30 @@
+// What the criteria of targets share: gputree/criteria/targets.py.
+#if REGRESSION
+__device__ __forceinline__ i64 floor_divide(i64 a, i64 b) {  // b > 0
+    const i64 quotient = a / b;
+    return quotient * b > a ? quotient - 1 : quotient;
+}
+
+// Narrow an interval to where the target of a row may truly lie, in units. `target` is the
+// product with the weight; where it was rounded, so was the weight.
+__device__ __forceinline__ void narrow(
+    double& low, double& high, Target target, i64 weight, i64 rounded
+) {
+    const double value = rounded ? double(target) / double(weight)
+                                 : double(floor_divide(target, weight));
+    const double error =
+        rounded ? 1.0 / double(weight) + fabs(value) * 8.881784197001252e-16 : 0.0;  // 2**-50
+    low = greater_of(low, value - error);
+    high = lesser_of(high, value + error);
+}
+
+template <class Statistics>
+__device__ i64 weight_in(const Criterion&, const Statistics& statistics) {
+    return statistics[0];
+}
+
+template <class Total>
+__device__ bool is_pure(const Criterion&, const Total&) {
+    return false;
+}
+#endif

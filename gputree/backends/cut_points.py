@@ -1,0 +1,94 @@
+"""Cut points of a column that pay for their own description, found on the host."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.discretize import cut_sorted
+from gputree.backends.cpu.radix import radix_argsort
+from gputree.backends.rules import midpoints
+from gputree.criteria.information import Information, new_information
+from gputree.dtypes import ROW
+from gputree.fixed_point import about_one, fix_weights
+
+
+class MdlRule(NamedTuple):
+    """How a cut is judged.
+
+    Attributes
+    ----------
+    by_kononenko : bool
+        By Kononenko's description of labels; else by that of Fayyad and Irani.
+    counts_cuts : bool
+        The name of a cut takes the logarithm of the cuts there are, not of the rows less one.
+    """
+
+    by_kononenko: bool
+    counts_cuts: bool
+
+
+class MdlTask(NamedTuple):
+    """Labels of n rows, for the cut points of any column over them.
+
+    Attributes
+    ----------
+    target : integer array of shape (n,), codes of labels
+    weight : int64 array of shape (n,) in units, or None where all are one
+    n_classes : int
+    information : Information
+    scale : float
+        Rows that a unit of weight stands for.
+    rule : MdlRule
+    place : int32 array of shape (n,)
+        0, 1, ..., n - 1.
+    """
+
+    target: NDArray[np.integer]
+    weight: NDArray[np.int64] | None
+    n_classes: int
+    information: Information
+    scale: float
+    rule: MdlRule
+    place: NDArray[np.int32]
+
+
+def new_mdl_task(
+    target: NDArray[np.integer],
+    sample_weight: NDArray[np.float64] | None,
+    n_classes: int,
+    rule: MdlRule,
+) -> MdlTask:
+    """The task of cutting columns of as many rows as `target`; weights are positive, or None."""
+    weights = about_one(fix_weights(sample_weight, target.size), target.size)
+    return MdlTask(
+        target=target,
+        weight=weights.weight,
+        n_classes=n_classes,
+        information=new_information(weights.total, weights.unit),
+        scale=weights.unit * weights.scale,
+        rule=rule,
+        place=np.arange(target.size, dtype=ROW),
+    )
+
+
+def cut_values(column: NDArray[np.floating], task: MdlTask) -> NDArray[np.float64]:
+    """Cut points of a column, ascending: midway between the values on both sides.
+
+    Parameters
+    ----------
+    column : float32 or float64 array of shape (n,), NaN where missing
+        Rows without a value take no part.
+    task : MdlTask
+    """
+    column = np.ascontiguousarray(column)
+    order, keys = radix_argsort(column)
+    known = int(np.searchsorted(keys, ~keys.dtype.type(0)))
+    last = cut_sorted(
+        task.information, task.rule, task.scale, task.n_classes, task.place, order[:known],
+        keys[:known], task.target, task.weight,
+    )  # fmt: skip
+    low, high = column[order[last]], column[order[last + 1]]
+    return midpoints(low.astype(np.float64), high.astype(np.float64))

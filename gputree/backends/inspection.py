@@ -1,0 +1,52 @@
+"""What is found in the columns of a table before it is coded, wherever its values lie."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.encode import inspect_columns
+from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
+from gputree.threads import run, spans
+
+# Cells that one thread inspects at a time.
+INSPECTED = 1 << 20
+
+
+class Inspection:
+    """Columns of a table on the host with missing and with infinite values, as far as seen.
+
+    Parameters
+    ----------
+    values : float32 or float64 array of shape (n, d)
+    """
+
+    def __init__(self, values: NDArray) -> None:
+        self.values = values
+        self.missing = np.zeros(values.shape[1], np.bool_)
+        self.infinite = np.zeros(values.shape[1], np.bool_)
+
+    def inspect(self, begin: int, end: int) -> None:
+        """Look at rows ``begin .. end``; threads may look at different rows at once."""
+        inspect_columns(self.values, begin, end, self.missing, self.infinite)
+
+
+def inspect(values: NDArray, n_threads: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which columns of a NumPy or CuPy table have missing values, and infinite ones."""
+    if not isinstance(values, np.ndarray):
+        return inspect_on_device(values)
+    n, d = values.shape
+    if not values.flags.c_contiguous:
+        found = run(n_threads, _inspect_column, [(values[:, f : f + 1],) for f in range(d)])
+        missing, infinite = np.array(found, np.bool_).reshape(d, 2).T
+        return missing, infinite
+    seen = Inspection(values)
+    run(n_threads, seen.inspect, spans(np.full(n, d), n_threads, INSPECTED))
+    return seen.missing, seen.infinite
+
+
+def _inspect_column(column: NDArray) -> tuple[bool, bool]:
+    """Whether a column of shape (n, 1) has missing values, and infinite ones."""
+    seen = Inspection(np.ascontiguousarray(column))
+    seen.inspect(0, column.shape[0])
+    return bool(seen.missing[0]), bool(seen.infinite[0])

@@ -1,0 +1,312 @@
+"""The backend of a table in parts of rows: each part counts, sums decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
+from gputree.backends.cpu import tuning
+from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
+from gputree.backends.cpu.layout import Chosen, Rows
+from gputree.backends.cpu.refine import pure_nodes, record_cut_of
+from gputree.backends.partitioned.finish import Finished, Gatherer, owners
+from gputree.backends.partitioned.gather import target_interval
+from gputree.backends.partitioned.ranges import Ranges
+from gputree.backends.partitioned.refine import Node, Refiner, column_of, nodes_of
+from gputree.backends.partitioned.table import PartitionedTable, rows_of
+from gputree.backends.thresholds import thresholds
+
+# Histograms of one level, at most: the table does not fit into memory, so they must.
+MOST_HISTOGRAM_BYTES = 1 << 28
+
+# Rows that are gathered at once to grow small nodes on, at most.
+GATHERED_BYTES = 1 << 28
+
+
+class PartitionedBackend:
+    """Primitives of `gputree.backends.base.Backend` over a table in parts, on the host.
+
+    Parameters
+    ----------
+    table : PartitionedTable
+    task : Task
+    n_threads : int
+    entries : int array, ascending, or None
+        Rows to grow on; None for all.
+    """
+
+    name = "cpu"
+
+    def __init__(
+        self, table: PartitionedTable, task: Task, n_threads: int, entries: Int64s | None = None
+    ) -> None:
+        self.held, self.task, self.n_threads = table, task, n_threads
+        self.channels = task.channels
+        none = np.empty(0, np.int64)
+        self.head = CpuBackend(table.part(0, 0), part_of(task, 0, 0), n_threads, none)
+        self.parts = [
+            CpuBackend(table.part(a, b), part_of(task, a, b), n_threads, _between(entries, a, b))
+            for a, b in table.spans()
+        ]
+        self.ranges = Ranges(np.array([part.entries.size for part in self.parts]))
+        self.finished = Finished()
+        self.refined_pairs = 0
+        self.scanned_pairs = 0
+
+    def report(self) -> dict[str, int]:
+        return {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
+
+    def encode(self, max_bins: int) -> None:
+        coded = self.held.coded(max_bins, self.task.exact, self.n_threads)
+        self.head.table = rows_of(coded, 0, 0)
+        for part, (a, b) in zip(self.parts, self.held.spans(), strict=True):
+            part.table = rows_of(coded, a, b)
+
+    # ------------------------------------------------------- histograms
+    @property
+    def histogram_cells(self) -> int:
+        return self.head.histogram_cells
+
+    @property
+    def histogram_bytes(self) -> int:
+        return self.head.histogram_bytes
+
+    @property
+    def most_histogram_bytes(self) -> int:
+        half = self.held.whole.values.nbytes // 2
+        return max(tuning.TUNING.least_histogram_bytes, min(half, MOST_HISTOGRAM_BYTES))
+
+    def new_histograms(self, m: int) -> NDArray:
+        return self.head.new_histograms(m)
+
+    def histogram(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
+        first, last = self.ranges.of(begin, end)
+        for p, part in enumerate(self.parts):
+            own = first[:, p] < last[:, p]
+            if own.any():
+                part.histogram(first[own, p], last[own, p], out, slots[own])
+
+    def subtract(
+        self, whole: NDArray, whole_slots: Int64s, out: NDArray, part_slots: Int64s, slots: Int64s
+    ) -> None:
+        self.head.subtract(whole, whole_slots, out, part_slots, slots)
+
+    # ----------------------------------------------------------- splits
+    def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:
+        return self.head.score(histograms, slots, bounds)
+
+    def refine(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        histograms: NDArray,
+        slots: Int64s,
+        scores: Scores,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
+    ) -> Splits:
+        nodes = Nodes(begin, end, histograms, slots)
+        first, last = self.ranges.of(begin, end)
+        few, many = self._nominal()
+        self.head.score_subsets(nodes, scores, few)
+        splits = Splits.none(begin.size)
+        pure = np.empty(begin.size, np.bool_)
+        pure_nodes(self.task.criterion, scores.total, pure)
+        refiner = Refiner(self.head, self.parts)
+        chosen = Chosen(*splits[:-1])
+        for j, node in enumerate(nodes_of(nodes, scores, keys, first, last, bounds)):
+            if pure[j] or self._has_one_target(node):
+                continue
+            for f in many:
+                self._score_many(node, scores, j, int(f))
+            cut = refiner.choose(node)
+            record_cut_of(
+                self.task.criterion, self.head.table, self.task.limits,
+                self.task.weight is not None, node.cells, node.total, cut, j, chosen,
+            )  # fmt: skip
+            if splits.feature[j] in many:
+                splits.codes[j] = self._list_many(node, scores, j, int(splits.feature[j]))
+        own = np.flatnonzero(np.isin(splits.feature, few))
+        self.head.list_subsets(nodes, scores, splits, own)
+        self.refined_pairs += refiner.refined_pairs
+        self.scanned_pairs += int((end - begin).sum()) * self.held.shape[1]
+        return splits
+
+    def _has_one_target(self, node: Node) -> bool:
+        """Whether one target may stand for all rows of the node; never of classes."""
+        if self.task.square is None:
+            return False
+        low, high = -np.inf, np.inf
+        for part, first, last in zip(self.parts, node.first, node.last, strict=True):
+            own = target_interval(part.rows, part.entries, first, last, self.task.limits.rounded)
+            low, high = max(low, own[0]), min(high, own[1])
+            if low > high:
+                return False
+        return True
+
+    def _nominal(self) -> tuple[Int64s, Int64s]:
+        """Nominal columns whose categories are bins, and those of more categories."""
+        nominal = np.flatnonzero(self.held.categories)
+        by_code = self.head.table.by_code[nominal]
+        return nominal[by_code], nominal[~by_code]
+
+    # ------------------------------------ columns of more categories than bins
+    def _score_many(self, node: Node, scores: Scores, j: int, f: int) -> None:
+        """Find the best subset of column f, whose rows are gathered."""
+        one, nodes, own = self._alone(node, scores, j, f)
+        one.score_subsets(nodes, own, np.zeros(1, np.int64))
+        for whole, part in zip(scores[1:], own[1:], strict=True):
+            whole[j, f] = part[0, 0]
+
+    def _list_many(self, node: Node, scores: Scores, j: int, f: int) -> NDArray[np.uint32]:
+        """The categories that go left."""
+        one, nodes, own = self._alone(node, scores, j, f)
+        split = Splits.none(1)
+        split.feature[0] = 0
+        one.list_subsets(nodes, own, split, np.zeros(1, np.int64))
+        codes: NDArray[np.uint32] = split.codes[0]
+        return codes
+
+    def _alone(
+        self, node: Node, scores: Scores, j: int, f: int
+    ) -> tuple[CpuBackend, Nodes, Scores]:
+        """Column f of a node as a table of its own: its backend, its node and its scores."""
+        table, task = self.head.table, self.task
+        n, channels = node.rows, self.channels
+        at, end = (int(table.offset[k]) * channels for k in (f, f + 1))
+        value = np.empty((n, 1), table.values.dtype)
+        columns = [
+            None if column is None else np.empty(n, column.dtype)
+            for column in (task.target, task.weight, task.square, task.square_rest)
+        ]
+        upto = 0
+        for part, first, last in zip(self.parts, node.first, node.last, strict=True):
+            rows = part.entries[first:last]
+            place = slice(upto, upto + rows.size)
+            value[place, 0] = part.table.values[rows, f]
+            for out, column in zip(columns, part.rows, strict=True):
+                if out is not None and column is not None:
+                    out[place] = column[rows]
+            upto += rows.size
+        bare = self.held.part(0, 0)
+        one = CpuBackend(bare, self.head.task, self.n_threads, np.arange(n))
+        one.table = column_of(table, f, np.empty((0, 1), table.codes.dtype), value)
+        one.rows = Rows(*columns)  # type: ignore[arg-type]
+        fields: list[NDArray] = [field[j : j + 1, f : f + 1].copy() for field in scores[1:]]
+        own = Scores(scores.total[j : j + 1], *fields)
+        zero = np.zeros(1, np.int64)
+        nodes = Nodes(zero, np.array([n]), node.cells[None, at:end], zero)
+        return one, nodes, own
+
+    def partition(
+        self, begin: Int64s, end: Int64s, splits: Splits
+    ) -> tuple[Int64s, NDArray[np.float64]]:
+        first, last = self.ranges.of(begin, end)
+        middle = np.empty_like(first)
+        low, high = np.full(begin.size, -np.inf), np.full(begin.size, np.inf)
+        for p, part in enumerate(self.parts):
+            middle[:, p], own_low, own_high = part.partition_rows(first[:, p], last[:, p], splits)
+            np.maximum(low, own_low, out=low)
+            np.minimum(high, own_high, out=high)
+        table = self.head.table
+        cuts = thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        return self.ranges.split(begin, end, middle), cuts
+
+    # --------------------------------------------------------- subtrees
+    def finish(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        depth: Int64s,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
+    ) -> Subtrees:
+        gatherer = Gatherer(self.head, self.parts, GATHERED_BYTES)
+        done: list[Subtrees] = []
+        free = 0
+        for group in gatherer.groups(end - begin):
+            subtrees = self._finish(
+                gatherer, begin[group], end[group], depth[group], keys[group],
+                bounds and bounds.take(group),
+            )  # fmt: skip
+            child = subtrees.first_child
+            done.append(
+                subtrees._replace(
+                    root=subtrees.root + free, first_child=np.where(child < 0, -1, child + free)
+                )
+            )
+            free += child.size
+        return Subtrees(*(np.concatenate(field) for field in zip(*done, strict=True)))
+
+    def _finish(
+        self,
+        gatherer: Gatherer,
+        begin: Int64s,
+        end: Int64s,
+        depth: Int64s,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None,
+    ) -> Subtrees:
+        """Grow the subtrees of some nodes, whose rows are gathered."""
+        backend = gatherer.gather(*self.ranges.of(begin, end))
+        last = np.cumsum(end - begin)
+        first = last - (end - begin)
+        subtrees = backend.finish(first, last, depth, keys, bounds)
+        shift = (begin - first)[owners(first, subtrees.begin)]
+        self.finished.add(subtrees, backend, shift)
+        return subtrees._replace(begin=subtrees.begin + shift, end=subtrees.end + shift)
+
+    def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
+        known, out = self.finished.statistics(begin, end, self.task.statistics)
+        open_ = ~known
+        out[open_] = 0
+        first, last = self.ranges.of(begin[open_], end[open_])
+        for p, part in enumerate(self.parts):
+            out[open_] += part.node_statistics(first[:, p], last[:, p])
+        return out
+
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> tuple[Int64s, NDArray[np.uint32]]:
+        nodes = list(zip(begin.tolist(), end.tolist(), strict=True))
+        found = [self.finished.categories(*node) for node in nodes]
+        open_ = np.flatnonzero([codes is None for codes in found])
+        own = self._categories(begin[open_], end[open_], feature[open_])
+        for j, codes in zip(open_, own, strict=True):
+            found[j] = codes
+        listed = [codes for codes in found if codes is not None]
+        counts = np.array([codes.size for codes in listed], np.int64)
+        return counts, np.concatenate([np.empty(0, np.uint32), *listed])
+
+    def _categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> list[NDArray[np.uint32]]:
+        """Categories of a column that each of m nodes holds, from all parts."""
+        first, last = self.ranges.of(begin, end)
+        owner, code = [np.empty(0, np.int64)], [np.empty(0, np.uint32)]
+        for p, part in enumerate(self.parts):
+            counts, own = part.categories(first[:, p], last[:, p], feature)
+            owner.append(np.repeat(np.arange(begin.size), counts))
+            code.append(own)
+        pairs = np.unique(np.stack([np.concatenate(owner), np.concatenate(code)]), axis=1)
+        bounds = np.searchsorted(pairs[0], np.arange(begin.size + 1))
+        return [pairs[1, a:b].astype(np.uint32) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def part_of(task: Task, begin: int, end: int) -> Task:
+    """The task of some rows of the table."""
+    rows = (task.target, task.weight, task.square, task.square_rest)
+    target, weight, square, rest = (None if x is None else x[begin:end] for x in rows)
+    assert target is not None
+    return replace(task, target=target, weight=weight, square=square, square_rest=rest)
+
+
+def _between(entries: Int64s | None, begin: int, end: int) -> Int64s | None:
+    """Ascending rows ``begin .. end`` among `entries`, counted from `begin`."""
+    if entries is None:
+        return None
+    first, last = np.searchsorted(entries, [begin, end])
+    return entries[first:last] - begin

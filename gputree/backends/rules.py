@@ -1,0 +1,38 @@
+"""Rules of a split that hold on every device: of arrays, and within the kernels of the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import jitable
+
+
+@jitable
+def missing_goes_left(seen: Any, missing_left: Any, left_rows: Any, right_rows: Any) -> Any:
+    """Where a node sends missing values: as learned, or where it saw none, with most rows.
+
+    Of sides of as many rows, right. Arrays of nodes, or one.
+    """
+    return (seen & missing_left) | ((seen < 1) & (left_rows > right_rows))
+
+
+@jitable
+def child_bounds(sign: Any, lower: Any, upper: Any, left_mean: Any, right_mean: Any) -> Any:
+    """Bounds of both children of a node: (lower, upper) of the first, then of the second.
+
+    Below a cut of a column with a sign each keeps to its side of the middle of their means. Of
+    one node, whose `sign` is not 0.
+    """
+    middle = 0.5 * left_mean + 0.5 * right_mean
+    if sign > 0:
+        return lower, middle, middle, upper
+    return middle, upper, lower, middle
+
+
+def midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Thresholds between neighbouring values: the midpoint, or `low` where that rounds up."""
+    middle = 0.5 * low + 0.5 * high
+    return np.where(middle < high, middle, low)

@@ -1,0 +1,164 @@
+"""What the cells of a table look like: dates, marks of missing values, decimal commas."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gputree.cli.report import say
+
+# What often stands in a cell that is missing; the first among text, too.
+MARKS = ("?", "-", "--", ".", "*", "None", "none", "unknown", "missing", "na", "n.a.")
+
+_LONGEST_MARK = 12
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+_AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a day)"
+
+
+# ---------------------------------------------------------------------- dates
+def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
+    """Raise ValueError where a column holds dates or times; those of `names` may, as text."""
+    from gputree.datasets.conversion import is_date
+    from gputree.datasets.dates import dates_in
+
+    typed = {field.name: _first(X[field.name]) for field in X.schema if is_date(field.type)}
+    texts = {name: dates_in(X[name], MARKS) for name in X.column_names if name not in names}
+    found = typed | {name: cell for name, cell in texts.items() if cell is not None}
+    if not found:
+        return
+    columns, them = ("column", "it") if len(found) == 1 else ("columns", "them")
+    such = next((f", such as {cell}" for cell in found.values() if cell), "")
+    listed = ", ".join(map(repr, found))
+    words = "" if typed else f"if each is but a name: --categorical {_as_argument(found)}; "
+    raise ValueError(
+        f"{label} has dates or times in {columns} {listed}{such}, which a tree cannot split. "
+        f"{_AS_NUMBERS}; {words}or leave {them} out: --ignore {_as_argument(found)}"
+    )
+
+
+def forbid_dates_as_target(label: str, name: str, target: NDArray[Any]) -> None:
+    """Raise ValueError where the target is of dates or times."""
+    import pyarrow as pa
+
+    from gputree.datasets.dates import dates_in
+
+    if target.dtype.kind != "U":
+        return
+    cell = dates_in(pa.chunked_array([pa.array(target)]))
+    if cell is not None:
+        raise ValueError(
+            f"The target column {name!r} of {label} holds dates or times, such as {cell}. "
+            f"{_AS_NUMBERS}, or write --task classification if each is a class."
+        )
+
+
+def _first(column: Any) -> str:
+    known = column.drop_null()
+    return str(known[0]) if len(known) else ""
+
+
+def _as_argument(names: Collection[str]) -> str:
+    """Names as a shell takes them."""
+    return shlex.quote(",".join(f'"{name}"' if "," in name else name for name in names))
+
+
+# ---------------------------------------------------------------------- marks
+def look_for_marks(X: Any) -> None:
+    """Warn of cells that look as if they were missing, or numbers."""
+    among_text = []
+    for name, column in zip(X.column_names, X.columns, strict=True):
+        words = _words(column)
+        marks = [mark for mark in MARKS if mark in words]
+        rest = words.difference(marks)
+        if marks and rest and all(map(_is_number, rest)):
+            say(
+                f"warning: column {name!r} holds numbers and {marks[0]!r}, and is taken for text. "
+                f"If that stands for a missing value, add --missing {shlex.quote(marks[0])}"
+            )
+        elif MARKS[0] in marks:
+            among_text.append(name)
+        if cell := _decimal_comma(rest):
+            say(
+                f"warning: column {name!r} holds numbers with commas, such as {cell}, and is taken "
+                "for text. Write points, or separate the cells by semicolons, where commas are read"
+            )
+    if among_text:
+        say(
+            f"warning: '?' is a category like others in {', '.join(map(repr, among_text))}. If it "
+            "stands for a missing value, add --missing '?'"
+        )
+
+
+def _words(column: Any) -> set[str]:
+    """The different cells of a column of text; none of others."""
+    import pyarrow as pa
+
+    if not pa.types.is_string(column.type):
+        return set()
+    return {word.strip() for word in column.drop_null().unique().to_pylist()}
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _decimal_comma(words: set[str]) -> str | None:
+    """A number with a decimal comma, where all others are numbers, too."""
+    found = [word for word in words if _DECIMAL_COMMA.fullmatch(word)]
+    whole = found and all(_DECIMAL_COMMA.fullmatch(word) or _is_number(word) for word in words)
+    return min(found) if whole else None
+
+
+def unknown_marks(estimator: Any, X: Any) -> list[str]:
+    """Columns of text where "?" stands, which training did not have."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = []
+    pairs = zip(X.column_names, X.columns, estimator.columns_.categories, strict=True)
+    for name, column, words in pairs:
+        if words is None or not pa.types.is_string(column.type) or MARKS[0] in words.tolist():
+            continue
+        if pc.any(pc.equal(pc.utf8_trim_whitespace(column), MARKS[0])).as_py():
+            found.append(name)
+    return found
+
+
+def warn_of_marks(columns: list[str]) -> None:
+    """Warn of what `unknown_marks` found."""
+    if columns:
+        say(
+            f"warning: training had no '?' in {', '.join(map(repr, columns))}. If it stands for a "
+            "missing value, add --missing '?'"
+        )
+
+
+@contextmanager
+def told(missing: Sequence[str]) -> Iterator[None]:
+    """What a cell that is no number may be is told with it."""
+    from gputree.datasets.conversion import NotANumberError
+
+    try:
+        yield
+    except NotANumberError as error:
+        mark = error.cell.strip()
+        if _DECIMAL_COMMA.fullmatch(mark):
+            raise ValueError(
+                f"{error} Write points, or separate the cells by semicolons, where commas are read."
+            ) from error
+        if not mark or mark in missing or len(mark) > _LONGEST_MARK:
+            raise
+        raise ValueError(
+            f"{error} If that stands for a missing value, add --missing {shlex.quote(mark)}"
+        ) from error

@@ -1,0 +1,85 @@
+"""`gputree explain`: why a model answers rows as it does, in words."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
+from gputree.cli.streams import check_inputs, load
+from gputree.cli.tables import add_missing, batches_for, label_of
+
+FIRST_ROWS = "1-3"
+
+
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Fill the parser of `gputree explain`."""
+    with_examples(
+        parser,
+        "Tell the path of rows through the tree: each condition that a row fulfils, the training "
+        "rows there, and where missing and unknown values go.",
+        "gputree explain golf.gputree golf.csv",
+        "gputree explain adult.gputree new.csv --rows 7,100-105",
+    )
+    parser.set_defaults(run=_explain)
+    parser.add_argument("model", metavar="MODEL", help="model file; - for standard input")
+    parser.add_argument("data", metavar="DATA", help="table; - for CSV from standard input")
+    parser.add_argument(
+        "--rows",
+        type=_rows,
+        default=FIRST_ROWS,
+        metavar="N,A-B,...",
+        help="rows to explain, the first being 1; default: %(default)s",
+    )
+    parser.add_argument("--decimals", type=int, default=4, metavar="N", help="default: 4")
+    add_missing(parser)
+
+
+def _rows(text: str) -> list[range]:
+    """Ranges of rows, from 1, ends included."""
+    found = []
+    for item in text.split(","):
+        first, dash, last = item.strip().partition("-")
+        try:
+            rows = range(int(first), int(last if dash else first) + 1)
+        except ValueError:
+            rows = range(0)
+        if not rows or rows[0] < 1:
+            raise argparse.ArgumentTypeError(f"must be rows such as 7 or 1-10, got {item!r}")
+        found.append(rows)
+    return found
+
+
+def _explain(arguments: argparse.Namespace) -> None:
+    from gputree.export import explain
+
+    check_inputs(arguments.model, arguments.data)
+    if arguments.decimals < 0:
+        raise UsageError(f"--decimals must be at least 0. Got {arguments.decimals}.")
+    estimator = load(arguments.model)
+    escape_unknown_characters()
+    wanted, seen, told = arguments.rows, 0, False
+    last = max(rows[-1] for rows in wanted)
+    for X in batches_for(estimator, arguments):
+        places = _within(wanted, seen, X.num_rows)
+        if places.size:
+            paths = explain(estimator, X.take(places), decimals=arguments.decimals)
+            for place, path in zip(places.tolist(), paths, strict=True):
+                print("\n" * told + f"row {seen + place + 1}: {path}")
+                told = True
+        seen += X.num_rows
+        if seen >= last:
+            return
+    if arguments.rows != _rows(FIRST_ROWS):
+        have = counted(seen, "row")
+        raise ValueError(f"{label_of(arguments.data)} has {have}; there is no row {last}.")
+
+
+def _within(wanted: list[range], seen: int, count: int) -> Any:
+    """Places in a batch, after `seen` rows, of the rows that are wanted, in order."""
+    places: set[int] = set()
+    for rows in wanted:
+        places.update(range(max(rows[0] - 1 - seen, 0), min(rows[-1] - seen, count)))
+    return np.array(sorted(places), np.int64)

@@ -1,0 +1,216 @@
+"""`gputree export`: a model in the format of another program, or of people."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import pprint
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gputree import export
+from gputree.cli.report import UsageError, escape_unknown_characters, with_examples
+from gputree.cli.streams import (
+    STANDARD,
+    check_output,
+    forbid_terminal,
+    load,
+    opened_output,
+    write_text,
+)
+
+# A tree is nested as deep as it is; Python prints by recursion.
+DEEPEST_PRINTED = 300
+
+
+class Format(NamedTuple):
+    """How a model becomes text, or bytes.
+
+    Attributes
+    ----------
+    make : callable
+        Of an estimator and keyword arguments, which are those of the function of
+        `gputree.export`.
+    options : tuple of str
+        Of the command, that the format takes.
+    suffixes : tuple of str
+        Of files that are of the format where none is named.
+    about : str
+    """
+
+    make: Callable[..., str | bytes]
+    options: tuple[str, ...]
+    suffixes: tuple[str, ...]
+    about: str
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Fill the parser of `gputree export`."""
+    with_examples(
+        parser,
+        "Write a model in another format:\n\n" + _table_of_formats(),
+        "gputree export adult.gputree -o adult.html",
+        "gputree export adult.gputree --format sql --dialect sqlite --table people",
+        "gputree export iris.gputree --format c --name iris -o iris.c",
+    )
+    parser.set_defaults(run=_export)
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="model file; - for standard input")
+    add("--format", choices=list(FORMATS), metavar="NAME", help="default: by the suffix of OUT")
+    add("-o", "--output", metavar="OUT", default=STANDARD, help="default, and -: standard output")
+    _add_format_options(parser)
+
+
+def _add_format_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("options of some formats")
+    add = group.add_argument
+    add("--dialect", choices=["duckdb", "postgres", "sqlite"], help="of sql; default: duckdb")
+    add("--table", metavar="NAME", help="sql: a query that adds the answer to a table's rows")
+    add("--probability-of", metavar="CLASS", help="sql: the share of a class, not the answer")
+    add(
+        "--missing-rows",
+        dest="missing",
+        choices=["error", "largest"],
+        help="where rows with missing values follow all branches (c45) and a format cannot: "
+        "refuse (default), or send them down the largest, which changes answers",
+    )
+    add("--name", metavar="NAME", help="c: what all names begin with; default: tree")
+    add("--title", metavar="TEXT", help="html")
+    add("--max-depth", type=int, metavar="N", help="text and drawings: show no deeper nodes")
+    add(
+        "--all-categories",
+        action="store_const",
+        const=True,
+        help="drawings: name all categories of a long set",
+    )
+    add("--decimals", type=int, metavar="N", help="of numbers that people read; default: 4")
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    output: str = arguments.output
+    check_output(output, arguments.model)
+    name = arguments.format or _by_suffix(output)
+    chosen = FORMATS[name]
+    given = {key: getattr(arguments, key) for key in _OPTIONS}
+    given = {key: value for key, value in given.items() if value is not None}
+    for key in set(given).difference(chosen.options):
+        flag = "missing-rows" if key == "missing" else key.replace("_", "-")
+        raise UsageError(f"--{flag} is no option of --format {name}.")
+    if name in _BINARY:
+        forbid_terminal(output, f"The format {name}")
+    made = chosen.make(load(arguments.model), **given)
+    escape_unknown_characters()
+    if isinstance(made, str):
+        write_text(made if made.endswith("\n") else f"{made}\n", output)
+        return
+    with opened_output(output) as file:
+        file.write(made)
+
+
+def _by_suffix(output: str) -> str:
+    suffix = Path(output).suffix.lower()
+    for name, one in FORMATS.items():
+        if suffix in one.suffixes and output != STANDARD:
+            return name
+    if output == STANDARD:
+        raise UsageError(f"--format must be one of {', '.join(FORMATS)}.")
+    raise UsageError(
+        f"The suffix of {output} tells no format: add --format, one of {', '.join(FORMATS)}."
+    )
+
+
+# --------------------------------------------------------------------------- formats
+def _lines(function: Callable[..., Any]) -> Callable[..., str]:
+    def make(estimator: Any, **given: Any) -> str:
+        return "".join(f"{line}\n" for line in function(estimator, **given))
+
+    return make
+
+
+def _dict(estimator: Any, **given: Any) -> str:
+    if estimator.tree_.max_depth > DEEPEST_PRINTED:
+        raise ValueError(
+            f"The tree has depth {estimator.tree_.max_depth:,}; dictionaries are printed to depth "
+            f"{DEEPEST_PRINTED}. Use --format rules or text."
+        )
+    return pprint.pformat(export.to_dict(estimator, **given), sort_dicts=False, width=80)
+
+
+def _sql(estimator: Any, probability_of: str | None = None, **given: Any) -> str:
+    if probability_of is None:
+        return export.export_sql(estimator, **given)
+    labels = {str(label): label for label in getattr(estimator, "classes_", [])}
+    if probability_of not in labels:
+        known = f"one of {', '.join(labels)}" if labels else "left out for a regression model"
+        raise UsageError(f"--probability-of must be {known}. Got {probability_of!r}.")
+    label = labels[probability_of]
+    return export.export_sql(estimator, output="probability", probability_of=label, **given)
+
+
+def _picture(kind: str) -> Callable[..., bytes]:
+    def make(estimator: Any, **given: Any) -> bytes:
+        from gputree._optional import require
+
+        require("matplotlib", "gputree export").use("Agg")
+        axes = export.plot_tree(estimator, **given)
+        image = io.BytesIO()
+        axes.figure.savefig(image, format=kind)
+        return image.getvalue()
+
+    return make
+
+
+def _onnx(estimator: Any, **given: Any) -> bytes:
+    model: bytes = export.to_onnx(estimator, **given).SerializeToString()
+    return model
+
+
+def _treelite(estimator: Any, **given: Any) -> bytes:
+    model: bytes = export.to_treelite(estimator, **given).serialize_bytes()
+    return model
+
+
+def _json(estimator: Any) -> str:
+    from gputree.estimators.json_file import export_json
+
+    return export_json(estimator)
+
+
+_READ = ("decimals",)
+_DRAWN = ("max_depth", "all_categories", *_READ)
+FORMATS = {
+    "text": Format(export.export_text, ("max_depth", *_READ), (".txt",), "an indented tree"),
+    "rules": Format(_lines(export.path_rules), _READ, (), "a rule a leaf"),
+    "json": Format(_json, (), (".json",), "all of the model, by a published schema"),
+    "dict": Format(_dict, _READ, (), "nested dictionaries of Python"),
+    "sql": Format(
+        _sql,
+        ("dialect", "table", "probability_of", "missing"),
+        (".sql",),
+        "an expression, or a query: DuckDB, Postgres, SQLite",
+    ),
+    "python": Format(export.export_python, (), (".py",), "a module that needs nothing else"),
+    "c": Format(export.export_c, ("name",), (".c", ".h"), "C99 that needs nothing else"),
+    "lightgbm": Format(
+        export.export_lightgbm, ("missing",), (), "LightGBM's model file, which SHAP reads"
+    ),
+    "treelite": Format(_treelite, ("missing",), (".tl",), "treelite's model file"),
+    "onnx": Format(_onnx, ("missing",), (".onnx",), "for onnxruntime"),
+    "html": Format(
+        export.export_html, ("title", *_READ), (".html", ".htm"), "a page for a browser"
+    ),
+    "graphviz": Format(
+        export.export_graphviz, _DRAWN, (".dot", ".gv"), "DOT: dot -Tsvg tree.dot -o tree.svg"
+    ),
+    "png": Format(_picture("png"), _DRAWN, (".png",), "a picture"),
+    "svg": Format(_picture("svg"), _DRAWN, (".svg",), "a drawing"),
+    "pdf": Format(_picture("pdf"), _DRAWN, (".pdf",), "a page to print"),
+}
+_BINARY = ("treelite", "onnx", "png", "pdf")
+_OPTIONS = sorted({option for one in FORMATS.values() for option in one.options})
+
+
+def _table_of_formats() -> str:
+    width = max(map(len, FORMATS)) + 2
+    return "\n".join(f"  {name:{width}}{one.about}" for name, one in FORMATS.items())

@@ -1,0 +1,126 @@
+"""`--holdout` and `--cv`: what a model is worth on rows that it was not trained on."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.cli.measures import answers, shown
+from gputree.cli.report import UsageError, counted, tabled
+from gputree.growth.progress import new_bar
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to ask about
+
+
+class Resampling(NamedTuple):
+    """Splits of the rows, and the line that says what they are."""
+
+    heading: str
+    splits: list[Split]
+
+
+def resampling(
+    y: NDArray[Any], is_classes: bool, holdout: float | None, cv: int | None, seed: int
+) -> Resampling | None:
+    """The splits that were asked for, stratified for classes; None where none were.
+
+    Raises
+    ------
+    UsageError
+        There are too few rows.
+    """
+    if holdout is None and cv is None:
+        return None
+    stratified = ", each class in its share" if is_classes else ""
+    if cv is not None:
+        splits = _folds(y, is_classes, cv, seed)
+        return Resampling(f"{cv}-fold cross-validation{stratified}, seed {seed}", splits)
+    assert holdout is not None
+    split = _held_out(y, is_classes, holdout, seed)
+    rows = f"{counted(split[1].size, 'row')} of {y.size:,} held out{stratified}, seed {seed}"
+    return Resampling(rows, [split])
+
+
+def _folds(y: NDArray[Any], is_classes: bool, cv: int, seed: int) -> list[Split]:
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    most = int(np.unique(y, return_counts=True)[1].max()) if is_classes else y.size
+    if not 2 <= cv <= most:
+        of = "rows of the largest class" if is_classes else "rows"
+        raise UsageError(f"--cv must be from 2 to the number of {of}, {most:,}. Got {cv}.")
+    kind = StratifiedKFold if is_classes else KFold
+    with warnings.catch_warnings():  # that some class has fewer rows than there are folds
+        warnings.simplefilter("ignore")
+        return list(kind(cv, shuffle=True, random_state=seed).split(np.zeros((y.size, 0)), y))
+
+
+def _held_out(y: NDArray[Any], is_classes: bool, share: float, seed: int) -> Split:
+    """One split; rows that are the only ones of their class are trained on."""
+    from sklearn.model_selection import train_test_split
+
+    rows, alone = np.arange(y.size), np.zeros(y.size, np.bool_)
+    if is_classes:
+        _, code, count = np.unique(y, return_inverse=True, return_counts=True)
+        alone = count[code] == 1
+    spread = rows[~alone]
+    try:
+        train, test = train_test_split(
+            spread,
+            test_size=share,
+            random_state=seed,
+            stratify=y[spread] if is_classes else None,
+        )
+    except ValueError as error:
+        raise UsageError(
+            f"--holdout {share:g} of {counted(y.size, 'row')} leaves too few rows on a side, or "
+            "fewer than there are classes. Use another share, or --cv."
+        ) from error
+    return np.sort(np.append(train, rows[alone])), np.sort(test)
+
+
+def score_table(estimator: Any, X: Any, y: NDArray[Any], given: Resampling, watched: bool) -> str:
+    """Scores on rows held out, for people: one model a split, like `estimator` but for its rows."""
+    bar = new_bar(len(given.splits), watched, desc="trees on parts of the rows", unit="tree")
+    found = []
+    try:
+        for train, test in given.splits:
+            model = _grown(estimator, X, y, train)
+            inside = answers(model, X.take(train), y[train]).measures
+            outside = answers(model, X.take(test), y[test]).measures
+            found.append((inside, outside, model.get_n_leaves()))
+            if bar is not None:
+                bar.update()
+    finally:
+        if bar is not None:
+            bar.close()
+    table = _one(*found[0]) if len(found) == 1 else _many(found)
+    return f"{given.heading}\n{tabled(table)}"
+
+
+def _grown(estimator: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+    from sklearn.base import clone
+
+    return clone(estimator).set_params(verbose=0).fit(X.take(rows), y[rows])
+
+
+def _one(inside: dict[str, Any], outside: dict[str, Any], leaves: int) -> list[list[str]]:
+    rows = [["", "held out", "std. error", "trained on"]]
+    for name, measure in outside.items():
+        cells = [measure.value, measure.error, inside[name].value]
+        rows.append([name, *map(shown, cells)])
+    return [*rows, ["leaves", f"{leaves:,}", "", ""]]
+
+
+def _many(found: list[tuple[Any, Any, int]]) -> list[list[str]]:
+    rows = [["", "mean", "std. dev.", "least", "greatest"]]
+    for name in found[0][1]:
+        values = np.array([outside[name].value for _, outside, _ in found])
+        spread = float(values.std(ddof=1))
+        cells = [float(values.mean()), spread, float(values.min()), float(values.max())]
+        rows.append([name, *map(shown, cells)])
+    leaves = np.array([count for *_, count in found])
+    cells = [leaves.mean(), leaves.std(ddof=1), leaves.min(), leaves.max()]
+    return [*rows, ["leaves", *(f"{value:,.1f}" for value in cells)]]

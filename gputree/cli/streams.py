@@ -1,0 +1,108 @@
+"""Files of the command line, of which `-` is standard input or output."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gputree._files import replaced_file, require_destination
+from gputree.cli.report import UsageError, say
+
+STANDARD = "-"
+
+
+def check_inputs(*inputs: str | None) -> None:
+    """Only one input can be standard input."""
+    if inputs.count(STANDARD) > 1:
+        raise UsageError("Only one of MODEL and DATA can be standard input (-).")
+
+
+def check_output(output: str | None, *inputs: str | None) -> None:
+    """What would spoil the output or an input is told before the work, not after it."""
+    if output is None or output == STANDARD:
+        return
+    path = Path(output)
+    require_destination(path)
+    for name in inputs:
+        if name is None or name == STANDARD:
+            continue
+        if path.exists() and os.path.exists(name) and path.samefile(name):
+            raise UsageError(f"The output {output} would overwrite the input {name}.")
+
+
+def table_origin(data: str) -> Any:
+    """What `gputree.datasets` reads a table from."""
+    if data != STANDARD:
+        return data
+    if sys.stdin.isatty():
+        say("reading CSV from the terminal; Ctrl-D ends it")
+    return sys.stdin.buffer
+
+
+def load(model: str) -> Any:
+    """The estimator of a model file, or of one as JSON."""
+    from gputree.estimators.json_file import read_json
+    from gputree.estimators.model_file import load_model
+
+    if model.lower().endswith(".json"):
+        return read_json(model)
+    if model != STANDARD:
+        return load_model(model)
+    if sys.stdin.isatty():
+        raise UsageError("A model file cannot be typed: pipe it in, or name it.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "standard input")
+        path.write_bytes(sys.stdin.buffer.read())
+        try:
+            return load_model(path)
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), "standard input")) from error
+
+
+def save(estimator: Any, output: str) -> None:
+    """Write a model file."""
+    from gputree.estimators.model_file import save_model
+
+    if output != STANDARD:
+        save_model(estimator, output)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        save_model(estimator, path)
+        sys.stdout.buffer.write(path.read_bytes())
+
+
+def forbid_terminal(output: str, what: str) -> None:
+    """Refuse to fill a terminal with bytes."""
+    if output == STANDARD and sys.stdout.isatty():
+        raise UsageError(f"{what} is no text: redirect the output, or name a file with -o.")
+
+
+@contextmanager
+def opened_output(output: str | None) -> Iterator[BinaryIO]:
+    """A file that takes its name only once it is complete, or standard output."""
+    if output is not None and output != STANDARD:
+        with replaced_file(output) as file:
+            yield file
+        return
+    sys.stdout.flush()
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:  # replaced by something that takes text alone
+        text = io.BytesIO()
+        yield text
+        sys.stdout.write(text.getvalue().decode())
+        return
+    yield buffer
+    buffer.flush()
+
+
+def write_text(text: str, output: str | None) -> None:
+    """Write text, as UTF-8."""
+    with opened_output(output) as file:
+        file.write(text.encode())

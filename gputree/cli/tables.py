@@ -1,0 +1,226 @@
+"""Tables of the command line: their options, and how they are read for a model."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gputree.cli.cells import (
+    forbid_dates,
+    forbid_dates_as_target,
+    look_for_marks,
+    told,
+    unknown_marks,
+    warn_of_marks,
+)
+from gputree.cli.report import UsageError
+from gputree.cli.streams import STANDARD, table_origin
+
+
+def names(text: str) -> list[str]:
+    """Names between commas; one that holds a comma is written in double quotes."""
+    return next(csv.reader([text], skipinitialspace=True))
+
+
+def add_missing(parser: Any) -> None:
+    """Add `--missing`, which every command has that reads a table."""
+    parser.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="what stands in cells that are missing, such as '?', beside nothing; may be repeated. "
+        "A model keeps those of its training",
+    )
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose columns and say what they hold."""
+    group = parser.add_argument_group("options of the table")
+    features = group.add_mutually_exclusive_group()
+    features.add_argument(
+        "--columns", metavar="A,B,...", type=names, help="feature columns; default: all"
+    )
+    features.add_argument(
+        "--ignore", metavar="A,B,...", type=names, default=[], help="columns to leave out"
+    )
+    add_missing(group)
+    group.add_argument(
+        "--categorical",
+        metavar="A,B,...",
+        type=names,
+        default=[],
+        help="columns of numbers that are categories, as those of text and booleans are",
+    )
+    group.add_argument(
+        "--numeric",
+        metavar="A,B,...",
+        type=names,
+        default=[],
+        help="columns that hold numbers: any other cell is an error",
+    )
+
+
+def training_table(arguments: argparse.Namespace) -> Any:
+    """The table to train on, with its target; columns of dates are refused."""
+    from gputree.datasets import read_table
+
+    both = sorted(set(arguments.categorical) & set(arguments.numeric))
+    if both:
+        raise UsageError(f"--categorical and --numeric both name {both[0]!r}.")
+    with told(arguments.missing):
+        table = read_table(
+            table_origin(arguments.data),
+            arguments.target,
+            columns=arguments.columns,
+            ignore=arguments.ignore,
+            numeric=arguments.numeric,
+            missing=arguments.missing,
+            verbose=not arguments.quiet,
+        )
+    label = label_of(arguments.data)
+    for name in (*arguments.categorical, *arguments.numeric):
+        if name not in table.names:
+            raise ValueError(f"{label} has no feature column {name!r}.")
+    forbid_dates(label, table.columns, arguments.categorical)
+    if arguments.task == "auto" and table.target is not None:
+        forbid_dates_as_target(label, arguments.target, table.target)
+    look_for_marks(table.columns)
+    return table
+
+
+def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:
+    """The parameter of that name: the columns that were listed, beside those told by type."""
+    import pyarrow as pa
+
+    if not arguments.categorical:
+        return "auto"
+    by_type = (pa.types.is_boolean, pa.types.is_dictionary)
+    typed = {field.name for field in X.schema if any(test(field.type) for test in by_type)}
+    return [name for name in X.column_names if name in typed.union(arguments.categorical)]
+
+
+def label_of(data: str) -> str:
+    """What messages call a table."""
+    return "standard input" if data == STANDARD else data
+
+
+# ---------------------------------------------------------------- for a model
+def feature_names(estimator: Any, model: str) -> list[str]:
+    """Names of the columns that a model was trained on."""
+    found = getattr(estimator, "feature_names_in_", None)
+    if found is None:
+        raise ValueError(f"{model} holds no column names to match a table with.")
+    return list(map(str, found))
+
+
+def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None = None) -> Any:
+    """The whole table, its columns as in training."""
+    from gputree.datasets import read_table
+
+    columns, text, numeric = _columns_of(estimator, arguments.model)
+    missing = _marks_for(estimator, arguments)
+    if target is not None and getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "UO":
+        text = [*text, target]  # "01" is no number here either
+    with told(missing):
+        table = read_table(
+            table_origin(arguments.data),
+            target,
+            columns=columns,
+            text=text,
+            numeric=numeric,
+            missing=missing,
+            verbose=True,
+        )
+    warn_of_marks(unknown_marks(estimator, table.columns))
+    return table
+
+
+def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
+    """The rows in batches, their columns as in training."""
+    from gputree.datasets import read_batches
+
+    columns, text, numeric = _columns_of(estimator, arguments.model)
+    if set(columns) - {*text, *numeric}:  # numbers or booleans as categories, told by all rows
+        yield table_for(estimator, arguments).columns
+        return
+    missing = _marks_for(estimator, arguments)
+    marked: set[str] = set()
+    # a bar would run through rows that are written to a terminal
+    apart = getattr(arguments, "output", STANDARD) != STANDARD or not sys.stdout.isatty()
+    with told(missing):
+        for batch in read_batches(
+            table_origin(arguments.data),
+            columns,
+            text=text,
+            numeric=numeric,
+            missing=missing,
+            verbose=apart,
+        ):
+            news = [name for name in unknown_marks(estimator, batch) if name not in marked]
+            warn_of_marks(news)
+            marked.update(news)
+            yield batch
+
+
+def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:
+    """What stands in missing cells: what is asked for now, and what was in training."""
+    return list(dict.fromkeys([*arguments.missing, *getattr(estimator, "missing_marks_", ())]))
+
+
+def _columns_of(estimator: Any, model: str) -> tuple[list[str], list[str], list[str]]:
+    """Names of all columns, of those that held text in training, and of those of numbers."""
+    columns = feature_names(estimator, model)
+    pairs = list(zip(columns, estimator.columns_.categories, strict=True))
+    text = [name for name, words in pairs if words is not None and words.dtype.kind == "O"]
+    return columns, text, [name for name, words in pairs if words is None]
+
+
+# -------------------------------------------------------------- with a target
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Add `--target` of commands that have a model."""
+    parser.add_argument(
+        "--target",
+        metavar="COL",
+        help="the column with the truth; default: the only one that the model does not read",
+    )
+
+
+def table_with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
+    """The table with its columns as in training, and with the truth, of the kind in training."""
+    table = _with_target(estimator, arguments)
+    classes = getattr(estimator, "classes_", None)
+    held = "numbers" if table.target.dtype.kind in "iuf" else "text"
+    wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else held
+    if wanted != held:
+        what = (
+            "was trained on a target of numbers" if classes is None else "knows classes of numbers"
+        )
+        raise ValueError(
+            f"{arguments.model} {what}; column {table.target_name!r} of "
+            f"{label_of(arguments.data)} holds others, such as {str(table.target[0])!r}."
+        )
+    return table
+
+
+def _with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
+    from gputree.datasets.readers import read_names
+
+    if arguments.target is not None:
+        return table_for(estimator, arguments, arguments.target)
+    if arguments.data == STANDARD:
+        raise UsageError("--target must name the column with the truth in standard input.")
+    known, present = feature_names(estimator, arguments.model), read_names(arguments.data)
+    rest = [name for name in present if name not in known]
+    if len(rest) != 1 and set(known) <= set(present):
+        found = ", ".join(map(repr, rest)) or "none"
+        raise UsageError(
+            f"--target must name the column with the truth; the columns of {arguments.data} that "
+            f"the model does not read are: {found}."
+        )
+    return table_for(estimator, arguments, rest[0] if rest else None)

@@ -1,0 +1,26 @@
+"""Arrays as kernels take them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def record(fields: list[Any], *, align: bool = True) -> np.dtype[Any]:
+    """A dtype of records whose fields kernels read as ``record.field``, compiled or not."""
+    return np.dtype((np.record, np.dtype(fields, align=align)))
+
+
+def writable(values: NDArray[Any]) -> NDArray[Any]:
+    """The same memory, never marked read-only.
+
+    Nothing writes to a table, but numba would compile every kernel again, for 10 to 20 s,
+    for the read-only arrays that memory maps and joblib's workers bring.
+    """
+    if values.flags.writeable or values.size == 0:
+        return values
+    interface = {**values.__array_interface__, "data": (values.ctypes.data, False)}
+    return np.asarray(SimpleNamespace(__array_interface__=interface, owner=values))

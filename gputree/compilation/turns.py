@@ -1,0 +1,91 @@
+"""Processes that need the same kernel at the same time: one compiles, the others wait for it.
+
+    first      lock, look again, compile, keep, unlock
+    second     lock ......... waits ......... look again, found, unlock
+
+Each kernel has a byte of one file in the folder of kernels, and its lock ends with the
+process that holds it. Where files cannot be locked, everyone compiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from typing import Any
+
+from gputree.compilation import folders, interrupts, waits
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+FILE = "turns"
+
+# Seconds until a process no longer waits for one that may be stopped: longer than a kernel takes.
+PATIENCE = 60.0
+
+# Seconds between looks.
+PAUSE = 0.05
+
+# Open as long as the process runs: to close such a file gives all of its locks back.
+_files: dict[str, int] = {}
+
+
+def take(kernel: str) -> bool:
+    """Wait for the turn to compile `kernel`; False where nobody can be waited for."""
+    file = _open()
+    if file is None:
+        return False
+    place = _place(kernel)
+    if (taken := _try(file, place)) is not None:
+        return taken
+    with waits.elsewhere():
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            interrupts.pause(PAUSE)
+            if (taken := _try(file, place)) is not None:
+                return taken
+    return False
+
+
+def give_back(kernel: str) -> None:
+    """Let another process have its turn."""
+    file = _open()
+    if file is not None:
+        with contextlib.suppress(OSError):
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, _place(kernel))
+
+
+def _try(file: int, place: int) -> bool | None:
+    """Whether the lock is ours; None while another process has it."""
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+    except (BlockingIOError, PermissionError):
+        return None
+    except OSError:  # a file system without locks
+        return False
+    return True
+
+
+def _place(kernel: str) -> int:
+    """The byte of a kernel; two may share one, and take turns then."""
+    return int.from_bytes(hashlib.sha256(kernel.encode()).digest()[:4])
+
+
+def _open() -> int | None:
+    """The file of turns, where kernels compiled now are kept; None if there is none."""
+    if fcntl is None:
+        return None
+    for folder in folders.folders():
+        path = folders.file_of(folder, FILE)
+        if path in _files:
+            return _files[path]
+        with contextlib.suppress(OSError):
+            folders.make(folder)
+            flags: Any = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            _files[path] = os.open(path, flags, 0o666)
+            return _files[path]
+    return None

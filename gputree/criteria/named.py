@@ -1,0 +1,154 @@
+"""The criteria by name: how each sees targets, and what it says of whole nodes.
+
+A criterion is a file of formulas here, one for CUDA, and a line in `NAMED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.criteria.entropy import entropy_scale, node_entropies
+from gputree.criteria.gini import node_ginis
+from gputree.criteria.kinds import (
+    INTEGER_GINI_LIMIT,
+    MANY_CLASSES,
+    Criterion,
+    Entropy,
+    Gini,
+    ManyClassEntropy,
+    Poisson,
+    SquaredError,
+    WideGini,
+)
+from gputree.criteria.poisson import node_deviances
+from gputree.fixed_point import REST_BITS, Targets, Weights, fix_rates, fix_targets
+
+Floats = NDArray[np.float64]
+Sums = NDArray[np.int64]
+
+
+class OfClasses(NamedTuple):
+    """A criterion of classification: its form for K classes, and impurities of class weights."""
+
+    form: Callable[[int, Weights], Criterion]
+    impurity: Callable[[NDArray], Floats]
+
+
+class OfTargets(NamedTuple):
+    """A criterion of regression.
+
+    What texts call its impurity, targets in fixed point, its form for them, and the impurities
+    of nodes by their sums of weight, targets and squares, the latter in float64.
+    """
+
+    label: str
+    fix: Callable[[Floats, Weights], Targets]
+    form: Callable[[Targets], Criterion]
+    impurity: Callable[[Sums, Sums, Floats, Targets], Floats]
+
+
+def _gini(n_classes: int, weights: Weights) -> Criterion:
+    kind = Gini if weights.total <= INTEGER_GINI_LIMIT else WideGini
+    return kind(n_classes, weights.unit)
+
+
+def _entropy(n_classes: int, weights: Weights) -> Criterion:
+    if n_classes <= MANY_CLASSES:
+        return Entropy(n_classes, weights.unit)
+    scale = entropy_scale(weights.total, weights.unit)
+    return ManyClassEntropy(n_classes, weights.unit, scale)
+
+
+def _squared_error(targets: Targets) -> Criterion:
+    return SquaredError(targets.unit, targets.square_unit / targets.unit**2)
+
+
+def _poisson(targets: Targets) -> Criterion:
+    return Poisson(targets.unit / targets.reach, targets.reach)
+
+
+def _variances(weight: Sums, sums: Sums, squares: Floats, targets: Targets) -> Floats:
+    deviation = sums * targets.unit / weight
+    mean_square = squares * targets.square_unit / weight
+    variance: Floats = mean_square - deviation * deviation
+    # what cancels below the rounding of the difference is no variance
+    variance[variance <= 8 * np.finfo(np.float64).eps * mean_square] = 0.0
+    return variance
+
+
+def _deviances(weight: Sums, sums: Sums, squares: Floats, targets: Targets) -> Floats:
+    unit = targets.unit / targets.reach
+    deviances: Floats = node_deviances(weight, sums, squares, unit, targets.reach)
+    return deviances
+
+
+OF_CLASSES = {
+    "gini": OfClasses(_gini, node_ginis),
+    "entropy": OfClasses(_entropy, node_entropies),
+}
+OF_TARGETS = {
+    "squared_error": OfTargets("mse", fix_targets, _squared_error, _variances),
+    "poisson": OfTargets("deviance", fix_rates, _poisson, _deviances),
+}
+
+# The names of the impurities that trees of each task are grown by.
+CRITERIA: dict[str, tuple[str, ...]] = {
+    "classification": tuple(OF_CLASSES),
+    "regression": tuple(OF_TARGETS),
+}
+
+
+def fix(name: str, y: Floats, weights: Weights) -> Targets:
+    """Regression targets in fixed point, as the criterion of that name counts them.
+
+    Raises
+    ------
+    ValueError
+        There is no such criterion of regression.
+    """
+    _require(name, "regression")
+    return OF_TARGETS[name].fix(y, weights)
+
+
+def new_criterion(
+    name: str, n_classes: int, weights: Weights, targets: Targets | None
+) -> Criterion:
+    """The criterion of that name, in the form that suits the weights, and classes or targets.
+
+    Raises
+    ------
+    ValueError
+        There is no such criterion for the task.
+    """
+    if targets is None:
+        _require(name, "classification")
+        return OF_CLASSES[name].form(n_classes, weights)
+    _require(name, "regression")
+    return OF_TARGETS[name].form(targets)
+
+
+def class_impurity(name: str, weights: NDArray) -> Floats:
+    """Impurity of each row of class weights, shape (n, K); none of them empty.
+
+    Raises
+    ------
+    ValueError
+        There is no such criterion of classification.
+    """
+    _require(name, "classification")
+    return OF_CLASSES[name].impurity(weights)
+
+
+def target_impurity(name: str, sums: Sums, targets: Targets) -> Floats:
+    """Impurity of nodes by their sums, shape (n, 4): weight, target, square and its rest."""
+    weight, total, square, rest = sums.T
+    return OF_TARGETS[name].impurity(weight, total, square + rest * 2.0**-REST_BITS, targets)
+
+
+def _require(name: str, task: str) -> None:
+    if name not in CRITERIA[task]:
+        raise ValueError(f"The criterion of {task} must be one of {CRITERIA[task]}, got {name!r}.")

@@ -1,0 +1,141 @@
+"""What the cells of a table that was read mean: missing, text, numbers, dates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_LISTED = 30
+
+
+class NotANumberError(ValueError):
+    """A cell of a column of numbers is none.
+
+    Attributes
+    ----------
+    cell : str
+    """
+
+    def __init__(self, label: str, name: str, cell: str) -> None:
+        super().__init__(f"{label}: column {name!r} must hold numbers; it holds {cell!r}.")
+        self.cell = cell
+
+
+def convert(
+    label: str,
+    table: pa.Table,
+    *,
+    text: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    missing: Sequence[str] = (),
+) -> pa.Table:
+    """Give columns the types that were asked for, and cells that are missing none.
+
+    Parameters
+    ----------
+    label : str
+        What messages call the table.
+    table : pyarrow.Table
+    text, numeric : sequence of str
+        Names of columns, as in `read_table`; others may be absent.
+    missing : sequence of str
+        Texts that mean a missing cell, beside the empty one.
+
+    Raises
+    ------
+    NotANumberError
+        A column of `numeric` holds something else.
+    """
+    for j, field in enumerate(table.schema):
+        column = empty_to_null(table.column(j), missing)
+        if field.name in text:
+            column = _as_text(column)
+        if field.name in numeric:
+            column = _as_numbers(label, field.name, column)
+        if column is not table.column(j):
+            table = table.set_column(j, field.name, column)
+    return table
+
+
+def empty_to_null(column: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.ChunkedArray:
+    """A column of text with nulls where cells are empty or, blanks aside, one of `missing`."""
+    # In a column of text "NA" and "None" may well be categories; only "" is missing unasked.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = column
+    if pa.types.is_dictionary(column.type):
+        words = column.cast(column.type.value_type) if missing else column
+    if not _is_text(words.type):
+        return column
+    absent = pc.equal(words, "")
+    if missing:
+        tokens = pa.array([token.strip() for token in missing], words.type)
+        absent = pc.or_(absent, pc.is_in(pc.utf8_trim_whitespace(words), value_set=tokens))
+    if words is not column and not pc.any(absent).as_py():
+        return column  # with its declared categories
+    return pc.if_else(absent, pa.scalar(None, words.type), words)
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whole numbers and booleans as text; other types are left."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        return column.cast(pa.string())
+    return column
+
+
+def _as_numbers(label: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text and booleans as numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_boolean(column.type):
+        return column.cast(pa.int8())
+    if is_date(column.type):
+        raise NotANumberError(label, name, str(column.drop_null()[0]))
+    if not _is_text(column.type):
+        return column
+    trimmed = pc.utf8_trim_whitespace(column)
+    try:
+        return trimmed.cast(pa.float64())
+    except pa.ArrowInvalid:
+        raise NotANumberError(label, name, _first_word(trimmed)) from None
+
+
+def _first_word(column: pa.ChunkedArray) -> str:
+    """The first cell that is no number."""
+    import pyarrow as pa
+
+    for cell in column.drop_null().unique():
+        try:
+            cell.cast(pa.float64())
+        except pa.ArrowInvalid:
+            return str(cell.as_py())
+    raise AssertionError("every cell is a number")
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Whether a type is of dates, times or durations."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_temporal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names in quotes, the first of many."""
+    items = [repr(name) for name in names]
+    rest = f" and {len(items) - MOST_LISTED} more" if len(items) > MOST_LISTED else ""
+    return ", ".join(items[:MOST_LISTED]) + rest

@@ -1,0 +1,189 @@
+"""Tables in files that are larger than memory together: batches of rows, read as often as asked."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from gputree.datasets.conversion import listed
+from gputree.datasets.delimited import column_kinds
+from gputree.datasets.readers import feature_names, read_batches, read_names, target_values
+from gputree.datasets.sources import DELIMITERS, Source, source_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class FileBatches:
+    """Batches of the rows of files, for `gputree.CodedTable.from_batches`: see `open_batches`.
+
+    Attributes
+    ----------
+    files : list of Path
+    names : list of str
+        Of the feature columns.
+    target_name : str or None
+    n_bytes : int
+        Of all files.
+    """
+
+    def __init__(
+        self,
+        files: list[Path],
+        target: str | None,
+        names: list[str],
+        *,
+        text: Sequence[str],
+        numeric: Sequence[str],
+        missing: Sequence[str],
+    ) -> None:
+        self.files, self.target_name, self.names = files, target, names
+        self._text, self._numeric, self._missing = text, numeric, missing
+        self._seen = [_state(path) for path in files]
+        self.n_bytes = sum(size for size, _ in self._seen)
+
+    def __iter__(self) -> Iterator[pa.Table | tuple[pa.Table, NDArray[Any]]]:
+        wanted = [*self.names, *([] if self.target_name is None else [self.target_name])]
+        for path, seen in zip(self.files, self._seen, strict=True):
+            batches = read_batches(
+                path, wanted, text=self._text, numeric=self._numeric, missing=self._missing
+            )
+            for batch in batches:
+                if _state(path) != seen:
+                    raise ValueError(f"{path} changed while it was read.")
+                columns = batch.select(self.names)
+                if self.target_name is None:
+                    yield columns
+                else:
+                    y = batch[self.target_name]
+                    yield columns, target_values(str(path), self.target_name, y)
+
+
+def open_batches(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    target: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    text: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    missing: Sequence[str] = (),
+) -> FileBatches:
+    """Open files that are larger than memory together, to be read batch by batch.
+
+    Parameters
+    ----------
+    paths : str, path-like or sequence of them
+        A CSV, Parquet or Arrow file as in `read_table`, a pattern such as ``"data/*.parquet"``, a
+        folder of such files, or a list of files; in the order of their names, or of the list.
+        All have the columns of the first.
+    target : str or None
+        Name of the target column; batches are pairs (table, target) then, else tables.
+    columns, ignore, text, numeric, missing
+        As in `read_table`. In CSV, columns that are not listed are of numbers or of text by what
+        the beginning of the first file suggests; truth values are text, and a target of whole
+        numbers there that has fractions further down must be listed in `numeric`.
+
+    Returns
+    -------
+    FileBatches
+        Can be iterated again and again; batches are pyarrow tables of a block of CSV text (16
+        MiB), 65,536 rows of Parquet, or as an Arrow file has them.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file, or none of that pattern.
+    ValueError
+        A file cannot be read or lacks a column; while reading, too, and then also if a file
+        changes.
+
+    Examples
+    --------
+    >>> from gputree import CodedTable, DecisionTreeClassifier
+    >>> from gputree.datasets import open_batches
+    >>> table = CodedTable.from_batches(
+    ...     open_batches("data/*.parquet", target="y")
+    ... )  # doctest: +SKIP
+    >>> tree = DecisionTreeClassifier().fit(table, table.target)  # doctest: +SKIP
+    """
+    files = _files(paths)
+    first = source_of(files[0])
+    if first.is_stream:
+        raise ValueError(f"{first.label} can be read once only, and batches are read twice.")
+    names = feature_names(first.label, read_names(files[0]), target, columns, ignore)
+    wanted = [*names, *([] if target is None else [target])]
+    for path in files[1:]:
+        feature_names(str(path), read_names(path), target, names, ())
+    asked = target in numeric
+    text, numeric = _kinds(first, wanted, text, numeric, missing)
+    if first.kind in DELIMITERS and not asked:  # whole numbers stay so, as labels
+        numeric = [name for name in numeric if name != target]
+    return FileBatches(files, target, names, text=text, numeric=numeric, missing=missing)
+
+
+def _files(paths: Any) -> list[Path]:
+    """The files that are meant, at least one."""
+    if not isinstance(paths, str | PathLike):
+        files = [Path(fspath(path)) for path in paths]
+        if not files:
+            raise ValueError("The list of files to read is empty.")
+        return files
+    path = Path(fspath(paths))
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if _is_table(file))
+        if not files:
+            raise FileNotFoundError(f"There is no CSV, Parquet or Arrow file in {path}.")
+        return files
+    if path.exists() or not glob.has_magic(str(path)):
+        return [path]
+    files = sorted(map(Path, glob.glob(str(path))))
+    if not files:
+        raise FileNotFoundError(f"There is no file {path}.")
+    return files
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file of a folder is a table, by its name; hidden ones are none."""
+    if path.name.startswith((".", "_")) or not path.is_file():
+        return False
+    try:
+        source_of(path)
+    except ValueError:
+        return False
+    return True
+
+
+def _kinds(
+    source: Source,
+    wanted: list[str],
+    text: Sequence[str],
+    numeric: Sequence[str],
+    missing: Sequence[str],
+) -> tuple[list[str], list[str]]:
+    """Columns of text, and of numbers; of CSV all are one or the other."""
+    if source.kind not in DELIMITERS:
+        return list(text), list(numeric)
+    words, numbers, others = column_kinds(source, wanted, missing)
+    given = {*text, *numeric}
+    if dates := [name for name in others if name not in given]:
+        raise ValueError(
+            f"{source.label}: {listed(dates)} hold dates or times. Convert them to numbers, such "
+            "as days or hours, or leave them out: ignore=[...]."
+        )
+    return (
+        [*text, *(name for name in words if name not in given)],
+        [*numeric, *(name for name in numbers if name not in given)],
+    )
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """What changes where a file does."""
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,132 @@
+"""Where a table comes from: a file by its name, or a stream of CSV text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from gputree._files import as_path
+from gputree.datasets.counted import opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather")
+ARFF = (".arff",)
+COMPRESSION = (".gz", ".bz2", ".zst", ".lz4")
+
+# What a caller may name a table by.
+Origin = str | PathLike[str] | BinaryIO
+
+
+class Source(NamedTuple):
+    """A table that can be read.
+
+    Attributes
+    ----------
+    label : str
+        What messages call it.
+    kind : str
+        The suffix that tells its format, such as ".csv".
+    codec : str or None
+        Name of what a file of text is compressed with.
+    path : Path or None
+        A file, or a pipe that has a name; None for a stream.
+    stream : binary file or None
+    """
+
+    label: str
+    kind: str
+    codec: str | None
+    path: Path | None
+    stream: Any = None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it can be read once only."""
+        return self.path is None or self.path.is_fifo()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it lies in a file as it is read, so that it can be read again."""
+        return not self.is_stream and self.codec is None
+
+    @property
+    def delimiter(self) -> str:
+        """What separates the cells of a CSV file."""
+        return DELIMITERS[self.kind]
+
+    @contextmanager
+    def open(self, verbose: bool) -> Iterator[pa.NativeFile]:
+        """Open it for pyarrow, decompressed, with a bar where `verbose`."""
+        import pyarrow as pa
+
+        if self.path is None:
+            yield pa.PythonFile(self.stream, "r")
+        elif self.path.is_fifo():
+            with open(self.path, "rb") as stream:
+                yield pa.PythonFile(stream, "r")
+        else:
+            with opened(self.path, verbose, self.codec) as file:
+                yield file
+
+
+def source_of(origin: Origin) -> Source:
+    """Find out what a table is and whether it is there.
+
+    Parameters
+    ----------
+    origin : str, path-like or binary file
+        A file is told by its name, a pipe without a suffix and a binary file hold CSV.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        There is no such file, it is empty, or its format cannot be told.
+    """
+    if hasattr(origin, "read"):
+        return Source(_stream_name(origin), ".csv", None, None, origin)
+    path = as_path(origin, "The name of a table")
+    kind = _kind(path)
+    if path.is_fifo():
+        return Source(str(path), kind or ".csv", None, path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory; the table must be a file.")
+    if kind is None:
+        raise ValueError(
+            f"Cannot tell the format of {path}. Its name must end in .csv, .tsv (or either with "
+            f"{', '.join(COMPRESSION)}), {', '.join((*PARQUET, *ARROW, *ARFF))}."
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty.")
+    return Source(str(path), kind, _codec(path) if kind in (*DELIMITERS, *ARFF) else None, path)
+
+
+def _kind(path: Path) -> str | None:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSION]
+    kind = suffixes[-1] if suffixes else ""
+    return kind if kind in (*DELIMITERS, *PARQUET, *ARROW, *ARFF) else None
+
+
+def _codec(path: Path) -> str | None:
+    if path.suffix.lower() not in COMPRESSION:
+        return None
+    import pyarrow as pa
+
+    name: str = pa.Codec.detect(path.name.lower()).name
+    return name
+
+
+def _stream_name(stream: Any) -> str:
+    if stream is getattr(sys.stdin, "buffer", None):
+        return "standard input"
+    name = getattr(stream, "name", None)
+    return name if isinstance(name, str) else "the stream"

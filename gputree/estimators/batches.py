@@ -1,0 +1,328 @@
+"""A table that is read in batches into files of its own, which the system maps to memory.
+
+    first pass      rows, columns and their categories, the type of numbers, targets
+    second pass     values, to a file; then they are coded as any table is, into another
+
+The files have no names: they are gone with the table, or with the process, however it ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.arrays import to_host
+from gputree.columns import Columns
+from gputree.columns.merging import MergedColumns
+from gputree.compilation.arrays import writable
+from gputree.dtypes import CODE, MOST_ROWS
+from gputree.estimators.held import Held, Parts
+from gputree.growth.progress import new_bar
+
+# Bytes of values in a part of a table.
+PART_BYTES = 1 << 26
+
+# What is read again: something iterable, or what makes an iterator.
+Batches = Iterable[Any] | Callable[[], Iterable[Any]]
+
+
+class Reader(Protocol):
+    """What reads one batch, as an estimator reads a table."""
+
+    columns_: Columns
+
+    def values(self, X: Any, *, learn: bool) -> NDArray:
+        """The matrix of a batch; its columns are learned, or those known."""
+
+    def names(self) -> NDArray | None:
+        """Names of the columns of the batch learned last."""
+
+
+class BatchTable(NamedTuple):
+    """A table that was read, and the targets that came with it."""
+
+    held: Held
+    target: NDArray | None
+
+
+class _Seen(NamedTuple):
+    """What the first pass found."""
+
+    sizes: list[int]  # rows of each batch
+    sums: list[list[int]]  # of the columns of each batch: other numbers later have others
+    columns: Columns
+    names: NDArray | None
+    dtype: np.dtype
+    targets: list[NDArray]
+
+
+def read_batches(
+    batches: Batches,
+    reader: Reader,
+    device: str,
+    max_bins: int,
+    folder: str | os.PathLike[str] | None,
+    verbose: bool,
+) -> BatchTable:
+    """Read a table twice, batch by batch.
+
+    Raises
+    ------
+    TypeError
+        `batches` can be read once only.
+    ValueError
+        There are no rows, too many, or other rows in the second pass; columns, names or targets
+        that do not fit those of earlier batches.
+    OSError
+        The folder has no room for the values.
+    """
+    with _Bar(verbose) as bar, temporary_file(folder) as file:
+        seen = _learn(batches, reader, bar)
+        n, d = sum(seen.sizes), seen.columns.nominal.size
+        reader.columns_ = seen.columns
+        _write(batches, reader, seen, file, bar)
+        values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
+    rows = max(PART_BYTES // (d * seen.dtype.itemsize), 1)
+    bounds = np.append(np.arange(0, n, rows), n)
+    parts = Parts(bounds, lambda shape: mapped_codes(folder, shape))
+    held = MappedHeld(seen.columns, values, seen.names, device, max_bins, parts)
+    return BatchTable(held, np.concatenate(seen.targets) if seen.targets else None)
+
+
+class MappedHeld(Held):
+    """A table whose values lie in a file of this process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError(
+            "A CodedTable of batches lies in files of this process, which others cannot open: use "
+            "threads, as in joblib.parallel_backend('threading'), or n_jobs=1."
+        )
+
+
+# ------------------------------------------------------------------------------- passes
+def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
+    """The first pass."""
+    sizes: list[int] = []
+    sums: list[list[int]] = []
+    targets: list[NDArray] = []
+    merged, names, dtype = None, None, np.dtype(np.float32)
+    bar.begin("looking", None)
+    for number, batch in _numbered(batches):
+        with _told(number):
+            X, y = _parts(batch)
+            if X.shape[0] == 0:
+                continue
+            values = reader.values(X, learn=True)
+            if merged is None:
+                names = reader.names()
+                merged = MergedColumns(_labels(names, values.shape[1]))
+            _check_columns(merged, names, reader.names(), values.shape[1])
+            merged.add(reader.columns_, np.isnan(values).all(axis=0))
+            if y is not None:
+                targets.append(_target(y, len(values)))
+            if (len(targets) > 0) != (y is not None) or len(targets) not in (0, len(sizes) + 1):
+                raise ValueError("it has a target, and others have none, or the other way round.")
+        sums.append(_sums_of(values))
+        sizes.append(len(values))
+        dtype = np.promote_types(dtype, values.dtype)
+        bar.add(len(values))
+    if merged is None:
+        raise ValueError("Found batches with 0 rows in all while a minimum of 1 is required.")
+    if sum(sizes) > MOST_ROWS:
+        raise ValueError(f"A table has at most {MOST_ROWS:,} rows, got {sum(sizes):,}.")
+    return _Seen(sizes, sums, merged.columns(), names, dtype, targets)
+
+
+def _write(batches: Batches, reader: Reader, seen: _Seen, file: Any, bar: _Bar) -> None:
+    """The second pass: values to the file."""
+    n = sum(seen.sizes)
+    bar.begin("reading", n)
+    _reserve(file, n * seen.columns.nominal.size * seen.dtype.itemsize)
+    done = 0
+    for number, batch in _numbered(batches):
+        with _told(number):
+            X, y = _parts(batch)
+            if X.shape[0] == 0:
+                continue
+            values = reader.values(X, learn=False)
+        if done == len(seen.sizes) or not _is_as_seen(values, y, seen, done):
+            raise _changed(n)
+        file.write(np.ascontiguousarray(values, seen.dtype).data)
+        bar.add(len(values))
+        done += 1
+    if done < len(seen.sizes):
+        raise _changed(n)
+    file.flush()
+
+
+def _is_as_seen(values: NDArray, y: Any, seen: _Seen, place: int) -> bool:
+    """Whether a batch of the second pass is that of the first."""
+    nominal = seen.columns.nominal
+    return (
+        len(values) == seen.sizes[place]
+        and np.promote_types(values.dtype, seen.dtype) == seen.dtype
+        and not (values[:, nominal] < 0).any()  # categories that were not there
+        and all(
+            a == b
+            for a, b, coded in zip(_sums_of(values), seen.sums[place], nominal, strict=True)
+            if not coded
+        )
+        and (not seen.targets or np.array_equal(_target(y, len(values)), seen.targets[place]))
+    )
+
+
+def _sums_of(values: NDArray) -> list[int]:
+    """A checksum of each column, whatever the type of its numbers, in order of the rows."""
+    columns = (np.ascontiguousarray(values[:, f], np.float64) for f in range(values.shape[1]))
+    return [zlib.crc32(column.data) for column in columns]
+
+
+def _changed(n: int) -> ValueError:
+    return ValueError(
+        f"The batches changed while they were read: {n:,} rows at first, then others. They must "
+        "be the same, in the same order, in both passes; nothing may write to what they come from."
+    )
+
+
+def _numbered(batches: Batches) -> Iterator[tuple[int, Any]]:
+    """The batches, counted from 0."""
+    source = batches() if callable(batches) else batches
+    if hasattr(source, "shape"):
+        raise TypeError(
+            f"Batches must be an iterable of tables, got one {type(source).__name__}: give a list "
+            "of them, or use CodedTable(X)."
+        )
+    if not callable(batches) and iter(source) is source:
+        raise TypeError(
+            "The batches are read twice, and this iterator can be read once: give a list, "
+            "anything else that can be iterated again, or a function that returns an iterator."
+        )
+    yield from enumerate(source)
+
+
+def _parts(batch: Any) -> tuple[Any, Any]:
+    """Table and target, or None, of a batch."""
+    X, y = batch, None
+    if isinstance(batch, tuple):
+        if len(batch) != 2:
+            raise ValueError(
+                f"a batch is a table, or a pair of table and target, got {len(batch)}."
+            )
+        X, y = batch
+    if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        X = pa.table(X)
+    if not hasattr(X, "shape"):
+        array = np.asarray(X)
+        X = np.array(X, dtype=object) if array.dtype.kind in "US" else array
+    if len(X.shape) != 2:
+        raise ValueError(f"a table of rows and columns is expected, got the shape {X.shape}.")
+    return X, y
+
+
+class _told:
+    """Says which batch an error is about."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, TypeError | ValueError):
+            kind = ValueError if isinstance(error, ValueError) else TypeError
+            raise kind(f"Batch {self.number}: {error}") from error
+
+
+def _labels(names: NDArray | None, d: int) -> list[str]:
+    return list(map(repr, range(d) if names is None else names.tolist()))
+
+
+def _check_columns(
+    merged: MergedColumns, names: NDArray | None, own: NDArray | None, d: int
+) -> None:
+    if d != len(merged.labels):
+        raise ValueError(f"it has {d} columns, and earlier ones have {len(merged.labels)}.")
+    if (None if names is None else names.tolist()) != (None if own is None else own.tolist()):
+        raise ValueError("its columns have other names than those of earlier batches.")
+
+
+def _target(y: Any, n: int) -> NDArray:
+    y = np.array(to_host(y))  # a copy: a view would keep the whole batch
+    if y.shape != (n,):
+        raise ValueError(f"its target must have the shape ({n},), got {y.shape}.")
+    return y
+
+
+# -------------------------------------------------------------------------------- files
+def temporary_file(folder: str | os.PathLike[str] | None) -> Any:
+    """A file without a name, in `folder` or where temporary files go.
+
+    Raises
+    ------
+    OSError
+        There is no such folder, or it cannot be written.
+    """
+    return tempfile.TemporaryFile(dir=folder, prefix="gputree-")
+
+
+def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) -> NDArray:
+    """Room for codes in a file."""
+    with temporary_file(folder) as file:
+        _reserve(file, shape[0] * shape[1])
+        codes: NDArray = np.asarray(np.memmap(file, CODE, "r+", shape=shape))
+        return codes
+
+
+def _reserve(file: Any, size: int) -> None:
+    """Take the room of a file on its disk: what is written to mapped memory cannot fail later."""
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+            return
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            file.truncate(size)  # where the file system cannot reserve
+            return
+        raise OSError(
+            error.errno,
+            f"The folder of temporary files has no room for {size:,} bytes of the table "
+            f"({error.strerror}). Name another one in 'folder'",
+        ) from error
+    file.truncate(size)
+
+
+class _Bar:
+    """Rows read, in each pass."""
+
+    def __init__(self, verbose: bool) -> None:
+        self._verbose = verbose
+        self._bar: Any = None
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._close()
+
+    def begin(self, what: str, total: int | None) -> None:
+        """Begin a pass."""
+        self._close()
+        self._bar = new_bar(total, self._verbose, desc=what, unit=" rows", unit_scale=True)
+
+    def add(self, rows: int) -> None:
+        if self._bar is not None:
+            self._bar.update(rows)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,358 @@
+"""A table that is read and coded once, for many fits."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from os import PathLike
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from gputree._sklearn import Interval, StrOptions, validate_parameter_constraints
+from gputree.backends import DEVICES
+from gputree.backends.arrays import to_host
+from gputree.backends.binning import MAX_BINS
+from gputree.estimators.batches import Batches, read_batches
+from gputree.estimators.devices import resolve_device
+from gputree.estimators.held import Held, View
+from gputree.validation import check_table
+
+
+class CodedTable:
+    """A table that is read, checked and coded once, for many fits.
+
+    It is taken wherever the estimators take `X`. Folds of a cross-validation, candidates of
+    a grid and one fit after another share its codes; `take` gives a part of the rows without
+    a copy. Numbers that need no conversion are not copied: leave X as it is while the table
+    is used.
+
+    A tree with exact splits is that of the rows it is given, to the bit, whatever other rows
+    the table has. With ``splitter="binned"`` cuts are made between the bins of the table,
+    those of all of its rows; rows of weight zero, or taken repeatedly, have bins of their own.
+    Categories are those of the table, too: one that a part has no
+    rows of is treated as categories are that no row had in `fit`.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_rows, n_features)
+        As for the estimators.
+    categorical_features : "auto", array-like of str, int or bool, or None, default="auto"
+        As for the estimators; theirs must then be "auto".
+    max_bins : int, default=256
+        Bins of a column, 2 to 256, missing values included; that of the estimators is not
+        looked at.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the table lies; the estimators' must be the same, or "auto".
+
+    Attributes
+    ----------
+    shape : (n_rows, n_features)
+    device : "cpu" or "cuda"
+    feature_names_in_ : array of str of shape (n_features,), or None
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from gputree import CodedTable, DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> table = CodedTable(X)
+    >>> search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2, 3]})
+    >>> search.fit(table, y).best_params_
+    {'max_depth': 3}
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        categorical_features: Any = "auto",
+        max_bins: int = 256,
+        device: str = "auto",
+    ) -> None:
+        self._view = _coded(_Reader(categorical_features, max_bins, device).read(X))
+        self._target: NDArray | None = None
+
+    @classmethod
+    def of(cls, view: View) -> CodedTable:
+        """A view as a table that can be indexed."""
+        table = cls.__new__(cls)
+        table._view, table._target = view, None
+        return table
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Batches,
+        categorical_features: Any = "auto",
+        max_bins: int = 256,
+        device: str = "auto",
+        folder: str | PathLike[str] | None = None,
+        verbose: int = 0,
+    ) -> CodedTable:
+        """Read a table that is larger than memory, batch by batch.
+
+        Values and codes lie in files that the system maps to memory, as much of them as there
+        is room for; trees are grown on parts of 64 MiB of values one after another. In memory
+        are some numbers a row (targets, weights, the order of rows) and, while large nodes are
+        refined, the rows of a few of their columns: measured, 24 bytes a row for two classes and
+        107 for a weighted regression, on noise. The tree is that of the same table in memory,
+        field by field, exact or binned, whatever the batches are; only categories that
+        batches declare differently may be numbered otherwise. What copies rows as elsewhere must
+        fit: the attribute lists of C4.5 and ID3, parts of the rows that are predicted or held out
+        by a pruner.
+
+        Parameters
+        ----------
+        batches : iterable, or function that returns one
+            Parts of the rows as X, or as pairs (X, y): arrays or data frames of the same columns,
+            such as ``pyarrow.dataset.dataset("folder").to_batches`` yields. They are read twice,
+            and must be the same, in the same order: an iterator, which can be read once, is
+            refused.
+        categorical_features, max_bins, device
+            As for `CodedTable`.
+        folder : str or path-like, default=None
+            Where the files lie, which have no names there and are gone with the table; None for
+            the system's folder of temporary files. They take 5 bytes a value, or 9 of float64, and
+            one more for binned fits.
+        verbose : int, default=0
+            Show the rows that are read, on a terminal or in a notebook.
+
+        Returns
+        -------
+        CodedTable
+            Its `target` has the targets that came with the batches.
+
+        Raises
+        ------
+        TypeError
+            The batches can be read once only.
+        ValueError
+            Batches that do not fit together, and are named, or that change between the passes.
+        OSError
+            The folder has no room.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gputree import CodedTable, DecisionTreeClassifier
+        >>> def batches():
+        ...     for seed in range(3):
+        ...         X = np.random.default_rng(seed).normal(size=(100, 2))
+        ...         yield X, X[:, 1] > 0
+        >>> table = CodedTable.from_batches(batches)
+        >>> table.shape
+        (300, 2)
+        >>> DecisionTreeClassifier().fit(table, table.target).get_n_leaves()
+        2
+        """
+        reader = _Reader(categorical_features, max_bins, device)
+        read = read_batches(
+            batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
+        )
+        table = cls.of(_coded(read.held))
+        table._target = read.target
+        return table
+
+    @property
+    def target(self) -> NDArray | None:
+        """Targets that came with the batches, of shape (n_rows,); None where none did."""
+        return self._target
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._view.shape
+
+    @property
+    def ndim(self) -> int:
+        """2."""
+        return 2
+
+    @property
+    def device(self) -> str:
+        """Where the table lies."""
+        return self._view.held.device or "auto"
+
+    @property
+    def feature_names_in_(self) -> NDArray | None:
+        """Names of the columns."""
+        return self._view.held.names
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"CodedTable of {n:,} rows x {d:,} columns, device={self.device!r}"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        raise TypeError(
+            "A CodedTable holds codes, and is no array: pass X itself to what is not of gputree."
+        )
+
+    def take(self, rows: Any) -> CodedTable:
+        """Some of the rows, which share the codes.
+
+        Parameters
+        ----------
+        rows : array-like of int or bool, or slice
+            Places of rows, counted from the end where negative, or a mask over all. Rows that
+            are taken repeatedly are copied.
+
+        Returns
+        -------
+        CodedTable
+        """
+        if not isinstance(rows, slice):
+            rows = np.asarray(rows)
+            rows = rows if rows.size else rows.astype(np.int64)
+        places = np.arange(len(self))[rows]
+        if places.ndim != 1:
+            raise ValueError("CodedTable.take takes places of rows, or a mask over all of them.")
+        table = self.of(self._view.take(places))
+        if self._target is not None:
+            table._target = self._target[places]
+        return table
+
+    def __getitem__(self, rows: Any) -> CodedTable:
+        if isinstance(rows, tuple):  # scikit-learn asks for table[rows, ...]
+            rows, *others = rows
+            if any(place is not Ellipsis and place != slice(None) for place in others):
+                raise TypeError("A CodedTable is indexed by rows: its columns stay together.")
+        return self.take(rows)
+
+
+def learn_table(estimator: Any, table: CodedTable) -> View:
+    """The rows of a table to fit an estimator on, which learns its columns.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or the estimator asks for another device or other columns than the
+        table has.
+    """
+    view, name = table._view, type(estimator).__name__
+    held = view.held
+    if view.shape[0] == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={view.shape}) while a minimum of 1 is required "
+            f"by {name}."
+        )
+    if estimator.device not in ("auto", table.device) and held.device is not None:
+        raise ValueError(
+            f"The table lies on {table.device!r}, and {name} is to grow on {estimator.device!r}: "
+            "make it CodedTable(X, device=...) for that device, or leave the estimator's "
+            "'device' at 'auto'."
+        )
+    listed = getattr(estimator, "categorical_features", "auto")
+    given = isinstance(listed, str) and listed == "auto"
+    if held.device is not None and not given:
+        raise ValueError(
+            f"A CodedTable knows its categories: give 'categorical_features' to CodedTable, and "
+            f"leave that of {name} at 'auto'. Got {listed!r}."
+        )
+    if estimator._every_nominal and not held.columns.nominal.all():
+        raise ValueError(
+            f"{name} makes categories of numbers, and the numeric columns of a CodedTable are "
+            "coded as numbers: pass X itself, or list all columns in CodedTable's "
+            "'categorical_features'."
+        )
+    estimator.columns_ = held.columns
+    estimator.n_features_in_ = view.shape[1]
+    if held.names is not None:
+        estimator.feature_names_in_ = held.names
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return view
+
+
+def known_values(estimator: Any, table: CodedTable) -> NDArray:
+    """The rows of a table as the matrix that the estimator's tree tests.
+
+    Raises
+    ------
+    ValueError
+        If the table's columns are not those of fit.
+    """
+    view, name = table._view, type(estimator).__name__
+    if view.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {view.shape[1]} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    names, known = view.held.names, getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and names.tolist() != known.tolist():
+        raise ValueError(
+            "The feature names should match those that were passed during fit. "
+            f"Fitted on {known.tolist()}, got {names.tolist()}."
+        )
+    if not view.held.columns.same_as(estimator.columns_):
+        raise ValueError(
+            f"The categories of this CodedTable are coded otherwise than those that {name} was "
+            "fitted on: pass X itself, or fit on this table."
+        )
+    values: NDArray = to_host(view.values)
+    return values
+
+
+def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> View:
+    """All of a table as the estimators read it, its columns contiguous; errors name `caller`.
+
+    A `CodedTable` is taken as it is.
+    """
+    reader = type(caller, (_Reader,), {})(categorical_features, MAX_BINS, device)
+    if isinstance(X, CodedTable):
+        return learn_table(reader, X)
+    values = check_table(reader, X, reset=True, order="F")
+    return View(Held(reader.columns_, values, getattr(reader, "feature_names_in_", None)))
+
+
+def _coded(held: Held) -> View:
+    """All of a table, coded."""
+    n_threads = numba.config.NUMBA_NUM_THREADS
+    held.on(held.device or "cpu", n_threads).prepare(held.max_bins or MAX_BINS, n_threads)
+    return View(held)
+
+
+class _Reader(BaseEstimator):
+    """Reads a table as an estimator would; errors name `CodedTable`."""
+
+    _grows_on_device = True
+    _every_nominal = False
+
+    def __init__(self, categorical_features: Any, max_bins: int, device: str) -> None:
+        validate_parameter_constraints(
+            {
+                "max_bins": [Interval(Integral, 2, 256, closed="both")],
+                "device": [StrOptions(set(DEVICES))],
+            },
+            {"max_bins": max_bins, "device": device},
+            caller_name=type(self).__name__,
+        )
+        self.categorical_features = categorical_features
+        self.max_bins = max_bins
+        self.device = device
+
+    def values(self, X: Any, *, learn: bool) -> NDArray:
+        """The matrix of a batch; its columns are learned, or those known."""
+        values: NDArray = to_host(check_table(self, X, reset=learn))
+        return values
+
+    def names(self) -> NDArray | None:
+        """Names of the columns of the batch learned last."""
+        names: NDArray | None = getattr(self, "feature_names_in_", None)
+        return names
+
+    def read(self, X: Any) -> Held:
+        values = check_table(self, X, reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        device = resolve_device(self.device)
+        if device == "cpu":
+            values = to_host(values)
+        return Held(self.columns_, values, names, device, self.max_bins)
+
+
+_Reader.__name__ = "CodedTable"

@@ -1,0 +1,86 @@
+"""Numbers as text: few digits, but as many as tell thresholds apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.tree import Tree
+
+_FIXED_POINT_BELOW = 1e16  # from here on a float64 is a multiple of 2
+_MOST_DECIMALS = 16  # then numbers are written exactly
+
+
+def format_number(value: float, decimals: int | None) -> str:
+    """Write a number without superfluous digits.
+
+    Parameters
+    ----------
+    value : float
+    decimals : int or None
+        Digits after the point, or significant digits of a number below 1;
+        trailing zeros removed. None writes the fewest digits that read back as
+        the same float64.
+
+    Returns
+    -------
+    str
+    """
+    value = float(value)
+    if decimals is None:
+        text = repr(value)
+        return text[:-2] if text.endswith(".0") else text
+    size = abs(value)
+    if size < 1 or size >= _FIXED_POINT_BELOW:
+        return f"{value:.{max(decimals, 1)}g}"
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def more_digits(tree: Tree, decimals: int) -> dict[tuple[int, float], int | None]:
+    """Thresholds that would read as a neighbour of theirs, and the decimals that prevent it.
+
+    Two thresholds of one feature that are rounded to the same text would contradict each
+    other on a path: ``x > 0.5``, and below it ``x <= 0.5``.
+
+    Parameters
+    ----------
+    tree : Tree
+    decimals : int
+        As of `format_number`, of all others.
+
+    Returns
+    -------
+    dict of (feature, threshold) to int or None
+        None where only all digits tell.
+    """
+    nodes = np.flatnonzero((tree.split_kind == THRESHOLD_SPLIT) & np.isfinite(tree.threshold))
+    order = nodes[np.lexsort((tree.threshold[nodes], tree.feature[nodes]))]
+    value, feature = tree.threshold[order], tree.feature[order]
+    near = np.diff(value) <= 1.5 * 10.0**-decimals  # rounding moves each by half a digit at most
+    near |= np.abs(value[1:]) >= _FIXED_POINT_BELOW
+    near &= (np.diff(feature) == 0) & (np.diff(value) > 0)
+    found: dict[tuple[int, float], int | None] = {}
+    for i in np.flatnonzero(near):
+        low, high = float(value[i]), float(value[i + 1])
+        enough = _apart(low, high, decimals)
+        if enough != decimals:
+            for threshold in (low, high):
+                key = int(feature[i]), threshold
+                found[key] = _greater(found.get(key, decimals), enough)
+    return found
+
+
+def _apart(low: float, high: float, decimals: int) -> int | None:
+    """The fewest decimals, at least those given, from which on two numbers are told apart.
+
+    From which on: either may be shown with more. 5.4999 and 5.5001 are 5 and 6, but both 5.5.
+    """
+    for alike in range(_MOST_DECIMALS, decimals - 1, -1):
+        if format_number(low, alike) == format_number(high, alike):
+            return None if alike == _MOST_DECIMALS else alike + 1
+    return decimals
+
+
+def _greater(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else max(a, b)

@@ -1,0 +1,344 @@
+"""Curves and bars drawn with matplotlib: sizes by cross-validation, importances, rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree._optional import require
+from gputree.export.describe import describe, shorten
+from gputree.export.digits import format_number
+from gputree.export.parameters import checked
+from gputree.importance import impurity_importances
+
+_MOST_TICKS = 8  # labels of cp along the upper axis
+
+
+@checked
+def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
+    """Draw the cross-validated error of each tree of a cost-complexity sequence.
+
+    Against the number of leaves, with bars of one standard error. The dashed line is
+    one standard error above the least: the 1-SE rule takes the smallest tree below it.
+    The upper axis has the cp between a tree and the next smaller one (their geometric
+    mean), as rpart's ``plotcp``.
+
+    Parameters
+    ----------
+    pruner_or_table : CostComplexityCV that has pruned, or its `cp_table_`
+    ax : matplotlib Axes or None, default=None
+        None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        matplotlib (extra plot) is not installed.
+    ValueError
+        There is no table: the pruner has not pruned an estimator yet.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import plot_cp_table
+    >>> from gputree.pruning import CostComplexityCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pruner = CostComplexityCV()
+    >>> tree = pruner.prune(DecisionTreeClassifier().fit(X, y), X, y)
+    >>> ax = plot_cp_table(pruner)
+    """
+    table = _cp_table(pruner_or_table)
+    if table is None:
+        raise ValueError(
+            "plot_cp_table needs the cp_table_ of a CostComplexityCV that has pruned an "
+            f"estimator. Got {type(pruner_or_table).__name__}."
+        )
+    pyplot = require("matplotlib.pyplot", "plot_cp_table")
+    if ax is None:
+        ax = pyplot.figure(layout="constrained").add_subplot()
+    best, small, limit = _choices(table)
+    leaves, error = table["n_leaves"], table["xerror"]
+    ax.errorbar(leaves, error, table["xstd"], fmt=".-", color="C0", ecolor="0.75", zorder=1)
+    ax.axhline(limit, color="0.3", linestyle="--", linewidth=1, label="least + 1 SE")
+    for row, rule, marker in ((best, "min", "o"), (small, "1se", "s")):
+        label = f'rule="{rule}": {row["n_leaves"]} leaves'
+        where = [row["n_leaves"]], [row["xerror"]]
+        ax.plot(*where, f"C3{marker}", fillstyle="none", markersize=8, label=label)
+    ax.set(xscale="log", xlabel="leaves", ylabel="cross-validated error, relative to the root")
+    ax.legend()
+    _label_trees(ax, table)
+    return ax
+
+
+@checked
+def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
+    """Draw what cost-complexity pruning leaves of a tree, from one alpha to the next.
+
+    The steps are the risk of the leaves that are left, relative to the root's: that of the
+    training rows, and where a `CostComplexityCV` has cross-validated it, the error of rows
+    held out, with bars of one standard error, and the trees that its two rules choose. The
+    upper axis has the number of leaves where that is known.
+
+    Parameters
+    ----------
+    path_or_pruner : Bunch, CostComplexityCV that has pruned, or its `cp_table_`
+        What `cost_complexity_pruning_path` returns: ``ccp_alphas`` and ``impurities``.
+    ax : matplotlib Axes or None, default=None
+        None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        matplotlib (extra plot) is not installed.
+    ValueError
+        It is no path, or the pruner has not pruned an estimator yet.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import plot_pruning_path
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = plot_pruning_path(DecisionTreeClassifier().cost_complexity_pruning_path(X, y))
+    """
+    table = _cp_table(path_or_pruner)
+    if table is None and not hasattr(path_or_pruner, "ccp_alphas"):
+        raise ValueError(
+            "plot_pruning_path needs what cost_complexity_pruning_path returns, or a "
+            f"CostComplexityCV that has pruned an estimator. Got {type(path_or_pruner).__name__}."
+        )
+    pyplot = require("matplotlib.pyplot", "plot_pruning_path")
+    if ax is None:
+        ax = pyplot.figure(layout="constrained").add_subplot()
+    if table is None:
+        alphas, impurities = path_or_pruner.ccp_alphas, path_or_pruner.impurities
+        _draw_steps(ax, alphas, impurities / (impurities[-1] or 1.0))
+    else:
+        _draw_steps(ax, table["alpha"][::-1], table["relative_error"][::-1])
+        _draw_held_out(ax, table)
+        _label_leaves(ax, table)
+    ax.set(xlabel="alpha", ylabel="risk, relative to the root's", ylim=(0, None))
+    return ax
+
+
+@checked
+def plot_importance(
+    estimator_or_tree: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    most: int | None = 20,
+    ax: Any = None,
+) -> Any:
+    """Draw the columns by the impurity that their splits take away, the greatest at the top.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    feature_names : sequence of str or None, default=None
+        None takes the names seen in `fit`, else x0, x1, ...
+    most : int or None, default=20
+        How many columns to draw; None for all. Those without a split come last.
+    ax : matplotlib Axes or None, default=None
+        None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Importances add up to 1 over all columns, as `feature_importances_`.
+
+    Raises
+    ------
+    ImportError
+        matplotlib (extra plot) is not installed.
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        The number of names is not that of the tree, or `most` is less than 1.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import plot_importance
+    >>> iris = load_iris()
+    >>> tree = DecisionTreeClassifier(max_depth=3).fit(iris.data, iris.target)
+    >>> ax = plot_importance(tree, feature_names=iris.feature_names)
+    """
+    pyplot = require("matplotlib.pyplot", "plot_importance")
+    shown = describe(estimator_or_tree, feature_names=feature_names)
+    values = impurity_importances(shown.tree)
+    order = np.argsort(-values, kind="stable")
+    names = [shown.feature_names[j] for j in order]
+    return _draw_bars(pyplot, ax, names, values[order], most, "importance")
+
+
+@checked
+def plot_feature_ranking(
+    ranking: Any, *, score: str | None = None, most: int | None = 20, ax: Any = None
+) -> Any:
+    """Draw the columns of a ranking by one of their scores, the greatest at the top.
+
+    Parameters
+    ----------
+    ranking : FeatureRanking
+        What `rank_features` returns.
+    score : str or None, default=None
+        The score to draw, such as "gain_ratio"; None for the one that columns are sorted by.
+    most : int or None, default=20
+        How many columns to draw; None for all.
+    ax : matplotlib Axes or None, default=None
+        None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        matplotlib (extra plot) is not installed.
+    ValueError
+        It is no ranking, it has no such score, or `most` is less than 1.
+
+    Examples
+    --------
+    >>> from gputree import rank_features
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import plot_feature_ranking
+    >>> iris = load_iris()
+    >>> ax = plot_feature_ranking(rank_features(iris.data, iris.target))
+    """
+    scores = getattr(ranking, "scores", None)
+    if not isinstance(scores, dict) or not hasattr(ranking, "names"):
+        raise ValueError(
+            f"plot_feature_ranking needs what rank_features returns. Got {type(ranking).__name__}."
+        )
+    if score is None:
+        score = next(iter(scores))
+    if score not in scores:
+        raise ValueError(
+            f"The 'score' parameter of plot_feature_ranking must be one of {list(scores)} or None. "
+            f"Got {score!r} instead."
+        )
+    pyplot = require("matplotlib.pyplot", "plot_feature_ranking")
+    order = np.argsort(-scores[score], kind="stable")
+    names = [str(ranking.names[j]) for j in order]
+    return _draw_bars(pyplot, ax, names, scores[score][order], most, score.replace("_", " "))
+
+
+def _draw_bars(
+    pyplot: Any,
+    ax: Any,
+    names: Sequence[str],
+    values: NDArray[np.float64],
+    most: int | None,
+    label: str,
+) -> Any:
+    """Bars of values in descending order, with their names; those beyond `most` are counted."""
+    drawn = values[:most]
+    if ax is None:
+        height = max(2.0, 0.25 * drawn.size + 0.8)
+        ax = pyplot.figure(figsize=(6.4, height), layout="constrained").add_subplot()
+    bars = ax.barh(np.arange(drawn.size), drawn, color="C0")
+    ax.bar_label(bars, [format_number(value, 3) for value in drawn], padding=2)
+    shown = [shorten(name).replace("$", r"\$") for name in names[:most]]
+    ax.set_yticks(np.arange(drawn.size), shown)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.12 * values.max() or 1.0)
+    rest = values.size - drawn.size
+    ax.set_xlabel(f"{label} (and {rest} more columns)" if rest else label)
+    return ax
+
+
+# ------------------------------------------------------------------ cp table
+def _cp_table(pruner_or_table: Any) -> NDArray[Any] | None:
+    """The table of a pruner, or itself; None where there is none."""
+    table = getattr(pruner_or_table, "cp_table_", pruner_or_table)
+    is_table = getattr(getattr(table, "dtype", None), "names", None) is not None
+    return table if is_table else None
+
+
+def _choices(table: NDArray[Any]) -> tuple[Any, Any, float]:
+    """The rows that the rules "min" and "1se" take, and the limit of the second."""
+    best = table[np.argmin(table["xerror"])]
+    limit = float(best["xerror"] + best["xstd"])
+    return best, table[np.flatnonzero(table["xerror"] <= limit)[0]], limit
+
+
+def _draw_steps(ax: Any, alphas: NDArray[np.float64], risk: NDArray[np.float64]) -> None:
+    """Risk against alpha, both ascending."""
+    _scale(ax, alphas)
+    ax.plot(alphas, risk, drawstyle="steps-post", marker=".", label="training rows")
+
+
+def _scale(ax: Any, alphas: NDArray[np.float64]) -> None:
+    """Alphas, which ascend, by their logarithms, but for 0."""
+    positive = alphas[alphas > 0]
+    if positive.size == 0:
+        return
+    ax.set_xscale("symlog", linthresh=float(positive[0]), linscale=1.0)
+    zero = alphas[:1][alphas[:1] == 0]
+    least, greatest = np.log10(positive[[0, -1]])
+    powers = 10.0 ** np.arange(np.ceil(least), np.floor(greatest) + 1)
+    if powers.size >= 2:
+        step = -(-powers.size // _MOST_TICKS)
+        ax.set_xticks([*zero, *powers[::-1][::step][::-1]])
+    else:
+        ticks = np.unique([*zero, *positive[[0, -1]]])
+        ax.set_xticks(ticks, [f"{value:.2g}" for value in ticks])
+
+
+def _draw_held_out(ax: Any, table: NDArray[Any]) -> None:
+    alphas, error = table["alpha"], table["xerror"]
+    bars = {"color": "C1", "ecolor": "0.75", "zorder": 1, "label": "rows held out"}
+    ax.errorbar(alphas, error, table["xstd"], fmt=".-", drawstyle="steps-pre", **bars)
+    best, small, limit = _choices(table)
+    ax.axhline(limit, color="0.3", linestyle="--", linewidth=1, label="least + 1 SE")
+    for row, rule, marker in ((best, "min", "o"), (small, "1se", "s")):
+        label = f'rule="{rule}": {row["n_leaves"]} leaves'
+        ax.plot([row["alpha"]], [row["xerror"]], f"C3{marker}", fillstyle="none", label=label)
+    ax.legend()
+
+
+def _label_leaves(ax: Any, table: NDArray[Any]) -> None:
+    """The number of leaves above, of as many trees as there is room for."""
+    place = ax.transData.transform(np.column_stack([table["alpha"], table["xerror"]]))[:, 0]
+    rows = _apart(place)
+    upper = ax.twiny()
+    _scale(upper, table["alpha"][::-1])
+    upper.set(xlim=ax.get_xlim(), xlabel="leaves")
+    upper.set_xticks(table["alpha"][rows], table["n_leaves"][rows])
+    upper.minorticks_off()
+
+
+def _apart(place: NDArray[np.float64]) -> list[int]:
+    """Those of some monotone places that are so far apart that labels have room."""
+    rows = [0]
+    for row in range(1, place.size):
+        if abs(place[row] - place[rows[-1]]) >= abs(place[-1] - place[0]) / _MOST_TICKS:
+            rows.append(row)
+    return rows
+
+
+def _label_trees(ax: Any, table: NDArray[Any]) -> None:
+    """Leaves below and cp above, of as many trees as there is room for."""
+    place = np.log(table["n_leaves"])
+    cp = np.append(np.inf, np.sqrt(table["cp"][:-1] * table["cp"][1:]))
+    rows = _apart(place)
+    upper = ax.twiny()
+    upper.set(xscale="log", xlim=ax.get_xlim(), xlabel="cp")
+    leaves = table["n_leaves"][rows]
+    for axes, labels in ((ax, leaves), (upper, [f"{value:.2g}" for value in cp[rows]])):
+        axes.set_xticks(leaves, labels)
+        axes.minorticks_off()

@@ -1,0 +1,300 @@
+"""How a tree divides the plane of two columns, drawn with matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from gputree._optional import require
+from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.export.describe import Description, describe, shorten
+from gputree.export.palette import class_color, class_tints
+from gputree.export.parameters import checked
+from gputree.importance import impurity_importances
+from gputree.prediction import apply, class_distributions
+from gputree.tree import Tree
+
+_MOST_CELLS = 4_000_000  # some seconds of drawing, more than a screen has points
+_MARGIN = 0.08  # of the range of numbers, to either side
+_MOST_NAMES = 40  # of categories along an axis
+_MOST_CLASSES = 20  # in a legend
+_JITTER = 0.35  # of a category's strip, to either side of its middle, for the rows in it
+
+
+class _Axis(NamedTuple):
+    """One column, cut where any node of the tree cuts it.
+
+    Attributes
+    ----------
+    feature : int
+    edges : float64 array of shape (C + 1,)
+        Ends of the cells on the axis.
+    values : float64 array of shape (C,)
+        A value of each cell: its upper end, which ``x <= threshold`` takes in.
+    words : list of str or None
+        Names of the categories; None for numbers.
+    """
+
+    feature: int
+    edges: NDArray[np.float64]
+    values: NDArray[np.float64]
+    words: list[str] | None
+
+
+@checked
+def plot_partition(
+    estimator_or_tree: Any,
+    features: tuple[int | str, int | str] | None = None,
+    *,
+    X: Any = None,
+    y: Any = None,
+    at: Any = None,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw how a fitted tree divides the plane of two columns.
+
+    Every cut is where the tree has it: nothing is sampled. Lines part the leaves; the colour is
+    the class, the stronger the purer its leaf, or the mean target. A category is a strip.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator or Tree
+    features : pair of int or str, default=None
+        Columns of the horizontal and the vertical axis; None takes the two of the greatest
+        importance.
+    X : table of rows, default=None
+        Rows to draw as points, which also set the range of numbers; those without a value in
+        one of the two columns are left out.
+    y : array-like of shape (n_rows,), default=None
+        Their targets, to colour them.
+    at : table of one row, default=None
+        What values the other columns have. Needed where the tree tests others.
+    feature_names, class_names
+        As in `export_text`.
+    ax : matplotlib Axes or None, default=None
+        None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        matplotlib (extra plot) is not installed.
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    ValueError
+        A column is not there, the tree tests other columns and `at` is None, `y` is not as long
+        as `X` or holds labels that the tree does not know, or the cuts make more cells than can
+        be drawn.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.export import plot_partition
+    >>> iris = load_iris()
+    >>> X = iris.data[:, 2:]
+    >>> tree = DecisionTreeClassifier(max_depth=3).fit(X, iris.target)
+    >>> ax = plot_partition(tree, X=X, y=iris.target, feature_names=["length", "width"])
+    """
+    pyplot = require("matplotlib.pyplot", "plot_partition")
+    described = describe(
+        estimator_or_tree,
+        feature_names=feature_names,
+        class_names=class_names,
+        all_categories=True,
+    )
+    tree = described.tree
+    first, second = _features(described, features)
+    _check_others(described, (first, second), at)
+    y = None if y is None else _targets_of(X, y)
+    encode = getattr(estimator_or_tree, "_values", lambda rows: np.asarray(rows, np.float64))
+    rows = None if X is None else np.asarray(encode(X), np.float64)
+    across, up = (_axis(described, j, rows) for j in (first, second))
+    if across.values.size * up.values.size > _MOST_CELLS:
+        raise ValueError(
+            f"plot_partition draws at most {_MOST_CELLS:,} cells, but the tree cuts the plane into "
+            f"{across.values.size:,} x {up.values.size:,}. Prune the tree, or set max_depth."
+        )
+    fixed = np.full(tree.n_features, np.nan)
+    if at is not None:
+        fixed = _only_row(np.asarray(encode(at), np.float64))
+    if ax is None:
+        ax = pyplot.figure(layout="constrained").add_subplot()
+    _draw_cells(ax, described, across, up, fixed)
+    if rows is not None:
+        _draw_rows(ax, described, across, up, rows, _colors_of(estimator_or_tree, tree, y))
+    _name(ax, described, across, up)
+    return ax
+
+
+# -------------------------------------------------------------------- columns
+def _features(described: Description, features: Any) -> tuple[int, int]:
+    n = described.tree.n_features
+    if features is None:
+        if n < 2:
+            raise ValueError("plot_partition needs two columns, and the tree has one.")
+        first, second = np.argsort(-impurity_importances(described.tree), kind="stable")[:2]
+        return int(first), int(second)
+    names = list(described.feature_names)
+    given = features if isinstance(features, (list, tuple, np.ndarray)) else []
+    found = [names.index(f) if isinstance(f, str) and f in names else f for f in given]
+    wrong = [f for f in found if not isinstance(f, (int, np.integer)) or not 0 <= f < n]
+    if wrong or len(set(found)) != 2:
+        raise ValueError(
+            f"features must be two different columns, by name or as ints from 0 to {n - 1}, "
+            f"got {features!r}."
+        )
+    return int(found[0]), int(found[1])
+
+
+def _targets_of(X: Any, y: Any) -> NDArray[Any]:
+    if X is None:
+        raise ValueError("plot_partition colours the rows of X by y, and X is None: pass both.")
+    check_consistent_length(X, y)
+    targets: NDArray[Any] = column_or_1d(y, warn=True)
+    return targets
+
+
+def _check_others(described: Description, drawn: tuple[int, int], at: Any) -> None:
+    tree = described.tree
+    others = set(tree.feature[~tree.is_leaf].tolist()) - set(drawn)
+    if others and at is None:
+        names = [described.feature_names[j] for j in sorted(others)[:5]]
+        raise ValueError(
+            f"plot_partition draws two columns, and the tree also tests {', '.join(names)}: pass "
+            "at=, a table of one row whose values they have, or grow a tree on two columns."
+        )
+
+
+def _only_row(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    if len(rows) != 1:
+        raise ValueError(f"at must be a table of one row, got {len(rows)}.")
+    return rows[0]
+
+
+def _axis(described: Description, feature: int, rows: NDArray[np.float64] | None) -> _Axis:
+    categories = None if described.categories is None else described.categories[feature]
+    tree = described.tree
+    own = tree.feature == feature
+    if categories is not None or (own & tree.tests_categories).any():
+        codes = [c for node in np.flatnonzero(own).tolist() for c in tree.branches(node).code]
+        n = len(categories) if categories is not None else int(max(codes, default=0)) + 1
+        words = [described.words_of_set(feature, np.array([c], np.int32))[1] for c in range(n)]
+        return _Axis(feature, np.arange(0.0, n + 1) - 0.5, np.arange(0.0, n), words)
+    cuts = np.unique(tree.threshold[own & (tree.split_kind == THRESHOLD_SPLIT)])
+    cuts = cuts[np.isfinite(cuts)]
+    known = cuts if rows is None else rows[np.isfinite(rows[:, feature]), feature]
+    least, greatest = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    margin = _MARGIN * (greatest - least) or max(0.5, 0.1 * abs(least))
+    inside = cuts[(cuts > least - margin) & (cuts < greatest + margin)]
+    edges = np.concatenate([[least - margin], inside, [greatest + margin]])
+    return _Axis(feature, edges, edges[1:], None)
+
+
+# -------------------------------------------------------------------- drawing
+def _draw_cells(
+    ax: Any, described: Description, across: _Axis, up: _Axis, fixed: NDArray[np.float64]
+) -> None:
+    tree = described.tree
+    shape = up.values.size, across.values.size
+    cells = np.tile(fixed, (across.values.size * up.values.size, 1))
+    cells[:, across.feature] = np.tile(across.values, up.values.size)
+    cells[:, up.feature] = np.repeat(up.values, across.values.size)
+    shares = class_distributions(tree, cells)
+    edges = across.edges, up.edges
+    if tree.task == "regression":
+        mesh = ax.pcolormesh(*edges, shares.reshape(shape), cmap="viridis", alpha=0.75)
+        ax.figure.colorbar(mesh, ax=ax, label="mean target")
+    else:
+        ax.pcolormesh(*edges, class_tints(shares).reshape(*shape, 3))
+    _draw_borders(ax, apply(tree, cells).reshape(shape), *edges)
+
+
+def _draw_borders(
+    ax: Any, node: NDArray[np.int32], x: NDArray[np.float64], y: NDArray[np.float64]
+) -> None:
+    """Lines between cells of different nodes."""
+    from matplotlib.collections import LineCollection
+
+    i, j = np.nonzero(node[:, 1:] != node[:, :-1])
+    upright = np.stack([x[j + 1], y[i], x[j + 1], y[i + 1]], axis=1)
+    i, j = np.nonzero(node[1:] != node[:-1])
+    level = np.stack([x[j], y[i + 1], x[j + 1], y[i + 1]], axis=1)
+    lines = np.concatenate([upright, level]).reshape(-1, 2, 2)
+    width = 1.0 if len(lines) < 500 else 0.4
+    ax.add_collection(LineCollection(list(lines), colors="white", linewidths=width))
+
+
+def _colors_of(estimator_or_tree: Any, tree: Tree, y: Any) -> Any:
+    """Colours of rows by their targets: ``#rrggbb``, or numbers in regression."""
+    if y is None:
+        return "0.25"
+    if tree.task == "regression":
+        return y.astype(np.float64)
+    classes = np.asarray(getattr(estimator_or_tree, "classes_", np.arange(tree.n_classes)))
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    labels = y.tolist()
+    if unknown := sorted({repr(label) for label in labels if label not in place}):
+        raise ValueError(
+            f"y contains labels that the tree was not grown on: {', '.join(unknown[:5])}."
+        )
+    return np.array([class_color(place[label]) for label in labels])
+
+
+def _draw_rows(
+    ax: Any,
+    described: Description,
+    across: _Axis,
+    up: _Axis,
+    rows: NDArray[np.float64],
+    colors: Any,
+) -> None:
+    there = np.isfinite(rows[:, [across.feature, up.feature]]).all(axis=1)
+    rng = np.random.default_rng(0)
+    places = []
+    for axis in (across, up):
+        x = rows[there, axis.feature]
+        if axis.words is not None:
+            x = x + rng.uniform(-_JITTER, _JITTER, x.size)
+        places.append(x)
+    options: dict[str, Any] = {"s": 14, "edgecolors": "white", "linewidths": 0.4}
+    if isinstance(colors, str):
+        options["c"] = colors
+    else:
+        options["c"] = colors[there]
+        if described.class_names is None:
+            mesh = ax.collections[0]
+            options |= {"cmap": mesh.cmap, "norm": mesh.norm}
+    ax.scatter(*places, **options)
+
+
+def _name(ax: Any, described: Description, across: _Axis, up: _Axis) -> None:
+    """Names of the columns, their categories and the classes."""
+    from matplotlib.patches import Patch
+
+    def plain(text: str) -> str:
+        return shorten(text).replace("$", r"\$")
+
+    ax.set_xlabel(plain(described.feature_names[across.feature]))
+    ax.set_ylabel(plain(described.feature_names[up.feature]))
+    ax.set(xlim=across.edges[[0, -1]], ylim=up.edges[[0, -1]])
+    for axis, set_ticks, turn in ((across, ax.set_xticks, 30), (up, ax.set_yticks, 0)):
+        if axis.words is not None:
+            step = -(-len(axis.words) // _MOST_NAMES)
+            labels = list(map(plain, axis.words))
+            ticks = np.arange(len(labels))[::step]
+            crowded = sum(map(len, labels)) > 60
+            turned = {"rotation": turn, "ha": "right"} if turn and crowded else {}
+            set_ticks(ticks, labels[::step], **turned)
+    if described.class_names is not None:
+        names = list(enumerate(described.class_names[:_MOST_CLASSES]))
+        ax.legend(handles=[Patch(color=class_color(k), label=plain(name)) for k, name in names])

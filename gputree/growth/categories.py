@@ -1,0 +1,49 @@
+"""The categories that the splits of a grown tree send left and right, from its nodes' rows.
+
+Growth does not carry them: once a tree is grown, a category goes to the child that has rows of
+it. Of a split whose parent tests the same column one child tells all, that of fewer rows: a
+chain of tests that part single categories from the rest costs n log n rows, not their square.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Backend, Int64s
+from gputree.growth.assembly import Nodes
+from gputree.growth.nesting import Subsets
+
+
+def list_subsets(
+    backend: Backend, nodes: Nodes, parent: NDArray[np.int32], subset: Int64s
+) -> Subsets:
+    """The subsets of a tree, numbered as `subset` (N,) says; -1 where a node tests none.
+
+    Parameters
+    ----------
+    backend : Backend
+        Whose entries are as growth left them.
+    nodes : Nodes
+        Breadth-first.
+    parent : int32 array of shape (N,)
+    subset : int64 array of shape (N,)
+    """
+    at = np.flatnonzero(subset >= 0)
+    first, above = nodes.first_child[at], parent[at]
+    chained = (above >= 0) & (subset[above] >= 0) & (nodes.feature[above] == nodes.feature[at])
+    sizes = nodes.end - nodes.begin
+    left_told = ~chained | (sizes[first] <= sizes[first + 1])
+    right_told = ~chained | ~left_told
+    split = np.concatenate([np.flatnonzero(left_told), np.flatnonzero(right_told)])
+    n_left = int(left_told.sum())
+    child = first[split]
+    child[n_left:] += 1
+    counts, code = backend.categories(
+        nodes.begin[child], nodes.end[child], nodes.feature[at[split]]
+    )
+    owner = np.repeat(split, counts)
+    is_left = np.repeat(np.arange(split.size) < n_left, counts)
+    order = np.lexsort((code, owner))
+    begin = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=at.size))])
+    return Subsets(begin, code[order], is_left[order])

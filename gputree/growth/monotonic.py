@@ -1,0 +1,119 @@
+"""Bounds of nodes where the mean may only rise, or only fall, with some columns.
+
+    mean      -inf                 0.4                  inf
+    node        |-------------------|---------------------|     cut of a rising column
+    children    |  at most 0.4      |       at least 0.4  |     the middle of their means
+
+A cut of such a column is admitted where its sides are in order and within the node's bounds; then
+each child keeps to its side of the middle. Other cuts hand the bounds on, and may lead to means
+outside: such nodes answer with the nearest bound, as in scikit-learn, so that no answer anywhere
+left of a cut passes any on its right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Backend, Bounds, Int64s, Limits
+from gputree.backends.rules import child_bounds
+from gputree.dtypes import NO_CHILD
+from gputree.growth.frontier import Frontier
+from gputree.tree import Tree
+
+Floats = NDArray[np.float64]
+
+
+def hand_down(
+    sign: NDArray[np.int8],
+    bounds: Bounds,
+    means: Callable[[NDArray[np.intp]], tuple[Floats, Floats]],
+) -> Bounds:
+    """Bounds of both children of each of m nodes, in pairs.
+
+    Parameters
+    ----------
+    sign : int8 array of shape (m,)
+        Of the column that each node cuts.
+    bounds : Bounds
+        Of the nodes.
+    means : callable
+        Means of the first and of the second children of the nodes at some places.
+    """
+    both = Bounds(*(np.repeat(bound, 2).reshape(-1, 2) for bound in bounds))
+    for one in (1, -1):
+        at = np.flatnonzero(sign == one)
+        if at.size == 0:
+            continue
+        own = bounds.take(at)
+        first_lower, first_upper, second_lower, second_upper = child_bounds(one, *own, *means(at))
+        both.lower[at] = np.stack([first_lower, second_lower], axis=1)
+        both.upper[at] = np.stack([first_upper, second_upper], axis=1)
+    return Bounds(both.lower.ravel(), both.upper.ravel())
+
+
+def bounds_below(
+    backend: Backend, limits: Limits, opened: Frontier, middle: Int64s, feature: NDArray[np.int32]
+) -> Bounds | None:
+    """Bounds of the children of the opened nodes, in pairs; None where nothing is held.
+
+    Parameters
+    ----------
+    backend : Backend
+        Whose entries are partitioned.
+    limits : Limits
+    opened : Frontier
+    middle : int64 array of shape (m,), first entry of each second child
+    feature : int32 array of shape (m,), columns cut
+    """
+    if limits.monotonic is None or opened.bounds is None:
+        return None
+
+    def means(at: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        sides = (opened.begin, middle), (middle, opened.end)
+        sums = (backend.node_statistics(begin[at], end[at]) for begin, end in sides)
+        first, second = (_means(own, is_class=own.shape[1] == 2) for own in sums)
+        return first, second
+
+    return hand_down(limits.monotonic.signs[feature], opened.bounds, means)
+
+
+def _means(sums: Int64s, *, is_class: bool) -> Floats:
+    """Share of class 1, or mean target in units, of nodes with so many statistics."""
+    weight = sums.sum(axis=1) if is_class else sums[:, 0]
+    return np.asarray(sums[:, 1] / weight, np.float64)
+
+
+def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
+    """The tree with bounds of its nodes, that its answers keep within.
+
+    They are computed from its answers as they are, so that these are in order to the last bit
+    whatever scaling has rounded.
+
+    Parameters
+    ----------
+    tree : Tree
+        Binary, of two classes or regression.
+    signs : int8 array of shape (n_features,)
+    """
+    mean = tree.value[:, 0, -1]
+    lower, upper = np.full(tree.n_nodes, -np.inf), np.full(tree.n_nodes, np.inf)
+    for level in tree.levels():
+        nodes = level.start + np.flatnonzero(tree.first_child[level] != NO_CHILD)
+        child = tree.first_child[nodes]
+        own = Bounds(lower[nodes], upper[nodes])
+
+        def means(
+            at: NDArray[np.intp], child: NDArray[np.int32] = child, own: Bounds = own
+        ) -> tuple[Floats, Floats]:
+            held = own.take(at)
+            first, second = (np.clip(mean[child[at] + side], *held) for side in (0, 1))
+            return first, second
+
+        below = hand_down(signs[tree.feature[nodes]], own, means)
+        for side in (0, 1):
+            lower[child + side] = below.lower[side::2]
+            upper[child + side] = below.upper[side::2]
+    return tree.within(lower, upper)

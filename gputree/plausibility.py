@@ -1,0 +1,61 @@
+"""Whether the numbers of a tree can be those of rows: what a file says is held against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import MISSING_TO_ALL
+from gputree.tree import Tree
+
+# Of sums of rounded numbers, relative to what is added up; a tree's own are off by 1e-12.
+SLACK = 1e-6
+
+# Units of weight in that of the root, at least: parts of rows are rounded to whole ones.
+UNITS = 2.0**48
+
+
+def check_statistics(tree: Tree) -> None:
+    """Raise ValueError unless weights, rows, statistics, impurities and gains fit each other.
+
+    Parameters
+    ----------
+    tree : Tree
+        Whose arrays `Tree.check` has found to form a tree.
+
+    Raises
+    ------
+    ValueError
+        Naming the field and the first node where it is wrong.
+    """
+    for field, problem, wrong in _problems(tree):
+        nodes = np.flatnonzero(wrong)
+        if nodes.size:
+            value = getattr(tree, field)[nodes[0]].tolist()
+            raise ValueError(f"Invalid tree: {field} of node {nodes[0]} {problem}, got {value!r}.")
+
+
+def _problems(tree: Tree) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
+    """Field, what is wrong with it, and at which nodes."""
+    weight, statistics = tree.weight, tree.statistics
+    yield "weight", "is negative", weight < 0
+    yield "weight", "is 0, and a tree is grown on rows", (weight <= 0) & (tree.parent < 0)
+    yield "n_rows", "is negative", tree.n_rows < 0
+    up = np.maximum(tree.parent, 0)
+    yield "n_rows", "is more than its parent has", tree.n_rows > tree.n_rows[up]
+    below = np.bincount(up[1:], weight[1:], tree.n_nodes)
+    unit = weight[0] / UNITS
+    most = weight * (1 + SLACK) + tree.n_children * unit
+    yield "weight", "is less than its children have", below > most
+    if tree.task == "classification":
+        yield "statistics", "is negative for a class", statistics.min(axis=1) < 0
+        apart = np.abs(statistics.sum(axis=1) - weight)
+        yield "statistics", "does not add up to its weight", apart > SLACK * weight
+    impurity, slack = tree.impurity, SLACK * float(np.abs(tree.impurity).max())
+    yield "impurity", "is negative", impurity < -slack
+    yield "gain", "is negative", tree.gain < -slack
+    # Shares of rows with missing values are rounded, and weights may span many decades.
+    parted = tree.missing_child == MISSING_TO_ALL
+    yield "gain", "is more than its impurity", ~parted & (tree.gain > impurity + slack)

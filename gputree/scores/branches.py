@@ -1,0 +1,162 @@
+"""What each column makes of a table: one branch a category, or those of a number's cuts.
+
+kind of column              numeric=         branches
+categories                                   one a category
+numbers                     "threshold"      x <= t and x > t, for the t of the greatest gain
+                            "mdl"            the ranges between the cuts that pay for themselves
+                            "distinct"       one a value
+rows without a value                         one more, in every case
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.arrays import take_column
+from gputree.backends.cut_points import MdlRule, cut_values, new_mdl_task
+from gputree.columns import Columns
+from gputree.estimators.base import n_threads
+from gputree.estimators.coded_table import read_view
+from gputree.estimators.devices import resolve_device
+from gputree.estimators.held import Held, View, missing_columns
+from gputree.labels import Codes, Floats
+from gputree.scores.targets import Labels, Target
+from gputree.threads import run
+
+Numeric = Literal["threshold", "mdl", "distinct"]
+
+
+class Branched(NamedTuple):
+    """A column's branches: what they have of the target, the cuts, and how many lack a value."""
+
+    parts: Any
+    cuts: Floats  # none for categories
+    missing: int  # rows
+
+
+class Table(NamedTuple):
+    """The rows that are scored, and where.
+
+    Attributes
+    ----------
+    view : View
+    missing : bool array of shape (d,), columns that may have missing values
+    device : "cpu" or "cuda"
+    n_threads : int
+    """
+
+    view: View
+    missing: NDArray[np.bool_]
+    device: str
+    n_threads: int
+
+    @property
+    def nominal(self) -> NDArray[np.bool_]:
+        """Columns of categories."""
+        return self.view.held.columns.nominal
+
+    def of(self, target: Target) -> Table:
+        """The rows that `target` has.
+
+        Raises
+        ------
+        ValueError
+            It was made of another number of rows.
+        """
+        n = self.view.shape[0]
+        if target.given != n:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: [{n}, {target.given}]"
+            )
+        rows = target.rows
+        return self if rows is None else self._replace(view=self.view.take(rows))
+
+
+def read_table(
+    caller: str, X: Any, categorical_features: Any, device: str, n_jobs: int | None
+) -> Table:
+    """A table as the estimators read it; `caller` is who is named in errors.
+
+    Raises
+    ------
+    ValueError
+        Wrong shape, no rows, infinite values, dates, or `categorical_features` that do not fit.
+    TypeError
+        Sparse input, objects that are no cells.
+    """
+    threads = n_threads(n_jobs)
+    view = read_view(caller, X, categorical_features, device)
+    missing = missing_columns(view.held.values, threads)
+    return Table(view, missing, view.held.device or resolve_device(device), threads)
+
+
+def scores_of(
+    table: Table, target: Target, numeric: Numeric, score: Callable[[Any], float]
+) -> Floats:
+    """`score` of what the branches of each column have of the target."""
+    return np.array([score(column.parts) for column in branch_columns(table, target, numeric)])
+
+
+def branch_columns(table: Table, target: Target, numeric: Numeric) -> list[Branched]:
+    """The branches of every column, of the rows that the target has."""
+    table, d = table.of(target), table.view.shape[1]
+    side_by_side = table.device == "cpu" and d >= table.n_threads
+    columns = [(table._replace(n_threads=1) if side_by_side else table, f) for f in range(d)]
+    return run(
+        table.n_threads if side_by_side else 1,
+        lambda own, f: _branch(own, f, target, numeric),
+        columns,
+    )
+
+
+def _branch(table: Table, f: int, target: Target, numeric: Numeric) -> Branched:
+    """The branches of column f."""
+    none = np.empty(0)
+    if table.nominal[f]:
+        code, missing = _last_if_missing(table.view.column(f))
+        return Branched(target.by_branch(code), none, missing)
+    if numeric == "threshold":
+        return _by_threshold(table, f, target)
+    column = table.view.column(f)
+    if numeric == "distinct":
+        known = np.unique(column, return_inverse=True)[1]
+        return Branched(target.by_branch(known), none, int(np.isnan(column).sum()))
+    assert isinstance(target, Labels)
+    rule = MdlRule(by_kononenko=False, counts_cuts=False)
+    task = new_mdl_task(target.code, target.weight, target.n_labels, rule)
+    cuts = cut_values(column, task)
+    ranges = np.searchsorted(cuts, column).astype(np.float64)
+    ranges[np.isnan(column)] = np.nan
+    code, missing = _last_if_missing(ranges)
+    return Branched(target.by_branch(code), cuts, missing)
+
+
+def _last_if_missing(code: NDArray[np.floating]) -> tuple[Codes, int]:
+    """Codes as integers, those without a value behind all others, and how many these are."""
+    absent = np.isnan(code)
+    missing = int(np.count_nonzero(absent))
+    if missing == 0:
+        return code.astype(np.int64), 0
+    last = np.nanmax(code) + 1 if missing < code.size else 0
+    return np.where(absent, last, code).astype(np.int64), missing
+
+
+def _by_threshold(table: Table, f: int, target: Target) -> Branched:
+    """The best cut of a column, which is the split of a tree of two leaves grown on it alone."""
+    view = table.view
+    column = take_column(view.held.values, f)
+    alone = Held(Columns.numeric(1), column, None, view.held.device)
+    known = absent = None
+    if table.missing[f]:
+        missing = np.isnan(view.column(f))
+        known, absent = np.flatnonzero(~missing), np.flatnonzero(missing)
+        if known.size == 0:
+            whole = target.by_branch(np.zeros(target.size, np.int64))
+            return Branched(whole, np.empty(0), absent.size)
+    tree = target.grow(View(alone, view.rows), known, table.device, table.n_threads)
+    cut = tree.threshold[:1] if tree.n_nodes > 1 else np.empty(0)
+    return Branched(target.of_cut(tree, absent), cut, 0 if absent is None else absent.size)

@@ -1,0 +1,271 @@
+"""All scores of all columns, as a table and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import type_of_target
+
+from gputree._optional import require
+from gputree._sklearn import StrOptions, validate_params
+from gputree.backends.arrays import to_host
+from gputree.export.digits import format_number
+from gputree.export.plot_curves import plot_feature_ranking
+from gputree.labels import Floats
+from gputree.scores.branches import Branched, Numeric, Table, branch_columns, read_table
+from gputree.scores.functions import CONSTRAINTS, NUMERIC, PARAMETERS
+from gputree.scores.measures import (
+    gain_ratio_of,
+    gini_gain_of,
+    information_gain_of,
+    symmetric_uncertainty_of,
+    variance_reduction_of,
+)
+from gputree.scores.targets import Labels, new_labels, new_numbers
+
+# Scores of the branches by each criterion; the first of all is what columns are sorted by.
+OF_CLASSES: dict[str, dict[str, Callable[[Any], float]]] = {
+    "entropy": {
+        "information_gain": information_gain_of,
+        "gain_ratio": gain_ratio_of,
+        "symmetric_uncertainty": symmetric_uncertainty_of,
+    },
+    "gini": {"gini_gain": gini_gain_of},
+}
+OF_NUMBERS: dict[str, Callable[[Any], float]] = {"variance_reduction": variance_reduction_of}
+
+# Cuts of a column that its line lists.
+MOST_CUTS = 3
+
+
+@dataclass(frozen=True, repr=False)
+class FeatureRanking:
+    """Columns of a table, the best first, with all their scores.
+
+    Attributes
+    ----------
+    names : array of str of shape (n_features,)
+        Names of the columns; x0, x1, ... where the table has none.
+    features : int array of shape (n_features,)
+        Their places in the table.
+    categorical : bool array of shape (n_features,)
+        Whether a column was taken by its categories.
+    missing : float64 array of shape (n_features,)
+        Share of rows without a value.
+    cuts : tuple of n_features float64 arrays
+        Where numbers were cut: the best cut by information gain or by variance reduction, or the
+        cut points of "mdl". Empty for categories.
+    scores : dict of str to float64 array of shape (n_features,)
+        By the names of the score functions; columns are sorted by the first.
+
+    Examples
+    --------
+    >>> from gputree import rank_features
+    >>> from gputree.datasets import load_golf
+    >>> golf = load_golf()
+    >>> ranking = rank_features(golf.data, golf.target, feature_names=golf.feature_names)
+    >>> ranking.names[0], round(float(ranking.scores["information_gain"][0]), 3)
+    ('outlook', 0.247)
+    """
+
+    names: NDArray[Any]
+    features: NDArray[np.int64]
+    categorical: NDArray[np.bool_]
+    missing: Floats
+    cuts: tuple[Floats, ...]
+    scores: dict[str, Floats]
+
+    def __len__(self) -> int:
+        return self.names.size
+
+    def __repr__(self) -> str:
+        head = ["", "missing", *(name.replace("_", " ") for name in self.scores), "cut"]
+        lines = [head, *(self._line(j) for j in range(len(self)))]
+        width = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(w) if i in (0, len(head) - 1) else cell.rjust(w)
+                for i, (cell, w) in enumerate(zip(line, width, strict=True))
+            ).rstrip()
+            for line in lines
+        )
+
+    def _line(self, j: int) -> list[str]:
+        share = f"{self.missing[j]:.1%}" if self.missing[j] else "-"
+        scores = [f"{values[j]:.4g}" for values in self.scores.values()]
+        return [str(self.names[j]), share, *scores, self._cuts(j)]
+
+    def _cuts(self, j: int) -> str:
+        """The cuts of a column, or what it has instead."""
+        if self.categorical[j]:
+            return "categories"
+        cuts = [format_number(cut, 4) for cut in self.cuts[j][:MOST_CUTS]]
+        more = self.cuts[j].size - len(cuts)
+        return ", ".join(cuts) + (f" and {more} more" if more else "")
+
+    def to_frame(self) -> Any:
+        """The ranking as a data frame of pandas, one row a column.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        """
+        pandas = require("pandas", "FeatureRanking.to_frame")
+        columns = {
+            "feature": self.features,
+            "categorical": self.categorical,
+            "missing": self.missing,
+            **self.scores,
+            "cuts": [cuts.tolist() for cuts in self.cuts],
+        }
+        return pandas.DataFrame(columns, index=pandas.Index(self.names, name="column"))
+
+    def plot(self, *, score: str | None = None, most: int | None = 20, ax: Any = None) -> Any:
+        """Draw one of the scores; see `gputree.export.plot_feature_ranking`."""
+        return plot_feature_ranking(self, score=score, most=most, ax=ax)
+
+
+@validate_params(
+    {
+        "task": [StrOptions({"auto", "classification", "regression"})],
+        "numeric": [StrOptions({"threshold", "mdl", "distinct"})],
+        "feature_names": ["array-like", None],
+        **CONSTRAINTS,
+    },
+    prefer_skip_nested_validation=True,
+)
+def rank_features(
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    task: Literal["auto", "classification", "regression"] = "auto",
+    numeric: Numeric = "threshold",
+    categorical_features: Any = "auto",
+    feature_names: Sequence[str] | None = None,
+    device: str = "auto",
+    n_jobs: int | None = None,
+) -> FeatureRanking:
+    """Score every column in every way, and sort the columns by information gain.
+
+    For regression there is one score, the variance reduction.
+
+    Parameters
+    ----------
+    X : array-like, data frame or CodedTable of shape (n_rows, n_features)
+        Numbers or text, as for the estimators.
+    y : array-like of shape (n_rows,)
+        Labels, or finite numbers for regression.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Non-negative weights.
+    task : "auto", "classification" or "regression", default="auto"
+        What the target is. "auto" takes numbers that are not all whole for regression.
+    {numeric}
+    feature_names : sequence of str or None, default=None
+        Names of the columns; None takes those of a data frame, else x0, x1, ...
+    {parameters}
+
+    Returns
+    -------
+    ranking : FeatureRanking
+        Printed, a line a column; ``to_frame()`` and ``plot()`` show it otherwise. Equal scores
+        keep the order of the table.
+
+    Raises
+    ------
+    ValueError
+        Missing labels or targets, infinite values, wrong shapes, invalid weights, another number
+        of names than of columns, or "mdl" for regression.
+    TypeError
+        Sparse input.
+
+    Examples
+    --------
+    >>> from gputree import rank_features
+    >>> from gputree.datasets import load_iris
+    >>> iris = load_iris()
+    >>> rank_features(iris.data, iris.target).features
+    array([2, 3, 0, 1])
+    """
+    table = read_table("rank_features", X, categorical_features, device, n_jobs)
+    names = _names(table, feature_names)
+    y = to_host(y)
+    if task == "auto":
+        task = "regression" if type_of_target(y) == "continuous" else "classification"
+    if task == "classification":
+        labels = new_labels(y, sample_weight, "entropy")
+        n_rows, (found, scores) = labels.size, _of_classes(table, labels, numeric)
+    elif numeric == "mdl":
+        raise ValueError(
+            "The 'numeric' parameter of rank_features must be 'threshold' or 'distinct' for "
+            "regression: cut points by MDL need labels. Got 'mdl' instead."
+        )
+    else:
+        numbers = new_numbers(y, sample_weight)
+        n_rows, found = numbers.size, branch_columns(table, numbers, numeric)
+        scores = _all_scores(OF_NUMBERS, found)
+    return _rank(names, table.nominal, n_rows, found, scores)
+
+
+if rank_features.__doc__:  # python -OO has none
+    rank_features.__doc__ = rank_features.__doc__.replace(
+        "{numeric}", NUMERIC["of labels"].replace("{cut}", "greatest score")
+    ).replace("{parameters}", PARAMETERS)
+
+
+def _of_classes(
+    table: Table, labels: Labels, numeric: Numeric
+) -> tuple[list[Branched], dict[str, Floats]]:
+    """Branches by information gain, and all scores of labels."""
+    found = branch_columns(table, labels, numeric)
+    scores = _all_scores(OF_CLASSES["entropy"], found)
+    by_gini = found  # branches that no criterion chose
+    if numeric == "threshold":
+        by_gini = branch_columns(table, labels._replace(criterion="gini"), numeric)
+    return found, scores | _all_scores(OF_CLASSES["gini"], by_gini)
+
+
+def _all_scores(
+    kinds: dict[str, Callable[[Any], float]], found: list[Branched]
+) -> dict[str, Floats]:
+    return {
+        name: np.array([score(column.parts) for column in found]) for name, score in kinds.items()
+    }
+
+
+def _names(table: Table, given: Sequence[str] | None) -> NDArray[Any]:
+    """Names of the columns: those given, or of a data frame, or x0, x1, ..."""
+    d = table.view.shape[1]
+    if given is None:
+        known = table.view.held.names
+        return np.array([f"x{f}" for f in range(d)], dtype=object) if known is None else known
+    if len(given) != d:
+        raise ValueError(
+            f"The 'feature_names' parameter of rank_features must name all {d} columns of X. Got "
+            f"{len(given)} names instead."
+        )
+    return np.array(given, dtype=object)
+
+
+def _rank(
+    names: NDArray[Any],
+    nominal: NDArray[np.bool_],
+    n_rows: int,
+    found: list[Branched],
+    scores: dict[str, Floats],
+) -> FeatureRanking:
+    """Columns by the first of their scores."""
+    order = np.argsort(-next(iter(scores.values())), kind="stable")
+    return FeatureRanking(
+        names=names[order],
+        features=order,
+        categorical=nominal[order],
+        missing=np.array([found[f].missing / n_rows for f in order]),
+        cuts=tuple(found[f].cuts for f in order),
+        scores={name: values[order] for name, values in scores.items()},
+    )

@@ -1,0 +1,159 @@
+"""The pool of threads, for kernels that release the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import interrupts
+
+# Spans a thread takes on average: more balance better, fewer cost less to hand out.
+SPANS_PER_THREAD = 8
+
+
+@cache
+def _executor(n_threads: int, process: int) -> ThreadPoolExecutor:
+    """The threads of one process: a forked child has none of its parent's."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="gputree")
+
+
+class _Stopped(BaseException):
+    """Nobody waits for these tasks, or for what was handed out from within them, any longer."""
+
+    def __init__(self, tasks: _Tasks) -> None:
+        self.tasks = tasks
+
+
+class _Tasks:
+    """Tasks that threads take one by one, and what came of them."""
+
+    def __init__(self, task: Callable[..., Any], arguments: Sequence[tuple]) -> None:
+        self.task = task
+        self.arguments = arguments
+        self.results: list[Any] = [None] * len(arguments)
+        self.threads: set[int] = set()  # at work now
+        self.stopped = False
+        self.outer = _of_this_thread()  # of which these are a part
+        self._pending = iter(range(len(arguments)))
+        self._lock = threading.Lock()
+
+    def work(self) -> None:
+        """Do tasks until none is left."""
+        self.threads.add(threading.get_ident())
+        try:
+            while (i := self._take()) is not None:
+                self.results[i] = self.task(*self.arguments[i])
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            self.threads.discard(threading.get_ident())
+
+    def work_for_another(self) -> None:
+        """The same in a thread of the pool, which signals do not reach."""
+        _work.tasks = self
+        try:
+            self.work()
+        except _Stopped as stopped:
+            if stopped.tasks is not self:
+                raise
+        finally:
+            _work.tasks = None
+
+    def stop(self) -> None:
+        """Let nobody start another task, or another part of one."""
+        self.stopped = True
+        while self._take() is not None:
+            pass
+
+    def _take(self) -> int | None:
+        with self._lock:
+            return next(self._pending, None)
+
+
+_work = threading.local()  # .tasks: those that this thread of the pool is at work on
+
+
+def _of_this_thread() -> _Tasks | None:
+    tasks: _Tasks | None = getattr(_work, "tasks", None)
+    return tasks
+
+
+def _leave_if_stopped() -> None:
+    """End the task of this thread if nobody waits for it any longer."""
+    tasks = _of_this_thread()
+    while tasks is not None:
+        if tasks.stopped:
+            raise _Stopped(tasks)
+        tasks = tasks.outer
+
+
+def run(n_threads: int, task: Callable[..., Any], arguments: Sequence[tuple]) -> list[Any]:
+    """Results of ``task(*a)`` for each a in `arguments`, in order.
+
+    Tasks are taken one by one, so put the largest first. One thread, or one task,
+    runs in the caller. After an error, or an interrupt, nobody is at work any longer: no task is
+    begun, and one that another thread has under way ends where it hands out work itself.
+    """
+    _leave_if_stopped()
+    if n_threads == 1 or len(arguments) <= 1:
+        return [task(*a) for a in arguments]
+    tasks = _Tasks(task, arguments)
+    others: list[Future] = []
+    try:
+        pool = _executor(n_threads - 1, os.getpid())
+        for _ in range(min(n_threads, len(arguments)) - 1):
+            others.append(pool.submit(tasks.work_for_another))
+        tasks.work()
+        for other in others:
+            if not other.cancel():  # one that has not begun has nothing left to do
+                other.result()
+    except BaseException:
+        tasks.stop()
+        while wait(others, interrupts.PATIENCE).not_done:
+            interrupts.abandon(tuple(tasks.threads))
+        raise
+    return tasks.results
+
+
+def spans(sizes: NDArray[np.int64], n_threads: int, smallest: int) -> list[tuple[int, int]]:
+    """Cut ``0 .. len(sizes)`` into contiguous spans of similar total size.
+
+    A span holds at least `smallest` of the total, so that little work is not handed out.
+    """
+    total = int(sizes.sum())
+    parts = min(n_threads * SPANS_PER_THREAD, max(total // smallest, 1)) if n_threads > 1 else 1
+    return cut(sizes, parts)
+
+
+def cut(sizes: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:
+    """Cut ``0 .. len(sizes)`` into at most `parts` contiguous spans of similar total size."""
+    if parts <= 1:
+        return [(0, sizes.size)]
+    ends = np.cumsum(sizes)
+    cuts = np.searchsorted(ends, np.arange(1, parts) * (int(ends[-1]) / parts)) + 1
+    bounds = np.unique(np.concatenate([[0], np.minimum(cuts, sizes.size), [sizes.size]]))
+    return [(int(a), int(b)) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def chunks(
+    begins: NDArray[np.int64], ends: NDArray[np.int64], rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Cut each range ``begins[j] .. ends[j]`` into chunks of at most `rows`.
+
+    Returns
+    -------
+    owner, begin, end : int64 arrays of shape (chunks,)
+    """
+    counts = np.maximum(-(-(ends - begins) // rows), 1)
+    owner = np.repeat(np.arange(begins.size), counts)
+    first = np.cumsum(counts) - counts
+    begin = begins[owner] + (np.arange(owner.size) - first[owner]) * rows
+    return owner, begin, np.minimum(begin + rows, ends[owner])

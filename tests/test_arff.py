@@ -1,0 +1,122 @@
+"""ARFF files: what Weka's header declares, and rows that do not fit it."""
+
+import gzip
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputree import C45Classifier
+from gputree.columns import fit_columns
+from gputree.datasets import load_golf, read_batches, read_table
+from gputree.datasets.arff import read_arff
+
+WEATHER = """% of Weka's kind
+@RELATION 'the weather'
+
+@attribute outlook {sunny, 'over cast', rainy, snow}
+@attribute "temp'rature" NUMERIC
+@ATTRIBUTE wind   real
+@attribute note string
+@attribute 'day of it' date "yyyy-MM-dd"
+@attribute play {yes,no}
+@data
+sunny, 85, 0.5, 'it\\'s, hot', "2024-01-31", no
+% a row that is not there
+'over cast',?,1,?,?,yes
+?\t64\t?\tcold\t?\tno
+"""
+
+
+@pytest.fixture
+def weather(tmp_path):
+    path = tmp_path / "weather.arff"
+    path.write_text(WEATHER)
+    return path
+
+
+def test_columns_as_declared(weather):
+    table = read_table(weather, "play", ignore=["day of it"])
+    assert table.target.tolist() == ["no", "yes", "no"]
+    assert table.columns.to_pydict() == {
+        "outlook": ["sunny", "over cast", None],
+        "temp'rature": [85, None, 64],
+        "wind": [0.5, 1.0, None],
+        "note": ["it's, hot", None, "cold"],
+    }
+    columns = fit_columns(table.columns)
+    assert columns.categories[0].tolist() == ["sunny", "over cast", "rainy", "snow"]
+    assert columns.nominal.tolist() == [True, False, False, True]
+    assert pa.types.is_timestamp(read_table(weather, "play").columns["day of it"].type)
+
+
+def test_it_is_read_as_other_files_are(weather, tmp_path):
+    packed = tmp_path / "weather.arff.gz"
+    packed.write_bytes(gzip.compress(WEATHER.replace("\n", "\r\n").encode()))
+    names = ["wind", "outlook"]
+    expected = read_table(weather, columns=names).columns
+    assert read_table(packed, columns=names).columns.equals(expected)
+    [batch] = read_batches(weather, names, text=["outlook"], numeric=["wind"])
+    assert batch.to_pydict() == expected.to_pydict()
+
+
+def test_trees_of_golf(gputree, tmp_path):
+    """Declared categories have branches, rows of theirs or not, as in J48."""
+    golf = load_golf()
+    rows = [[*row, label] for row, label in zip(golf.data, golf.target, strict=True)]
+    header = "".join(
+        f"@attribute {name} {{{','.join(sorted(set(column)))},other}}\n"
+        for name, column in zip([*golf.feature_names, "play"], zip(*rows, strict=True), strict=True)
+    )
+    path, model = tmp_path / "golf.arff", tmp_path / "model"
+    path.write_text(f"@relation golf\n{header}@data\n" + "".join(f"{','.join(r)}\n" for r in rows))
+    arguments = ["train", path, "--target", "play", "--algorithm", "c45", "-o", model]
+    assert gputree(*arguments)[0] == 0
+    shown = gputree("show", model)[1]
+    assert "outlook = other: yes (0)" in shown
+    expected = C45Classifier().fit(golf.data, golf.target).predict(golf.data).tolist()
+    assert gputree("predict", model, path)[1].split() == ["prediction", *expected]
+    assert "accuracy  1.0000" in gputree("evaluate", model, path)[1]
+
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\n\r", exclude_categories=["C"]))
+
+
+@given(st.lists(st.one_of(st.none(), words), min_size=1))
+def test_quoted_words_round(cells):
+    def quoted(cell):
+        escaped = cell.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+
+    rows = "".join(f"{'?' if cell is None else quoted(cell)}, 1\n" for cell in cells)
+    text = f"@attribute a string\n@attribute b numeric\n@data\n{rows}"
+    assert read_arff("table", text)["a"].to_pylist() == cells
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("85", "hot", "line 11: column \"temp'rature\" holds 'hot', which is not a number"),
+        ("sunny, 85", "fog, 85", r"line 11: column 'outlook' holds 'fog', .* one of \['sunny'"),
+        ("sunny, 85", "{0 sunny}\nsunny, 85", "line 11: sparse rows are not read"),
+        (", no\n", "\n", "line 11: expected 6 cells, got 5"),
+        ("@data", "", "line 11: this declares no column: sunny"),
+        ("string", "relational", "line 7: this declares no column: @attribute note"),
+    ],
+)
+def test_files_that_do_not_fit(weather, old, new, message):
+    weather.write_text(WEATHER.replace(old, new, 1))
+    with pytest.raises(ValueError, match=message):
+        read_table(weather, "play")
+
+
+def test_other_encodings_and_headers_alone(weather):
+    with pytest.raises(ValueError, match="has no line @data"):
+        read_arff("table", "@attribute a numeric\n")
+    weather.write_text("@attribute a numeric\n@attribute play {x}\n@data\n")
+    with pytest.raises(ValueError, match="a header but no rows"):
+        read_table(weather, "play")
+    weather.write_bytes("@attribute é numeric\n@data\n1\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="is not UTF-8 text"):
+        read_table(weather)

@@ -1,0 +1,291 @@
+"""Tables read in batches: the tree is that of the table in memory, field by field."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.datasets import open_batches
+from gputree.estimators import batches as reading
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Many parts, of some 30 rows."""
+    monkeypatch.setattr(reading, "PART_BYTES", 600)
+    monkeypatch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
+    monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 40)
+
+
+def frame(n: int = 400, seed: int = 0) -> tuple[pa.Table, np.ndarray]:
+    """Numbers, text, truth values and whole numbers, with holes, and classes."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=n), rng.integers(0, 40, n)
+    word = rng.choice(["x", "y", "zz", "w"], n).astype(object)
+    word[rng.random(n) < 0.1] = None
+    flag = rng.random(n) < 0.5
+    holes = rng.random(n) < 0.1
+    table = pa.table(
+        {"a": pa.array(a, mask=holes), "b": b, "word": pa.array(list(word)), "flag": flag}
+    )
+    y = (a > 0.3) ^ (word == "x") ^ (flag & (b > 30))
+    return table, np.where(y, "yes", "no")
+
+
+def cut(table: pa.Table, y: np.ndarray, sizes: list[int]) -> list[tuple[pa.Table, np.ndarray]]:
+    """Batches of these sizes, and the rest."""
+    bounds = np.minimum(np.cumsum([0, *sizes, len(y)]), len(y)).tolist()
+    pairs = zip(bounds, bounds[1:], strict=False)
+    return [(table.slice(p, q - p), y[p:q]) for p, q in pairs]
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 150), max_size=6),
+    exact=st.booleans(),
+    seed=st.integers(0, 5),
+)
+def test_the_tree_does_not_depend_on_the_batches(sizes, exact, seed):
+    table, y = frame(seed=seed)
+    model = DecisionTreeClassifier(splitter="exact" if exact else "binned", max_depth=6)
+    expected = model.fit(table, y).tree_
+    read = CodedTable.from_batches(cut(table, y, sizes))
+    found = model.fit(read, read.target)
+    assert found.tree_.equals(expected)
+    assert found.feature_names_in_.tolist() == ["a", "b", "word", "flag"]
+    assert (found.predict(read) == found.predict(table)).all()
+
+
+def test_plain_arrays_weights_and_regression():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 3)).astype(np.float32)
+    y, weight = X[:, 0] ** 2 + X[:, 1], rng.choice([0.0, 0.5, 2.0], 500)
+    read = CodedTable.from_batches([X[:1], X[1:470], X[470:]])
+    assert read.target is None
+    model = DecisionTreeRegressor()
+    assert model.fit(read, y, weight).tree_.equals(model.fit(X, y, weight).tree_)
+
+
+def test_float64_in_one_batch_makes_it_float64():
+    X = np.arange(10.0)[:, None]
+    fine = X + 2.0**-40
+    y = np.arange(20) % 3 == 0
+    both = np.concatenate([X, fine])
+    read = CodedTable.from_batches([X.astype(np.float32), fine])
+    model = DecisionTreeClassifier()
+    assert model.fit(read, y).tree_.equals(model.fit(both, y).tree_)
+
+
+def test_parts_of_it_and_other_algorithms():
+    table, y = frame()
+    read = CodedTable.from_batches(cut(table, y, [100, 100]))
+    rows = np.random.default_rng(3).permutation(400)[:150]
+    part = read.take(rows)
+    assert (part.target == y[rows]).all()
+    found = DecisionTreeClassifier().fit(part, part.target).tree_
+    memory = CodedTable(table).take(rows)
+    assert found.equals(DecisionTreeClassifier().fit(memory, y[rows]).tree_)
+    c45 = C45Classifier()
+    assert c45.fit(read, y).tree_.equals(c45.fit(CodedTable(table), y).tree_)
+
+
+def test_a_column_without_values_in_a_batch_holds_what_others_say():
+    none = pa.table({"w": pa.array([None, None], pa.null())})
+    words = pa.table({"w": ["b", "a", None]})
+    read = CodedTable.from_batches([none, words])
+    columns = DecisionTreeClassifier().fit(read, [0, 0, 1, 0, 1]).columns_
+    assert columns.categories[0].tolist() == ["a", "b"]
+
+
+def test_categories_of_all_batches_and_declared_ones():
+    pd = pytest.importorskip("pandas")
+    ordered = [pd.DataFrame({"w": pd.Categorical([w], ["lo", "hi"])}) for w in ("hi", "lo")]
+    columns = DecisionTreeClassifier().fit(CodedTable.from_batches(ordered), [0, 1]).columns_
+    assert columns.categories[0].tolist() == ["lo", "hi"]
+    other = [ordered[0], pd.DataFrame({"w": pd.Categorical(["me"], ["me", "lo"])})]
+    columns = DecisionTreeClassifier().fit(CodedTable.from_batches(other), [0, 1]).columns_
+    assert columns.categories[0].tolist() == ["hi", "lo", "me"]
+
+
+# ------------------------------------------------------------------------------ refusals
+X2 = np.zeros((3, 2))
+REFUSED = {
+    "an iterator": (lambda: iter([X2]), TypeError, "read twice"),
+    "nothing": (lambda: [], ValueError, "0 rows in all"),
+    "columns": (lambda: [X2, X2[:, :1]], ValueError, "Batch 1: it has 1 columns"),
+    "some targets": (lambda: [(X2, [0, 1, 0]), X2], ValueError, "Batch 1: it has a target, and"),
+    "a short target": (lambda: [(X2, [0, 1])], ValueError, r"Batch 0: .* shape \(3,\), got \(2,\)"),
+    "names": (
+        lambda: [pa.table({"a": [1.0]}), pa.table({"b": [1.0]})],
+        ValueError,
+        "Batch 1: its columns have other names",
+    ),
+    "kinds": (
+        lambda: [pa.table({"a": [1.0]}), pa.table({"a": ["x"]})],
+        ValueError,
+        "Batch 1: Column 'a' of X held numbers in earlier batches and holds categories",
+    ),
+    "dates": (
+        lambda: [pa.table({"a": pa.array([0], pa.date32())})],
+        ValueError,
+        "Batch 0: Column 'a' of X: it must hold numbers",
+    ),
+    "infinity": (lambda: [X2, np.full((1, 2), np.inf)], ValueError, "infinity"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    make, kind, message = REFUSED[name]
+    with pytest.raises(kind, match=message):
+        CodedTable.from_batches(make())
+
+
+WORDS = pa.table({"w": ["a", "b", "a"]})
+OTHERS = {
+    "more": [X2, X2],
+    "fewer": [],
+    "rows": [X2[:2]],
+    "order": [X2 + np.arange(6).reshape(3, 2)[::-1]],
+    "kind of numbers": [X2 + 2.0**-40],
+    "targets": [(X2, [0, 1, 1])],
+    "categories": [pa.table({"w": ["a", "c", "a"]})],
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_batches_that_change_between_the_passes(name):
+    first = {
+        "order": [X2 + np.arange(6).reshape(3, 2)],
+        "kind of numbers": [X2.astype(np.float32)],
+        "targets": [(X2, [0, 1, 0])],
+        "categories": [WORDS],
+    }.get(name, [X2])
+    passes = iter([first, OTHERS[name]])
+    with pytest.raises(ValueError, match="changed while they were read: 3 rows at first"):
+        CodedTable.from_batches(lambda: next(passes))
+
+
+def test_record_batches_have_names_and_lists_keep_numbers():
+    table, _ = frame()
+    found = CodedTable.from_batches(table.to_batches(max_chunksize=90))
+    assert found.feature_names_in_.tolist() == table.column_names
+    assert found.shape == (400, 4)
+    mixed = [[1.5, "a"], [2.5, "b"]]
+    columns = DecisionTreeClassifier().fit(CodedTable.from_batches([mixed]), [0, 1]).columns_
+    assert columns.nominal.tolist() == [False, True]
+
+
+def test_targets_are_taken_and_do_not_hold_their_batches():
+    rows = np.arange(12.0).reshape(4, 3)
+    table = CodedTable.from_batches([(rows[:, :2], rows[:, 2])])
+    assert table.target.base is None
+    assert table.take((0, 2)).target.tolist() == [2.0, 8.0]
+    assert table.take([]).target.size == 0
+    assert table[1:].target.tolist() == [5.0, 8.0, 11.0]
+
+
+@pytest.mark.parametrize(
+    ("batches", "kind", "message"),
+    [
+        (X2, TypeError, "must be an iterable of tables, got one ndarray"),
+        ([5], ValueError, "Batch 0: a table of rows and columns is expected"),
+        ([(X2, [0, 0, 0], None)], ValueError, "Batch 0: a batch is a table, or a pair"),
+    ],
+)
+def test_what_is_no_batch(batches, kind, message):
+    with pytest.raises(kind, match=message):
+        CodedTable.from_batches(batches)
+
+
+def test_a_folder_without_room(monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match=r"no room for .* bytes .*'folder'"):
+        CodedTable.from_batches([X2], folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_have_no_names_and_other_processes_none(tmp_path):
+    table = CodedTable.from_batches([X2], folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(TypeError, match="files of this process"):
+        pickle.dumps(table)
+
+
+# --------------------------------------------------------------------------------- files
+def write(table: pa.Table, path) -> None:
+    if path.suffix == ".csv":
+        pyarrow.csv.write_csv(table, path)
+    elif path.suffix == ".arrow":
+        pyarrow.feather.write_feather(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path, row_group_size=50)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".arrow", ".parquet"])
+def test_files(tmp_path, suffix):
+    table, y = frame()
+    table = table.drop(["flag"]).append_column("y", pa.array(y))
+    for k in range(4):
+        write(table.slice(100 * k, 100), tmp_path / f"part{k}{suffix}")
+    (tmp_path / "notes.txt").write_text("no table")
+    model = DecisionTreeClassifier()
+    expected = model.fit(table.drop(["y"]), y).tree_
+    files = sorted(tmp_path.glob(f"*{suffix}"))
+    for paths in (tmp_path, str(tmp_path / f"*{suffix}"), files):
+        read = CodedTable.from_batches(open_batches(paths, "y"))
+        assert model.fit(read, read.target).tree_.equals(expected)
+    one = open_batches(files[0], "y", ignore=["b"])
+    assert one.names == ["a", "word"]
+
+
+def test_whole_numbers_of_csv_stay_labels(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1.5,0\n2,1\n")
+    read = CodedTable.from_batches(open_batches(tmp_path / "t.csv", "y"))
+    assert read.target.dtype.kind == "i"
+
+
+def test_a_target_of_csv_that_has_fractions_further_down(tmp_path, monkeypatch):
+    monkeypatch.setattr("gputree.datasets.delimited.BATCH_BYTES", 64)
+    lines = [f"{k},{k}\n" for k in range(50)] + ["50,0.5\n"]
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(lines))
+    read = CodedTable.from_batches(open_batches(tmp_path / "t.csv", "y", numeric=["y"]))
+    assert read.target[-1] == 0.5
+
+
+def test_files_that_do_not_fit(tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n1,0\n")
+    (tmp_path / "b.csv").write_text("b,y\n1,0\n")
+    with pytest.raises(ValueError, match=r"b\.csv has no column 'a'"):
+        open_batches(tmp_path, "y")
+    with pytest.raises(FileNotFoundError, match="no file"):
+        open_batches(str(tmp_path / "*.parquet"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="no CSV, Parquet or Arrow file in"):
+        open_batches(tmp_path / "empty", "y")
+    (tmp_path / "d.csv").write_text("when,y\n2020-01-01,0\n")
+    with pytest.raises(ValueError, match="'when' hold dates or times"):
+        open_batches(tmp_path / "d.csv", "y")
+
+
+def test_a_file_that_changes(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,0\n2,1\n")
+    batches = open_batches(path, "y")
+    path.write_text("a,y\n1,0\n2,1\n3,1\n")
+    with pytest.raises(ValueError, match=r"t\.csv changed while it was read"):
+        CodedTable.from_batches(batches)

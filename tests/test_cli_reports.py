@@ -1,0 +1,270 @@
+"""`gputree evaluate`, `explain` and `export`; the help of all commands."""
+
+import csv
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from gputree import export as library
+from gputree import export_json, load_model
+from gputree.cli import _COMMANDS, main
+from gputree.cli.export import FORMATS
+from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
+
+GOLF = load_golf().filename
+IRIS = load_iris().filename
+CARS = load_auto_mpg().filename
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    asked = {
+        "golf": [GOLF, "--target", "play", "--algorithm", "c45"],
+        "iris": [IRIS, "--target", "species", "--max-depth", "2"],
+        "cars": [CARS, "--target", "mpg", "--max-depth", "4"],
+    }
+    for name, arguments in asked.items():
+        assert main(["train", *arguments, "--quiet", "-o", str(folder / name)]) == 0
+    return {name: folder / name for name in asked}
+
+
+# ------------------------------------------------------------------------------ evaluate
+def test_measures_of_classes_are_scikit_learns(gputree, models):
+    table = read_table(IRIS, "species")
+    model = load_model(models["iris"])
+    y, predicted = table.target, model.predict(table.columns)
+    status, output, errors = gputree("evaluate", models["iris"], IRIS, "--format", "json")
+    assert (status, errors) == (0, "")
+    found = json.loads(output)
+    assert found["rows"] == 150
+    assert found["accuracy"] == metrics.accuracy_score(y, predicted)
+    assert found["log_loss"] == metrics.log_loss(y, model.predict_proba(table.columns))
+    report = metrics.classification_report(y, predicted, output_dict=True)
+    for one in found["classes"]:
+        expected = report[one["class"]]
+        assert one["precision"] == expected["precision"]
+        assert one["recall"] == expected["recall"]
+        assert one["f1"] == expected["f1-score"]
+        assert one["rows"] == expected["support"]
+    assert found["confusion_matrix"] == metrics.confusion_matrix(y, predicted).tolist()
+    share = found["accuracy"]
+    assert found["accuracy_std_error"] == pytest.approx(np.sqrt(share * (1 - share) / 149))
+
+
+def test_measures_of_numbers_are_scikit_learns(gputree, models):
+    table = read_table(CARS, "mpg")
+    predicted = load_model(models["cars"]).predict(table.columns)
+    _, output, _ = gputree("evaluate", models["cars"], CARS, "--format", "csv")
+    rows = list(csv.DictReader(output.splitlines()))
+    found = {row["measure"]: float(row["value"]) for row in rows}
+    assert found["rows"] == 398
+    assert found["r2"] == metrics.r2_score(table.target, predicted)
+    assert found["mae"] == metrics.mean_absolute_error(table.target, predicted)
+    assert found["rmse"] == metrics.root_mean_squared_error(table.target, predicted)
+
+
+def test_formats_agree(gputree, models, tmp_path):
+    *_, text = gputree("evaluate", models["iris"], IRIS)[:2]
+    _, table, _ = gputree("evaluate", models["iris"], IRIS, "--format", "csv")
+    _, document, _ = gputree("evaluate", models["iris"], IRIS, "--format", "json")
+    found = json.loads(document)
+    rows = list(csv.DictReader(table.splitlines()))
+    matrix = [int(row["value"]) for row in rows if row["measure"] == "confusion"]
+    assert matrix == np.ravel(found["confusion_matrix"]).tolist()
+    assert text.splitlines()[1].startswith(f"accuracy  {found['accuracy']:.4f}  +- 0.0")
+    assert max(map(len, text.splitlines())) <= 80
+    out = tmp_path / "out.txt"
+    assert gputree("evaluate", models["iris"], IRIS, "-o", out) == (0, "", "")
+    assert out.read_text() == text
+
+
+def test_classes_that_the_model_does_not_know(gputree, models, tmp_path):
+    data = tmp_path / "iris.csv"
+    data.write_text(Path(IRIS).read_text().replace("virginica", "lily"))
+    status, output, errors = gputree("evaluate", models["iris"], data, "--format", "json")
+    assert status == 0
+    assert errors == (
+        "gputree: warning: 50 rows of classes that the model does not know, such as lily\n"
+    )
+    found = json.loads(output)
+    assert [one["class"] for one in found["classes"]] == ["lily", *np.unique(load_iris().target)]
+    assert found["classes"][0]["recall"] == 0.0
+    assert found["accuracy"] == 98 / 150 or found["accuracy"] == 99 / 150
+
+
+def test_many_classes_fit_a_terminal(gputree, tmp_path, monkeypatch):
+    data, model = tmp_path / "data.csv", tmp_path / "model"
+    names = [f"class number {i}" for i in range(12)]
+    data.write_text("a,y\n" + "".join(f"{i % 4},{name}\n" for i, name in enumerate(names * 3)))
+    assert gputree("train", data, "--target", "y", "-o", model)[0] == 0
+    monkeypatch.setenv("COLUMNS", "80")
+    text = gputree("evaluate", model, data)[1]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "most frequent confusions" in text
+    assert re.search(r"^class number 8 +class number 0 +3$", text, re.M)
+
+
+def test_one_class(gputree, tmp_path):
+    data, model = tmp_path / "data.csv", tmp_path / "model"
+    data.write_text("a,y\n1,x\n2,x\n")
+    assert gputree("train", data, "--target", "y", "-o", model)[0] == 0
+    found = json.loads(gputree("evaluate", model, data, "--format", "json")[1])
+    assert (found["accuracy"], found["log_loss"]) == (1.0, 0.0)
+
+
+def test_evaluate_errors(fails, misused, models, tmp_path):
+    assert "has no columns 'sepal length'" in fails("evaluate", models["iris"], CARS)
+    data = tmp_path / "data.csv"
+    data.write_text("note," + Path(GOLF).read_text().replace("\n", "\nx,").rstrip("x,"))
+    error = misused("evaluate", models["golf"], data)
+    assert "columns of" in error
+    assert "that the model does not read are: 'note', 'play'" in error
+    data.write_text(Path(CARS).read_text().replace("mpg", "miles", 1))
+    assert "has no column 'mpg'" in fails("evaluate", models["cars"], data, "--target", "mpg")
+    lines = Path(CARS).read_text().splitlines()
+    head = lines[0].split(",")
+    place = head.index("mpg")
+    cells = [line.split(",") for line in lines[1:]]
+    words = [[*row[:place], "good", *row[place + 1 :]] for row in cells]
+    data.write_text("\n".join(map(",".join, [head, *words])) + "\n")
+    error = fails("evaluate", models["cars"], data)
+    assert "was trained on a target of numbers; column 'mpg'" in error
+    assert "such as 'good'" in error
+
+
+# ------------------------------------------------------------------------------- explain
+def test_explain_rows(gputree, models):
+    text = gputree("explain", models["golf"], GOLF)[1]
+    paths = text.split("\n\n")
+    assert [path.split(":")[0] for path in paths] == ["row 1", "row 2", "row 3"]
+    model, table = load_model(models["golf"]), read_table(GOLF, "play")
+    told = library.explain(model, table.columns)
+    assert paths[0] == f"row 1: {told[0]}"
+    some = gputree("explain", models["golf"], GOLF, "--rows", "14,2-3")[1].split("\n\n")
+    assert [path.split(":")[0] for path in some] == ["row 2", "row 3", "row 14"]
+    assert some[-1] == f"row 14: {told[13]}\n"
+
+
+def test_explain_errors(fails, misused, gputree, models, tmp_path):
+    golf = ["explain", models["golf"]]
+    status, _, errors = gputree(*golf, GOLF, "--rows", "13-15")
+    assert (status, errors.count("\n")) == (1, 1)
+    assert errors.endswith("has 14 rows; there is no row 15.\n")
+    for rows in ("0", "3-1", "x", "1-", ""):
+        assert "must be rows such as 7 or 1-10" in misused(*golf, GOLF, "--rows", rows)
+    data = tmp_path / "two.csv"
+    data.write_text("\n".join(Path(GOLF).read_text().splitlines()[:3]) + "\n")
+    assert gputree(*golf, data)[1].count("row ") == 2  # the first three, where there are so many
+
+
+# -------------------------------------------------------------------------------- export
+def test_texts_are_the_librarys(gputree, models):
+    iris = load_model(models["iris"])
+    expected = {
+        "text": library.export_text(iris),
+        "rules": "".join(f"{rule}\n" for rule in library.path_rules(iris)),
+        "sql": library.export_sql(iris),
+        "python": library.export_python(iris),
+        "c": library.export_c(iris),
+        "lightgbm": library.export_lightgbm(iris),
+        "html": library.export_html(iris),
+        "graphviz": library.export_graphviz(iris),
+        "json": export_json(iris),
+    }
+    for name, text in expected.items():
+        status, output, errors = gputree("export", models["iris"], "--format", name)
+        assert (status, errors) == (0, "")
+        assert output == (text if text.endswith("\n") else f"{text}\n"), name
+    _, output, _ = gputree("export", models["iris"], "--format", "dict")
+    assert eval(output) == library.to_dict(iris)
+
+
+def test_every_format_has_a_file(gputree, models, tmp_path):
+    heads = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+    for name, one in FORMATS.items():
+        if name in ("onnx", "treelite"):
+            pytest.importorskip(name)
+        for suffix in one.suffixes or (".out",):
+            out = tmp_path / f"model{suffix}"
+            asked = [] if one.suffixes else ["--format", name]
+            assert gputree("export", models["iris"], *asked, "-o", out) == (0, "", ""), name
+            assert out.read_bytes().startswith(heads.get(name, b""))
+            assert out.stat().st_size > 100
+    assert gputree("show", tmp_path / "model.json")[1] == gputree("show", models["iris"])[1]
+
+
+def test_sql_is_run(gputree, models, tmp_path):
+    out = tmp_path / "iris.sql"
+    asked = ["--dialect", "sqlite", "--table", "iris", "-o", out]
+    assert gputree("export", models["iris"], *asked) == (0, "", "")
+    table = read_table(IRIS, "species")
+    names = ", ".join(f'"{name}" REAL' for name in table.names)
+    with sqlite3.connect(":memory:") as database:
+        database.execute(f"CREATE TABLE iris ({names})")
+        rows = list(zip(*(column.to_pylist() for column in table.columns.columns), strict=True))
+        database.executemany("INSERT INTO iris VALUES (?, ?, ?, ?)", rows)
+        found = [row[-1] for row in database.execute(out.read_text().rstrip().rstrip(";"))]
+    assert found == load_model(models["iris"]).predict(table.columns).tolist()
+    share = gputree("export", models["iris"], "--format", "sql", "--probability-of", "setosa")[1]
+    iris = load_model(models["iris"])
+    expected = library.export_sql(iris, output="probability", probability_of="setosa")
+    assert share == expected
+
+
+def test_export_errors(fails, misused, models, tmp_path):
+    golf, iris = models["golf"], models["iris"]
+    assert "--format must be one of text, rules, " in misused("export", iris)
+    error = misused("export", iris, "-o", tmp_path / "model.xyz")
+    assert "tells no format: add --format, one of" in error
+    wrong = ["export", iris, "--format", "html", "--dialect", "sqlite"]
+    assert "--dialect is no option of --format html" in misused(*wrong)
+    assert "--missing-rows is no option of" in misused(
+        "export", iris, "--format", "c", "--missing-rows", "largest"
+    )
+    assert "must be one of setosa, versicolor, virginica. Got 'rose'" in misused(
+        "export", iris, "--format", "sql", "--probability-of", "rose"
+    )
+    assert "would overwrite" in misused("export", iris, "--format", "c", "-o", iris)
+    out = tmp_path / "golf.sql"
+    error = fails("export", golf, "-o", out)
+    assert "--missing-rows largest" in error
+    assert not out.exists()
+
+
+# ---------------------------------------------------------------------------------- help
+@pytest.mark.parametrize("command", ["", *_COMMANDS])
+def test_help_ends_in_examples_that_parse(gputree, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, output, errors = gputree(*([command] if command else []), "--help")
+    assert (status, errors) == (0, "")
+    assert max(map(len, output.splitlines())) <= 80
+    examples = output.partition("examples:\n")[2].replace("\\\n", " ")
+    commands = re.findall(r"gputree (\w+[^\n|>]*)", examples)
+    assert commands
+    for words in commands:
+        name = words.split()[0]
+        if name == command or (not command and name in _COMMANDS):
+            help_of = gputree(name, "--help")[1]
+            for flag in re.findall(r"(?<!\S)--[a-z-]+", words):
+                assert flag in help_of
+
+
+def test_all_exit_statuses_are_told(gputree):
+    output = gputree("--help")[1]
+    for status in ("0 all", "1 a table", "2 the command line", "3 check", "130 interrupted"):
+        assert status in " ".join(output.split())
+
+
+def test_an_interrupt(gputree, monkeypatch, models):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gputree.cli.show.load", interrupted)
+    status, output, errors = gputree("show", models["iris"])
+    assert (status, output, errors) == (130, "", "gputree: error: interrupted\n")

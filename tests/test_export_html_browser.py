@@ -1,0 +1,121 @@
+"""The page of a tree in a browser: it opens, closes, zooms, finds and tells."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from gputree import DecisionTreeClassifier
+from gputree.datasets import load_iris
+from gputree.export import export_html
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+
+IRIS = load_iris()
+
+# What a user does, by the events that the browser would send.
+USE = """
+<script>{
+const told = {errors: []};
+addEventListener("error", event => told.errors.push(event.message));
+const count = () => document.querySelectorAll("g.node").length;
+const node = i => document.querySelector('g.node[data-node="' + i + '"]');
+const send = (target, kind, what, more) =>
+  target.dispatchEvent(new kind(what, {bubbles: true, cancelable: true, ...more}));
+told.first = count();
+send(node(0), MouseEvent, "click");
+told.closed = count();
+send(node(0), MouseEvent, "click", {shiftKey: true});
+told.all = count();
+document.getElementById("few").click();
+told.few = count();
+document.getElementById("all").click();
+told.expanded = count();
+document.getElementById("fit").click();
+told.fitted = box.k;
+const at = canvas.getBoundingClientRect();
+const x = Math.round(at.left + 300), y = Math.round(at.top + 200);
+const under = () => [(x - at.left - box.x) / box.k, (y - at.top - box.y) / box.k];
+const before = under();
+send(canvas, WheelEvent, "wheel", {deltaY: -300, clientX: x, clientY: y});
+told.zoomed = box.k;
+told.slipped = Math.hypot(under()[0] - before[0], under()[1] - before[1]);
+const from = {...box};
+send(node(0), PointerEvent, "pointerdown", {clientX: x, clientY: y});
+send(canvas, PointerEvent, "pointermove", {clientX: x + 50, clientY: y - 30});
+send(canvas, PointerEvent, "pointerup", {});
+send(node(0), MouseEvent, "click");  // as browsers do after a drag
+told.dragged = [box.x - from.x, box.y - from.y];
+told.kept = count();
+send(node(1), MouseEvent, "mousemove", {clientX: x, clientY: y});
+told.tip = document.getElementById("tip").textContent;
+send(canvas, MouseEvent, "mouseleave");
+told.gone = document.getElementById("tip").style.display;
+document.getElementById("few").click();
+search.value = "VIRGINICA";
+send(search, Event, "input");
+told.found = document.getElementById("count").textContent;
+told.marked = document.querySelectorAll("g.node.found").length;
+send(search, KeyboardEvent, "keydown", {key: "Enter"});
+told.next = document.getElementById("count").textContent;
+search.value = "";
+send(search, Event, "input");
+told.cleared = document.querySelectorAll("g.node.found").length;
+document.body.replaceChildren();
+document.body.textContent = "TOLD" + JSON.stringify(told) + "TOLD";
+}</script></body>
+"""
+
+
+def use(page, folder):
+    """What the page tells of being used."""
+    file = folder / "tree.html"
+    file.write_text(page.replace("</body>\n", USE), "utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
+    done = subprocess.run(
+        [BROWSER, *options, "--window-size=1000,700", "--dump-dom", file.as_uri()],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    (text,) = re.findall("TOLD(.*)TOLD", done.stdout.decode().replace("&gt;", ">"), re.S)[-1:]
+    return json.loads(text.replace("&lt;", "<"))
+
+
+def test_a_small_tree(tmp_path):
+    model = DecisionTreeClassifier(max_depth=3).fit(IRIS.data, IRIS.target)
+    told = use(export_html(model, feature_names=IRIS.feature_names), tmp_path)
+    assert told["errors"] == []
+    assert (told["first"], told["closed"], told["all"]) == (9, 1, 9)
+    assert (told["few"], told["expanded"], told["kept"]) == (3, 9, 9)
+    assert told["zoomed"] > told["fitted"]
+    assert told["slipped"] == pytest.approx(0.0, abs=1e-6)
+    assert told["dragged"] == pytest.approx([50.0, -30.0])
+    assert told["tip"].startswith("petal length <= 2.45setosa (50)")
+    assert told["gone"] == "none"
+    n_found = sum("virginica" in word for word in _answers(model))
+    assert told["found"] == f"1 of {n_found}"
+    assert told["next"] == f"2 of {n_found}"
+    assert 0 < told["marked"] <= n_found
+    assert told["cleared"] == 0
+
+
+def _answers(model):
+    return model.classes_[model.tree_.statistics.argmax(axis=1)]
+
+
+def test_a_thousand_leaves(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 4))
+    y = rng.choice(["setosa", "versicolor", "virginica"], 4000)
+    model = DecisionTreeClassifier(max_leaf_nodes=1000).fit(X, y)
+    told = use(export_html(model), tmp_path)
+    assert told["errors"] == []
+    assert 1 < told["first"] <= 40
+    assert (told["closed"], told["all"], told["expanded"]) == (1, 1999, 1999)
+    assert told["zoomed"] > told["fitted"]
+    assert re.fullmatch(r"2 of \d+", told["next"])

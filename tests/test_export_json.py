@@ -1,0 +1,249 @@
+"""Estimators as JSON: of the schema, equal field by field after a round trip, for any reader."""
+
+import json
+import math
+
+import jsonschema
+import numpy as np
+import pytest
+from damage import ANYTHING, places
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from multiway_trees import N_CODES, multiway_cases
+from sklearn.exceptions import NotFittedError
+
+from gputree import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+    export_json,
+    json_schema,
+    read_json,
+)
+from gputree.datasets import load_auto_mpg, load_golf
+from gputree.estimators import json_file
+from gputree.estimators.header import _registry, rebuild
+from gputree.prediction import class_distributions
+from gputree.pruning import Pessimistic
+from gputree.tree import CRITERIA
+
+CHECK = jsonschema.Draft202012Validator(json_schema())
+GOLF = load_golf()
+CARS = load_auto_mpg()
+HARD = np.array([5e-324, -0.0, 1 / 3, 1e308, np.nextafter(1.0, 2.0), -1e-310])
+
+FITTED = {
+    "id3": ID3Classifier().fit(GOLF.data, GOLF.target),
+    "c45": C45Classifier(pruning=Pessimistic(0.1)).fit(GOLF.data, GOLF.target),
+    "cart": DecisionTreeClassifier(class_weight={"yes": 2.0}).fit(GOLF.data, GOLF.target),
+    "weights": DecisionTreeRegressor().fit(CARS.data, CARS.target, np.linspace(0.1, 3, 398)),
+    "numbers": DecisionTreeRegressor().fit(HARD[:, None], np.arange(6) / 7),
+    "missing": DecisionTreeRegressor().fit([[1.0], [np.nan], [2.0]], [0.0, 1.0, 0.0]),
+    "truth": DecisionTreeClassifier().fit(np.array([[True], [False]]), [True, False]),
+    "large": DecisionTreeClassifier().fit([[0.5], [2.5]], [2**62 + 1, 2**62 + 3]),
+}
+
+
+def estimator_of(tree):
+    """A fitted estimator around a random tree."""
+    words = ["a", "b'", 'c"', "<d>", "é", "", " g"]
+    header = {
+        "algorithm": "C45Classifier",
+        "params": {},
+        "classes": {"array": list(range(tree.n_classes)), "dtype": "<i8"},
+        "feature_names": None,
+        "categories": [{"array": words[:n], "dtype": "|O"} if n else None for n in N_CODES],
+    }
+    return rebuild("a test", header, tree)
+
+
+def same(first, second):
+    """Whether two estimators agree in all that files hold."""
+    assert type(first) is type(second)
+    assert first.tree_.equals(second.tree_)
+    assert repr(first.get_params(deep=False)) == repr(second.get_params(deep=False))
+    for name in ("classes_", "feature_names_in_"):
+        ours, theirs = getattr(first, name, None), getattr(second, name, None)
+        assert getattr(ours, "dtype", None) == getattr(theirs, "dtype", None)
+        assert np.array_equal(ours, theirs)
+    for ours, theirs in zip(first.columns_.categories, second.columns_.categories, strict=True):
+        assert (ours is None) == (theirs is None)
+        assert ours is None or (ours.dtype == theirs.dtype and ours.tolist() == theirs.tolist())
+    return True
+
+
+@pytest.mark.parametrize("model", FITTED.values(), ids=FITTED)
+def test_there_and_back(model):
+    text = export_json(model)
+    CHECK.validate(json.loads(text, parse_constant=pytest.fail))
+    assert same(read_json(text), model)
+    assert export_json(read_json(text)) == text
+
+
+def test_thresholds_of_missing_values_are_infinite():
+    document = json.loads(export_json(FITTED["missing"]))
+    assert {"float": "inf"} in document["tree"]["threshold"]
+
+
+@given(multiway_cases())
+def test_random_trees_there_and_back(case):
+    model = estimator_of(case[0])
+    text = export_json(model)
+    CHECK.validate(json.loads(text))
+    assert same(read_json(text), model)
+
+
+# ------------------------------------------- a reader that knows nothing but the documentation
+def sent(tree, t, x):
+    """Where a node sends a value: the ordinal of a child, -1 to all, -2 to none."""
+    missing = tree["missing_child"][t]
+    if x is None:
+        return missing
+    if tree["split_kind"][t] == 1:
+        threshold = tree["threshold"][t]
+        if isinstance(threshold, dict):
+            threshold = float(threshold["float"])
+        return 0 if x <= threshold else 1
+    for ordinal in range(tree["n_children"][t]):
+        child = tree["first_child"][t] + ordinal
+        begin, end = tree["branch_begin"][child], tree["branch_end"][child]
+        if x in tree["branch_code"][begin:end]:
+            return ordinal
+    return -2 if tree["split_kind"][t] == 2 and missing >= 0 else missing
+
+
+def answer(tree, row):
+    ends, rest = {}, [(0, 1.0)]
+    while rest:
+        t, share = rest.pop()
+        first, n = tree["first_child"][t], tree["n_children"][t]
+        go = sent(tree, t, row[tree["feature"][t]]) if n else -2
+        whole = sum(tree["weight"][first : first + n]) if n else 0.0
+        if go >= 0:
+            rest.append((first + go, share))
+        elif go == -1 and whole > 0:
+            below = [c for c in range(first, first + n) if tree["weight"][c] > 0]
+            rest += [(c, share * (tree["weight"][c] / whole)) for c in below]
+        else:
+            ends[t] = share
+    out = [0.0] * len(tree["statistics"][0])
+    for t in sorted(ends):
+        node = t
+        while tree["weight"][node] == 0:
+            node = tree["parent"][node]
+        for k, part in enumerate(tree["statistics"][node]):
+            out[k] += ends[t] * (part / tree["weight"][node])
+    return out
+
+
+@given(multiway_cases(min_rows=1))
+def test_any_reader_answers_as_the_tree_does(case):
+    tree, values = case
+    document = json.loads(export_json(estimator_of(tree)))
+    rows = [[None if math.isnan(x) else x for x in row] for row in values.tolist()]
+    found = [answer(document["tree"], row) for row in rows]
+    assert found == class_distributions(tree, values).tolist()
+
+
+# --------------------------------------------------------------------- files
+def test_a_file(tmp_path):
+    path = tmp_path / "tree.json"
+    text = export_json(FITTED["c45"], path)
+    assert path.read_text("utf-8") == text
+    assert same(read_json(path), FITTED["c45"])
+    assert same(read_json(str(path)), FITTED["c45"])
+    with pytest.raises(FileNotFoundError, match="no JSON file"):
+        read_json(tmp_path / "other.json")
+    with pytest.raises(IsADirectoryError, match="is a directory, and no JSON file"):
+        read_json(tmp_path)
+
+
+def test_no_text():
+    with pytest.raises(ValueError, match="The text is not a valid gputree JSON document"):
+        read_json("")
+
+
+@pytest.mark.parametrize("source", [None, [], {}, b"{}"])
+def test_what_is_no_document(source):
+    kind = type(source).__name__
+    with pytest.raises(TypeError, match=f"read_json takes a JSON document .* got {kind}"):
+        read_json(source)
+
+
+def test_what_is_no_estimator_of_gputree():
+    with pytest.raises(TypeError, match=r"export_json takes one of \['C45Classifier'.*got Tree"):
+        export_json(FITTED["c45"].tree_)
+    with pytest.raises(NotFittedError):
+        export_json(ID3Classifier())
+
+
+def test_a_file_larger_than_the_memory(tmp_path, monkeypatch):
+    path = tmp_path / "tree.json"
+    export_json(FITTED["c45"], path)
+    monkeypatch.setattr(json_file, "_TIMES_IN_MEMORY", 1 << 50)
+    with pytest.raises(MemoryError, match=r"Reading .*tree\.json takes at least"):
+        read_json(path)
+
+
+# -------------------------------------------------------------------- damage
+@settings(max_examples=150)
+@given(st.sampled_from(sorted(FITTED)), st.data())
+def test_broken_documents(name, data):
+    """Any value, however deep, becomes another: a whole estimator, or an error that says so."""
+    document = json.loads(export_json(FITTED[name]))
+    found = list(places(document))
+    container, key = found[data.draw(st.integers(0, len(found) - 1))]
+    if isinstance(container, dict) and data.draw(st.booleans()):
+        del container[key]
+    else:
+        container[key] = data.draw(ANYTHING)
+    try:
+        model = read_json(json.dumps(document))
+    except ValueError as error:
+        assert "The text" in str(error)  # noqa: PT017
+        return
+    model.tree_.check()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"format_version": 1', '"format_version": 3', "written by a newer gputree"),
+        ('"gputree-json"', '"gputree-model"', "does not name the format"),
+        ("[14.0,", "[NaN,", "JSON has no NaN"),
+        ("[14.0,", '[{"float":"inf"},', "weight is not finite"),
+        ("[14.0,", '["14",', r"array weight must hold float64, got str"),
+        ('"split_kind": [2,', '"split_kind": [258,', "out of bounds"),
+        ('"n_rows": [14,', '"n_rows": [14.5,', "array n_rows must hold int64, got float"),
+        ('"dtype":"<U3"', '"dtype":"<U99999999"', "arrays of text take 799,999,992 bytes"),
+        ('"criterion": "entropy",', "", "the header's tree must have the keys"),
+        ("{", "{" * 100_000, "not a valid gputree JSON document"),
+        ('"params": {', '"params": {"max_depth":' + '{"tuple":[' * 9000, "not a valid"),
+    ],
+)
+def test_documents_that_are_refused(old, new, message):
+    text = export_json(C45Classifier().fit(GOLF.data, GOLF.target))
+    assert old in text
+    with pytest.raises(ValueError, match=message):
+        read_json(text.replace(old, new, 1))
+
+
+def test_the_schema_names_all_estimators_and_criteria():
+    schema = json_schema()
+    assert schema["properties"]["algorithm"]["enum"] == sorted(_registry())
+    found = schema["$defs"]["tree"]["properties"]["criterion"]["enum"]
+    assert set(found) == {name for names in CRITERIA.values() for name in names}
+
+
+def test_the_schema_tells_what_reading_refuses():
+    document = json.loads(export_json(FITTED["c45"]))
+    for change in (
+        {"format_version": 2},
+        {"classes": None},
+        {"more": 1},
+        {"tree": {**document["tree"], "weight": ["1"]}},
+        {"tree": {key: value for key, value in document["tree"].items() if key != "gain"}},
+    ):
+        assert not CHECK.is_valid(document | change)
+    assert CHECK.is_valid(document | {"missing_marks": ["?"]})

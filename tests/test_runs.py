@@ -1,0 +1,46 @@
+"""The order of the runs of categories, against a sort of tuples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputree.backends.cpu import runs as runs_
+from gputree.backends.cpu.jit import kernel
+from gputree.growth import stopping
+
+
+@kernel
+def order(runs, count, channels):
+    runs_.order_runs(runs, count, channels)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 400), st.sampled_from([3, 70]), st.booleans())
+def test_order_of_runs(seed, count, most_rows, weighted):
+    """Few and many runs of two classes, of few and of many rows, of weight 1 and of others."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(1, most_rows + 1, count)
+    weight = rows * rng.integers(1, 3, count) if weighted else rows
+    first = rng.integers(0, weight + 1)
+    runs = runs_.new_runs(count + 2, 2 * (count + 2))
+    runs.begin[: count + 1] = np.append(0, np.cumsum(rows))
+    runs.cells[: 2 * count : 2], runs.cells[1 : 2 * count : 2] = first, weight - first
+    runs.share[:count] = first / weight
+    order(runs, count, 2)
+    expected = sorted(
+        range(count),
+        key=lambda r: (first[r] / weight[r], rows[r], first[r], weight[r] - first[r], r),
+    )
+    assert runs.order[:count].tolist() == expected
+
+
+@pytest.mark.parametrize("levels", [1, 8, 1 << 31])
+def test_columns_of_many_categories_finish_larger_nodes(levels):
+    """Their rows are counted on each level; without others, nodes are finished as they come."""
+    sizes = [stopping.finish_rows(15, 14 * 512, levels, many) for many in range(4)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1] <= stopping.MOST_CELLS // 15
+    assert stopping.finish_rows(1, 2, 1 << 31, 1) == stopping.MOST_CELLS
+    assert stopping.finish_rows(1, 2, 0, 1) == stopping.FEWEST_ROWS
