@@ -50,14 +50,15 @@ extern "C" __global__ void __launch_bounds__(32) score_columns(
             const i64 n = rows_in(criterion, bin, channels);
             if (n == 0) continue;
             const BeforeBin before = {cumulative + at, bin, to_left};
+            const AfterBin left = {cumulative + at, to_left};
+            if (admissible(criterion, limits, hold, left, total, channels)) {
+                const double value = score(criterion, begin(criterion, left, total), left, total);
+                const Cut found = {value, 0, side, i32(b), 1, 0.0};
+                if (precedes(found, cut)) cut = found;
+            }
             if (!table.single[column.first + b] &&
                 cut_inside(criterion, limits, before, n, total, channels))
                 most = greater_of(most, bound(criterion, before, bin, total));
-            const AfterBin left = {cumulative + at, to_left};
-            if (!admissible(criterion, limits, hold, left, total, channels)) continue;
-            const double value = score(criterion, begin(criterion, left, total), left, total);
-            const Cut found = {value, 0, side, i32(b), 1, 0.0};
-            if (precedes(found, cut)) cut = found;
         }
     }
     cut = first_cut(cut);
