@@ -65,9 +65,9 @@ SUBSET_MUTANTS = [
         "",
     ),
     (
-        "subsets: categories not listed go left",
-        "code[first] == own && is_left[first]",
-        "is_left[first]",
+        "subsets: category after the own",
+        "if (code[middle] < own) first",
+        "if (code[middle] <= own) first",
     ),
     ("subsets: rows right of a finished subset", "if (left) lefts += own.runs.rows(r);", ""),
 ]

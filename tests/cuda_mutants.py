@@ -256,8 +256,8 @@ MUTANTS = [
     ),
     Mutant(
         "finish: sides without barrier",
-        "cut.missing_left;\n    __syncwarp();",
-        "cut.missing_left;",
+        "child_key(key, 1));\n        }\n        __syncwarp();",
+        "child_key(key, 1));\n        }",
     ),
     Mutant(
         "finish: partition unstable",

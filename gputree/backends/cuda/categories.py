@@ -36,7 +36,7 @@ class Sides(NamedTuple):
     """Which categories the subsets of m nodes send left, in each nominal column, on the device.
 
     Those of column f in node j are listed at ``start[p] .. start[p] + count[p]`` for ``p = j x
-    number + place[f]``, ascending; others go right.
+    number + place[f]``, ascending: all that the node has rows of.
 
         code       | 0 2 5 | 1 2 | 3 |
         is_left    | 1 0 1 | 0 1 | 1 |

@@ -139,7 +139,7 @@ __device__ Cut scan_categories(
     return best.score > -infinity() && precedes(found, cut) ? found : cut;
 }
 
-// Write the sides of the rows s .. t by the subset `cut`; returns how many go left.
+// As `mark_rows`, by the subset `cut`; returns how many go left.
 __device__ i64 mark_categories(
     const Criterion& criterion, const Rows& rows, const Lists& lists, const Room& room,
     const Cut& cut, i64 s, i64 t, const i64* total
@@ -159,7 +159,6 @@ __device__ i64 mark_categories(
         for (i64 i = own.runs.begin[r] + lane_of(); i < own.runs.begin[r + 1]; i += 32)
             lists.sides[own.list.items[i]] = left;
     }
-    __syncwarp();
     return lefts;
 }
 #endif

@@ -46,12 +46,11 @@ __device__ void partition_list(const Lists& lists, i64 f, i64 s, i64 t) {
     }
 }
 
-// Write the sides of the rows s .. t of a cut.
+// Write the sides of the rows s .. t of a cut; the caller waits for all lanes.
 __device__ void mark_rows(const Lists& lists, const Cut& cut, i64 s, i64 known, i64 t) {
     const i32* items = lists.items + cut.column * lists.rows;
     for (i64 i = s + threadIdx.x; i < t; i += 32)
         lists.sides[items[i]] = i < known ? i <= cut.place : cut.missing_left;
-    __syncwarp();
 }
 
 // Partition all lists by the sides of the rows; those of columns only where a child may split
