@@ -7,7 +7,7 @@ the CPU's, or the emulator reports a race, an access out of bounds, a divergence
 undefined memory. Prints one line a mutant, with the first way of running that catches it,
 and the catch rate; exits with 1 if the kernels as they are fail, or a mutant is not caught.
 
-Two processes take about a minute for all of them once the CPU's kernels are compiled. A
+Two processes take about two minutes for all of them once the CPU's kernels are compiled. A
 part is every M-th mutant from the K-th on; K may be any number, such as one that counts
 commits, so that a run of each takes turns.
 """
