@@ -46,6 +46,17 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             temporary.unlink()
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system that name no file, such as those of reading, are of this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
 def as_path(path: Any, what: str) -> Path:
     """The path, or a TypeError that says `what` it should be."""
     try:

@@ -6,6 +6,7 @@ this is the file to mend.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from typing import Any
 
 from sklearn.base import _fit_context as fit_context
@@ -21,11 +22,13 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import _check_monotonic_cst as check_monotonic_cst
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _is_arraylike_not_scalar
 
 __all__ = [
     "HasMethods",
     "Interval",
     "InvalidParameterError",
+    "Ordered",
     "RealNotInt",
     "StrOptions",
     "check_monotonic_cst",
@@ -36,6 +39,19 @@ __all__ = [
     "validate_parameter_constraints",
     "validate_params",
 ]
+
+
+class Ordered(HasMethods):  # type: ignore[misc]  # of the kinds that it lets others make
+    """An array-like whose items have an order: no set, whose order changes from run to run."""
+
+    def __init__(self) -> None:
+        super().__init__("__len__")
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, (Set, Mapping)) and bool(_is_arraylike_not_scalar(val))
+
+    def __str__(self) -> str:
+        return "an ordered array-like"
 
 
 def tree_of(n_features: int, n_classes: Any, n_outputs: int) -> Any:

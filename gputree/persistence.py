@@ -38,18 +38,19 @@ nothing on trust: `gputree.members` bounds what is read, `Tree.check` says what 
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, BinaryIO, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._files import replaced_file, require_file
+from gputree._files import naming, replaced_file, require_file
 from gputree.branches import BranchLists
 from gputree.criteria.named import CRITERIA
 from gputree.dtypes import CATEGORY, MOST_COLUMNS, NO_BRANCH, NODE
@@ -63,6 +64,8 @@ _LAST_WITH_TABLES = 2  # from categories to children, one a node
 _LAST_WITHOUT_BOUNDS = 3
 
 _HEADER = "model.json"
+_END_BYTES = 1 << 17  # an archive's own end is there
+_BENT = (None, errno.EINVAL)  # of errors that come of wrong bytes: codecs, places before the first
 _OWN_KEYS = ("format", "format_version", "gputree_version", "tree")
 ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # name: dtype, dimensions
     "first_child": (NODE, 1),
@@ -146,6 +149,8 @@ def read_model(
     ------
     FileNotFoundError, IsADirectoryError
         There is no such file.
+    OSError
+        The system cannot read it.
     TypeError
         `path` is none.
     ValueError
@@ -153,19 +158,31 @@ def read_model(
         more than is allowed, or its arrays do not form a tree.
     """
     path = require_file(path, "model")
-    if not zipfile.is_zipfile(path):
-        advice = " JSON is read by read_json." if path.suffix.lower() == ".json" else ""
-        raise ValueError(f"{path} is not a gputree model file, or it is truncated.{advice}")
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = Members(archive, path, max_bytes)
-            header = _read_header(path, members)
-            tree = _read_tree(header["tree"], header["format_version"], members)
-    except (RefusedError, MemoryError, PermissionError):
+        with naming(path), open(path, "rb") as file:
+            if not zipfile.is_zipfile(file):
+                _read_end(file)  # what cannot be read is told as that
+                advice = " JSON is read by read_json." if path.suffix.lower() == ".json" else ""
+                raise RefusedError(
+                    f"{path} is not a gputree model file, or it is truncated.{advice}"
+                )
+            with zipfile.ZipFile(file) as archive:
+                members = Members(archive, path, max_bytes)
+                header = _read_header(path, members)
+                tree = _read_tree(header["tree"], header["format_version"], members)
+    except (RefusedError, MemoryError):
         raise
     except Exception as error:  # damage can make zipfile, zlib and JSON raise anything
+        if isinstance(error, OSError) and (type(error) is not OSError or error.errno not in _BENT):
+            raise
         raise ValueError(f"{path} is damaged: {_reason(error)}") from error
     return header, tree
+
+
+def _read_end(file: BinaryIO) -> None:
+    """Read where archives have their directory, as zipfile does, which drops errors of it."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
+    file.read()
 
 
 def _reason(error: Exception) -> str:

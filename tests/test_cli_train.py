@@ -2,6 +2,7 @@
 
 import io
 import re
+import shlex
 import sys
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.model_selection import cross_val_score
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, load_model
 from gputree.cli import main
+from gputree.cli.names import as_argument, parse_names
 from gputree.cli.pruners import parse_pruner
 from gputree.cli.resampling import resampling
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
@@ -245,12 +247,36 @@ def test_marks_of_missing_cells_are_kept(train, gputree, tmp_path):
     assert gputree("export", path, "-o", text)[0] == 0
     assert gputree("predict", text, data) == marked
     assert not hasattr(train(data, "--target", "y"), "missing_marks_")
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit([[1.0], [2.0]], ["a"])
+    assert model.missing_marks_ == ["?", "-"]
+    assert not hasattr(model.fit([[1.0], [2.0]], ["a", "b"]), "missing_marks_")
 
 
-def test_names_with_commas(train, tmp_path):
+def test_names_with_commas(train, gputree, tmp_path):
     data = tmp_path / "table.csv"
     data.write_text('"a,b",c,y\n1,2,x\n3,4,z\n')
     assert list(train(data, "--target", "y", "--ignore", '"a,b"').feature_names_in_) == ["c"]
+    assert "one that holds a comma in double quotes: 'a,\"b, c\"'" in re.sub(
+        r"\s+", " ", gputree("train", "--help")[1]
+    )
+
+
+def test_lists_of_names_add_up(train, tmp_path):
+    data = tmp_path / "table.csv"
+    data.write_text('"a,b",c,d,e,y\n1,2,3,4,x\n3,4,5,6,z\n')
+    model = train(data, "--target", "y", "--ignore", '"a,b",e', "--ignore", "d")
+    assert list(model.feature_names_in_) == ["c"]
+    model = train(data, "--target", "y", "--columns", '"a,b"', "--columns", "e,c")
+    assert list(model.feature_names_in_) == ["a,b", "e", "c"]
+
+
+names = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1)
+
+
+@given(names)
+def test_advice_names_columns_as_they_are_read(columns):
+    assert parse_names(*shlex.split(as_argument(columns))) == columns
 
 
 # -------------------------------------------------------------------------------- scores

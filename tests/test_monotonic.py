@@ -31,6 +31,7 @@ from gputree import (
     save_model,
 )
 from gputree.backends.base import Monotonic
+from gputree.cli.options import _signs
 from gputree.datasets import load_iris
 from gputree.export import export_text, path_rules, to_sklearn
 from gputree.pruning import CostComplexity, Pessimistic, ReducedError
@@ -319,13 +320,15 @@ def test_columns_are_named_on_the_command_line(gputree, misused, tmp_path):
     path, model = tmp_path / "flats.csv", tmp_path / "model"
     rows = [f"{area},{area % 7},{area + area % 5}" for area in range(40)]
     path.write_text("\n".join(['"area, net",noise,rent', *rows]))
-    signs = "area, net=+1,noise=-1"
-    command = ("train", path, "--target", "rent", "--monotonic-cst", signs, "-o", model)
-    status, _, errors = gputree(*command, "--task", "regression", "--quiet")
-    assert status == 0, errors
-    found = load_model(model)
-    assert found.monotonic_cst == {"area, net": 1, "noise": -1}
-    assert found.tree_.lower is not None
+    for signs in ("area, net=+1,noise=-1", '"area, net"=1,noise=-1'):
+        command = ("train", path, "--target", "rent", "--monotonic-cst", signs, "-o", model)
+        status, _, errors = gputree(*command, "--task", "regression", "--quiet")
+        assert status == 0, errors
+        found = load_model(model)
+        assert found.monotonic_cst == {"area, net": 1, "noise": -1}
+        assert found.tree_.lower is not None
     for wrong in ("noise", "noise=2", "=1", "noise=1,"):
         given = ("train", path, "--target", "rent", "--monotonic-cst", wrong, "-o", model)
         assert "must be COLUMN=1 or COLUMN=-1" in misused(*given)
+    odd = {"x=1,y": 1, 'a "b"': -1, "c": 1}  # what can be told apart by quotes alone
+    assert _signs('"x=1,y"=1,"a ""b"""=-1,c=+1') == odd

@@ -321,6 +321,50 @@ def test_what_is_no_file(tmp_path):
         write_model([], {}, small_tree())
 
 
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.ENOMEM, errno.EACCES])
+@pytest.mark.parametrize("place", ["open", "seek", "read"])
+def test_errors_of_reading_are_told_as_what_they_are(model, monkeypatch, code, place):
+    """Whether the first call fails or a later one: none of them is damage."""
+    for calls in (0,) if place == "open" else (0, 20):
+        error = OSError(code, os.strerror(code))
+        with monkeypatch.context() as patch:
+            patch.setattr("builtins.open", failing_open(place, calls, error))
+            with pytest.raises(type(error), match=os.strerror(code)) as found:
+                read_model(model)
+        assert found.value.filename == str(model)
+
+
+def failing_open(place, calls, error):
+    """Like `open`, but a call of it, or of what it returns, fails after so many."""
+    left = [calls]
+
+    def fail_or(function):
+        def call(*arguments, **options):
+            if left[0] == 0:
+                raise error
+            left[0] -= 1
+            return function(*arguments, **options)
+
+        return call
+
+    class File:
+        def __init__(self, *arguments):
+            self.file = open_file(*arguments)
+
+        def __getattr__(self, name):
+            found = getattr(self.file, name)
+            return fail_or(found) if name == place else found
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+    open_file = open
+    return fail_or(File) if place == "open" else File
+
+
 def test_errors_of_writing_name_the_file_that_was_asked_for(tmp_path, monkeypatch):
     path = tmp_path / "model"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from gputree.cli.names import as_argument
 from gputree.cli.report import say
 
 # What often stands in a cell that is missing; the first among text, too.
@@ -36,10 +37,10 @@ def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     columns, them = ("column", "it") if len(found) == 1 else ("columns", "them")
     such = next((f", such as {cell}" for cell in found.values() if cell), "")
     listed = ", ".join(map(repr, found))
-    words = "" if typed else f"if each is but a name: --categorical {_as_argument(found)}; "
+    words = "" if typed else f"if each is but a name: --categorical {as_argument(found)}; "
     raise ValueError(
         f"{label} has dates or times in {columns} {listed}{such}, which a tree cannot split. "
-        f"{_AS_NUMBERS}; {words}or leave {them} out: --ignore {_as_argument(found)}"
+        f"{_AS_NUMBERS}; {words}or leave {them} out: --ignore {as_argument(found)}"
     )
 
 
@@ -62,11 +63,6 @@ def forbid_dates_as_target(label: str, name: str, target: NDArray[Any]) -> None:
 def _first(column: Any) -> str:
     known = column.drop_null()
     return str(known[0]) if len(known) else ""
-
-
-def _as_argument(names: Collection[str]) -> str:
-    """Names as a shell takes them."""
-    return shlex.quote(",".join(f'"{name}"' if "," in name else name for name in names))
 
 
 # ---------------------------------------------------------------------- marks

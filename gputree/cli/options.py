@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gputree.cli.names import parse_quoted
 from gputree.cli.pruners import NO_PRUNING, parse_pruner, pruner_help
 
 RANDOM_STATE = 0  # the same command twice makes the same model
@@ -77,11 +78,17 @@ def _number_or_name(text: str) -> int | float | str:
 
 
 def _signs(text: str) -> dict[str, int]:
-    """Columns and which way answers go with them; names may hold commas, and equals signs."""
-    pairs = [pair.rpartition("=") for pair in re.split(r"(?:(?<==1)|(?<=[+-]1)),", text)]
-    if not all(name and value in ("1", "+1", "-1") for name, _, value in pairs):
-        raise argparse.ArgumentTypeError(f"must be COLUMN=1 or COLUMN=-1, ..., got {text!r}")
-    return {name: int(value) for name, _, value in pairs}
+    """Columns and which way answers go with them; any name may be in double quotes."""
+    pairs = _SIGN.findall(text)
+    if "".join(f"{name}={sign}{end}" for name, sign, end in pairs) != text or text.endswith(","):
+        raise argparse.ArgumentTypeError(
+            "must be COLUMN=1 or COLUMN=-1, ..., with names in double quotes where they hold "
+            f"'=1,', got {text!r}"
+        )
+    return {parse_quoted(name): int(sign) for name, sign, _ in pairs}
+
+
+_SIGN = re.compile(r'("(?:[^"]|"")+"|.+?)=([+-]?1)(,|$)', re.S)
 
 
 # Named as the estimators' parameters, which check the values.
@@ -97,7 +104,11 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "min_samples_leaf": (_number, "N", "fewest rows in a leaf; 0.01 is a share of all rows"),
     "min_gain": (float, "X", "least information gain of a split, in bits (c45, id3)"),
     "min_impurity_decrease": (float, "X", "least weighted decrease of impurity (cart)"),
-    "monotonic_cst": (_signs, "COLUMN=1,...", "answers only rise (1) or fall (-1) with it (cart)"),
+    "monotonic_cst": (
+        _signs,
+        "COLUMN=1,...",
+        "answers only rise (1) or fall (-1) with it (cart)",
+    ),
     "max_features": (_number_or_name, "N", "columns drawn for a node; sqrt, log2 (cart)"),
     "ccp_alpha": (float, "X", "cost-complexity pruning: price of a leaf (cart)"),
     "n_jobs": (int, "N", "threads; -1 takes all"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -18,13 +17,9 @@ from gputree.cli.cells import (
     unknown_marks,
     warn_of_marks,
 )
+from gputree.cli.names import HOW, parse_names
 from gputree.cli.report import UsageError
 from gputree.cli.streams import STANDARD, table_origin
-
-
-def names(text: str) -> list[str]:
-    """Names between commas; one that holds a comma is written in double quotes."""
-    return next(csv.reader([text], skipinitialspace=True))
 
 
 def add_missing(parser: Any) -> None:
@@ -41,26 +36,21 @@ def add_missing(parser: Any) -> None:
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose columns and say what they hold."""
-    group = parser.add_argument_group("options of the table")
+    group = parser.add_argument_group("options of the table", f"A,B,... are {HOW}.")
     features = group.add_mutually_exclusive_group()
-    features.add_argument(
-        "--columns", metavar="A,B,...", type=names, help="feature columns; default: all"
-    )
-    features.add_argument(
-        "--ignore", metavar="A,B,...", type=names, default=[], help="columns to leave out"
-    )
+    listed: dict[str, Any] = {"metavar": "A,B,...", "type": parse_names, "action": "extend"}
+    features.add_argument("--columns", **listed, help="feature columns; default: all")
+    features.add_argument("--ignore", **listed, default=[], help="columns to leave out")
     add_missing(group)
     group.add_argument(
         "--categorical",
-        metavar="A,B,...",
-        type=names,
+        **listed,
         default=[],
         help="columns of numbers that are categories, as those of text and booleans are",
     )
     group.add_argument(
         "--numeric",
-        metavar="A,B,...",
-        type=names,
+        **listed,
         default=[],
         help="columns that hold numbers: any other cell is an error",
     )

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from gputree.cli.report import UsageError, counted, with_examples
-from gputree.cli.tables import names
+from gputree.cli.names import parse_names
 
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_warm_up)
     parser.add_argument(
         "--kinds",
-        type=names,
+        type=parse_names,
         metavar="A,B,...",
         help="gini, entropy, regression, weights (CART); categories (CART over them); c45; id3; "
         "default: all",

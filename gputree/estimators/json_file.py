@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from gputree._files import replaced_file, require_file
+from gputree._files import naming, replaced_file, require_file
 from gputree._memory import require_memory
 from gputree.estimators.header import decode, encode, header_of, rebuild
 from gputree.persistence import (
@@ -211,7 +211,8 @@ def _read(source: str | os.PathLike[str]) -> bytes:
         f"Reading {path}",
         "Read it on a larger machine, or keep the tree with save_model.",
     )
-    return path.read_bytes()
+    with naming(path):
+        return path.read_bytes()
 
 
 def _refuse_constant(word: str) -> None:

@@ -81,6 +81,8 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) ->
     ------
     FileNotFoundError
         There is no such file.
+    OSError
+        The system cannot read it.
     ValueError
         The file is no model file, is damaged, was written by a newer gputree, or unpacks
         to more than is allowed.

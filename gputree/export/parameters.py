@@ -7,15 +7,15 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any, TypeVar
 
-from gputree._sklearn import HasMethods, Interval, StrOptions, validate_params
+from gputree._sklearn import HasMethods, Interval, Ordered, StrOptions, validate_params
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _COUNT = [Interval(Integral, 0, None, closed="left"), None]
 
 PARAMETERS: dict[str, list[Any]] = {
-    "feature_names": ["array-like", None],  # text alone is none
-    "class_names": ["array-like", None],
+    "feature_names": [Ordered(), None],  # text alone is none
+    "class_names": [Ordered(), None],
     "max_depth": _COUNT,
     "decimals": _COUNT,
     "score": [str, None],

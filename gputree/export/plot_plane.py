@@ -239,7 +239,7 @@ def _colors_of(estimator_or_tree: Any, tree: Tree, y: Any) -> Any:
     if y is None:
         return "0.25"
     if tree.task == "regression":
-        return y.astype(np.float64)
+        return _numbers(y)
     classes = np.asarray(getattr(estimator_or_tree, "classes_", np.arange(tree.n_classes)))
     place = {label: k for k, label in enumerate(classes.tolist())}
     labels = y.tolist()
@@ -248,6 +248,17 @@ def _colors_of(estimator_or_tree: Any, tree: Tree, y: Any) -> Any:
             f"y contains labels that the tree was not grown on: {', '.join(unknown[:5])}."
         )
     return np.array([class_color(place[label]) for label in labels])
+
+
+def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Targets of a regression tree."""
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y must hold numbers, as the target of a regression tree does; it holds "
+            f"{y.tolist()[0]!r}."
+        ) from None
 
 
 def _draw_rows(

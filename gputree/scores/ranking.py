@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from gputree._optional import require
-from gputree._sklearn import StrOptions, validate_params
+from gputree._sklearn import Ordered, StrOptions, validate_params
 from gputree.backends.arrays import to_host
 from gputree.export.digits import format_number
 from gputree.export.plot_curves import plot_feature_ranking
@@ -134,7 +134,7 @@ class FeatureRanking:
     {
         "task": [StrOptions({"auto", "classification", "regression"})],
         "numeric": [StrOptions({"threshold", "mdl", "distinct"})],
-        "feature_names": ["array-like", None],
+        "feature_names": [Ordered(), None],
         **CONSTRAINTS,
     },
     prefer_skip_nested_validation=True,

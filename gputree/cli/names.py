@@ -1,0 +1,42 @@
+"""Names of columns on the command line: between commas, in double quotes where they hold one."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import shlex
+from collections.abc import Iterable
+
+# What the help says of every option that takes them.
+HOW = "names between commas, one that holds a comma in double quotes: 'a,\"b, c\"'; may be repeated"
+_PLAIN = re.compile(r'[^",\s]([^",\r\n]*[^",\s])?')  # needs no quotes
+
+
+def parse_names(text: str) -> list[str]:
+    """Names between commas, as in a line of CSV.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        A name with a line break is in no quotes.
+    """
+    try:
+        return next(csv.reader([text], skipinitialspace=True))
+    except csv.Error as error:
+        raise argparse.ArgumentTypeError(f"{error}, got {text!r}") from None
+
+
+def parse_quoted(name: str) -> str:
+    """One name, which may stand in double quotes."""
+    quoted = len(name) > 1 and name.startswith('"') and name.endswith('"')
+    return name[1:-1].replace('""', '"') if quoted else name
+
+
+def as_argument(names: Iterable[str]) -> str:
+    """Names as `parse_names` reads them, and as a shell takes them."""
+    quoted = []
+    for name in names:
+        plain = _PLAIN.fullmatch(name)
+        quoted.append(name if plain else '"' + name.replace('"', '""') + '"')
+    return shlex.quote(",".join(quoted))
