@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-class Ordered(HasMethods):  # type: ignore[misc]  # of the kinds that it lets others make
+class Ordered(HasMethods):  # of the kinds that it lets others make
     """An array-like whose items have an order: no set, whose order changes from run to run."""
 
     def __init__(self) -> None:

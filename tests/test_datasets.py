@@ -240,7 +240,7 @@ def test_types_of_the_target(write, cells, expected):
         ("é,y\n1,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 text, as it must be"),
         ("a,y\né,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'a'"),
         ("a,y\n1,é\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'y'"),
-        ("a;b;y\n1;2\n", {}, "'a;b;y'. The separator seems to be ';'"),
+        ("a;b;y\n1;2\n", {}, "Expected 3 columns, got 2"),
         (gzip.compress(b"a,y\n1,2\n"), {}, "data.csv"),
     ],
 )
@@ -288,10 +288,3 @@ def test_unknown_format(write):
 )
 def test_infer_task(target, task):
     assert infer_task(np.asarray(target)) == task
-
-
-def test_thousands_are_no_decimals(tmp_path):
-    """1,036 is more than 999."""
-    path = tmp_path / "t.csv"
-    path.write_text("a;b\n999;x\n1,036;y\n1,073;z\n")
-    assert read_table(path).columns["a"].to_pylist() == ["999", "1,036", "1,073"]

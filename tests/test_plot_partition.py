@@ -110,7 +110,7 @@ def test_targets_of_other_rows():
     with pytest.raises(ValueError, match="labels that the tree was not grown on: 'rose'"):
         plot_partition(model, X=X[:2], y=["setosa", "rose"])
     model = DecisionTreeRegressor(max_depth=2).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="y must hold numbers, .* it holds 'setosa'"):
+    with pytest.raises(ValueError, match=r"y must hold numbers, .* it holds 'setosa'"):
         plot_partition(model, X=X[:2], y=["setosa", "rose"])
     plot_partition(model, X=X[:2], y=["1.5", 2])
 

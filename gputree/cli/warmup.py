@@ -8,8 +8,8 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from gputree.cli.report import UsageError, counted, with_examples
 from gputree.cli.names import parse_names
+from gputree.cli.report import UsageError, counted, with_examples
 
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:

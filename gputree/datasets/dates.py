@@ -1,7 +1,21 @@
-"""Text that tells a day or a time, in the ways that tables have it."""
+"""Text that surely tells a day or a time, which the command refuses with advice.
+
+A column does if each of its cells is one of
+
+- a day, month and year in any order of use between "/", "-" or ".", the year of four digits;
+  of two only between slashes, as in 12/31/20;
+- a day or a month and a year with the name of the month: 3 Feb 2020, Jan 2020;
+- a year and its month or week: 2020-01, 1/2020, 2020-W05; years with the next one, 2001-02 and
+  2002-03 throughout, are seasons;
+- a time with two digits for the hour, with seconds, or with am or pm: 09:30, 9:30:00, 9:30 pm;
+- a day with a time, in any of the usual zones.
+
+All else is text, and a category: 3:45 may be a length, 20-12-31 a code, 10.10.10 a version.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -24,25 +38,22 @@ _WEEKDAY = (
 )
 
 
-_TWO_DIGITS = r"(0[1-9]|[12]\d|3[01])", r"(0[1-9]|1[0-2])"  # of a day, of a month
-
-
-def _between(mark: str, day: str, month: str) -> list[str]:
-    """Days of years in the orders that are in use; `day` and `month` are those of short years."""
+def _between(mark: str) -> list[str]:
+    """Days of years in the orders that are in use."""
     return [
         f"{_DAY}{mark}{_MONTH}{mark}{_YEAR}",
         f"{_MONTH}{mark}{_DAY}{mark}{_YEAR}",
         f"{_YEAR}{mark}{_MONTH}{mark}{_DAY}",
-        rf"{day}{mark}{month}{mark}\d\d",
-        rf"{month}{mark}{day}{mark}\d\d",
-        rf"\d\d{mark}{month}{mark}{day}",
     ]
 
 
 _DATES = [
-    *_between("/", _DAY, _MONTH),
-    *_between("-", *_TWO_DIGITS),  # 1.2.10 is a version
-    *_between(r"\.", *_TWO_DIGITS),
+    *_between("/"),
+    *_between("-"),
+    *_between(r"\."),
+    rf"{_DAY}/{_MONTH}/\d\d",
+    rf"{_MONTH}/{_DAY}/\d\d",
+    rf"\d\d/{_MONTH}/{_DAY}",
     f"{_YEAR}-{_MONTH}",
     f"{_MONTH}/{_YEAR}",
     rf"{_YEAR}-?W[0-5]\d(-?[1-7])?",
@@ -51,8 +62,12 @@ _DATES = [
     rf"{_NAME}[ -]{_YEAR}",
 ]
 _ZONE = r"( ?(z|utc|gmt|[+-]\d\d:?\d\d))?"
-_TIME = rf"([01]?\d|2[0-4]):[0-5]\d(:[0-6]\d([.,]\d+)?)?( ?[ap]\.?m\.?)?{_ZONE}"
-_PATTERN = rf"^\s*(({'|'.join(_DATES)})([t, ]+{_TIME})?|{_TIME})\s*$"
+_SECONDS, _HALF = r":[0-6]\d([.,]\d+)?", r" ?[ap]\.?m\.?"
+_SHORT_HOUR, _HOUR = r"([01]?\d|2[0-4]):[0-5]\d", r"([01]\d|2[0-4]):[0-5]\d"
+_OF_A_DAY = f"{_SHORT_HOUR}({_SECONDS})?({_HALF})?{_ZONE}"
+_ALONE = f"({_HOUR}|{_SHORT_HOUR}({_SECONDS}({_HALF})?|{_HALF})){_ZONE}"
+_PATTERN = rf"^\s*(({'|'.join(_DATES)})([t, ]+{_OF_A_DAY})?|{_ALONE})\s*$"
+_SEASON = re.compile(r"\s*\d\d(\d\d)-(\d\d)\s*")
 
 
 def dates_in(column: pa.ChunkedArray, marks: Collection[str] = ()) -> str | None:
@@ -88,4 +103,12 @@ def _all_dates(column: pa.ChunkedArray, marks: Collection[str]) -> pa.Array | No
     )
     words = words.filter(known)
     found = pc.match_substring_regex(words, _PATTERN, ignore_case=True)
-    return words if pc.all(found, min_count=0).as_py() else None
+    if not pc.all(found, min_count=0).as_py() or (len(words) and _are_seasons(words)):
+        return None
+    return words
+
+
+def _are_seasons(words: pa.Array) -> bool:
+    """Whether each is a year with the next one."""
+    parts = map(_SEASON.fullmatch, words.to_pylist())
+    return all(part and (int(part[1]) + 1) % 100 == int(part[2]) for part in parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gputree.datasets.conversion import NotANumberError, convert, listed
@@ -50,16 +50,12 @@ def read_delimited(
         table = pc.read_csv(
             again,
             parse_options=_parsing(dialect),
-            convert_options=pc.ConvertOptions(
-                column_types=dict.fromkeys(text, pa.string()),
-                null_values=_null_values(missing),
-                decimal_point=dialect.decimal_point,
-            ),
+            convert_options=_converting(dialect, dict.fromkeys(text, pa.string()), missing),
         )
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:  # what the reader makes of bytes that are not UTF-8
         raise ValueError(not_utf8(source, f"see {listed(binary)}"))
-    return table
+    return _with_points(table, set(dialect.pointed).difference(text), missing)
 
 
 def delimited_batches(
@@ -75,21 +71,19 @@ def delimited_batches(
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    types = dict.fromkeys(text, pa.string()) | dict.fromkeys(numeric, pa.float64())
+    pointed = set(opened.dialect.pointed).intersection(numeric)
+    types = dict.fromkeys([*text, *pointed], pa.string())
+    types |= dict.fromkeys(set(numeric) - pointed, pa.float64())
     try:
         reader = pc.open_csv(
             opened.file,
             read_options=pc.ReadOptions(block_size=BATCH_BYTES),
             parse_options=_parsing(opened.dialect),
-            convert_options=pc.ConvertOptions(
-                include_columns=list(wanted),
-                column_types=types,
-                null_values=_null_values(missing),
-                decimal_point=opened.dialect.decimal_point,
-            ),
+            convert_options=_converting(opened.dialect, types, missing, wanted),
         )
         for batch in reader:
-            yield convert(source.label, pa.table(batch), missing=missing)
+            table = _with_points(pa.table(batch), pointed, missing)
+            yield convert(source.label, table, numeric=list(pointed), missing=missing)
     except pa.ArrowInvalid as error:
         if "invalid UTF8" in str(error):
             raise ValueError(not_utf8(source, "in a column of text")) from error
@@ -124,13 +118,10 @@ def column_kinds(
             opened.file,
             read_options=pc.ReadOptions(block_size=BATCH_BYTES),
             parse_options=_parsing(opened.dialect),
-            convert_options=pc.ConvertOptions(
-                include_columns=list(wanted),
-                null_values=_null_values(missing),
-                decimal_point=opened.dialect.decimal_point,
-            ),
+            convert_options=_converting(opened.dialect, {}, missing, wanted),
         )
         kinds = {field.name: field.type for field in reader.schema}
+        kinds |= dict.fromkeys(opened.dialect.pointed, pa.float64())
     tests = (
         lambda kind: pa.types.is_string(kind) or pa.types.is_boolean(kind),
         lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.null(),
@@ -193,6 +184,40 @@ def _parsing(dialect: Dialect) -> Any:
 
     # Without the second, a line break within quotes may end a row where blocks of text meet.
     return pc.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
+
+
+def _converting(
+    dialect: Dialect,
+    types: dict[str, Any],
+    missing: Sequence[str],
+    wanted: Sequence[str] | None = None,
+) -> Any:
+    import pyarrow.csv as pc
+
+    return pc.ConvertOptions(
+        include_columns=[] if wanted is None else list(wanted),  # none is all
+        column_types=types,
+        null_values=_null_values(missing),
+        decimal_point=dialect.decimal_point,
+    )
+
+
+def _with_points(table: pa.Table, names: Collection[str], missing: Sequence[str]) -> pa.Table:
+    """Numbers with points in columns of text, where all cells are such or missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for j, field in enumerate(table.schema):
+        if field.name not in names or not pa.types.is_string(field.type):
+            continue
+        words = pc.utf8_trim_whitespace(table.column(j))
+        absent = pc.is_in(words, value_set=pa.array(_null_values(missing), pa.string()))
+        try:
+            numbers = pc.if_else(absent, pa.scalar(None, pa.string()), words).cast(pa.float64())
+        except pa.ArrowInvalid:
+            continue
+        table = table.set_column(j, field.name, numbers)
+    return table
 
 
 def _null_values(missing: Sequence[str]) -> list[str]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from itertools import islice
+from collections.abc import Sequence
 from typing import NamedTuple
 
-# Others are looked for only where commas do not part all rows alike.
-_DELIMITERS = (",", ";", "\t", "|")
-_ROWS = 50
-_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
-_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
-_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
+# Commas last: they stand within cells of the others, and these hardly ever within theirs.
+_DELIMITERS = (";", "\t", "|", ",")
+_DIGIT = re.compile(r"\d")  # cells without one may well be missing
+_WHOLE = re.compile(r"\s*[+-]?\d+\s*")
+_THOUSANDS = {mark: re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}{mark}\d{{3}}\s*") for mark in (",", r"\.")}
+_PARTS = {mark: re.compile(rf"\s*[+-]?\d*{mark}\d+([eE][+-]?\d+)?\s*") for mark in (",", r"\.")}
 
 
 class Dialect(NamedTuple):
@@ -25,18 +25,23 @@ class Dialect(NamedTuple):
         Between cells.
     decimal_point : str
         Within numbers: "." or, where cells are not separated by commas, ",".
+    pointed : tuple of str
+        Columns whose numbers have points where those of others have commas.
     """
 
     delimiter: str
     decimal_point: str = "."
+    pointed: tuple[str, ...] = ()
 
 
 def dialect_of(head: str, is_whole: bool) -> Dialect:
     """The dialect of a file named .csv.
 
-    Commas, unless other marks part the first rows into as many cells each, and commas do not.
-    Numbers have decimal commas if some cell says so and none has a decimal point. Where all
-    commas stand before three digits, as between thousands, they part nothing.
+    The mark that parts the most rows into as many cells as the header, and the header at all;
+    of equals the first of semicolon, tab, bar and comma. Where that is no comma, each column
+    tells by all its cells whether its numbers have decimal commas or points: one of them is in
+    most of its cells, other numbers being whole. A mark that always stands before three digits,
+    as between thousands, tells nothing.
 
     Parameters
     ----------
@@ -45,28 +50,39 @@ def dialect_of(head: str, is_whole: bool) -> Dialect:
     is_whole : bool
         Whether the last of them is whole.
     """
+    best, parted = ",", 0.0
+    rows: list[list[str]] = []
     for delimiter in _DELIMITERS:
-        rows = _rows(head, is_whole, delimiter)
-        widths = set(map(len, rows))
-        if len(widths) == 1 and widths.pop() > 1:
-            commas = delimiter != "," and _has_decimal_commas(rows[1:])
-            return Dialect(delimiter, "," if commas else ".")
-    return Dialect(",")
+        found = _rows(head, is_whole, delimiter)
+        width = len(found[0]) if found else 0
+        share = sum(len(row) == width for row in found) / len(found) if width > 1 else 0.0
+        if share > parted:
+            best, parted, rows = delimiter, share, found
+    if best == ",":
+        return Dialect(best)
+    columns = {
+        name: [row[place] for row in rows[1:] if place < len(row)]
+        for place, name in enumerate(rows[0])
+    }
+    if not any(_has(",", cells) for cells in columns.values()):
+        return Dialect(best)
+    return Dialect(best, ",", tuple(name for name, cells in columns.items() if _has(r"\.", cells)))
 
 
 def _rows(head: str, is_whole: bool, delimiter: str) -> list[list[str]]:
     """The first rows as cells; none where they are no CSV."""
     lines = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
     try:
-        rows = [row for row in islice(lines, _ROWS + 1) if row]
+        rows = [row for row in lines if row]
     except csv.Error:
         return []
-    return rows if is_whole and len(rows) <= _ROWS else rows[:-1]
+    return rows if is_whole else rows[:-1]
 
 
-def _has_decimal_commas(rows: list[list[str]]) -> bool:
-    cells = [cell for row in rows for cell in row]
-    commas = [cell for cell in cells if _COMMA.fullmatch(cell)]
-    if all(map(_THOUSANDS.fullmatch, commas)):  # or there are none
+def _has(mark: str, cells: Sequence[str]) -> bool:
+    """Whether the numbers of a column have the decimal mark."""
+    parts = list(filter(_PARTS[mark].fullmatch, cells))
+    if all(map(_THOUSANDS[mark].fullmatch, parts)):  # or there are none
         return False
-    return not any(map(_POINT.fullmatch, cells))
+    known = sum(map(bool, map(_DIGIT.search, cells)))
+    return 2 * (len(parts) + sum(map(bool, map(_WHOLE.fullmatch, cells)))) > known

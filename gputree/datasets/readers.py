@@ -79,8 +79,9 @@ def read_table(
     (either also compressed: .gz, .bz2, .zst, .lz4), .parquet, .pq, .arrow, .feather or .arff
     (nominal columns keep the categories and the order that are declared). An empty cell is a
     missing value; in numeric columns so are the usual spellings of it (NA, NaN, null, ...).
-    Cells of .csv are separated by commas or, where these do not part the first rows alike, by
-    semicolons, tabs or "|"; then numbers may have decimal commas.
+    Cells of .csv are separated by semicolons, tabs or "|" where one of these parts the first
+    rows as it does the header, else by commas; where it is no comma, numbers may have decimal
+    commas, and each column tells whether they do.
 
     Parameters
     ----------

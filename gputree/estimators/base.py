@@ -103,7 +103,7 @@ class BaseDecisionTree(BaseEstimator):
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
-        vars(self).pop("missing_marks_", None)  # of the file that a former fit read
+        self.__dict__.pop("missing_marks_", None)  # of the file that a former fit read
         sample_weight = to_host(sample_weight)
         view = self._view(X)
         stay = self._takes_device_labels(view, sample_weight)
