@@ -52,7 +52,8 @@ def child(folder: Path, limit: int, depth: int | None) -> dict[str, Any]:
 
     if limit:
         resource.setrlimit(resource.RLIMIT_DATA, (limit << 20, limit << 20))
-    seconds, digests = {}, {}
+    seconds: dict[str, float] = {}
+    digests: dict[str, Any] = {}
     begin = time.perf_counter()
     if limit:
         table = CodedTable.from_batches(lambda: batches(folder))

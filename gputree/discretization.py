@@ -19,7 +19,7 @@ from gputree.estimators.base import MOST_JOBS, n_threads
 from gputree.estimators.held import missing_columns
 from gputree.growth.progress import new_bar
 from gputree.labels import Floats
-from gputree.threads import run, spans
+from gputree.threads import even_spans, run
 from gputree.validation import check_labels, check_table, check_weight_range, check_weights
 
 # Cells that one thread transforms at a time.
@@ -201,7 +201,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         values = check_table(self, X, reset=False, order="F")
         missing = missing_columns(values, threads)
         out = np.empty(values.shape, values.dtype, order="F")
-        parts = spans(np.full(values.shape[0], values.shape[1]), threads, TRANSFORMED)
+        parts = even_spans(values.shape[0], values.shape[1], threads, TRANSFORMED)
         run(threads, self._transform_rows, [(values, missing, a, b, out) for a, b in parts])
         return out
 

@@ -128,9 +128,19 @@ def spans(sizes: NDArray[np.int64], n_threads: int, smallest: int) -> list[tuple
 
     A span holds at least `smallest` of the total, so that little work is not handed out.
     """
-    total = int(sizes.sum())
-    parts = min(n_threads * SPANS_PER_THREAD, max(total // smallest, 1)) if n_threads > 1 else 1
-    return cut(sizes, parts)
+    return cut(sizes, _parts(int(sizes.sum()), n_threads, smallest))
+
+
+def even_spans(n: int, size: int, n_threads: int, smallest: int) -> list[tuple[int, int]]:
+    """As `spans` of n items of one `size`; takes no memory for them."""
+    parts = min(_parts(n * size, n_threads, smallest), max(n, 1))
+    bounds = [n * k // parts for k in range(parts + 1)]
+    return list(zip(bounds, bounds[1:], strict=False))
+
+
+def _parts(total: int, n_threads: int, smallest: int) -> int:
+    """Spans to cut so much work into."""
+    return min(n_threads * SPANS_PER_THREAD, max(total // smallest, 1)) if n_threads > 1 else 1
 
 
 def cut(sizes: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:

@@ -28,6 +28,9 @@ from gputree.labels import is_missing
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
 
+# Labels that are coded at once, at least.
+LABEL_BLOCK = 1 << 20
+
 # Squares of targets times total weights, and these in fixed point, stay within float64.
 MOST_TARGET = 1e90
 LEAST_TARGET_RANGE = 1e-90
@@ -177,13 +180,29 @@ def _text_labels(y: NDArray) -> tuple[NDArray, NDArray[np.integer]] | None:
 
 
 def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.integer]]:
-    """Labels and codes of integers in a narrow range, without sorting them."""
+    """Labels and codes of integers in a narrow range, without sorting them.
+
+    In blocks: tables that lie in files may be longer than memory holds a wider copy of `y`.
+    """
     wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot hold 127 - -128
-    shifted = (y.astype(wide, copy=False) - wide(low)).astype(np.int64, copy=False)
-    present = np.flatnonzero(np.bincount(shifted, minlength=high - low + 1))
-    code = np.empty(high - low + 1, _code_dtype(present.size))
+    size = max(LABEL_BLOCK, high - low + 1)
+    blocks = [slice(a, a + size) for a in range(0, y.size, size)]
+
+    def shifted(block: slice) -> NDArray[np.int64]:
+        found = y[block].astype(wide, copy=False) - wide(low)
+        return found.astype(np.int64, copy=False)
+
+    count = np.zeros(high - low + 1, np.int64)
+    for block in blocks:
+        count += np.bincount(shifted(block), minlength=count.size)
+    present = np.flatnonzero(count)
+    dtype: type[np.integer] = _code_dtype(present.size)
+    code: NDArray[np.integer] = np.empty(count.size, dtype)
     code[present] = np.arange(present.size)
-    return (present.astype(wide) + wide(low)).astype(y.dtype), code[shifted]
+    codes: NDArray[np.integer] = np.empty(y.size, dtype)
+    for block in blocks:
+        codes[block] = code[shifted(block)]
+    return (present.astype(wide) + wide(low)).astype(y.dtype), codes
 
 
 def _code_dtype(n_classes: int) -> type[np.integer]:

@@ -11,7 +11,7 @@ from mixed_tables import random_mixed_table
 from strategies import random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.backends.partitioned import backend
+from gputree.backends.partitioned import backend, sift
 from gputree.estimators.held import Held, Parts, View
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
@@ -129,6 +129,35 @@ def test_large_nodes_are_sifted(monkeypatch):
     assert_same(DecisionTreeClassifier(max_depth=3, n_jobs=1), table, y, None, 1)
 
 
+# Of so many bytes no two rows are gathered at once, some bins, or all.
+BUDGETS = [1, 700, 1 << 27]
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+@pytest.mark.parametrize("digit", [1, 12])
+def test_bins_of_more_rows_than_are_gathered(monkeypatch, criterion, digit):
+    """Values of all sizes and signs, repeated and missing; the classes are noise, or nearly."""
+    monkeypatch.setattr(sift, "DIGIT", digit)
+    rng = np.random.default_rng(digit)
+    n = 400
+    spread = rng.choice([-1.0, 1.0], n) * np.exp(rng.normal(0, 40, n))
+    coarse = np.round(rng.standard_normal(n), 1)
+    coarse[rng.random(n) < 0.3] = 0.25
+    X = np.stack([spread, coarse, rng.standard_normal(n).astype(np.float32)], axis=1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:5, 0] = [-0.0, 0.0, np.finfo(float).max, -np.finfo(float).max, 5e-324]
+    y = (rng.random(n) < 0.5) ^ (X[:, 2] > 1)
+    signs = [0, 0, 1]
+    kind = DecisionTreeClassifier if criterion == "gini" else DecisionTreeRegressor
+    table = CodedTable(X, max_bins=4)
+    monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
+    for weight in (None, rng.integers(1, 4, n) / 2):
+        for budget in BUDGETS[:2]:
+            monkeypatch.setattr(backend, "GATHERED_BYTES", budget)
+            for limits in ({}, {"min_samples_leaf": 7, "monotonic_cst": signs}):
+                assert_same(kind(n_jobs=1, max_depth=4, **limits), table, y, weight, 2)
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -136,12 +165,14 @@ def test_large_nodes_are_sifted(monkeypatch):
     weighted=st.booleans(),
     exact=st.booleans(),
     rows=st.sampled_from([1, 40, None]),
+    budget=st.sampled_from(BUDGETS),
 )
-def test_random_tables(seed, n, weighted, exact, rows):
+def test_random_tables(seed, n, weighted, exact, rows, budget):
     sample = random_mixed_table(seed, n, weighted)
     table = CodedTable(sample.X, sample.nominal, max_bins=8)
     splitter = "exact" if exact else "binned"
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "GATHERED_BYTES", budget)
         if rows is not None:
             patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
             patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)

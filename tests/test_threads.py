@@ -41,6 +41,13 @@ def test_spans_cover_all(parts):
     assert all(a[1] == b[0] for a, b in zip(spans, spans[1:], strict=False))
 
 
+@pytest.mark.parametrize("n", [0, 1, 5, 1000])
+def test_even_spans_cover_all(n):
+    spans = threads.even_spans(n, 3, 4, 10)
+    assert np.concatenate([np.arange(*span) for span in spans]).tolist() == list(range(n))
+    assert len(spans) == len(threads.spans(np.full(n, 3), 4, 10))
+
+
 @pytest.mark.parametrize("depth", [1, 2])
 def test_work_under_way_is_left_where_it_hands_out_more(depth):
     """A fold's fit hands out work again and again: an interrupt need not wait for its end."""

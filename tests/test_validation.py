@@ -253,6 +253,14 @@ def test_labels_come_back(classes):
     np.testing.assert_array_equal(model.predict(X), y)
 
 
+def test_labels_are_coded_in_blocks(monkeypatch):
+    monkeypatch.setattr("gputree.validation.LABEL_BLOCK", 7)
+    y = (np.sort(LABELS) * 2 + 5).astype(np.int8)  # blocks of one class, and of others
+    model = fit(Classifier, y=y)
+    assert model.classes_.tolist() == [5, 7, 9]
+    np.testing.assert_array_equal(model.predict(X), y)
+
+
 def test_labels_of_two_truth_values():
     model = fit(Classifier, y=LABELS > 0)
     assert model.classes_.tolist() == [False, True]

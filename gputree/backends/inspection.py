@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.encode import inspect_columns
 from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
-from gputree.threads import run, spans
+from gputree.threads import even_spans, run
 
 # Cells that one thread inspects at a time.
 INSPECTED = 1 << 20
@@ -41,7 +41,7 @@ def inspect(values: NDArray, n_threads: int) -> tuple[NDArray[np.bool_], NDArray
         missing, infinite = np.array(found, np.bool_).reshape(d, 2).T
         return missing, infinite
     seen = Inspection(values)
-    run(n_threads, seen.inspect, spans(np.full(n, d), n_threads, INSPECTED))
+    run(n_threads, seen.inspect, even_spans(n, d, n_threads, INSPECTED))
     return seen.missing, seen.infinite
 
 

@@ -28,7 +28,7 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.backends.thresholds import thresholds
 from gputree.criteria import row_by_row
 from gputree.dtypes import ROW
-from gputree.threads import chunks, run, spans
+from gputree.threads import chunks, even_spans, run, spans
 
 
 def left_of(splits: Splits) -> Left:
@@ -152,7 +152,7 @@ class CpuBackend:
     def subtract(
         self, whole: NDArray, whole_slots: Int64s, out: NDArray, part_slots: Int64s, slots: Int64s
     ) -> None:
-        parts = spans(np.full(slots.size, out.shape[1]), self.n_threads, 1 << 18)
+        parts = even_spans(slots.size, out.shape[1], self.n_threads, 1 << 18)
         run(
             self.n_threads,
             histograms_.subtract_nodes,
@@ -170,7 +170,7 @@ class CpuBackend:
             bound=np.empty((m, d)),
             order=np.empty((m, d), np.int64),
         )
-        parts = spans(np.full(m, self.histogram_cells), self.n_threads, 1)
+        parts = even_spans(m, self.histogram_cells, self.n_threads, 1)
         run(
             self.n_threads,
             score_nodes,

@@ -17,7 +17,7 @@ from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
 from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE
-from gputree.threads import run, spans
+from gputree.threads import even_spans, run
 
 # Makes room for the codes of (n, d) values.
 NewCodes = Callable[[tuple[int, int]], NDArray]
@@ -175,7 +175,7 @@ def _encode_columns(
     half, top = one / 2, one * (binning.GRID_CELLS - 1)
     crowded = np.flatnonzero(bins.steps > 1) if columns is None else columns
     missing = np.flatnonzero(table.missing)
-    parts = spans(np.full(n, d), n_threads, tuning.TUNING.chunk_rows)
+    parts = even_spans(n, d, n_threads, tuning.TUNING.chunk_rows)
     places = coding.MOST_UNSEEN if checked.size else 0
     unseen = [np.empty((d, places), values.dtype) for _ in parts]
     counts = [np.zeros(d, np.int64) for _ in parts]

@@ -23,7 +23,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import to_device
-from gputree.threads import run, spans
+from gputree.threads import even_spans, run
 
 # Of page-locked host memory: kernels may read it, in any context; kernels only read it, and so
 # may the host, as where a file is mapped to be read.
@@ -165,7 +165,7 @@ class _Lane:
         """Send `part` to `block` on the device, once what used the buffer before is done."""
         self.stream.synchronize()
         staged = self.pinned[: len(part)]
-        pieces = spans(np.full(len(part), part.shape[1]), n_threads, 1 << 18)
+        pieces = even_spans(len(part), part.shape[1], n_threads, 1 << 18)
         run(n_threads, np.copyto, [(staged[a:b], part[a:b]) for a, b in pieces])
         block.set(staged, stream=self.stream)
 

@@ -20,10 +20,11 @@ from gputree.backends.partitioned.table import PartitionedTable, rows_of
 from gputree.backends.thresholds import thresholds
 
 # Histograms of one level, at most: the table does not fit into memory, so they must.
-MOST_HISTOGRAM_BYTES = 1 << 28
+MOST_HISTOGRAM_BYTES = 1 << 27
 
-# Rows that are gathered at once to grow small nodes on, at most.
-GATHERED_BYTES = 1 << 28
+# Rows that are gathered at once, to look into bins or to grow small nodes on, at most; one small
+# node's at least, whose size is bounded (`gputree.growth.stopping.MOST_CELLS`).
+GATHERED_BYTES = 1 << 27
 
 
 class PartitionedBackend:
@@ -77,7 +78,8 @@ class PartitionedBackend:
     @property
     def most_histogram_bytes(self) -> int:
         half = self.held.whole.values.nbytes // 2
-        return max(tuning.TUNING.least_histogram_bytes, min(half, MOST_HISTOGRAM_BYTES))
+        most = max(tuning.TUNING.least_histogram_bytes, min(half, MOST_HISTOGRAM_BYTES))
+        return max(most, self.histogram_bytes)  # or the whole table would be gathered instead
 
     def new_histograms(self, m: int) -> NDArray:
         return self.head.new_histograms(m)
@@ -115,7 +117,7 @@ class PartitionedBackend:
         splits = Splits.none(begin.size)
         pure = np.empty(begin.size, np.bool_)
         pure_nodes(self.task.criterion, scores.total, pure)
-        refiner = Refiner(self.head, self.parts)
+        refiner = Refiner(self.head, self.parts, GATHERED_BYTES)
         chosen = Chosen(*splits[:-1])
         for j, node in enumerate(nodes_of(nodes, scores, keys, first, last, bounds)):
             if pure[j] or self._has_one_target(node):

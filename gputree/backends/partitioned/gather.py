@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, pick, prefetch
 from gputree.backends.cpu.refine import mark_alive, narrow, refine_columns
-from gputree.backends.cpu.score import bar_of
+from gputree.backends.cpu.score import bar_of, row_count
 
 
 class Gathered(NamedTuple):
@@ -35,21 +35,21 @@ def target_interval(rows, entries, first, last, rounded):
 
 
 @kernel
-def mark_living(criterion, table, limits, weighted, cells, total, best, columns, alive, counts):
-    """Mark the bins of `columns` that may hold a better cut than `best`; count their rows.
+def count_living(criterion, table, limits, weighted, cells, total, best, columns, counts):
+    """Rows of the bins of `columns` that may hold a better cut than `best`, 0 of others.
 
-    ``alive[offset + bin]`` is set for all bins of these columns, and ``counts[c]``.
+    They are put to ``counts[offset + bin]``; returns what a bound must reach.
     """
+    channels = total.size
     left = np.empty_like(total)
     position = np.empty(table.offset[-1], np.int64)
     bar = bar_of(criterion, best, total)
-    for c in range(columns.size):
-        f = columns[c]
-        counts[c] = mark_alive(
-            criterion, table, limits, weighted, cells, f, total, bar, left, position, 0
-        )
+    for f in columns:
+        mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, position, 0)
         for b in range(table.offset[f], table.offset[f + 1]):
-            alive[b] = position[b] >= 0
+            counts[b] = 0
+            if position[b] >= 0:
+                counts[b] = row_count(criterion, cells, b * channels, channels, weighted)
     return bar
 
 
@@ -58,7 +58,10 @@ def gather_living(
     table, rows, entries, first, last, columns, alive, begins, places, codes, values, targets,
     weights, squares,
 ):  # fmt: skip
-    """Append the rows of living bins of ``columns[c]`` to places ``begins[c] + places[c]``."""
+    """Append the rows of living bins of ``columns[c]`` to places ``begins[c] + places[c]``.
+
+    ``alive[offset + bin]`` tells which these are.
+    """
     weighted = rows.weight is not None
     regression = rows.square is not None
     offset = table.offset

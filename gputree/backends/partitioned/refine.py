@@ -1,8 +1,9 @@
 """The split of a node whose rows lie in parts: exact cuts among rows gathered from all of them.
 
     boundaries of bins      scored from the histogram, as anywhere
-    living bins             the rows of one column, or some, gathered; refined as a table of one
-                            column, by the CPU's own kernels
+    living bins             the rows of one column, or some, gathered, as many as there is room
+                            for; refined as a table of one column, by the CPU's own kernels
+    a bin of too many       counted into cells (`sift`)
 
 Which rows are gathered depends on the cuts found before; the best cut does not.
 """
@@ -24,12 +25,15 @@ from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.cpu.refine import best_boundary_of
 from gputree.backends.partitioned.gather import (
     Gathered,
+    count_living,
     gather_living,
-    mark_living,
     refine_column,
 )
+from gputree.backends.partitioned.sift import Bin, Cut, Interval, Sifter
 
-Cut = tuple[float, int, bool, int, bool, float]
+# Of a row that is gathered: its code, its statistics and two places, beside two copies of its
+# value.
+ROW_BYTES = 1 + 3 * 8 + 2 * 4
 
 
 class Node(NamedTuple):
@@ -59,11 +63,15 @@ class Refiner:
     head : CpuBackend
         Over a coded table without rows: what all parts share.
     parts : list of CpuBackend
+    most_bytes : int
+        Of the rows that are gathered at once.
     """
 
-    def __init__(self, head: CpuBackend, parts: list[CpuBackend]) -> None:
+    def __init__(self, head: CpuBackend, parts: list[CpuBackend], most_bytes: int) -> None:
         self.head, self.parts = head, parts
         self.table, self.task = head.table, head.task
+        value = self.table.values.dtype.itemsize
+        self.most_rows = max(most_bytes // (2 * value + ROW_BYTES), 1)
         self.weighted = self.task.weight is not None
         self.refined_pairs = 0
         self._cells = cell_counts.new_cells(self.table, 1)
@@ -91,22 +99,70 @@ class Refiner:
         That of the greatest bound goes alone first, since it raises the bar for the others.
         """
         pending = columns[np.argsort(-node.bound[columns], kind="stable")]
-        alive = np.zeros(int(self.table.offset[-1]), np.bool_)
+        closed = np.zeros(int(self.table.offset[-1]), np.bool_)
+        counts = np.zeros(closed.size, np.int64)
         room = 1
-        while pending.size:
-            counts = np.zeros(pending.size, np.int64)
-            bar = mark_living(
+        while True:
+            bar = count_living(
                 self.task.criterion, self.table, self.task.limits, self.weighted, node.cells,
-                node.total, cut[0], pending, alive, counts,
+                node.total, cut[0], pending, counts,
             )  # fmt: skip
-            living = (node.bound[pending] >= bar) & (counts > 0)
-            pending, counts = pending[living], counts[living]
-            before = np.cumsum(counts) - counts
-            together = int(np.count_nonzero(before < room))
-            for f, rows in self._gather(node, pending[:together], counts[:together], alive):
-                cut = self._refine_column(node, f, rows, cut)
-            pending = pending[together:]
+            counts[closed] = 0
+            pending = pending[
+                (node.bound[pending] >= bar) & (self._of_columns(counts) > 0)[pending]
+            ]
+            if pending.size == 0:
+                return cut
+            bins = self._together(pending, counts, room)
+            closed[bins] = True
+            cut = self._look_into(node, bins, counts[bins], cut)
             room = GATHER_SHARE * node.rows
+
+    def _of_columns(self, counts: Int64s) -> Int64s:
+        """Sums over the bins of each column."""
+        upto = np.append(0, np.cumsum(counts))
+        sums: Int64s = upto[self.table.offset[1:]] - upto[self.table.offset[:-1]]
+        return sums
+
+    def _together(self, columns: Int64s, counts: Int64s, room: int) -> Int64s:
+        """Bins that are looked into at once: those of columns until `room` rows are reached.
+
+        They have `most_rows` at most, unless it is one.
+        """
+        upto = np.cumsum(self._of_columns(counts)[columns])
+        columns = columns[: int(np.searchsorted(upto, room)) + 1]
+        offset = self.table.offset
+        bins = np.concatenate([np.arange(offset[f], offset[f + 1]) for f in columns])
+        bins = bins[counts[bins] > 0]
+        fit = int(np.searchsorted(np.cumsum(counts[bins]), self.most_rows, side="right"))
+        return bins[: max(fit, 1)]
+
+    def _look_into(self, node: Node, bins: Int64s, rows: Int64s, cut: Cut) -> Cut:
+        """The better of `cut` and the best cut inside some bins."""
+        column = np.searchsorted(self.table.offset, bins, side="right") - 1
+        if rows[0] > self.most_rows:
+            return self._sift(node, int(column[0]), int(bins[0]), int(rows[0]), cut)
+        alive = np.zeros(int(self.table.offset[-1]), np.bool_)
+        alive[bins] = True
+        columns, owner = np.unique(column, return_inverse=True)
+        counts = np.bincount(owner, rows).astype(np.int64)
+        for f, gathered in self._gather(node, columns, counts, alive):
+            cut = self._refine_column(node, f, gathered, alive, cut)
+        return cut
+
+    def _sift(self, node: Node, f: int, bin_: int, rows: int, cut: Cut) -> Cut:
+        """The better of `cut` and the best cut inside one bin of too many rows."""
+        offset, missing = self.table.offset, self.table.missing[f]
+        cells = node.cells.reshape(-1, self.task.channels)
+        of_missing = cells[offset[f + 1] - 1].astype(np.int64)
+        before = cells[offset[f] : bin_].sum(axis=0, dtype=np.int64)
+        sifter = Sifter(self.head, self.parts, self.most_rows)
+        for missing_left in (False, True)[: 2 if missing and of_missing.any() else 1]:
+            left = before + of_missing if missing_left else before
+            place = Bin(f, bin_ - int(offset[f]), missing_left, node.total, self._limits(node, f))
+            whole = Interval(-np.inf, np.inf, rows, left)
+            cut = sifter.best_cut(node.first, node.last, place, whole, cut)
+        self.refined_pairs += sifter.gathered
         return cut
 
     def _gather(
@@ -135,11 +191,14 @@ class Refiner:
             own: list[Any] = [None if field is None else field[a : a + n] for field in out]
             yield f, Gathered(*own)
 
-    def _refine_column(self, node: Node, f: int, rows: Gathered, cut: Cut) -> Cut:
+    def _refine_column(
+        self, node: Node, f: int, rows: Gathered, alive: NDArray[np.bool_], cut: Cut
+    ) -> Cut:
         """The better of `cut` and the best cut inside the gathered bins of column f."""
-        table = column_of(self.table, f, rows.code, rows.value)
         channels = self.task.channels
         first, last = int(self.table.offset[f]), int(self.table.offset[f + 1])
+        table = column_of(self.table, f, rows.code, rows.value)
+        table = table._replace(single=~alive[first:last])  # others are not looked into
         n = rows.target.size
         report = np.zeros(1, np.int64)
         beside = int(np.sign(cut[1] - f))  # ties are decided by columns: f is 0 there
