@@ -168,8 +168,15 @@ def _read_c(content: bytes, folder: Path) -> Predict:
     return predict
 
 
-def _write_sql(dialect: Any) -> Callable[[Any, Path], bytes]:
-    return lambda model, folder: export_sql(model, dialect=dialect).encode()
+def _write_sql(dialect: Any, **options: Any) -> Callable[[Any, Path], bytes]:
+    options = {"dialect": dialect, "table": "asked", **options}
+    return lambda model, folder: export_sql(model, **options).encode()
+
+
+def _statements(content: bytes) -> tuple[str, str]:
+    """What makes a table of nodes, if there is one, and the query."""
+    before, _, query = content.decode().rpartition("SELECT *,")
+    return before, f"SELECT *,{query}"
 
 
 def _read_duckdb(content: bytes, folder: Path) -> Predict:
@@ -177,25 +184,30 @@ def _read_duckdb(content: bytes, folder: Path) -> Predict:
     import pyarrow
 
     database = duckdb.connect(config={"threads": 1})
+    before, query = _statements(content)
+    if before:
+        database.execute(before)
 
     def predict(rows: NDArray) -> NDArray:
         table = pyarrow.table({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
         database.register("asked", table)
-        found = database.sql(f"SELECT {content.decode()} FROM asked").fetchnumpy()
-        return next(iter(found.values()))
+        return database.sql(query).fetchnumpy()["prediction"]
 
     return predict
 
 
 def _read_sqlite(content: bytes, folder: Path) -> Predict:
+    database = sqlite3.connect(":memory:")
+    before, query = _statements(content)
+    database.executescript(before)
+
     def predict(rows: NDArray) -> NDArray:
-        database = sqlite3.connect(":memory:")
         names = [f"x{j}" for j in range(rows.shape[1])]
+        database.execute("DROP TABLE IF EXISTS asked")
         database.execute(f"CREATE TABLE asked ({', '.join(names)})")
         places = ", ".join("?" * len(names))
         database.executemany(f"INSERT INTO asked VALUES ({places})", rows.astype(float).tolist())
-        found = database.execute(f"SELECT {content.decode()} FROM asked").fetchall()
-        return np.array(found)[:, 0]
+        return np.array([row[-1] for row in database.execute(query)])
 
     return predict
 
@@ -223,6 +235,8 @@ FORMATS: dict[str, Format] = {
     "Python": Format(lambda model, _: export_python(model).encode(), _read_python, FEW_ROWS),
     "SQL in DuckDB": Format(_write_sql("duckdb"), _read_duckdb, ROWS_OF_A_QUERY),
     "SQL in SQLite": Format(_write_sql("sqlite"), _read_sqlite, ROWS_OF_A_QUERY),
+    "SQL, nodes in DuckDB": Format(_write_sql("duckdb", nodes="tree"), _read_duckdb),
+    "SQL, nodes in SQLite": Format(_write_sql("sqlite", nodes="tree"), _read_sqlite, FEW_ROWS),
 }
 
 if __name__ == "__main__":

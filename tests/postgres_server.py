@@ -53,14 +53,25 @@ def server() -> Iterator[Path]:
 
 
 def ask(folder: Path, query: str, columns: dict[str, list]) -> list:
-    """The last column of the answer to a query of a table "rows" with these columns."""
+    """The last column of the answer to a query of a table "rows" with these columns.
+
+    Statements before the query end in an empty line.
+    """
+    before, _, query = query.rpartition("\n\nSELECT ")
+    query, before = f"SELECT {query}" if before else query, f"BEGIN;\n{before}"
     kinds = [_type_of(values) for values in columns.values()]
     names = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in columns]
     fields = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
     rows = zip(*columns.values(), strict=True)
     lines = ["\t".join(map(_field, row)) for row in rows]
     answers = f"SELECT json_agg(answers) FROM ({query.strip().rstrip(';')}) AS answers;"
-    script = [f"CREATE TEMPORARY TABLE rows ({fields});", "COPY rows FROM STDIN;", *lines, "\\."]
+    script = [
+        f"CREATE TEMPORARY TABLE rows ({fields});",
+        "COPY rows FROM STDIN;",
+        *lines,
+        "\\.",
+        before,
+    ]
     command = ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(folder)]
     done = subprocess.run(
         [*command, "-U", "postgres", "-d", "postgres"],

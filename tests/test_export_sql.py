@@ -12,15 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multiway_trees import N_CODES, multiway_cases
+from test_prediction import chain
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.datasets import load_golf
 from gputree.export import export_sql
 from gputree.export.model import model_of, single_paths
-from gputree.export.sql import DIALECTS, _Writer
+from gputree.export.sql import DIALECTS, Writer
 from gputree.prediction import apply, class_distributions
 
 GOLF = load_golf()
+
+
+# One expression, or a table of nodes that is walked.
+FORMS = {"expression": {}, "nodes": {"nodes": "the tree's"}}
+in_each_form = pytest.mark.parametrize("form", FORMS)
+
+
+def statements(text: str) -> tuple[str, str]:
+    """What makes a table of nodes, and the query."""
+    before, _, query = text.rpartition("\n\nSELECT ")
+    return (before, f"SELECT {query}") if before else ("", text)
 
 
 def in_sqlite(query: str, columns: dict) -> list:
@@ -31,14 +43,19 @@ def in_sqlite(query: str, columns: dict) -> list:
     places = ", ".join("?" * len(columns))
     rows = zip(*columns.values(), strict=True)
     database.executemany(f"INSERT INTO rows VALUES ({places})", rows)
+    before, query = statements(query)
+    database.executescript(before)
     return [row[-1] for row in database.execute(query)]
 
 
 def in_duckdb(query: str, columns: dict) -> list:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
-    rows = pa.table(columns)  # duckdb finds it by its name
-    assert rows.num_columns
-    return duckdb.sql(query.rstrip(";\n")).to_arrow_table().column(-1).to_pylist()
+    before, query = statements(query)
+    with duckdb.connect() as database:
+        database.register("rows", pa.table(columns))
+        if before:
+            database.execute(before)
+        return database.sql(query.rstrip(";\n")).to_arrow_table().column(-1).to_pylist()
 
 
 DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb, "postgres": None}
@@ -70,87 +87,103 @@ def columns_of(values: np.ndarray) -> dict:
     return out
 
 
+@in_each_form
 @pytest.mark.parametrize("dialect", DATABASES)
 @given(multiway_cases(min_rows=1), st.randoms())
-def test_databases_answer_as_the_tree_does(dialect, case, random):
+def test_databases_answer_as_the_tree_does(dialect, form, case, random):
     tree, values = case
     tree = single_paths(model_of(tree), "largest", "SQL").tree
     columns, ask = columns_of(values), DATABASES[dialect]
-    node = export_sql(tree, dialect=dialect, output="node", table="rows")
+    node = export_sql(tree, dialect=dialect, output="node", table="rows", **FORMS[form])
     assert ask(node, columns) == apply(tree, values).tolist()
     k = random.randrange(tree.n_classes)
-    share = export_sql(tree, dialect=dialect, output="probability", probability_of=k, table="rows")
+    share = export_sql(
+        tree, dialect=dialect, output="probability", probability_of=k, table="rows", **FORMS[form]
+    )
     assert ask(share, columns) == class_distributions(tree, values)[:, k].tolist()
 
 
+@in_each_form
 @pytest.mark.parametrize("dialect", DATABASES)
-def test_regression_on_numbers_that_are_hard_to_read(dialect):
+def test_regression_on_numbers_that_are_hard_to_read(dialect, form):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=300), 10.0 ** rng.uniform(-300, 300, 100)])
     y = rng.normal(size=x.size) * 10.0 ** rng.uniform(-2, 2, x.size)
     model = DecisionTreeRegressor().fit(x[:, None], y)
-    query = export_sql(model, dialect=dialect, feature_names=['a "name"'], table="rows")
+    query = export_sql(
+        model, dialect=dialect, feature_names=['a "name"'], table="rows", **FORMS[form]
+    )
     asked = np.concatenate([x, model.tree_.threshold[~model.tree_.is_leaf]])
     found = DATABASES[dialect](query, {'a "name"': asked.tolist()})
     assert found == model.predict(asked[:, None]).tolist()
 
 
+@in_each_form
 @pytest.mark.parametrize("dialect", DATABASES)
-def test_whole_numbers_are_rounded_as_in_predict(dialect):
+def test_whole_numbers_are_rounded_as_in_predict(dialect, form):
     """2^53 + 1 is 2^53 in float64; Postgres and SQLite compare it as it is."""
     known = 2.0**53 + 2 * np.arange(4)
     model = DecisionTreeRegressor().fit(known[:, None], np.arange(4.0))
     asked = [2**53 + i for i in range(-2, 9)]
-    query = export_sql(model, dialect=dialect, table="rows")
+    query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
     found = DATABASES[dialect](query, {"x0": asked})
     assert found == model.predict(np.array(asked, float)[:, None]).tolist()
 
 
+@in_each_form
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
-def test_decimals_are_rounded_as_in_predict(dialect):
+def test_decimals_are_rounded_as_in_predict(dialect, form):
     model = DecisionTreeClassifier().fit([[0.1], [0.3]], [0, 1])
     threshold = Decimal(float(model.tree_.threshold[0]))
     asked = [Decimal(f"{threshold + Decimal(step):.30f}") for step in ("-1e-9", "1e-25", "1e-9")]
-    query = export_sql(model, dialect=dialect, table="rows")
+    query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
     assert DATABASES[dialect](query, {"x0": asked}) == [0, 0, 1]
 
 
+@in_each_form
 @pytest.mark.parametrize("dialect", DATABASES)
-def test_words_that_are_hard_to_quote(dialect):
+def test_words_that_are_hard_to_quote(dialect, form):
     words = ["it's", "a\\b", 'a"b', "\n", "\t", "é", "", "  ", "E'x'", "%s", "NULL", "$1", ";--"]
     words = np.array(words, object)
     model = ID3Classifier().fit(words[:, None], ["don't", "\\", "x;"] * 4 + ["y"])
-    query = export_sql(model, dialect=dialect, feature_names=['a "name"'], table="rows")
+    query = export_sql(
+        model, dialect=dialect, feature_names=['a "name"'], table="rows", **FORMS[form]
+    )
     asked = [*words, None, "unseen"]
     found = DATABASES[dialect](query, {'a "name"': asked})
     assert found == model.predict(np.array(asked, object)[:, None]).tolist()
 
 
+@in_each_form
 @pytest.mark.parametrize("dialect", DATABASES)
-def test_nan_is_missing(dialect):
+def test_nan_is_missing(dialect, form):
     values = np.array([[1.0], [2.0], [np.nan], [np.nan]])
     model = DecisionTreeClassifier().fit(values, ["a", "b", "c", "c"])
-    query = export_sql(model, dialect=dialect, table="rows")
+    query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
     assert DATABASES[dialect](query, {"x0": [1.0, 2.0, float("nan"), None]}) == list("abcc")
 
 
+@in_each_form
 @pytest.mark.parametrize("dialect", DATABASES)
 @pytest.mark.parametrize("kind", [ID3Classifier, DecisionTreeClassifier])
-def test_categories_and_labels_by_their_names(dialect, kind):
+def test_categories_and_labels_by_their_names(dialect, form, kind):
     data = GOLF.data.copy()
     data[data == "sunny"] = "sun's"
     model = kind().fit(data, np.where(GOLF.target == "no", "don't", "do"))
     rows = [*data.tolist(), ["fog", "mild", "high", "weak"], [None, "mild", "high", "weak"]]
-    query = export_sql(model, dialect=dialect, feature_names=GOLF.feature_names, table="rows")
+    query = export_sql(
+        model, dialect=dialect, feature_names=GOLF.feature_names, table="rows", **FORMS[form]
+    )
     columns = dict(zip(GOLF.feature_names, map(list, zip(*rows, strict=True)), strict=True))
     assert DATABASES[dialect](query, columns) == model.predict(np.array(rows, object)).tolist()
 
 
+@in_each_form
 @pytest.mark.parametrize("dialect", DATABASES)
-def test_truth_values(dialect):
+def test_truth_values(dialect, form):
     values = np.array([True, False, True, False], object)[:, None]
     model = DecisionTreeClassifier().fit(values, [True, False, True, False])
-    query = export_sql(model, dialect=dialect, table="rows")
+    query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
     assert DATABASES[dialect](query, {"x0": [True, False, None]})[:2] == [True, False]
 
 
@@ -192,7 +225,8 @@ def test_a_regression_tree_has_no_shares():
         export_sql(model, output="probability", probability_of="yes")
 
 
-def test_a_deep_tree_in_sqlite():
+@in_each_form
+def test_a_deep_tree_in_sqlite(form):
     rng = np.random.default_rng(1)
     values = rng.integers(0, 50, (4000, 2)).astype(float)
     values[rng.random(values.shape) < 0.05] = np.nan
@@ -202,7 +236,7 @@ def test_a_deep_tree_in_sqlite():
     table[np.isnan(values[:, 1]), 1] = None
     model = DecisionTreeRegressor().fit(table, rng.exponential(size=4000) ** 3)
     assert model.get_depth() > 20
-    query = export_sql(model, dialect="sqlite", table="rows")
+    query = export_sql(model, dialect="sqlite", table="rows", **FORMS[form])
     columns = {f"x{j}": table[:, j].tolist() for j in range(3)}
     assert in_sqlite(query, columns) == model.predict(table).tolist()
 
@@ -211,7 +245,7 @@ def test_a_deep_tree_in_sqlite():
 def test_one_case_answers_as_the_tree_does(case):
     tree, values = case
     model = single_paths(model_of(tree), "largest", "SQL")
-    expression = _Writer(model, DIALECTS["sqlite"]).flat(str)
+    expression = Writer(model, DIALECTS["sqlite"]).flat(str)
     found = in_sqlite(f"SELECT {expression} FROM rows", columns_of(values))
     assert found == apply(model.tree, values).tolist()
 
@@ -236,10 +270,61 @@ def test_what_sql_has_not():
     with pytest.raises(ValueError, match="both numbers and text"):
         export_sql(DecisionTreeClassifier().fit(mixed, [0, 1, 0, 0]))
     deep = replace(model.tree_, depth=np.where(model.tree_.is_leaf, 400, 0).astype(np.int32))
-    with pytest.raises(ValueError, match=r"its depth is 400.* Prune it, or set max_depth"):
+    with pytest.raises(ValueError, match=r"its depth is 400.* Pass nodes='NAME'"):
         export_sql(deep)
 
 
 def test_an_expression_alone():
     model = DecisionTreeRegressor(max_depth=1).fit(GOLF.data, range(14))
     assert export_sql(model).startswith("CAST(\nCASE\n  WHEN")
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_trees_that_no_expression_holds(dialect):
+    tree = chain(2000)
+    with pytest.raises(ValueError, match=r"cannot hold this tree: its depth .* Pass nodes='NAME'"):
+        export_sql(tree, dialect=dialect, table="rows")
+    query = export_sql(tree, dialect=dialect, output="node", table="rows", nodes="tree")
+    asked = np.append(np.arange(0.0, 2010.0, 67), np.nan)
+    columns = {"x0": [None if x != x else x for x in asked.tolist()]}
+    assert DATABASES[dialect](query, columns) == apply(tree, asked[:, None]).tolist()
+
+
+def test_trees_that_sqlite_plans_for_minutes():
+    x = np.random.default_rng(0).normal(size=(25_000, 2))
+    model = DecisionTreeRegressor(max_leaf_nodes=10_002).fit(x, x[:, 0] * x[:, 1])
+    error = "it has 20,003 nodes, and SQLite takes minutes to plan more than 20,000"
+    with pytest.raises(ValueError, match=error):
+        export_sql(model, dialect="sqlite")
+    query = export_sql(model, dialect="sqlite", table="rows", nodes="tree")
+    columns = {"x0": x[:500, 0].tolist(), "x1": x[:500, 1].tolist()}
+    assert in_sqlite(query, columns) == model.predict(x[:500]).tolist()
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_names_of_columns_that_a_table_of_nodes_has(dialect):
+    """They are those of the rows, where the tree is meant."""
+    names = ["node", "here", "c0", "threshold", "answer"]
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 5))
+    model = DecisionTreeRegressor().fit(x, (x[:, 0] > 0) * x[:, 1] + x[:, 2] * x[:, 3] + x[:, 4])
+    query = export_sql(model, dialect=dialect, feature_names=names, table="rows", nodes="tree")
+    columns = {name: column.tolist() for name, column in zip(names, x.T, strict=True)}
+    assert DATABASES[dialect](query, columns) == model.predict(x).tolist()
+
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_one_node_as_a_table(dialect):
+    model = DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
+    query = export_sql(model, dialect=dialect, table="rows", nodes="tree")
+    assert DATABASES[dialect](query, {"x0": [5.0, None]}) == ["a", "a"]
+
+
+def test_what_a_table_of_nodes_needs():
+    model = DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "b"])
+    with pytest.raises(ValueError, match="nodes needs table"):
+        export_sql(model, nodes="tree")
+    model.classes_ = np.array(["a", 1], object)
+    with pytest.raises(ValueError, match=r"cannot hold labels of type int, str: .* class_names"):
+        export_sql(model, nodes="tree", table="rows")
+    export_sql(model, nodes="tree", table="rows", class_names=["a", "1"])

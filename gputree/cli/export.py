@@ -67,6 +67,8 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--dialect", choices=["duckdb", "postgres", "sqlite"], help="of sql; default: duckdb")
     add("--table", metavar="NAME", help="sql: a query that adds the answer to a table's rows")
+    add("--nodes", metavar="NAME", help="sql: put the tree into a table of this name, for trees of "
+        "tens of thousands of nodes; --table is asked by way of it")  # fmt: skip
     add("--probability-of", metavar="CLASS", help="sql: the share of a class, not the answer")
     add(
         "--missing-rows",
@@ -138,6 +140,8 @@ def _dict(estimator: Any, **given: Any) -> str:
 
 
 def _sql(estimator: Any, probability_of: str | None = None, **given: Any) -> str:
+    if "nodes" in given and "table" not in given:
+        raise UsageError("--nodes needs --table, whose rows are to be answered.")
     if probability_of is None:
         return export.export_sql(estimator, **given)
     labels = {str(label): label for label in getattr(estimator, "classes_", [])}
@@ -186,7 +190,7 @@ FORMATS = {
     "dict": Format(_dict, _READ, (), "nested dictionaries of Python"),
     "sql": Format(
         _sql,
-        ("dialect", "table", "probability_of", "missing"),
+        ("dialect", "table", "nodes", "probability_of", "missing"),
         (".sql",),
         "an expression, or a query: DuckDB, Postgres, SQLite",
     ),

@@ -39,6 +39,7 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r"\b([Ll])eave it out\.", r"\1eave it out with --ignore."),
     (r"device='(\w+)'", r"--device \1"),
     (r"\bPass missing='largest'", "Use --missing-rows largest"),
+    (r"\bPass nodes='NAME'", "Add --nodes NAME"),
     (r"missing='largest'", "--missing-rows largest"),
 )
 

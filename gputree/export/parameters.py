@@ -30,6 +30,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "dialect": [StrOptions({"duckdb", "postgres", "sqlite"})],
     "output": [StrOptions({"prediction", "probability", "node"})],
     "table": [str, None],
+    "nodes": [str, None],
     "missing": [StrOptions({"error", "largest"})],
     "inputs": [StrOptions({"auto", "matrix", "columns"})],
     "ax": [HasMethods(["add_patch", "plot"]), None],

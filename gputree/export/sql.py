@@ -1,4 +1,4 @@
-"""A tree as SQL: one nested CASE expression."""
+"""A tree as SQL: one nested CASE expression, or a table of its nodes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gputree.export.model import Model, Split, model_of, single_paths
 from gputree.export.parameters import checked
+from gputree.export.sql_nodes import table_of_nodes, walk
 
 _INDENT = "  "
 _MOST_INDENTS = 30  # deeper lines are indented no further: else text grows with its square
@@ -32,6 +33,8 @@ class Dialect(NamedTuple):
     as_double: str  # a column as float64; literals are, or become so beside it
     reads_exactly: bool  # whether every decimal is read as the nearest float64
     quote: str = '"'  # around names
+    found: str = "JOIN {0} ON node = here"  # the node of a step in the table of nodes
+    most_nodes: int = 1 << 31  # of one expression; planning takes the square in SQLite
     deepest: int = _DEEPEST  # CASE inside CASE; deeper trees are one CASE, a condition a leaf
 
     def name(self, name: str) -> str:
@@ -49,10 +52,21 @@ DIALECTS = {
         "({0} IS NULL OR {0}::float8 = 'NaN')",
         "{0}::float8",
         True,
+        # of a join it would read the whole table at each step
+        found="JOIN LATERAL (SELECT * FROM {0} WHERE node = here OFFSET 0) AS found ON TRUE",
     ),
     # NaN is stored as NULL, and an unknown name in double quotes is read as text.
     # Its parser holds a hundred things at once, five for a CASE.
-    "sqlite": Dialect("REAL", ("0", "1"), "{0} IS NULL", "CAST({0} AS REAL)", False, "`", 15),
+    "sqlite": Dialect(
+        "REAL",
+        ("0", "1"),
+        "{0} IS NULL",
+        "CAST({0} AS REAL)",
+        False,
+        "`",
+        most_nodes=20_000,
+        deepest=15,
+    ),
 }
 
 
@@ -64,6 +78,7 @@ def export_sql(
     output: Literal["prediction", "probability", "node"] = "prediction",
     probability_of: Any = None,
     table: str | None = None,
+    nodes: str | None = None,
     missing: Literal["error", "largest"] = "error",
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
@@ -86,6 +101,11 @@ def export_sql(
     table : str or None, default=None
         Write a query that adds the answer to the rows of this table, instead of the
         expression alone.
+    nodes : str or None, default=None
+        Name of a table for the nodes of the tree: write the statements that make and fill it,
+        and a query of `table` that walks it. Databases plan an expression anew with each query,
+        for seconds where a tree has ten thousand nodes; a table is of any size and depth. To
+        ask again, take the last statement alone.
     missing : "error" or "largest", default="error"
         A C4.5 tree sends rows with missing values down every branch in shares, which one
         expression cannot: raise, or send them down the branch of the greatest weight (of
@@ -104,9 +124,9 @@ def export_sql(
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
-        The tree sends rows down every branch and `missing` is "error"; it is too deep for
-        the parsers of databases; a name or category cannot be written in SQL; or a
-        parameter is none of those above.
+        The tree sends rows down every branch and `missing` is "error"; it is too deep or, for
+        SQLite, too large for one expression; a name or category cannot be written in SQL; or
+        a parameter is none of those above.
 
     Examples
     --------
@@ -123,26 +143,59 @@ def export_sql(
     """
     model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
     model = single_paths(model, missing, "SQL")
-    if model.tree.max_depth > _DEEPEST:
-        raise ValueError(
-            f"SQL cannot hold this tree: its depth is {model.tree.max_depth}, and databases read "
-            f"expressions of about {_DEEPEST} levels. Prune it, or set max_depth."
-        )
+    if nodes is not None and table is None:
+        raise ValueError("nodes needs table: the name of the table whose rows are to be answered.")
     _forbid_twins(model)
-    writer = _Writer(model, DIALECTS[dialect])
+    writer = Writer(model, DIALECTS[dialect])
     answer, type_name = _answers(model, writer, output, probability_of)
+    name = writer.dialect.name
+    if nodes is not None and table is not None:
+        kind = type_name or _kind_of_answers(model, writer, output)
+        before = table_of_nodes(writer, nodes, answer, kind) + "\n\n"
+        return f"{before}SELECT *,\n{walk(writer, nodes)} AS {name(output)}\nFROM {name(table)};\n"
+    _forbid_large(model, writer.dialect)
     nested = model.tree.max_depth <= writer.dialect.deepest
     expression = writer.nested(answer) if nested else writer.flat(answer)
     if type_name is not None:
         expression = f"CAST(\n{expression}\nAS {type_name})"
     if table is None:
         return f"{expression}\n"
-    name = writer.dialect.name
     return f"SELECT *,\n{expression} AS {name(output)}\nFROM {name(table)};\n"
 
 
+def _forbid_large(model: Model, dialect: Dialect) -> None:
+    """Raise ValueError where a database would not read the expression, or for minutes."""
+    depth, n_nodes = model.tree.max_depth, model.tree.n_nodes
+    advice = "Pass nodes='NAME' to write a table of nodes, which may have any size, or prune it."
+    if depth > _DEEPEST:
+        raise ValueError(
+            f"One expression of SQL cannot hold this tree: its depth is {depth}, and databases "
+            f"read expressions of about {_DEEPEST} levels. {advice}"
+        )
+    if n_nodes > dialect.most_nodes:
+        raise ValueError(
+            f"One expression of SQL cannot hold this tree: it has {n_nodes:,} nodes, and SQLite "
+            f"takes minutes to plan more than {dialect.most_nodes:,} with each query. {advice}"
+        )
+
+
+def _kind_of_answers(model: Model, writer: Writer, output: str) -> str:
+    """The type of a column of nodes or labels."""
+    if output == "node" or model.classes is None:
+        return "BIGINT"
+    kinds = {type(label) for label in model.classes.tolist()}
+    names = {bool: "BOOLEAN", int: "BIGINT", float: writer.dialect.double, str: "TEXT"}
+    if len(kinds) > 1 or not kinds <= names.keys():
+        listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"A table of nodes cannot hold labels of type {listed}: a column of a database has "
+            "one type. Pass class_names of text."
+        )
+    return names[kinds.pop()]
+
+
 def _answers(
-    model: Model, writer: _Writer, output: Any, probability_of: Any
+    model: Model, writer: Writer, output: Any, probability_of: Any
 ) -> tuple[Callable[[int], str], str | None]:
     """The words for the answer of each node, and the type they need to be given."""
     value = model.tree.value[:, 0]
@@ -185,7 +238,7 @@ def _place_of(model: Model, label: Any) -> int:
     return labels.index(label)
 
 
-class _Writer:
+class Writer:
     """The parts of the expression for one model and dialect."""
 
     def __init__(self, model: Model, dialect: Dialect) -> None:
@@ -247,12 +300,12 @@ class _Writer:
         column = self.columns[split.feature]
         nodes = [*split.children, split.node, split.node]  # MISSING_TO_ALL is no longer there
         missing, unseen = nodes[split.missing], nodes[split.unseen]
-        is_missing = self._is_missing(split.feature)
+        is_missing = self.is_missing(split.feature)
         if split.threshold is None:
             parts = [(f"WHEN {is_missing} THEN ", missing)] if missing != unseen else []
             for child, codes in zip(split.children, split.codes, strict=True):
                 if child != unseen and codes.size:
-                    words = ", ".join(self._categories(split.feature, codes))
+                    words = ", ".join(self.literals(split.feature, codes))
                     parts.append((f"WHEN {column} IN ({words}) THEN ", child))
             return [*parts, ("ELSE ", unseen)] if parts or unseen != split.node else []
         first, second = split.children
@@ -269,13 +322,15 @@ class _Writer:
             ("ELSE ", second),
         ]
 
-    def _is_missing(self, feature: int) -> str:
+    def is_missing(self, feature: int) -> str:
+        """The condition that a column has no value."""
         categories = self.model.categories[feature]
         numeric = categories is None or categories.dtype.kind == "f"
         pattern = self.dialect.missing_number if numeric else "{0} IS NULL"
         return pattern.format(self.columns[feature])
 
-    def _categories(self, feature: int, codes: NDArray[np.int32]) -> list[str]:
+    def literals(self, feature: int, codes: NDArray[np.int32]) -> list[str]:
+        """The categories of some codes."""
         categories = self.model.categories[feature]
         if categories is not None and categories.dtype.kind == "O":
             texts = sum(isinstance(word, str) for word in categories)
@@ -285,6 +340,15 @@ class _Writer:
                     "both numbers and text as categories, which no column of a database has."
                 )
         return list(map(self.literal, self.model.words(feature, codes)))
+
+    def codes(self, feature: int) -> NDArray[np.int32]:
+        """The codes of the categories that a column is tested for."""
+        categories, tree = self.model.categories[feature], self.model.tree
+        if categories is not None:
+            return np.arange(categories.size, dtype=np.int32)
+        tested = (~tree.is_leaf & (tree.feature == feature)).nonzero()[0].tolist()
+        found = [codes for node in tested for codes in self.model.split(node).codes]
+        return np.unique(np.concatenate(found)).astype(np.int32)
 
     def literal(self, value: Any) -> str:
         """A label or category."""
