@@ -16,6 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.columns import Columns, merging, specification
+from gputree.columns.categories import Lookup, as_objects, in_order
+from gputree.columns.merging import MergedColumns
 from gputree.datasets import open_batches
 from gputree.estimators import batches as reading
 
@@ -116,6 +119,47 @@ def test_categories_of_all_batches_and_declared_ones():
     other = [ordered[0], pd.DataFrame({"w": pd.Categorical(["me"], ["me", "lo"])})]
     columns = DecisionTreeClassifier().fit(CodedTable.from_batches(other), [0, 1]).columns_
     assert columns.categories[0].tolist() == ["hi", "lo", "me"]
+
+
+WORD_LISTS = st.lists(st.lists(st.sampled_from("abcde"), unique=True), min_size=1, max_size=5)
+NUMBER_LISTS = st.lists(
+    st.lists(st.integers(-3, 3), unique=True).map(np.array), min_size=1, max_size=5
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lists=WORD_LISTS | NUMBER_LISTS)
+def test_merged_categories_are_those_declared_or_in_order(lists):
+    merged = MergedColumns(["'w'"])
+    for words in lists:
+        array = words if isinstance(words, np.ndarray) else as_objects(words)
+        merged.add(Columns(np.array([True]), (array,)), np.array([False]))
+    given = [list(words) for words in lists if len(words)]
+    alike = all(words == given[0] for words in given)
+    expected = (given or [[]])[0] if alike else sorted(set().union(*given))
+    assert merged.columns().categories[0].tolist() == expected
+
+
+def test_work_on_categories_is_linear_in_the_batches(monkeypatch):
+    """Every batch has words of its own; counted are words that something is made of."""
+    made = []
+
+    class Counting(Lookup):
+        def __init__(self, categories):
+            made.append(categories.size)
+            super().__init__(categories)
+
+    def ordered(values):
+        made.append(values.size)
+        return in_order(values)
+
+    monkeypatch.setattr(specification, "Lookup", Counting)
+    monkeypatch.setattr(merging, "in_order", ordered)
+    words = [f"w{k}" for k in range(300)]
+    batches = [pa.table({"w": words[k : k + 3]}) for k in range(0, 300, 3)]
+    table = CodedTable.from_batches(batches)
+    assert table._view.held.columns.categories[0].tolist() == sorted(words)
+    assert sum(made) <= 3 * len(words)  # in their batch, merged, looked up
 
 
 # ------------------------------------------------------------------------------ refusals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,18 +34,51 @@ def in_order(values: NDArray) -> NDArray:
     return as_objects(sorted(values.tolist(), key=lambda value: (isinstance(value, str), value)))
 
 
-def match(categories: NDArray, values: NDArray) -> NDArray[np.float64]:
-    """Code of each value: its place among the categories, or UNSEEN."""
-    if categories.dtype.kind in NUMBERS and values.dtype.kind in NUMBERS:
-        return _match_numbers(categories, values)
-    place = {category: code for code, category in enumerate(categories.tolist())}
-    return np.array([place.get(value, UNSEEN) for value in values.tolist()], np.float64)
+def kind_of(values: NDArray) -> str | None:
+    """What all values are: "numbers" (or booleans) or "text"; None if neither, or no values."""
+    if values.size == 0:
+        return None
+    if values.dtype.kind in NUMBERS:
+        return "numbers"
+    return "text" if all(isinstance(value, str) for value in values.tolist()) else None
 
 
-def _match_numbers(categories: NDArray, values: NDArray) -> NDArray[np.float64]:
-    if categories.size == 0:
-        return np.full(values.size, UNSEEN)
-    order = np.argsort(categories, kind="stable")
-    place = np.searchsorted(categories, values, sorter=order).clip(max=categories.size - 1)
-    code = order[place]
-    return np.where(categories[code] == values, code, UNSEEN)
+class Lookup:
+    """Codes of the values of a nominal column; what it takes is made once.
+
+    Parameters
+    ----------
+    categories : array
+        In the order of their codes.
+    """
+
+    def __init__(self, categories: NDArray) -> None:
+        self.categories = categories
+
+    @cached_property
+    def kind(self) -> str | None:
+        """See `kind_of`."""
+        return kind_of(self.categories)
+
+    def match(self, values: NDArray) -> NDArray[np.float64]:
+        """Code of each value: its place among the categories, or UNSEEN."""
+        if self.categories.dtype.kind in NUMBERS and values.dtype.kind in NUMBERS:
+            return self._match_numbers(values)
+        place = self._place
+        return np.array([place.get(value, UNSEEN) for value in values.tolist()], np.float64)
+
+    def _match_numbers(self, values: NDArray) -> NDArray[np.float64]:
+        categories, order = self.categories, self._order
+        if categories.size == 0:
+            return np.full(values.size, UNSEEN)
+        place = np.searchsorted(categories, values, sorter=order).clip(max=categories.size - 1)
+        code = order[place]
+        return np.where(categories[code] == values, code, UNSEEN)
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        return np.argsort(self.categories, kind="stable")
+
+    @cached_property
+    def _place(self) -> dict[Any, int]:
+        return {category: code for code, category in enumerate(self.categories.tolist())}

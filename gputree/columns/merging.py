@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.columns.categories import NUMBERS, as_objects, in_order
+from gputree.columns.categories import NUMBERS, Lookup, as_objects, in_order
 from gputree.columns.specification import Columns
 
 
@@ -26,7 +27,7 @@ class MergedColumns:
     def __init__(self, labels: list[str]) -> None:
         self.labels = labels
         self._nominal: list[bool | None] = [None] * len(labels)  # None: no value so far
-        self._categories: list[NDArray | None] = [None] * len(labels)
+        self._categories = [_Merged(label) for label in labels]
 
     def add(self, columns: Columns, empty: NDArray[np.bool_]) -> None:
         """Learn from a batch, whose columns without a value are `empty`.
@@ -40,7 +41,7 @@ class MergedColumns:
         for f, label in enumerate(self.labels):
             categories = columns.categories[f]
             if categories is not None:
-                self._categories[f] = _union(self._categories[f], categories, label)
+                self._categories[f].add(categories)
             if empty[f]:
                 continue
             nominal = categories is not None
@@ -53,33 +54,78 @@ class MergedColumns:
                     "this one. Convert it, or list it in 'categorical_features'."
                 )
 
-    def columns(self) -> Columns:
+    def columns(self) -> KeptColumns:
         """The columns of all batches; one without any value holds what its batches said."""
+        found = [merged.categories() for merged in self._categories]
         nominal = [
-            self._categories[f] is not None if known is None else known
-            for f, known in enumerate(self._nominal)
+            own is not None if known is None else known
+            for own, known in zip(found, self._nominal, strict=True)
         ]
         categories = [
-            own if is_nominal else None
-            for own, is_nominal in zip(self._categories, nominal, strict=True)
+            own if is_nominal else None for own, is_nominal in zip(found, nominal, strict=True)
         ]
-        return Columns(np.array(nominal, np.bool_), tuple(categories))
+        return KeptColumns(np.array(nominal, np.bool_), tuple(categories))
 
 
-def _union(known: NDArray | None, more: NDArray, label: str) -> NDArray:
-    if known is None or known.size == 0:
-        return more
-    if more.size == 0 or known.tolist() == more.tolist():
-        return known
-    if _is_numeric(known) and _is_numeric(more):
-        return np.union1d(known, more)
-    if _is_numeric(known) != _is_numeric(more):
-        raise ValueError(
-            f"Column {label} of X holds text in some batches and numbers in others. Convert it."
-        )
-    values: list[Any] = list({*known.tolist(), *more.tolist()})
-    return in_order(as_objects(values))
+class KeptColumns(Columns):
+    """Columns of many batches, for which what looks up categories is kept."""
+
+    def _lookups(self) -> list[Lookup | None]:
+        return self._kept
+
+    @cached_property
+    def _kept(self) -> list[Lookup | None]:
+        return super()._lookups()
+
+    def plain(self) -> Columns:
+        """The same, for one table."""
+        return Columns(self.nominal, self.categories)
 
 
-def _is_numeric(categories: NDArray) -> bool:
-    return categories.dtype.kind in NUMBERS
+class _Merged:
+    """Categories of one column: as batches declare them, or in order, in time linear in them."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._first: NDArray | None = None
+        self._same = True  # no batch has others than the first, or an other order
+        self._all: dict[Any, None] = {}
+        self._dtype: np.dtype | None = None
+
+    def add(self, more: NDArray) -> None:
+        """Learn the categories of a batch."""
+        if self._first is None or self._first.size == 0:
+            self._first = more
+            return
+        if more.size == 0 or (self._same and _alike(self._first, more)):
+            return
+        if self._same:
+            self._same, self._dtype = False, self._first.dtype
+            self._all.update(dict.fromkeys(self._first.tolist()))
+        assert self._dtype is not None
+        if _is_number(self._dtype) != _is_number(more.dtype):
+            raise ValueError(
+                f"Column {self._label} of X holds text in some batches and numbers in others. "
+                "Convert it."
+            )
+        if _is_number(self._dtype):
+            self._dtype = np.promote_types(self._dtype, more.dtype)
+        self._all.update(dict.fromkeys(more.tolist()))
+
+    def categories(self) -> NDArray | None:
+        """Those of all batches; None if no batch had any, not even none."""
+        if self._same:
+            return self._first
+        values = list(self._all)
+        assert self._dtype is not None
+        if _is_number(self._dtype):
+            return np.unique(np.array(values, self._dtype))
+        return in_order(as_objects(values))
+
+
+def _alike(known: NDArray, more: NDArray) -> bool:
+    return known.size == more.size and known.tolist() == more.tolist()
+
+
+def _is_number(dtype: np.dtype) -> bool:
+    return dtype.kind in NUMBERS

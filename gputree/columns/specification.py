@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
-from gputree.columns.categories import NUMBERS, in_order, match
+from gputree.columns.categories import NUMBERS, Lookup, in_order, kind_of
 from gputree.columns.cells import Cells, Coded, is_frame, read_cells
 from gputree.dtypes import MISSING_CELL
 
@@ -115,12 +115,16 @@ class Columns:
         cells = _factorize(read_cells(X, labels), self.nominal, labels)
         return self._matrix(cells, labels, X.shape[0], order)
 
+    def _lookups(self) -> list[Lookup | None]:
+        """What codes the values of each nominal column; None for a numeric one."""
+        return [None if words is None else Lookup(words) for words in self.categories]
+
     def _matrix(
         self, cells: list[Cells], labels: Sequence[str], n_rows: int, order: Order
     ) -> NDArray[np.floating]:
         columns = [
             _number_column(column, label) if words is None else _code_column(column, words, label)
-            for column, words, label in zip(cells, self.categories, labels, strict=True)
+            for column, words, label in zip(cells, self._lookups(), labels, strict=True)
         ]
         dtype = np.float32 if all(column.fits_float32 for column in columns) else np.float64
         columns = [column.as_type(dtype) for column in columns]
@@ -348,26 +352,17 @@ def _distinct(numbers: NDArray, label: str) -> Coded:
     return Coded(code, encoded.dictionary.to_numpy(zero_copy_only=False), False)
 
 
-def _code_column(cells: Cells, categories: NDArray, label: str) -> Writable:
+def _code_column(cells: Cells, categories: Lookup, label: str) -> Writable:
     """The codes of a nominal column, looked up by its distinct values."""
     assert isinstance(cells, Coded)
-    before, now = _kind(categories), _kind(cells.values)
+    before, now = categories.kind, kind_of(cells.values)
     if {before, now} == {"numbers", "text"}:
         raise ValueError(
             f"Column {label} of X held {before} in fit; now it holds {now}, such as "
             f"{cells.values[:1].tolist()[0]!r}."
         )
-    lookup = np.append(match(categories, cells.values), np.nan)  # the last place: MISSING_CELL
-    return Writable(cells.code, lookup, categories.size <= EXACT_IN_FLOAT32)
-
-
-def _kind(values: NDArray) -> str | None:
-    """What all values are: "numbers" (or booleans) or "text"; None if neither, or no values."""
-    if values.size == 0:
-        return None
-    if values.dtype.kind in NUMBERS:
-        return "numbers"
-    return "text" if all(isinstance(value, str) for value in values.tolist()) else None
+    lookup = np.append(categories.match(cells.values), np.nan)  # the last place: MISSING_CELL
+    return Writable(cells.code, lookup, categories.categories.size <= EXACT_IN_FLOAT32)
 
 
 def _number_column(cells: Cells, label: str) -> Writable:

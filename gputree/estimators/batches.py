@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
 from gputree.columns import Columns
-from gputree.columns.merging import MergedColumns
+from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE, MOST_ROWS
 from gputree.estimators.held import Held, Parts
@@ -57,7 +57,7 @@ class _Seen(NamedTuple):
 
     sizes: list[int]  # rows of each batch
     sums: list[list[int]]  # of the columns of each batch: other numbers later have others
-    columns: Columns
+    columns: KeptColumns
     names: NDArray | None
     dtype: np.dtype
     targets: list[NDArray]
@@ -92,7 +92,7 @@ def read_batches(
     rows = max(PART_BYTES // (d * seen.dtype.itemsize), 1)
     bounds = np.append(np.arange(0, n, rows), n)
     parts = Parts(bounds, lambda shape: mapped_codes(folder, shape))
-    held = MappedHeld(seen.columns, values, seen.names, device, max_bins, parts)
+    held = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, parts)
     return BatchTable(held, np.concatenate(seen.targets) if seen.targets else None)
 
 
