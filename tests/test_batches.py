@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gc
+import io
 import os
 import pickle
 
@@ -14,6 +16,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.columns import Columns, merging, specification
@@ -185,6 +188,11 @@ REFUSED = {
         ValueError,
         "Batch 0: Column 'a' of X: it must hold numbers",
     ),
+    "labels of other kinds": (
+        lambda: [(X2, [0, 1, 0]), (X2, ["a", "b", "a"])],
+        ValueError,
+        "Batch 1: its target holds labels that are no numbers, and those of earlier batches numb",
+    ),
     "infinity": (lambda: [X2, np.full((1, 2), np.inf)], ValueError, "infinity"),
 }
 
@@ -253,14 +261,121 @@ def test_what_is_no_batch(batches, kind, message):
         CodedTable.from_batches(batches)
 
 
-def test_a_folder_without_room(monkeypatch, tmp_path):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.mark.parametrize("which", ["values", "codes"])
+def test_a_folder_without_room(monkeypatch, tmp_path, which):
+    calls = []
 
+    def full(*_):
+        calls.append(1)
+        if which == "values" or len(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = open_files()
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     with pytest.raises(OSError, match=r"no room for .* bytes .*'folder'"):
         CodedTable.from_batches([X2], folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
+    assert open_files() == before
+
+
+def test_a_disk_that_is_full_while_it_is_written_to(monkeypatch, tmp_path):
+    """As where the file system cannot take room ahead."""
+
+    class Full(io.BytesIO):
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def none(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", none, raising=False)
+    monkeypatch.setattr(reading, "temporary_file", lambda _: Full())
+    monkeypatch.setattr(Full, "fileno", lambda _: 0)
+    with pytest.raises(OSError, match=r"no room for 48 bytes .*'folder'"):
+        CodedTable.from_batches([X2], folder=tmp_path)
+
+
+def open_files() -> int:
+    """Files that this process has open, where the system tells."""
+    gc.collect()
+    folder = "/proc/self/fd"
+    return len(os.listdir(folder)) if os.path.isdir(folder) else 0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("after", [2, 4])
+def test_an_interrupt_leaves_nothing(tmp_path, error, after):
+    """In the first pass, and in the second."""
+    read = []
+
+    def batches():
+        for _ in range(3):
+            read.append(1)
+            if len(read) > after:
+                raise error
+            yield X2
+
+    before = open_files()
+    with pytest.raises(error):
+        CodedTable.from_batches(batches, folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert open_files() == before
+
+
+def test_progress_tells_rows_and_bytes(monkeypatch):
+    told = []
+
+    class Bar:
+        format_sizeof = staticmethod(tqdm.format_sizeof)
+
+        def set_postfix_str(self, text, refresh):
+            told.append(text)
+
+        def update(self, n):
+            told.append(n)
+
+        def close(self):
+            told.append("closed")
+
+    def new_bar(total, enabled, *, desc, **_):
+        told.extend([desc, total])
+        return Bar()
+
+    monkeypatch.setattr(reading, "new_bar", new_bar)
+    CodedTable.from_batches([X2, X2[:2]], verbose=1)
+    once = ["48.0B", 3, "80.0B", 2, "closed"]
+    assert told == ["looking", None, *once, "reading", 5, *once]
+
+
+def test_rows_of_weight_zero_stay_in_files(monkeypatch, tmp_path):
+    """Bins of a binned fit are those of the rows that count: they are copied, to a file."""
+    table, y = frame()
+    weight = np.random.default_rng(2).choice([0.0, 1.0, 2.0], 400)
+    model = DecisionTreeClassifier(splitter="binned", max_depth=5)
+    expected = model.fit(table, y, weight).tree_
+    read = CodedTable.from_batches(cut(table, y, [100, 100]), folder=tmp_path)
+    made = []
+    real = reading.temporary_file
+    monkeypatch.setattr(reading, "temporary_file", lambda f: made.append(f) or real(f))
+    assert model.fit(read, y, weight).tree_.equals(expected)
+    assert made == [tmp_path] * 2  # values and codes
+
+
+@pytest.mark.parametrize("rows", [[], [5], np.random.default_rng(0).permutation(400)[:99]])
+def test_answers_for_some_rows_are_found_in_blocks(monkeypatch, rows):
+    table, y = frame()
+    model = DecisionTreeClassifier(max_depth=4).fit(table, y)
+    read = CodedTable.from_batches(cut(table, y, [100]))
+    rows = np.asarray(rows, np.int64)
+    wholes = [f(read)[rows] for f in (model.predict_proba, model.apply, model.decision_path)]
+    monkeypatch.setattr("gputree.estimators.held.BLOCK_BYTES", 600)
+    part = read.take(rows)
+    parts = [f(part) for f in (model.predict_proba, model.apply, model.decision_path)]
+    for whole, found in zip(wholes[:2], parts[:2], strict=True):
+        np.testing.assert_array_equal(found, whole)
+        assert found.dtype == whole.dtype
+    assert (parts[2] != wholes[2]).nnz == 0
+    assert parts[2].shape == wholes[2].shape
 
 
 def test_files_have_no_names_and_other_processes_none(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,7 +29,7 @@ from gputree.backends.inspection import Inspection
 from gputree.compilation.waits import on_screen, waiting
 from gputree.encoding import forbid_infinity
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
-from gputree.estimators.coded_table import CodedTable, known_values, learn_table
+from gputree.estimators.coded_table import CodedTable, known_view, learn_table
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import (
@@ -227,13 +227,21 @@ class BaseDecisionTree(BaseEstimator):
     def _values(self, X: Any) -> NDArray:
         """`X` as the matrix that the tree tests, columns as at fit."""
         if isinstance(X, CodedTable):
-            return known_values(self, X)
+            values: NDArray = to_host(known_view(self, X).values)
+            return values
         return check_table(self, X, reset=False)
 
     def _descend(self, descent: Callable[..., Any], X: Any) -> Any:
         """What `descent`, of `gputree.prediction`, finds for each row of `X`."""
         check_is_fitted(self, "tree_")
-        values = self._values(X)
+        if not isinstance(X, CodedTable):
+            return self._descend_part(descent, self._values(X))
+        parts = [self._descend_part(descent, part) for part in known_view(self, X).blocks()]
+        if len(parts) == 1:
+            return parts[0]
+        return vstack(parts, "csr") if issparse(parts[0]) else np.concatenate(parts)
+
+    def _descend_part(self, descent: Callable[..., Any], values: NDArray) -> Any:
         columns = Inspection(values)
         threads = n_threads(self.n_jobs)
         found = descent(self.tree_, values, n_threads=threads, before=columns.inspect)

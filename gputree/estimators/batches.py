@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
+from gputree.backends.base import Int64s
 from gputree.columns import Columns
 from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
@@ -28,6 +29,9 @@ from gputree.growth.progress import new_bar
 
 # Bytes of values in a part of a table.
 PART_BYTES = 1 << 26
+
+# Errors of a disk that is full, or full for this user, and of a file as long as one may be.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # What is read again: something iterable, or what makes an iterator.
 Batches = Iterable[Any] | Callable[[], Iterable[Any]]
@@ -89,21 +93,62 @@ def read_batches(
         reader.columns_ = seen.columns
         _write(batches, reader, seen, file, bar)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
-    rows = max(PART_BYTES // (d * seen.dtype.itemsize), 1)
-    bounds = np.append(np.arange(0, n, rows), n)
-    parts = Parts(bounds, lambda shape: mapped_codes(folder, shape))
-    held = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, parts)
-    return BatchTable(held, np.concatenate(seen.targets) if seen.targets else None)
+    held = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, folder)
+    return BatchTable(held, _joined(seen.targets) if seen.targets else None)
 
 
 class MappedHeld(Held):
-    """A table whose values lie in a file of this process."""
+    """A table whose values lie in a file of this process; its codes will, in one of `folder`."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        values: NDArray,
+        names: NDArray | None,
+        device: str | None,
+        max_bins: int | None,
+        folder: str | os.PathLike[str] | None,
+    ) -> None:
+        n = len(values)
+        bounds = np.append(np.arange(0, n, _rows_of(PART_BYTES, values)), n)
+        parts = Parts(bounds, lambda shape: mapped_codes(folder, shape))
+        super().__init__(columns, values, names, device, max_bins, parts)
+        self._folder = folder
+
+    def of_rows(self, rows: Int64s) -> Held:
+        """Some rows, in a file of their own."""
+        shape, dtype = (rows.size, self.values.shape[1]), self.values.dtype
+        with temporary_file(self._folder) as file:
+            _reserve(file, rows.size * shape[1] * dtype.itemsize)
+            height = _rows_of(PART_BYTES, self.values)
+            for begin in range(0, rows.size, height):
+                _put(file, self.values[rows[begin : begin + height]])
+            file.flush()
+            values = writable(np.memmap(file, dtype, "r", shape=shape))
+        held = self.columns, values, self.names, self.device, self.max_bins
+        return MappedHeld(*held, self._folder)
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError(
             "A CodedTable of batches lies in files of this process, which others cannot open: use "
             "threads, as in joblib.parallel_backend('threading'), or n_jobs=1."
         )
+
+
+def _rows_of(size: int, values: NDArray) -> int:
+    """Rows of so many bytes, at least one."""
+    return max(size // (values.shape[1] * values.dtype.itemsize), 1)
+
+
+def _joined(targets: list[NDArray]) -> NDArray:
+    """Targets of all batches, which are let go one by one."""
+    whole = np.empty(sum(map(len, targets)), np.result_type(*{y.dtype for y in targets}))
+    done = whole.size
+    while targets:
+        y = targets.pop()
+        done -= y.size
+        whole[done : done + y.size] = y
+    return whole
 
 
 # ------------------------------------------------------------------------------- passes
@@ -127,12 +172,13 @@ def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
             merged.add(reader.columns_, np.isnan(values).all(axis=0))
             if y is not None:
                 targets.append(_target(y, len(values)))
+                _check_kind(targets)
             if (len(targets) > 0) != (y is not None) or len(targets) not in (0, len(sizes) + 1):
                 raise ValueError("it has a target, and others have none, or the other way round.")
         sums.append(_sums_of(values))
         sizes.append(len(values))
         dtype = np.promote_types(dtype, values.dtype)
-        bar.add(len(values))
+        bar.add(values)
     if merged is None:
         raise ValueError("Found batches with 0 rows in all while a minimum of 1 is required.")
     if sum(sizes) > MOST_ROWS:
@@ -154,8 +200,8 @@ def _write(batches: Batches, reader: Reader, seen: _Seen, file: Any, bar: _Bar) 
             values = reader.values(X, learn=False)
         if done == len(seen.sizes) or not _is_as_seen(values, y, seen, done):
             raise _changed(n)
-        file.write(np.ascontiguousarray(values, seen.dtype).data)
-        bar.add(len(values))
+        _put(file, np.ascontiguousarray(values, seen.dtype))
+        bar.add(values)
         done += 1
     if done < len(seen.sizes):
         raise _changed(n)
@@ -256,6 +302,15 @@ def _check_columns(
         raise ValueError("its columns have other names than those of earlier batches.")
 
 
+def _check_kind(targets: list[NDArray]) -> None:
+    first, last = (
+        "numbers" if y.dtype.kind in "biuf" else "labels that are no numbers"
+        for y in (targets[0], targets[-1])
+    )
+    if first != last:
+        raise ValueError(f"its target holds {last}, and those of earlier batches {first}.")
+
+
 def _target(y: Any, n: int) -> NDArray:
     y = np.array(to_host(y))  # a copy: a view would keep the whole batch
     if y.shape != (n,):
@@ -290,19 +345,29 @@ def _reserve(file: Any, size: int) -> None:
             os.posix_fallocate(file.fileno(), 0, size)
             return
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            file.truncate(size)  # where the file system cannot reserve
-            return
-        raise OSError(
-            error.errno,
-            f"The folder of temporary files has no room for {size:,} bytes of the table "
-            f"({error.strerror}). Name another one in 'folder'",
-        ) from error
-    file.truncate(size)
+        if error.errno in FULL:
+            raise _no_room(error, size) from error
+    file.truncate(size)  # where the file system cannot reserve
+
+
+def _put(file: Any, values: NDArray) -> None:
+    """Write values, which are contiguous."""
+    try:
+        file.write(values.data)
+    except OSError as error:
+        raise _no_room(error, values.nbytes) if error.errno in FULL else error from error
+
+
+def _no_room(error: OSError, size: int) -> OSError:
+    return OSError(
+        error.errno,
+        f"The folder of temporary files has no room for {size:,} bytes of the table "
+        f"({error.strerror}). Name another one in 'folder'",
+    )
 
 
 class _Bar:
-    """Rows read, in each pass."""
+    """Rows and bytes of values read, in each pass."""
 
     def __init__(self, verbose: bool) -> None:
         self._verbose = verbose
@@ -318,10 +383,15 @@ class _Bar:
         """Begin a pass."""
         self._close()
         self._bar = new_bar(total, self._verbose, desc=what, unit=" rows", unit_scale=True)
+        self._bytes = 0
 
-    def add(self, rows: int) -> None:
+    def add(self, values: NDArray) -> None:
+        """Tell of values that were read."""
         if self._bar is not None:
-            self._bar.update(rows)
+            self._bytes += values.nbytes
+            size = self._bar.format_sizeof(self._bytes, "B", 1024)
+            self._bar.set_postfix_str(size, refresh=False)
+            self._bar.update(len(values))
 
     def _close(self) -> None:
         if self._bar is not None:

@@ -269,8 +269,8 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
     return view
 
 
-def known_values(estimator: Any, table: CodedTable) -> NDArray:
-    """The rows of a table as the matrix that the estimator's tree tests.
+def known_view(estimator: Any, table: CodedTable) -> View:
+    """The rows of a table, which the estimator's tree can test.
 
     Raises
     ------
@@ -294,8 +294,7 @@ def known_values(estimator: Any, table: CodedTable) -> NDArray:
             f"The categories of this CodedTable are coded otherwise than those that {name} was "
             "fitted on: pass X itself, or fit on this table."
         )
-    values: NDArray = to_host(view.values)
-    return values
+    return view
 
 
 def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> View:

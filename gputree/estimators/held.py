@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -17,6 +17,9 @@ from gputree.columns import Columns
 from gputree.compilation.arrays import writable
 from gputree.encoding import forbid_infinity
 from gputree.estimators.growing_categories import categories_in_growth
+
+# Bytes of values that are copied at once where some rows of a table are read.
+BLOCK_BYTES = 1 << 26
 
 
 def missing_columns(values: NDArray, n_threads: int) -> NDArray[np.bool_]:
@@ -82,8 +85,9 @@ class Held:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, values=writable(state["values"]), _lock=Lock())
 
-    def with_values(self, values: Any) -> Held:
-        """Other rows of the same columns."""
+    def of_rows(self, rows: Int64s) -> Held:
+        """A table of its own of some rows, in their order; a copy of them."""
+        values = take_rows(self.values, rows)
         return Held(self.columns, values, self.names, self.device, self.max_bins)
 
     def on(self, device: str, n_threads: int) -> DeviceTable:
@@ -136,6 +140,16 @@ class View:
         values: NDArray = self.held.values
         return values if self.rows is None else take_rows(values, self.rows)
 
+    def blocks(self) -> Iterator[NDArray]:
+        """The view as matrices of some rows, at least one of them; on the host."""
+        values: NDArray = self.held.values
+        if self.rows is None:
+            yield to_host(values)
+            return
+        height = max(BLOCK_BYTES // (values.shape[1] * values.dtype.itemsize), 1)
+        for begin in range(0, max(self.rows.size, 1), height):
+            yield to_host(take_rows(values, self.rows[begin : begin + height]))
+
     def column(self, f: int) -> NDArray:
         """The rows' values of column f, on the host."""
         column = to_host(self.held.values[:, f])
@@ -150,7 +164,7 @@ class View:
         """Some rows of the view; those taken repeatedly are copied."""
         rows = places if self.rows is None else self.rows[places]
         if np.count_nonzero(self._mask(rows)) < rows.size:
-            return View(self.held.with_values(take_rows(self.held.values, rows)))
+            return View(self.held.of_rows(rows))
         return View(self.held, rows)
 
     def _mask(self, rows: Int64s) -> NDArray[np.bool_]:
@@ -161,7 +175,7 @@ class View:
 
     def alone(self) -> View:
         """The same rows as all of a table."""
-        return self if self.rows is None else View(self.held.with_values(self.values))
+        return self if self.rows is None else View(self.held.of_rows(self.rows))
 
     def spread(self, column: NDArray[Any] | None) -> NDArray[Any] | None:
         """What each row of the view has, for every row of the table; 0 for the others."""
