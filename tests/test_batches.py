@@ -22,7 +22,7 @@ from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionT
 from gputree.columns import Columns, merging, specification
 from gputree.columns.categories import Lookup, as_objects, in_order
 from gputree.columns.merging import MergedColumns
-from gputree.datasets import open_batches
+from gputree.datasets import ArrayBatches, open_batches, read_table
 from gputree.estimators import batches as reading
 
 
@@ -439,6 +439,86 @@ def test_files_that_do_not_fit(tmp_path):
     (tmp_path / "d.csv").write_text("when,y\n2020-01-01,0\n")
     with pytest.raises(ValueError, match="'when' hold dates or times"):
         open_batches(tmp_path / "d.csv", "y")
+
+
+def test_files_without_rows_are_passed_over(tmp_path):
+    (tmp_path / "a.csv").write_text("w,y\n")
+    (tmp_path / "b.csv").write_text("")
+    (tmp_path / "c.csv").write_text("w,y\n,1\n")
+    (tmp_path / "d.csv").write_text("w,y\nx,0\nz,1\n")  # the first to say what w holds
+    read = CodedTable.from_batches(open_batches(tmp_path, "y"))
+    assert read.target.tolist() == [1, 0, 1]
+    assert read._view.held.columns.categories[0].tolist() == ["x", "z"]
+    with pytest.raises(ValueError, match=r"a\.csv has a header but no rows\."):
+        CodedTable.from_batches(open_batches(tmp_path / "a.csv", "y"))
+    with pytest.raises(ValueError, match=r"b\.csv is empty"):
+        open_batches(tmp_path / "b.csv", "y")
+    (tmp_path / "more").mkdir()
+    table, y = frame(8)
+    table = table.append_column("y", pa.array(y))
+    for k, part in enumerate((table.slice(0, 0), table, table.slice(0, 0))):
+        write(part, tmp_path / "more" / f"{k}.parquet")
+    assert len(CodedTable.from_batches(open_batches(tmp_path / "more", "y"))) == 8
+
+
+def test_truth_values_of_csv_are_those_of_memory(tmp_path, monkeypatch):
+    table, y = frame(90)
+    path = tmp_path / "t.csv"
+    write(table.append_column("y", pa.array(y == "yes")), path)
+    whole = read_table(path, "y")
+    read = CodedTable.from_batches(open_batches(path, "y"))
+    assert read.target.dtype == whole.target.dtype == bool
+    model = DecisionTreeClassifier()
+    assert model.fit(read, read.target).tree_.equals(model.fit(whole.columns, whole.target).tree_)
+    monkeypatch.setattr("gputree.datasets.delimited.BATCH_BYTES", 64)
+    path.write_text("a,y\n" + "true,1\n" * 30 + "perhaps,0\n")
+    with pytest.raises(ValueError, match=r"t\.csv: column 'a' holds truth .*'perhaps' .*text="):
+        CodedTable.from_batches(open_batches(path, "y"))
+    read = CodedTable.from_batches(open_batches(path, "y", text=["a"]))
+    assert read._view.held.columns.categories[0].tolist() == ["perhaps", "true"]
+
+
+BAD_FILES = {
+    "ragged": (b"a,y\n1,0\n2,1,5\n", r"Cannot read .*t\.csv: .*Expected 2 columns, got 3"),
+    "latin-1": ("a,y\ncaf\u00e9,0\n".encode("latin-1"), r"t\.csv is not UTF-8 text"),
+    "a latin-1 name": ("a\u00e9,y\n1,0\n".encode("latin-1"), r"t\.csv is not UTF-8 text"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_files_that_cannot_be_read(tmp_path, name):
+    text, message = BAD_FILES[name]
+    (tmp_path / "t.csv").write_bytes(text)
+    with pytest.raises(ValueError, match=message):
+        open_batches(tmp_path / "t.csv", "y")
+
+
+def test_a_bad_row_further_down(tmp_path, monkeypatch):
+    monkeypatch.setattr("gputree.datasets.delimited.BATCH_BYTES", 64)
+    folder = tmp_path / "files"
+    folder.mkdir()
+    path = tmp_path / "t.csv"
+    for row, message in (("1,2,3", "Expected 2 columns"), ("x,0", "must hold numbers.* 'x'")):
+        path.write_text("a,y\n" + "1,0\n" * 50 + row + "\n")
+        with pytest.raises(ValueError, match=message):
+            CodedTable.from_batches(open_batches(path, "y"), folder=folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_mapped_arrays(tmp_path, monkeypatch):
+    monkeypatch.setattr("gputree.datasets.arrays.BATCH_BYTES", 100)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), rng.integers(0, 3, 120)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    read = CodedTable.from_batches(ArrayBatches(mapped, y))
+    model = DecisionTreeClassifier()
+    assert model.fit(read, read.target).tree_.equals(model.fit(X, y).tree_)
+    assert CodedTable.from_batches(ArrayBatches(mapped)).target is None
+    with pytest.raises(ValueError, match="rows and columns"):
+        ArrayBatches(y)
+    with pytest.raises(ValueError, match=r"y must have the shape \(120,\), got \(119,\)"):
+        ArrayBatches(X, y[1:])
 
 
 def test_a_file_that_changes(tmp_path):

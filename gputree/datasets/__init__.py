@@ -2,9 +2,11 @@
 
 The tables are small enough to check by hand and are shipped with the package;
 `read_table` brings CSV, Parquet, Arrow and ARFF files in, `read_batches` one that is too large
-for the memory, `open_batches` one or many, for `gputree.CodedTable.from_batches`.
+for the memory, `open_batches` one or many, `ArrayBatches` arrays that are mapped from files, for
+`gputree.CodedTable.from_batches`.
 """
 
+from gputree.datasets.arrays import ArrayBatches
 from gputree.datasets.files import FileBatches, open_batches
 from gputree.datasets.readers import Table, infer_task, read_batches, read_table
 from gputree.datasets.textbook import (
@@ -18,6 +20,7 @@ from gputree.datasets.textbook import (
 )
 
 __all__ = [
+    "ArrayBatches",
     "FileBatches",
     "Table",
     "infer_task",

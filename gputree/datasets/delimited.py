@@ -32,7 +32,9 @@ _MARKS = {
     b"PAR1": "a Parquet file; its name must end in .parquet",
     b"ARROW1": "an Arrow file; its name must end in .arrow",
 }
-_NO_NUMBER = re.compile(r"In CSV column #(\d+): .*conversion error to double: invalid value '(.*)'")
+_NOT_CONVERTED = re.compile(
+    r"In CSV column #(\d+): .*conversion error to (double|bool): invalid value '(.*)'"
+)
 
 
 def read_delimited(
@@ -65,15 +67,17 @@ def delimited_batches(
     *,
     text: Sequence[str],
     numeric: Sequence[str],
+    boolean: Sequence[str],
     missing: Sequence[str],
 ) -> Iterator[pa.Table]:
-    """Some columns, batch by batch; each is of text or of numbers."""
+    """Some columns, batch by batch; each is of text, of numbers or of truth values."""
     import pyarrow as pa
     import pyarrow.csv as pc
 
     pointed = set(opened.dialect.pointed).intersection(numeric)
     types = dict.fromkeys([*text, *pointed], pa.string())
     types |= dict.fromkeys(set(numeric) - pointed, pa.float64())
+    types |= dict.fromkeys(boolean, pa.bool_())
     try:
         reader = pc.open_csv(
             opened.file,
@@ -87,11 +91,16 @@ def delimited_batches(
     except pa.ArrowInvalid as error:
         if "invalid UTF8" in str(error):
             raise ValueError(not_utf8(source, "in a column of text")) from error
-        found = _NO_NUMBER.search(str(error))
+        found = _NOT_CONVERTED.search(str(error))
         if found is None:
             raise
         name = opened.names[int(found[1])]
-        raise NotANumberError(source.label, name, found[2]) from error
+        if found[2] == "bool":
+            raise ValueError(
+                f"{source.label}: column {name!r} holds truth values at the beginning, and "
+                f"{found[3]!r} further down. Read it as text: text=[{name!r}]."
+            ) from error
+        raise NotANumberError(source.label, name, found[3]) from error
 
 
 class Opened(NamedTuple):
@@ -102,13 +111,10 @@ class Opened(NamedTuple):
     names: list[str]
 
 
-def column_kinds(
+def column_types(
     source: Source, wanted: Sequence[str], missing: Sequence[str]
-) -> tuple[list[str], list[str], list[str]]:
-    """Columns of text, of numbers and of dates or times, by the beginning of a file.
-
-    Columns without a value there are taken for numbers, truth values for text.
-    """
+) -> dict[str, pa.DataType]:
+    """The types that the beginning of a file suggests; null where no value is there."""
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -120,15 +126,11 @@ def column_kinds(
             parse_options=_parsing(opened.dialect),
             convert_options=_converting(opened.dialect, {}, missing, wanted),
         )
-        kinds = {field.name: field.type for field in reader.schema}
-        kinds |= dict.fromkeys(opened.dialect.pointed, pa.float64())
-    tests = (
-        lambda kind: pa.types.is_string(kind) or pa.types.is_boolean(kind),
-        lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.null(),
-        pa.types.is_temporal,
-    )
-    words, numbers, dates = ([name for name in wanted if test(kinds[name])] for test in tests)
-    return words, numbers, dates
+        types = {field.name: field.type for field in reader.schema}
+        types |= {name: pa.float64() for name in opened.dialect.pointed if name in types}
+    if binary := [name for name in wanted if pa.types.is_binary(types[name])]:
+        raise ValueError(not_utf8(source, f"see {listed(binary)}"))
+    return types
 
 
 def open_delimited(source: Source, file: Any) -> Opened:
@@ -137,9 +139,12 @@ def open_delimited(source: Source, file: Any) -> Opened:
     dialect = _dialect(source, head)
     lines = csv.reader(io.StringIO(_text(head), newline=""), delimiter=dialect.delimiter)
     try:
-        return Opened(again, dialect, next((names for names in lines if names), []))
+        names = next((names for names in lines if names), [])
     except csv.Error as error:
         raise ValueError(f"Cannot read the header of {source.label}: {error}.") from error
+    if any("\ufffd" in name for name in names) and "\ufffd".encode() not in head:
+        raise ValueError(not_utf8(source, "see the names of its columns"))
+    return Opened(again, dialect, names)
 
 
 def not_utf8(source: Source, where: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from gputree.datasets.conversion import listed
-from gputree.datasets.delimited import column_kinds
-from gputree.datasets.readers import feature_names, read_batches, read_names, target_values
+from gputree.datasets.delimited import column_types
+from gputree.datasets.readers import feature_names, read_names, rows_of, target_values, told
 from gputree.datasets.sources import DELIMITERS, Source, source_of
 
 if TYPE_CHECKING:
@@ -38,23 +38,19 @@ class FileBatches:
         files: list[Path],
         target: str | None,
         names: list[str],
-        *,
-        text: Sequence[str],
-        numeric: Sequence[str],
-        missing: Sequence[str],
+        types: Mapping[str, Sequence[str]],
     ) -> None:
         self.files, self.target_name, self.names = files, target, names
-        self._text, self._numeric, self._missing = text, numeric, missing
+        self._types = types
         self._seen = [_state(path) for path in files]
         self.n_bytes = sum(size for size, _ in self._seen)
 
     def __iter__(self) -> Iterator[pa.Table | tuple[pa.Table, NDArray[Any]]]:
         wanted = [*self.names, *([] if self.target_name is None else [self.target_name])]
+        empty = True
         for path, seen in zip(self.files, self._seen, strict=True):
-            batches = read_batches(
-                path, wanted, text=self._text, numeric=self._numeric, missing=self._missing
-            )
-            for batch in batches:
+            for batch in rows_of(path, wanted, self._types):
+                empty = False
                 if _state(path) != seen:
                     raise ValueError(f"{path} changed while it was read.")
                 columns = batch.select(self.names)
@@ -63,6 +59,12 @@ class FileBatches:
                 else:
                     y = batch[self.target_name]
                     yield columns, target_values(str(path), self.target_name, y)
+        if empty:
+            raise ValueError(f"{self.files[0]} has a header but no rows{self._others}.")
+
+    @property
+    def _others(self) -> str:
+        return f", and {len(self.files) - 1} other files have none" if len(self.files) > 1 else ""
 
 
 def open_batches(
@@ -82,13 +84,14 @@ def open_batches(
     paths : str, path-like or sequence of them
         A CSV, Parquet or Arrow file as in `read_table`, a pattern such as ``"data/*.parquet"``, a
         folder of such files, or a list of files; in the order of their names, or of the list.
-        All have the columns of the first.
+        All have the columns of the first; files without rows are passed over.
     target : str or None
         Name of the target column; batches are pairs (table, target) then, else tables.
     columns, ignore, text, numeric, missing
-        As in `read_table`. In CSV, columns that are not listed are of numbers or of text by what
-        the beginning of the first file suggests; truth values are text, and a target of whole
-        numbers there that has fractions further down must be listed in `numeric`.
+        As in `read_table`. In CSV, columns that are not listed are of numbers, truth values or
+        text by what the beginning of the first file with a value there suggests, and what does
+        not fit further down is an error that says so; a target of whole numbers there that has
+        fractions further down must be listed in `numeric`.
 
     Returns
     -------
@@ -113,19 +116,27 @@ def open_batches(
     ... )  # doctest: +SKIP
     >>> tree = DecisionTreeClassifier().fit(table, table.target)  # doctest: +SKIP
     """
-    files = _files(paths)
-    first = source_of(files[0])
+    files = _with_bytes(_files(paths))
+    sources = [source_of(path) for path in files]
+    first = sources[0]
     if first.is_stream:
         raise ValueError(f"{first.label} can be read once only, and batches are read twice.")
     names = feature_names(first.label, read_names(files[0]), target, columns, ignore)
-    wanted = [*names, *([] if target is None else [target])]
     for path in files[1:]:
         feature_names(str(path), read_names(path), target, names, ())
-    asked = target in numeric
-    text, numeric = _kinds(first, wanted, text, numeric, missing)
-    if first.kind in DELIMITERS and not asked:  # whole numbers stay so, as labels
-        numeric = [name for name in numeric if name != target]
-    return FileBatches(files, target, names, text=text, numeric=numeric, missing=missing)
+    types = {"text": [*text], "numeric": [*numeric], "boolean": [], "missing": [*missing]}
+    if texts := [source for source in sources if source.kind in DELIMITERS]:
+        given = {*text, *numeric}
+        wanted = [*names, *([] if target is None else [target])]
+        for name, kind in _kinds(texts, [n for n in wanted if n not in given], missing).items():
+            if name != target or kind != "numeric":  # whole numbers stay so, as labels
+                types[kind].append(name)
+    return FileBatches(files, target, names, types)
+
+
+def _with_bytes(files: list[Path]) -> list[Path]:
+    """The files without those that hold nothing at all, if any hold something."""
+    return [path for path in files if not path.exists() or path.stat().st_size] or files
 
 
 def _files(paths: Any) -> list[Path]:
@@ -160,27 +171,34 @@ def _is_table(path: Path) -> bool:
     return True
 
 
-def _kinds(
-    source: Source,
-    wanted: list[str],
-    text: Sequence[str],
-    numeric: Sequence[str],
-    missing: Sequence[str],
-) -> tuple[list[str], list[str]]:
-    """Columns of text, and of numbers; of CSV all are one or the other."""
-    if source.kind not in DELIMITERS:
-        return list(text), list(numeric)
-    words, numbers, others = column_kinds(source, wanted, missing)
-    given = {*text, *numeric}
-    if dates := [name for name in others if name not in given]:
-        raise ValueError(
-            f"{source.label}: {listed(dates)} hold dates or times. Convert them to numbers, such "
-            "as days or hours, or leave them out: ignore=[...]."
-        )
-    return (
-        [*text, *(name for name in words if name not in given)],
-        [*numeric, *(name for name in numbers if name not in given)],
-    )
+def _kinds(sources: list[Source], wanted: list[str], missing: Sequence[str]) -> dict[str, str]:
+    """Which columns of CSV files hold text, numbers or truth values, by their beginnings.
+
+    By those of the first file that has a value there; of numbers, if none has.
+    """
+    from pyarrow import types
+
+    found: dict[str, str] = {}
+    for source in sources:
+        open_ = [name for name in wanted if name not in found]
+        if not open_:
+            break
+        with told(source):
+            kinds = column_types(source, open_, missing)
+        dates = [name for name in open_ if types.is_temporal(kinds[name])]
+        if dates:
+            raise ValueError(
+                f"{source.label}: {listed(dates)} hold dates or times. Convert them to numbers, "
+                "such as days or hours, or leave them out: ignore=[...]."
+            )
+        for name in open_:
+            if not types.is_null(kinds[name]):
+                found[name] = _KINDS.get(str(kinds[name]), "numeric")
+    return dict.fromkeys(wanted, "numeric") | found
+
+
+# What holds neither is a number.
+_KINDS = {"string": "text", "bool": "boolean"}
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -6,7 +6,7 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -138,6 +138,7 @@ def read_batches(
     *,
     text: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    boolean: Sequence[str] = (),
     missing: Sequence[str] = (),
     verbose: bool = False,
 ) -> Iterator[pa.Table]:
@@ -149,9 +150,9 @@ def read_batches(
         As in `read_table`.
     columns : sequence of str
         Names of columns, in the order wanted.
-    text, numeric : sequence of str
-        Which of them hold text, and which numbers. In CSV every column has to be listed: the
-        first batch cannot tell what the next will hold.
+    text, numeric, boolean : sequence of str
+        Which of them hold text, which numbers, and which truth values (of CSV; others tell). In
+        CSV every column has to be listed: the first batch cannot tell what the next will hold.
     missing, verbose
         As in `read_table`.
 
@@ -165,17 +166,28 @@ def read_batches(
     FileNotFoundError, ValueError
         As `read_table`; what is wrong further down is found when it is reached.
     """
+    types = {"text": text, "numeric": numeric, "boolean": boolean, "missing": missing}
+    batches = rows_of(path, columns, types, verbose)
+    empty = True
+    for batch in batches:
+        empty = False
+        yield batch
+    if empty:
+        raise ValueError(f"{source_of(path).label} has a header but no rows.")
+
+
+def rows_of(
+    path: Origin,
+    columns: Sequence[str],
+    types: Mapping[str, Sequence[str]],
+    verbose: bool = False,
+) -> Iterator[pa.Table]:
+    """As `read_batches`, of a file that may have no rows; `types` are its `text` to `missing`."""
     source = source_of(path)
-    n_rows = 0
-    with _told(source):
-        for batch in _batches(
-            source, columns, text=text, numeric=numeric, missing=missing, verbose=verbose
-        ):
-            n_rows += batch.num_rows
+    with told(source):
+        for batch in _batches(source, columns, verbose=verbose, **types):
             if batch.num_rows:
                 yield batch
-    if n_rows == 0:
-        raise ValueError(f"{source.label} has a header but no rows.")
 
 
 def read_names(path: Origin) -> list[str]:
@@ -184,9 +196,9 @@ def read_names(path: Origin) -> list[str]:
 
     source = source_of(path)
     if source.kind in ARFF:
-        with _told(source):
+        with told(source):
             return list(_read_arff(source, False).column_names)
-    with _told(source), source.open(False) as file:
+    with told(source), source.open(False) as file:
         if source.kind in DELIMITERS:
             return open_delimited(source, file).names
         found = pq.ParquetFile(file).schema_arrow if source.kind in PARQUET else None
@@ -222,7 +234,7 @@ def infer_task(target: NDArray) -> Task:
 
 # ------------------------------------------------------------------ reading
 @contextmanager
-def _told(source: Source) -> Iterator[None]:
+def told(source: Source) -> Iterator[None]:
     """Errors of the reader name the file."""
     import pyarrow as pa
 
@@ -238,7 +250,7 @@ def _told(source: Source) -> Iterator[None]:
 
 def _read(source: Source, text: Sequence[str], missing: Sequence[str], verbose: bool) -> pa.Table:
     """The table, its columns of the types that the file has or suggests."""
-    with _told(source):
+    with told(source):
         if source.kind in DELIMITERS:
             table = read_delimited(source, text=text, missing=missing, verbose=verbose)
         elif source.kind in PARQUET:
@@ -281,6 +293,7 @@ def _batches(
     *,
     text: Sequence[str],
     numeric: Sequence[str],
+    boolean: Sequence[str],
     missing: Sequence[str],
     verbose: bool,
 ) -> Iterator[pa.Table]:
@@ -297,7 +310,7 @@ def _batches(
         if source.kind in DELIMITERS:
             opened = open_delimited(source, file)
             _check_header(source.label, opened.names, wanted)
-            yield from delimited_batches(source, opened, wanted, **types)
+            yield from delimited_batches(source, opened, wanted, boolean=boolean, **types)
             return
         if source.kind in PARQUET:
             parquet = pq.ParquetFile(file)

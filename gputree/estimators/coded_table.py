@@ -96,21 +96,21 @@ class CodedTable:
 
         Values and codes lie in files that the system maps to memory, as much of them as there
         is room for; trees are grown on parts of 64 MiB of values one after another. In memory
-        are some numbers a row (targets, weights, the order of rows) and, while large nodes are
-        refined, the rows of a few of their columns: measured, 24 bytes a row for two classes and
-        107 for a weighted regression, on noise. The tree is that of the same table in memory,
-        field by field, exact or binned, whatever the batches are; only categories that
-        batches declare differently may be numbered otherwise. What copies rows as elsewhere must
-        fit: the attribute lists of C4.5 and ID3, parts of the rows that are predicted or held out
-        by a pruner.
+        are some numbers a row: targets, weights, the order of rows. Rows of large nodes whose
+        values decide, and those of small nodes, are gathered within a budget of 128 MiB. The tree
+        is that of the same table in memory, field by field, exact or binned, whatever the batches
+        are; only categories that batches declare differently may be numbered otherwise. What
+        copies rows as elsewhere must fit: the attribute lists of C4.5 and ID3, the rows that a
+        pruner holds out, one column of more categories than bins.
 
         Parameters
         ----------
         batches : iterable, or function that returns one
             Parts of the rows as X, or as pairs (X, y): arrays or data frames of the same columns,
-            such as ``pyarrow.dataset.dataset("folder").to_batches`` yields. They are read twice,
-            and must be the same, in the same order: an iterator, which can be read once, is
-            refused.
+            such as ``pyarrow.dataset.dataset("folder").to_batches`` yields, or
+            `gputree.datasets.open_batches` from files, or `gputree.datasets.ArrayBatches` from
+            mapped arrays. They are read twice, and must be the same, in the same order: an
+            iterator, which can be read once, is refused.
         categorical_features, max_bins, device
             As for `CodedTable`.
         folder : str or path-like, default=None
