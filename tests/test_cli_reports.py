@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sqlite3
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -218,6 +219,24 @@ def test_sql_is_run(gputree, models, tmp_path, nodes):
     iris = load_model(models["iris"])
     expected = library.export_sql(iris, output="probability", probability_of="setosa")
     assert share == expected
+
+
+def test_a_warning_is_told_once(gputree, models, monkeypatch):
+    """Drawing finds a letter that its font lacks again and again."""
+
+    def draw(*_, **__):
+        for letter in "aabaa":
+            warnings.warn(f"Glyph {letter} missing from the font", UserWarning, stacklevel=1)
+        return "drawn"
+
+    monkeypatch.setitem(FORMATS, "text", FORMATS["text"]._replace(make=draw))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        status, output, errors = gputree("export", models["iris"], "--format", "text")
+    assert (status, output) == (0, "drawn\n")
+    assert errors.splitlines() == [
+        f"gputree: warning: Glyph {letter} missing from the font" for letter in "ab"
+    ]
 
 
 def test_export_errors(fails, misused, models, tmp_path):

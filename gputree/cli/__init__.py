@@ -16,7 +16,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from gputree._sklearn import InvalidParameterError
 from gputree.cli.check import DIFFERENT, add_check
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _parser().parse_args(argv)
         with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else None):
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _showing_warnings()
             status: int | None = arguments.run(arguments)
             sys.stdout.flush()
     except BrokenPipeError:  # `gputree show ... | head`
@@ -80,15 +80,17 @@ def _message(error: Exception) -> str:
     return str(error)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    say(f"warning: {in_words_of_the_command(str(message))}")
+def _showing_warnings() -> Callable[..., None]:
+    """What shows a warning, in one line, and each once: drawing says the same many times."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        words = in_words_of_the_command(str(message))
+        if words not in said:
+            said.add(words)
+            say(f"warning: {words}")
+
+    return show
 
 
 class _Parser(argparse.ArgumentParser):
