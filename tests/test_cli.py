@@ -207,7 +207,7 @@ def test_train_errors(fails, misused, tmp_path):
     out = ["-o", tmp_path / "model"]
     golf = load_golf().filename
     assert "no file" in fails("train", tmp_path / "absent.csv", "--target", "y", *out)
-    assert "is a directory" in fails("train", tmp_path, "--target", "y", *out)
+    assert "no CSV, Parquet or Arrow file in" in fails("train", tmp_path, "--target", "y", *out)
     assert "has no column 'mgp'" in fails("train", CARS.filename, "--target", "mgp", *out)
     c45 = ["train", golf, "--target", "play", "--algorithm", "c45"]
     assert "--splitter is no option of c45" in misused(*c45, "--splitter", "exact", *out)

@@ -37,6 +37,8 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r"(Column '[^']*') of X\b", r"\1"),
     (r"\bin fit\b", "in training"),
     (r"\b([Ll])eave it out\.", r"\1eave it out with --ignore."),
+    (r": ignore=\[\.\.\.\]", " with --ignore"),
+    (r" Read it as text: text=\[.*\]", " Write it alike everywhere, or raise --memory"),
     (r"device='(\w+)'", r"--device \1"),
     (r"\bPass missing='largest'", "Use --missing-rows largest"),
     (r"\bPass nodes='NAME'", "Add --nodes NAME"),

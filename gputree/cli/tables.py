@@ -56,16 +56,13 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def training_table(arguments: argparse.Namespace) -> Any:
-    """The table to train on, with its target; columns of dates are refused."""
+def training_table(arguments: argparse.Namespace, data: str) -> Any:
+    """The table of a file to train on, with its target; columns of dates are refused."""
     from gputree.datasets import read_table
 
-    both = sorted(set(arguments.categorical) & set(arguments.numeric))
-    if both:
-        raise UsageError(f"--categorical and --numeric both name {both[0]!r}.")
     with told(arguments.missing):
         table = read_table(
-            table_origin(arguments.data),
+            table_origin(data),
             arguments.target,
             columns=arguments.columns,
             ignore=arguments.ignore,
@@ -73,15 +70,27 @@ def training_table(arguments: argparse.Namespace) -> Any:
             missing=arguments.missing,
             verbose=not arguments.quiet,
         )
-    label = label_of(arguments.data)
-    for name in (*arguments.categorical, *arguments.numeric):
-        if name not in table.names:
-            raise ValueError(f"{label} has no feature column {name!r}.")
+    label = label_of(data)
+    check_columns(label, table.names, arguments)
     forbid_dates(label, table.columns, arguments.categorical)
     if arguments.task == "auto" and table.target is not None:
         forbid_dates_as_target(label, arguments.target, table.target)
     look_for_marks(table.columns)
     return table
+
+
+def check_kinds(arguments: argparse.Namespace) -> None:
+    """Refuse columns that are said to be two things."""
+    both = sorted(set(arguments.categorical) & set(arguments.numeric))
+    if both:
+        raise UsageError(f"--categorical and --numeric both name {both[0]!r}.")
+
+
+def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -> None:
+    """Refuse names of columns that the table has not."""
+    for name in (*arguments.categorical, *arguments.numeric):
+        if name not in names:
+            raise ValueError(f"{label} has no feature column {name!r}.")
 
 
 def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:

@@ -20,7 +20,8 @@ from gputree.cli.report import (
 )
 from gputree.cli.resampling import resampling, score_table
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
-from gputree.cli.tables import add_columns, categorical_features, training_table
+from gputree.cli.tables import add_columns, check_kinds
+from gputree.cli.training import Training, add_memory, files_of, read_training
 from gputree.compilation.waits import Wait, waiting
 
 
@@ -33,16 +34,18 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "gputree train golf.csv --target play --algorithm c45 -o golf.gputree",
         "gputree train cars.csv --target mpg --ignore name --cv 10 \\",
         "    --pruning cost_complexity:alpha=0.01 -o cars.gputree",
+        "gputree train 'data/*.parquet' --target y --memory 4GB -o big.gputree",
         "zcat big.csv.gz | gputree train - --target y -o - > big.gputree",
     )
-    parser.usage = "gputree train DATA --target COL -o MODEL [options]"
+    parser.usage = "gputree train DATA [DATA ...] --target COL -o MODEL [options]"
     parser.set_defaults(run=_train)
     add = parser.add_argument
     add(
         "data",
         metavar="DATA",
+        nargs="+",
         help="CSV (.csv, .tsv, also .gz), Parquet, Arrow or ARFF file; - for CSV from standard "
-        "input",
+        "input; several files, a folder of them, or a pattern such as 'data/*.parquet'",
     )
     add("--target", required=True, metavar="COL", help="the column to predict")
     add("-o", "--output", required=True, metavar="MODEL", help="model file to write; - for "
@@ -75,6 +78,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         help="score by cross-validation on K parts; the model is grown on all rows",
     )
     add("--quiet", action="store_true", help="no progress bar, no summary")
+    add_memory(parser)
     add_columns(parser)
     add_options(parser)
 
@@ -90,12 +94,13 @@ def _share(text: str) -> float:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    check_output(arguments.output, arguments.data)
+    files = files_of(arguments.data)
+    check_output(arguments.output, *files)
     forbid_terminal(arguments.output, "A model file")
-    table = training_table(arguments)
-    X, y = table.columns, table.target
-    assert y is not None  # a target was asked for
-    estimator = _estimator(arguments, X, y)
+    check_kinds(arguments)
+    table = read_training(arguments, files)
+    X, y = table.X, table.y
+    estimator = _estimator(arguments, table)
     scored = resampling(
         y,
         hasattr(estimator, "predict_proba"),
@@ -119,22 +124,22 @@ def _train(arguments: argparse.Namespace) -> None:
     out = sys.stderr if arguments.output == STANDARD else sys.stdout
     escape_unknown_characters()
     if not arguments.quiet:
-        shape = (X.num_rows, X.num_columns)
+        shape = X.shape
         print(_summary(estimator, shape, seconds, wait, score, arguments.output), file=out)
     if scored is not None:
         print("" if arguments.quiet else "\n", end="", file=out, flush=True)
         print(score_table(estimator, X, y, scored, watched), file=out)
 
 
-def _estimator(arguments: argparse.Namespace, X: Any, y: NDArray) -> Any:
+def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
     """The estimator that was asked for, with the options that it has."""
-    kind = _kind(arguments, y)
+    kind = _kind(arguments, table.y)
     params = given_options(arguments)
     for name in set(params).difference(kind._get_param_names()):
         if name == "class_weight":
             raise UsageError("--class-weight is for classification; the task is regression.")
         raise UsageError(f"{flag(name)} is no option of {arguments.algorithm}.")
-    return kind(**params, categorical_features=categorical_features(arguments, X))
+    return kind(**params, categorical_features=table.categorical_features)
 
 
 def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:

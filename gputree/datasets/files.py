@@ -116,7 +116,7 @@ def open_batches(
     ... )  # doctest: +SKIP
     >>> tree = DecisionTreeClassifier().fit(table, table.target)  # doctest: +SKIP
     """
-    files = _with_bytes(_files(paths))
+    files = _with_bytes(list_files(paths))
     sources = [source_of(path) for path in files]
     first = sources[0]
     if first.is_stream:
@@ -139,8 +139,8 @@ def _with_bytes(files: list[Path]) -> list[Path]:
     return [path for path in files if not path.exists() or path.stat().st_size] or files
 
 
-def _files(paths: Any) -> list[Path]:
-    """The files that are meant, at least one."""
+def list_files(paths: Any) -> list[Path]:
+    """The files that are meant by `paths` of `open_batches`, at least one."""
     if not isinstance(paths, str | PathLike):
         files = [Path(fspath(path)) for path in paths]
         if not files:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gputree._memory import available_bytes, require_memory
+from gputree.datasets.sources import DELIMITERS, PARQUET, source_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,13 +24,31 @@ SMALL_SHARE = 0.002
 ADVICE = "Keep fewer rows or columns in the file, or use a machine with more memory."
 
 
+def least_bytes(path: Path) -> float:
+    """What the table of a file will take in memory, about; 0 for what can be read once only."""
+    source = source_of(path)
+    if source.is_stream:
+        return 0.0  # nobody knows
+    if source.kind in PARQUET:
+        return _of_parquet(path)
+    if source.kind in DELIMITERS:
+        taken, read = _sample(path, source.delimiter, source.codec)
+        if read:
+            return taken * path.stat().st_size / read
+    return path.stat().st_size
+
+
 def require_memory_for_parquet(path: Path) -> None:
     """Raise MemoryError if the table of a Parquet file clearly exceeds the memory."""
+    require_memory(_of_parquet(path), f"Reading {path}", ADVICE)
+
+
+def _of_parquet(path: Path) -> float:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         row_bits = sum(_least_bits(field.type) for field in file.schema_arrow)
-        require_memory(file.metadata.num_rows * row_bits / 8, f"Reading {path}", ADVICE)
+        return float(file.metadata.num_rows * row_bits / 8)
 
 
 def _least_bits(kind: pa.DataType) -> int:

@@ -1,0 +1,156 @@
+"""Training on files that are read in batches: the model is that of the table in memory."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from gputree.cli.training import parse_size
+from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
+from gputree.estimators.coded_table import CodedTable
+
+GOLF, IRIS, CARS = (load().filename for load in (load_golf, load_iris, load_auto_mpg))
+
+
+@pytest.fixture
+def in_batches(monkeypatch):
+    """Whether tables were read in batches."""
+    made = []
+    real = CodedTable.from_batches.__func__
+
+    def from_batches(cls, *arguments, **options):
+        made.append(True)
+        return real(cls, *arguments, **options)
+
+    monkeypatch.setattr(CodedTable, "from_batches", classmethod(from_batches))
+    return made
+
+
+COMMANDS = {
+    "numbers": (IRIS, ["--target", "species"]),
+    "text": (GOLF, ["--target", "play", "--algorithm", "c45"]),
+    "regression": (CARS, ["--target", "mpg", "--max-depth", "4"]),
+    "scores": (IRIS, ["--target", "species", "--cv", "3", "--pruning", "reduced_error"]),
+    "binned": (IRIS, ["--target", "species", "--splitter", "binned", "--holdout", "0.3"]),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_model_is_that_of_the_table_in_memory(gputree, tmp_path, in_batches, name):
+    data, options = COMMANDS[name]
+    found = []
+    for k, memory in enumerate((["--memory", "1GB"], ["--memory", "100B"])):
+        model = tmp_path / f"{k}.gputree"
+        status, output, errors = gputree("train", data, *options, *memory, "-o", model)
+        assert (status, errors) == (0, "")
+        timed = ("compiling", "training", "model")
+        lines = [line for line in output.splitlines() if not line.startswith(timed)]
+        found.append((model.read_bytes(), lines))
+        assert len(in_batches) == k
+    assert found[0] == found[1]
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Irises in three Parquet files, and the table."""
+    table = read_table(IRIS).columns
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for k, rows in enumerate(np.array_split(np.arange(len(table)), 3)):
+        pq.write_table(table.take(rows), folder / f"part{k}.parquet")
+    pq.write_table(table, tmp_path / "whole.parquet")
+    return folder
+
+
+def test_patterns_folders_and_several_files(gputree, parts, tmp_path, in_batches):
+    options = ["--target", "species", "--quiet", "-o"]
+    whole, model = tmp_path / "whole.gputree", tmp_path / "parts.gputree"
+    assert gputree("train", tmp_path / "whole.parquet", *options, whole) == (0, "", "")
+    assert not in_batches
+    for data in ([parts / "*.parquet"], [parts], sorted(parts.iterdir())):
+        assert gputree("train", *data, *options, model) == (0, "", "")
+        assert model.read_bytes() == whole.read_bytes()
+    assert len(in_batches) == 3
+
+
+def test_categories_by_option_and_by_type(gputree, tmp_path, in_batches):
+    rng = np.random.default_rng(0)
+    table = pa.table({"a": rng.integers(0, 9, 99), "b": rng.random(99) < 0.5, "c": rng.random(99)})
+    y = (table["a"].to_numpy() % 2 == 0) ^ table["b"].to_numpy()
+    pq.write_table(table.append_column("y", pa.array(y)), tmp_path / "t.parquet")
+    found = []
+    for memory in (["--memory", "9TB"], ["--memory", "1"]):
+        options = ["--target", "y", "--categorical", "a", "-o", tmp_path / "model", *memory]
+        assert gputree("train", tmp_path / "t.parquet", *options)[0] == 0
+        found.append(gputree("show", tmp_path / "model")[1])
+    assert in_batches
+    assert found[0] == found[1]
+
+
+def test_what_does_not_fit_into_memory_is_read_in_batches(
+    gputree, tmp_path, monkeypatch, in_batches
+):
+    def full(*_, **__):
+        raise MemoryError("Reading it takes at least 9 GB of memory, and 1 GB are available.")
+
+    monkeypatch.setattr("gputree.cli.training.training_table", full)
+    model = tmp_path / "model"
+    status, _, errors = gputree("train", IRIS, "--target", "species", "-o", model)
+    assert status == 0
+    assert errors == (
+        "gputree: Reading it takes at least 9 GB of memory, and 1 GB are available. It is read in "
+        "batches instead.\n"
+    )
+    assert in_batches
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4GB", 4e9), ("1.5 gb", 1.5e9), ("512MiB", 512 * 2**20), ("7", 7), ("2k", 2000)],
+)
+def test_sizes(text, size):
+    assert parse_size(text) == size
+
+
+def test_errors(fails, gputree, parts, tmp_path):
+    model = ["--target", "species", "-o", tmp_path / "model"]
+    files = sorted(parts.iterdir())
+    for text in ("4XB", "GB", "0", "-1GB"):
+        assert "a size such as 4GB or 512MiB" in fails(
+            "train", IRIS, *model, f"--memory={text}", status=2
+        )
+    assert "cannot be one of several" in fails("train", "-", IRIS, *model, status=2)
+    assert "There is no file" in fails("train", tmp_path / "*.csv", *model)
+    assert "--algorithm id3 takes one table" in fails(
+        "train", *files, *model, "--algorithm", "id3", status=2
+    )
+    assert "no feature column 'x'" in fails("train", *files, *model, "--numeric", "x")
+    assert "would overwrite" in fails(
+        "train", parts, "--target", "species", "-o", files[1], status=2
+    )
+    pq.write_table(pa.table({"x": [1.0], "species": ["a"]}), parts / "z.parquet")
+    assert "z.parquet has no column" in fails("train", parts, *model)
+    assert not (tmp_path / "model").exists()
+
+
+def test_dates_and_marks_are_told(fails, gputree, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    model = ["--target", "y", "-o", tmp_path / "model"]
+    for k, cells in enumerate((["1", "x", "?"], ["2", "?", "3"])):
+        table = pa.table({"a": cells, "y": [0, 1, 0]})
+        pq.write_table(table, folder / f"{k}.parquet")
+    status, _, errors = gputree("train", folder, *model)
+    assert status == 0
+    assert "'?' is a category like others in 'a'" in errors
+    for cells in (["2020-01-01", "2021-05-05", "2021-05-06"], [pa.scalar(0, pa.date32())] * 3):
+        for k in range(2):
+            table = pa.table({"a": pa.array(cells), "y": [0, 1, 0]})
+            pq.write_table(table, folder / f"{k}.parquet")
+        assert "has dates or times in column 'a'" in fails("train", folder, *model)
+    for k in range(2):
+        pyarrow.csv.write_csv(table, folder / f"{k}.csv")
+    errors = fails("train", folder / "*.csv", *model)
+    assert "'a' hold dates or times" in errors
+    assert "leave them out with --ignore" in errors
