@@ -25,6 +25,9 @@ LEAST_REACH = 2.0**-400  # targets nearer to each other are equal: their squares
 LEAST_UNIT = 2.0**-1022  # the least normal float64
 REST_BITS = 30  # what a square loses is kept in a second integer
 
+# The least and the greatest of some targets.
+Ends = tuple[float, float]
+
 
 class Weights(NamedTuple):
     """Fixed-point weights: ``weight x unit x scale``; None where all are equal."""
@@ -72,16 +75,40 @@ def fix_weights(
             return Weights(None, 1.0, first, n)
         units = int(2.0**WEIGHT_BITS / power_of_two(n))
         return Weights(np.full(n, units), 1.0 / units, first, n * units)
-    # a sum of integers bounds the total in any order of rows, and closely where weights differ
-    coarse = power_of_two(float(sample_weight.max())) * power_of_two(n) * 2.0**-WEIGHT_BITS
-    total = int(np.ceil(sample_weight / coarse).astype(np.int64).sum())
-    finest = power_of_two(float(total)) * coarse * 2.0**-WEIGHT_BITS
-    weight = np.maximum(np.rint(sample_weight / finest), 1.0).astype(np.int64)
-    common = int(np.bitwise_or.reduce(weight))
-    # low bits that every weight has zero
-    shift = 0 if fractions else (common & -common).bit_length() - 1
+    coarse = coarse_unit(float(sample_weight.max()), n)
+    finest = finest_unit(coarse, count_units(sample_weight, coarse))
+    weight = round_weights(sample_weight, finest)
+    shift = 0 if fractions else common_shift(int(np.bitwise_or.reduce(weight)))
     weight >>= shift
     return Weights(weight, finest * 2.0**shift, 1.0, int(weight.sum()))
+
+
+def coarse_unit(greatest: float, n: int) -> float:
+    """The unit that n weights up to `greatest` surely have room in."""
+    return power_of_two(greatest) * power_of_two(n) * 2.0**-WEIGHT_BITS
+
+
+def count_units(sample_weight: NDArray[np.float64], coarse: float) -> int:
+    """The total weight in units of `coarse`, each weight rounded up.
+
+    A sum of integers bounds the total in any order of rows, and closely where weights differ.
+    """
+    return int(np.ceil(sample_weight / coarse).astype(np.int64).sum())
+
+
+def finest_unit(coarse: float, total: int) -> float:
+    """The unit for a total weight of so many units of `coarse`."""
+    return power_of_two(float(total)) * coarse * 2.0**-WEIGHT_BITS
+
+
+def round_weights(sample_weight: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+    """Positive weights in units, one at least."""
+    return np.maximum(np.rint(sample_weight / unit), 1.0).astype(np.int64)
+
+
+def common_shift(common: int) -> int:
+    """The low bits that every weight has zero, `common` having all of their bits."""
+    return (common & -common).bit_length() - 1
 
 
 def in_units(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
@@ -113,9 +140,12 @@ def about_one(weights: Weights, n: int) -> Weights:
     return weights._replace(unit=weights.unit / size, scale=weights.scale * size)
 
 
-def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
-    """Targets in units, from the middle of their range, which no order of rows changes."""
-    low, high = float(y.min()), float(y.max())
+def fix_targets(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None) -> Targets:
+    """Targets in units, from the middle of their range, which no order of rows changes.
+
+    `ends` are the least and the greatest of all, where `y` has some of them.
+    """
+    low, high = ends or (float(y.min()), float(y.max()))
     centre = 0.5 * low + 0.5 * high
     deviation = y - centre
     reach = power_of_two(max(high - centre, centre - low, LEAST_REACH))
@@ -124,12 +154,13 @@ def fix_targets(y: NDArray[np.float64], weights: Weights) -> Targets:
     return Targets(target, square, rest, centre, unit, square_unit, rounded, reach)
 
 
-def fix_rates(y: NDArray[np.float64], weights: Weights) -> Targets:
+def fix_rates(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None) -> Targets:
     """Targets of 0 and more in units, from 0, so that a sum of none is told; see `poisson`.
 
-    `square` is what the Poisson criterion knows deviations by, in units of `target`.
+    `ends` are as for `fix_targets`; `square` is what the Poisson criterion knows deviations by, in units of `target`.
     """
-    reach = power_of_two(max(float(y.max()), LEAST_REACH))
+    high = float(y.max()) if ends is None else ends[1]
+    reach = power_of_two(max(high, LEAST_REACH))
     target, unit, rounded = _fix_deviations(y, reach, weights)
     weight = np.ones(y.size, np.int64) if weights.weight is None else weights.weight
     term, rest = np.empty_like(target), np.empty_like(target)

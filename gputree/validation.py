@@ -218,6 +218,19 @@ def check_targets(estimator: Any, y: Any, n_rows: int, counts: bool = False) -> 
         Labels that are not numbers, missing or infinite targets, another length than X;
         negative counts, or none but zeros.
     """
+    y = read_targets(estimator, y, n_rows)
+    check_target_range(float(y.min()), float(y.max()), counts)
+    return y
+
+
+def read_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
+    """Regression targets, or some of them, as float64, whatever their range.
+
+    Raises
+    ------
+    ValueError
+        Labels that are not numbers, missing or infinite targets, another length than X.
+    """
     y = _check_target(estimator, y, n_rows)
     _forbid_missing(y)
     if y.dtype.kind in "fiub":
@@ -228,7 +241,11 @@ def check_targets(estimator: Any, y: Any, n_rows: int, counts: bool = False) -> 
             y, f"{name} takes numeric targets (for labels use a classifier); got y of {y.dtype}"
         )
     assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
-    low, high = float(y.min()), float(y.max())
+    return y
+
+
+def check_target_range(low: float, high: float, counts: bool) -> None:
+    """Refuse targets from `low` to `high` whose squares leave float64, or that are no `counts`."""
     if counts and low < 0.0:
         raise ValueError(
             "Some value(s) of y are negative which is not allowed for Poisson regression."
@@ -240,7 +257,6 @@ def check_targets(estimator: Any, y: Any, n_rows: int, counts: bool = False) -> 
             f"Input y must lie within +-{MOST_TARGET:g} and be constant or span at least "
             f"{LEAST_TARGET_RANGE:g}, for squared errors in float64; got {low:g} to {high:g}."
         )
-    return y
 
 
 def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:

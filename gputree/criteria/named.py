@@ -25,7 +25,7 @@ from gputree.criteria.kinds import (
     WideGini,
 )
 from gputree.criteria.poisson import node_deviances
-from gputree.fixed_point import REST_BITS, Targets, Weights, fix_rates, fix_targets
+from gputree.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
 
 Floats = NDArray[np.float64]
 Sums = NDArray[np.int64]
@@ -46,7 +46,7 @@ class OfTargets(NamedTuple):
     """
 
     label: str
-    fix: Callable[[Floats, Weights], Targets]
+    fix: Callable[[Floats, Weights, Ends | None], Targets]
     form: Callable[[Targets], Criterion]
     impurity: Callable[[Sums, Sums, Floats, Targets], Floats]
 
@@ -102,8 +102,10 @@ CRITERIA: dict[str, tuple[str, ...]] = {
 }
 
 
-def fix(name: str, y: Floats, weights: Weights) -> Targets:
+def fix(name: str, y: Floats, weights: Weights, ends: Ends | None = None) -> Targets:
     """Regression targets in fixed point, as the criterion of that name counts them.
+
+    `ends` are the least and the greatest of all targets, where `y` has some of them.
 
     Raises
     ------
@@ -111,7 +113,7 @@ def fix(name: str, y: Floats, weights: Weights) -> Targets:
         There is no such criterion of regression.
     """
     _require(name, "regression")
-    return OF_TARGETS[name].fix(y, weights)
+    return OF_TARGETS[name].fix(y, weights, ends)
 
 
 def new_criterion(

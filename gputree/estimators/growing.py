@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import new_backend
-from gputree.backends.base import Limits, Monotonic, Task
+from gputree.backends.base import Backend, Limits, Monotonic, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.columns import Columns
 from gputree.criteria.named import class_impurity, fix, new_criterion, target_impurity
@@ -92,19 +92,38 @@ def grow_tree(
     if held.categories.any():
         task = replace(task, search=search_of(options.categorical_split))
     backend = new_backend(held, task, options.n_threads, table.entries)
+    options = options._replace(max_bins=table.held.max_bins or options.max_bins)
+    again = int(np.count_nonzero(held.categories + held.missing > MAX_BINS))
+    return grow_on(backend, (n, d), task.limits, again, weights, targets, options, table.held.columns)
+
+
+def grow_on(
+    backend: Backend,
+    shape: tuple[int, int],
+    limits: Limits,
+    coded_again: int,
+    weights: Weights,
+    targets: Targets | None,
+    options: Options,
+    columns: Columns,
+) -> Grown:
+    """Grow a CART tree on a backend, over (entries, columns).
+
+    Of `weights` and `targets`, units count; `coded_again` is that of `Plan`.
+    """
     plan = Plan(
-        max_bins=table.held.max_bins or options.max_bins,
+        max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
         histogram_bytes=backend.most_histogram_bytes,
         finish_rows=None,
         key=options.key,
-        coded_again=int(np.count_nonzero(held.categories + held.missing > MAX_BINS)),
+        coded_again=coded_again,
     )
-    with Progress(n, enabled=options.verbose) as progress:
-        nodes = grow(backend, (n, d), task.limits, plan, progress)
+    with Progress(shape[0], enabled=options.verbose) as progress:
+        nodes = grow(backend, shape, limits, plan, progress)
     check_statistics(nodes.first_child.size, options.n_classes)
-    tree = _to_tree(nodes, backend, weights, targets, options, table.held.columns, d)
+    tree = _to_tree(nodes, backend, weights, targets, options, columns, shape[1])
     return Grown(tree, backend.report())
 
 
