@@ -157,7 +157,8 @@ def fix_targets(y: NDArray[np.float64], weights: Weights, ends: Ends | None = No
 def fix_rates(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None) -> Targets:
     """Targets of 0 and more in units, from 0, so that a sum of none is told; see `poisson`.
 
-    `ends` are as for `fix_targets`; `square` is what the Poisson criterion knows deviations by, in units of `target`.
+    `ends` are as for `fix_targets`; `square` is what the Poisson criterion knows deviations by, in
+    units of `target`.
     """
     high = float(y.max()) if ends is None else ends[1]
     reach = power_of_two(max(high, LEAST_REACH))

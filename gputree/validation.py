@@ -163,7 +163,7 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
     if y.dtype.kind not in "US":  # of text, nothing is left to check
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    return classes, codes.astype(_code_dtype(classes.size))
+    return classes, codes.astype(code_dtype(classes.size))
 
 
 def _text_labels(y: NDArray) -> tuple[NDArray, NDArray[np.integer]] | None:
@@ -176,7 +176,7 @@ def _text_labels(y: NDArray) -> tuple[NDArray, NDArray[np.integer]] | None:
     if (coded.code < 0).any():
         raise ValueError("Input y contains missing values.")
     classes, place = np.unique(coded.values.astype(y.dtype), return_inverse=True)
-    return classes, place.astype(_code_dtype(classes.size))[coded.code]
+    return classes, place.astype(code_dtype(classes.size))[coded.code]
 
 
 def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.integer]]:
@@ -196,7 +196,7 @@ def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.
     for block in blocks:
         count += np.bincount(shifted(block), minlength=count.size)
     present = np.flatnonzero(count)
-    dtype: type[np.integer] = _code_dtype(present.size)
+    dtype: type[np.integer] = code_dtype(present.size)
     code: NDArray[np.integer] = np.empty(count.size, dtype)
     code[present] = np.arange(present.size)
     codes: NDArray[np.integer] = np.empty(y.size, dtype)
@@ -205,7 +205,8 @@ def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.
     return (present.astype(wide) + wide(low)).astype(y.dtype), codes
 
 
-def _code_dtype(n_classes: int) -> type[np.integer]:
+def code_dtype(n_classes: int) -> type[np.integer]:
+    """The type of codes of so many classes."""
     return np.uint8 if n_classes <= 256 else np.int32
 
 

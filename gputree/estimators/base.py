@@ -33,6 +33,7 @@ from gputree.estimators.coded_table import CodedTable, known_view, learn_table
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import (
+    count_codes,
     find_identifiers,
     warn_of_identifiers,
     warn_of_winners,
@@ -112,8 +113,12 @@ class BaseDecisionTree(BaseEstimator):
         weight = self._combine_weights(check_weights(sample_weight, target), target)
         check_weight_range(weight)
         self.n_outputs_ = 1
-        named = (view.column, getattr(self, "feature_names_in_", None), self._every_nominal)
-        identifiers = find_identifiers(self.columns_, *named)
+        identifiers = find_identifiers(
+            self.columns_,
+            lambda f: count_codes(view.column(f)),
+            getattr(self, "feature_names_in_", None),
+            self._every_nominal,
+        )
         warn_of_identifiers(identifiers, type(self).__name__)
         pruner = self._pruner()
         if isinstance(pruner, ValidationPruner):

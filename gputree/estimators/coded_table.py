@@ -302,11 +302,16 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
 
     A `CodedTable` is taken as it is.
     """
-    reader = type(caller, (_Reader,), {})(categorical_features, MAX_BINS, device)
+    reader = new_reader(caller, categorical_features, device)
     if isinstance(X, CodedTable):
         return learn_table(reader, X)
     values = check_table(reader, X, reset=True, order="F")
     return View(Held(reader.columns_, values, getattr(reader, "feature_names_in_", None)))
+
+
+def new_reader(caller: str, categorical_features: Any, device: str = "cpu") -> Any:
+    """A `gputree.estimators.batches.Reader` whose errors name `caller`."""
+    return type(caller, (_Reader,), {})(categorical_features, MAX_BINS, device)
 
 
 def _coded(held: Held) -> View:

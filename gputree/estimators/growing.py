@@ -94,7 +94,9 @@ def grow_tree(
     backend = new_backend(held, task, options.n_threads, table.entries)
     options = options._replace(max_bins=table.held.max_bins or options.max_bins)
     again = int(np.count_nonzero(held.categories + held.missing > MAX_BINS))
-    return grow_on(backend, (n, d), task.limits, again, weights, targets, options, table.held.columns)
+    return grow_on(
+        backend, (n, d), task.limits, again, weights, targets, options, table.held.columns
+    )
 
 
 def grow_on(

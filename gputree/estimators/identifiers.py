@@ -44,15 +44,15 @@ class Identifier(NamedTuple):
 
 
 def find_identifiers(
-    columns: Columns, column: Callable[[int], NDArray], names: NDArray | None, every_nominal: bool
+    columns: Columns, count: Callable[[int], NDArray], names: NDArray | None, every_nominal: bool
 ) -> list[Identifier]:
     """The columns of categories that name rows.
 
     Parameters
     ----------
     columns : Columns
-    column : function of an index
-        Codes of the categories of that column, NaN where missing; float array of shape (n_rows,).
+    count : function of an index
+        Rows of each category of that column, see `count_codes`.
     names : array of str or None
     every_nominal : bool
         Numbers are categories, too, whatever they stand for: they name no rows.
@@ -63,13 +63,17 @@ def find_identifiers(
             continue
         if every_nominal and words.dtype.kind in NUMBERS:
             continue
-        code = column(f)
-        code = code[~np.isnan(code)].astype(np.int64)
-        own = np.count_nonzero(np.bincount(code) == 1)
-        if code.size >= LEAST_ROWS and own >= OWN_SHARE * code.size:
+        rows = count(f)
+        known, own = int(rows.sum()), np.count_nonzero(rows == 1)
+        if known >= LEAST_ROWS and own >= OWN_SHARE * known:
             label = str(f) if names is None else repr(names[f])
-            found.append(Identifier(f, label, own / code.size))
+            found.append(Identifier(f, label, own / known))
     return found
+
+
+def count_codes(code: NDArray, categories: int = 0) -> NDArray[np.int64]:
+    """Rows of each category; codes as a table has them, NaN where missing."""
+    return np.bincount(code[~np.isnan(code)].astype(np.int64), minlength=categories)
 
 
 def warn_of_identifiers(found: list[Identifier], estimator: str) -> None:

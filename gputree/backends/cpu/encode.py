@@ -174,12 +174,20 @@ def fit_columns_by_value(
 
 def fit_column(bins: Bins, f: int, ordered: NDArray, max_bins: int) -> None:
     """Set the bins of column f from its known values in ascending order."""
-    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])[: ordered.size]]
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: ordered.size])
+    counts = np.diff(begins, append=ordered.size)
+    fit_distinct(bins, f, ordered[begins], counts, max_bins)
+
+
+def fit_distinct(
+    bins: Bins, f: int, distinct: NDArray, counts: NDArray[np.int64], max_bins: int
+) -> None:
+    """Set the bins of column f from its distinct values, ascending, and the rows of each."""
     if distinct.size <= max_bins:
         edge = distinct[:-1]
         bins.lossless[f] = True
     else:
-        edge = quantile_edges(ordered, max_bins)
+        edge = quantile_edges(distinct, counts, max_bins)
         bins.lossless[f] = False
     bins.edge[f] = np.inf
     bins.edge[f, : edge.size] = edge
@@ -198,13 +206,14 @@ def fit_categories(bins: Bins, f: int, count: int, few: bool) -> None:
     bins.lossless[f] = few
 
 
-def quantile_edges(ordered: NDArray, max_bins: int) -> NDArray:
-    """Edges at quantiles of `ordered`; a value that fills a bin alone gets one of its own.
+def quantile_edges(distinct: NDArray, counts: NDArray[np.int64], max_bins: int) -> NDArray:
+    """Edges at quantiles of values of which there are `counts`; a value that fills a bin alone gets one of its own.
 
     Such a bin lies between two edges even at the ends, where the sample may not reach.
     """
-    places = np.arange(1, max_bins) * (ordered.size - 1) // max_bins
-    picked = ordered[places]
+    upto = np.cumsum(counts)
+    places = np.arange(1, max_bins) * (upto[-1] - 1) // max_bins
+    picked = distinct[np.searchsorted(upto, places, side="right")]
     edge = np.unique(picked)
     heavy = np.unique(picked[1:][picked[1:] == picked[:-1]])
     below = heavy[heavy > np.finfo(heavy.dtype).min]

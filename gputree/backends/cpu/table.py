@@ -129,6 +129,12 @@ def _code(table: Table, new_codes: NewCodes, max_bins: int, exact: bool, n_threa
     for f in np.flatnonzero(table.categories):
         coding.fit_categories(bins, int(f), int(table.categories[f]), bool(few[f]))
     _encode(table, bins, most, codes, sampled, n_threads)
+    return with_codes(table, bins, codes, exact)
+
+
+def with_codes(table: Table, bins: binning.Bins, codes: NDArray, exact: bool) -> Table:
+    """The table with the codes of its values; where cuts are not `exact`, codes decide them all."""
+    few = table.categories + table.missing <= binning.MAX_BINS  # numeric columns, too
     offset, single = binning.single_bins(bins, table.missing)
     single[np.repeat(table.categories > 0, np.diff(offset))] = True  # no cut lies in such a bin
     return table._replace(
@@ -146,7 +152,7 @@ def _encode(
 ) -> None:
     """Code the table; columns with values that the sample missed get their bins anew."""
     checked = np.flatnonzero(bins.lossless) if sampled else np.empty(0, np.int64)
-    unseen = _encode_columns(table, bins, None, checked, codes, n_threads)
+    unseen = encode_columns(table, bins, None, checked, codes, n_threads)
     again = [int(f) for f in checked if unseen[f].size]
     for f in again:
         values = table.values[:, f]
@@ -157,10 +163,10 @@ def _encode(
             known = np.union1d(bins.least[f, : bins.count[f]], unseen[f])
         coding.fit_column(bins, f, known, int(most[f]))
     if again:
-        _encode_columns(table, bins, np.array(again), np.empty(0, np.int64), codes, n_threads)
+        encode_columns(table, bins, np.array(again), np.empty(0, np.int64), codes, n_threads)
 
 
-def _encode_columns(
+def encode_columns(
     table: Table,
     bins: binning.Bins,
     columns: Int64s | None,

@@ -15,6 +15,13 @@ from gputree.backends.cpu.refine import pure_nodes, record_cut_of
 from gputree.backends.partitioned.finish import Finished, Gatherer, owners
 from gputree.backends.partitioned.gather import target_interval
 from gputree.backends.partitioned.ranges import Ranges
+from gputree.backends.partitioned.reduction import (
+    LocalReducer,
+    Reducer,
+    Sum,
+    count_histograms,
+    count_statistics,
+)
 from gputree.backends.partitioned.refine import Node, Refiner, column_of, nodes_of
 from gputree.backends.partitioned.table import PartitionedTable, rows_of
 from gputree.backends.thresholds import thresholds
@@ -52,6 +59,7 @@ class PartitionedBackend:
             CpuBackend(table.part(a, b), part_of(task, a, b), n_threads, _between(entries, a, b))
             for a, b in table.spans()
         ]
+        self.reducer: Reducer = LocalReducer(self.parts)
         self.ranges = Ranges(np.array([part.entries.size for part in self.parts]))
         self.finished = Finished()
         self.refined_pairs = 0
@@ -85,11 +93,7 @@ class PartitionedBackend:
         return self.head.new_histograms(m)
 
     def histogram(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
-        first, last = self.ranges.of(begin, end)
-        for p, part in enumerate(self.parts):
-            own = first[:, p] < last[:, p]
-            if own.any():
-                part.histogram(first[own, p], last[own, p], out, slots[own])
+        self.reducer.map_reduce(count_histograms, [Sum(out)], *self.ranges.of(begin, end), slots)
 
     def subtract(
         self, whole: NDArray, whole_slots: Int64s, out: NDArray, part_slots: Int64s, slots: Int64s
@@ -264,10 +268,9 @@ class PartitionedBackend:
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         known, out = self.finished.statistics(begin, end, self.task.statistics)
         open_ = ~known
-        out[open_] = 0
-        first, last = self.ranges.of(begin[open_], end[open_])
-        for p, part in enumerate(self.parts):
-            out[open_] += part.node_statistics(first[:, p], last[:, p])
+        sums = Sum(np.zeros((int(open_.sum()), self.task.statistics), np.int64))
+        self.reducer.map_reduce(count_statistics, [sums], *self.ranges.of(begin[open_], end[open_]))
+        out[open_] = sums.array
         return out
 
     def categories(

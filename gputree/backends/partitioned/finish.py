@@ -50,6 +50,13 @@ class Finished:
             split = split[np.array(coded, np.bool_)]
             self._keep(backend, subtrees, split, subtrees.feature[split], shift)
 
+    def take(self, other: Finished) -> None:
+        """Keep what another one keeps, of other nodes."""
+        self._begin += other._begin
+        self._sums += other._sums
+        self._codes.update(other._codes)
+        self._joined = None
+
     def _keep(
         self,
         backend: CpuBackend,
@@ -151,20 +158,21 @@ class Gatherer:
             for out, column in zip(own, _columns(part.task), strict=True):
                 if out is not None and column is not None:
                     out[places_p] = column[rows]
-        return self._backend(values, codes, own)
+        return backend_of(self.head, values, codes, own)
 
-    def _backend(
-        self, values: NDArray, codes: NDArray, columns: list[NDArray | None]
-    ) -> CpuBackend:
-        head = self.head
-        target, weight, square, rest = columns
-        assert target is not None
-        task = replace(head.task, target=target, weight=weight, square=square, square_rest=rest)
-        table: Table = head.table._replace(values=values, codes=codes)
-        held = CpuTable(values, table.missing, table.categories)
-        backend = CpuBackend(held, task, head.n_threads)
-        backend.table = table
-        return backend
+
+def backend_of(
+    head: CpuBackend, values: NDArray, codes: NDArray, columns: list[NDArray | None]
+) -> CpuBackend:
+    """A backend of rows on their own, whose statistics are `columns`; `head` has all else."""
+    target, weight, square, rest = columns
+    assert target is not None
+    task = replace(head.task, target=target, weight=weight, square=square, square_rest=rest)
+    table: Table = head.table._replace(values=values, codes=codes)
+    held = CpuTable(values, table.missing, table.categories)
+    backend = CpuBackend(held, task, head.n_threads)
+    backend.table = table
+    return backend
 
 
 def _columns(task: Task) -> list[NDArray | None]:

@@ -1,0 +1,214 @@
+"""The backend of a table whose parts lie on workers: they count, the client decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bounds, Int64s, Splits, Subtrees
+from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
+from gputree.backends.cpu.layout import Chosen
+from gputree.backends.cpu.refine import pure_nodes, record_cut_of
+from gputree.backends.partitioned.backend import PartitionedBackend
+from gputree.backends.partitioned.finish import Finished
+from gputree.backends.partitioned.ranges import Ranges
+from gputree.backends.partitioned.reduction import Sum, count_histograms
+from gputree.backends.thresholds import thresholds
+from gputree.distributed import subsets
+from gputree.distributed.cells import narrow_targets
+from gputree.distributed.finish import finish_groups
+from gputree.distributed.parts import DaskParts
+from gputree.distributed.refine import BinKeys, CutSearch
+
+# Histograms of one level, at most: the parents' are kept on the client beside them.
+MOST_HISTOGRAM_BYTES = 1 << 27
+
+# 32-bit counters hold so many rows.
+MOST_COUNTED = 2**32 - 1
+
+
+class DaskBackend(PartitionedBackend):
+    """Primitives of `gputree.backends.base.Backend` over parts on workers.
+
+    Parameters
+    ----------
+    parts : DaskParts
+    head : CpuBackend
+        Over a coded table without rows: what all parts share.
+    keys : BinKeys
+    """
+
+    def __init__(self, parts: DaskParts, head: CpuBackend, keys: BinKeys) -> None:
+        self.remote, self.head, self.keys = parts, head, keys
+        self.reducer = parts
+        self.task, self.n_threads = head.task, head.n_threads
+        self.channels = head.task.channels
+        self.ranges = Ranges(parts.sizes)
+        self.finished = Finished()
+        self.refined_pairs = 0
+        self.scanned_pairs = 0
+
+    def report(self) -> dict[str, int]:
+        """As elsewhere, and the bytes of arrays that have come to the client."""
+        return {**super().report(), "received_bytes": self.remote.received}
+
+    def encode(self, max_bins: int) -> None:
+        """Do nothing: parts are coded where they are made."""
+
+    # ------------------------------------------------------- histograms
+    @property
+    def most_histogram_bytes(self) -> int:
+        return max(MOST_HISTOGRAM_BYTES, self.histogram_bytes)
+
+    def new_histograms(self, m: int) -> NDArray:
+        counts = self.head.new_histograms(m)
+        return counts if self.remote.sizes.sum() <= MOST_COUNTED else counts.astype(np.int64)
+
+    def histogram(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
+        counts = self.new_histograms(slots.size)  # of others nothing is to travel
+        ranges = self.ranges.of(begin, end)
+        self.reducer.map_reduce(count_histograms, [Sum(counts)], *ranges, np.arange(slots.size))
+        out[slots] = counts
+
+    # ----------------------------------------------------------- splits
+    def refine(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        histograms: NDArray,
+        slots: Int64s,
+        scores: Scores,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
+    ) -> Splits:
+        nodes = Nodes(begin, end, histograms, slots)
+        ranges = self.ranges.of(begin, end)
+        open_ = self._may_split(scores, ranges)
+        few, many = self._nominal()
+        self.head.score_subsets(nodes, scores, few)
+        for f in many.tolist():
+            for j, counts in self._count_categories(np.flatnonzero(open_), ranges, f):
+                subsets.score_counted(self.head, f, counts, scores, j)
+        search = CutSearch(self.head, self.keys, self.reducer, nodes, scores, ranges, bounds)
+        cuts = search.choose(open_, keys)
+        splits = Splits.none(begin.size)
+        chosen = Chosen(*splits[:-1])
+        for j in np.flatnonzero(open_).tolist():
+            record_cut_of(
+                self.task.criterion, self.head.table, self.task.limits,
+                self.task.weight is not None, histograms[slots[j]], scores.total[j], cuts.of(j), j,
+                chosen,
+            )  # fmt: skip
+        self._list_subsets(nodes, scores, splits, ranges)
+        self.refined_pairs += search.counted_pairs
+        self.scanned_pairs += int((end - begin).sum()) * self.head.table.missing.size
+        return splits
+
+    def _nominal(self) -> tuple[Int64s, Int64s]:
+        """Nominal columns whose categories are bins, and those of more categories."""
+        nominal = np.flatnonzero(self.head.table.categories)
+        by_code = self.head.table.by_code[nominal]
+        return nominal[by_code], nominal[~by_code]
+
+    def _may_split(self, scores: Scores, ranges: tuple[NDArray, NDArray]) -> NDArray[np.bool_]:
+        """Nodes that are not pure, as far as their sums and targets tell."""
+        m = len(scores.total)
+        pure = np.empty(m, np.bool_)
+        pure_nodes(self.task.criterion, scores.total, pure)
+        if self.task.square is None:
+            return ~pure
+        low, high = Sum(np.full(m, -np.inf), "maximum"), Sum(np.full(m, np.inf), "minimum")
+        rounded = self.task.limits.rounded
+        self.reducer.map_reduce(count_targets, [low, high], *ranges, rounded)
+        return ~pure & (low.array > high.array)
+
+    # ------------------------------------ columns of more categories than bins
+    def _count_categories(
+        self, nodes: Int64s, ranges: tuple[NDArray, NDArray], f: int
+    ) -> Any:
+        """Statistics (categories and missing, channels) of column f in each of some nodes."""
+        cells = int(self.head.table.categories[f]) + 1
+        room = max(MOST_HISTOGRAM_BYTES // (8 * cells * self.channels), 1)
+        for at in range(0, nodes.size, room):
+            own = nodes[at : at + room]
+            counts = np.zeros((own.size, cells * self.channels), np.int64)
+            first, last = ranges[0][own], ranges[1][own]
+            self.reducer.map_reduce(subsets.count_column, [Sum(counts)], first, last, f)
+            for j, found in zip(own.tolist(), counts, strict=True):
+                yield j, found.reshape(cells, self.channels)
+
+    def _list_subsets(
+        self, nodes: Nodes, scores: Scores, splits: Splits, ranges: tuple[NDArray, NDArray]
+    ) -> None:
+        """Give splits of nominal columns the categories that go left."""
+        few, many = self._nominal()
+        own = np.flatnonzero(np.isin(splits.feature, few))
+        self.head.list_subsets(nodes, scores, splits, own)
+        for f in many.tolist():
+            chosen = np.flatnonzero(splits.feature == f)
+            for j, counts in self._count_categories(chosen, ranges, f):
+                splits.codes[j] = subsets.list_counted(self.head, f, counts, scores, j)
+
+    def partition(
+        self, begin: Int64s, end: Int64s, splits: Splits
+    ) -> tuple[Int64s, NDArray[np.float64]]:
+        middle, low, high = self.remote.partition(*self.ranges.of(begin, end), splits)
+        table = self.head.table
+        cuts = thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        return self.ranges.split(begin, end, middle), cuts
+
+    # --------------------------------------------------------- subtrees
+    def finish(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        depth: Int64s,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
+    ) -> Subtrees:
+        ranges = self.ranges.of(begin, end)
+        done: list[Subtrees] = []
+        free = 0
+        for subtrees, finished in finish_groups(
+            self.remote, self.head, ranges, begin, end, depth, keys, bounds
+        ):
+            child = subtrees.first_child
+            done.append(
+                subtrees._replace(
+                    root=subtrees.root + free, first_child=np.where(child < 0, -1, child + free)
+                )
+            )
+            self.finished.take(finished)
+            free += child.size
+        return Subtrees(*(np.concatenate(field) for field in zip(*done, strict=True)))
+
+    def _categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> list[NDArray[np.uint32]]:
+        ranges = self.ranges.of(begin, end)
+        pairs = self.remote.map_combine(list_pairs, join_pairs, *ranges, feature)
+        pairs = np.empty((2, 0), np.int64) if pairs is None else pairs
+        bounds = np.searchsorted(pairs[0], np.arange(begin.size + 1))
+        return [pairs[1, a:b].astype(np.uint32) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def count_targets(
+    part: CpuBackend, sums: list[NDArray], first: Int64s, last: Int64s, rounded: bool
+) -> None:
+    """Narrow where one target for all rows of each node may lie."""
+    narrow_targets(part.rows, part.entries, first, last, rounded, *sums)
+
+
+def list_pairs(
+    part: CpuBackend, first: Int64s, last: Int64s, feature: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Nodes, and categories of a column that they hold, of shape (2, k), ascending."""
+    counts, code = part.categories(first, last, feature)
+    return np.stack([np.repeat(np.arange(first.size), counts), code.astype(np.int64)])
+
+
+def join_pairs(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The same of some parts."""
+    return np.unique(np.concatenate(found, axis=1), axis=1)

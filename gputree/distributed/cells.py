@@ -1,0 +1,275 @@
+"""Kernels of exact cuts without rows: living bins are counted into cells, cells into cells.
+
+    a bin          |                    |xxxxxxxxx|                   |    x: a cut may be best
+    its cells      |   |   |   |   |   |                                   counted where rows lie
+    boundaries         ^   ^   ^   ^   ^                                   scored where sums are
+
+A cell is a range of keys, whole numbers that rise with the values. It comes with the sums of its
+rows and their least and greatest values, so that the boundary of two filled cells is a cut with
+its threshold. Cells in which a better cut may lie are intervals of the next round, from their least
+value to their greatest. One value holds no cut, so that rounds end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.backends.cpu.cut import midpoint, new_cut, precedes
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.monotonic import at_column, at_node
+from gputree.backends.cpu.refine import mark_alive, narrow
+from gputree.backends.cpu.score import (
+    add_cell,
+    admissible,
+    bar_of,
+    column_bins,
+    is_alive,
+    row_count,
+    start_side,
+)
+from gputree.compilation import jitable
+from gputree.criteria import add_row, begin, score
+
+# Bits of a float64 that those of float32 have zero.
+FLOAT32_SHIFT = 29
+
+
+@jitable
+def key_of(x, shift):
+    """A whole number that rises with x: the bits of a float64, negative ones inverted.
+
+    The last `shift` bits, which all values have zero, are left out.
+    """
+    bits = np.float64(np.float64(x) + 0.0).view(np.int64)  # -0.0 and 0.0 are one value
+    flipped = bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+    return (np.int64(flipped).view(np.uint64) ^ np.uint64(0x8000000000000000)) >> np.uint64(shift)
+
+
+@kernel
+def fill_keys(values, shift, keys):
+    """The keys of some values."""
+    for i in range(values.size):
+        keys[i] = key_of(values[i], shift)
+
+
+# ------------------------------------------------------------ where sums are
+@kernel
+def living_bins(
+    criterion, table, limits, weighted, cells, total, best, bounds, columns, column, bins, rows,
+    lefts,
+):  # fmt: skip
+    """List the bins of `columns` of a node that may hold a better cut than `best`; how many.
+
+    ``lefts[i]`` are the statistics before the bin where missing values go right.
+    """
+    channels = total.size
+    left = np.empty(channels, np.int64)
+    position = np.empty(table.offset[-1], np.int64)
+    bar = bar_of(criterion, best, total)
+    count = 0
+    for f in columns:
+        if not bounds[f] >= bar:
+            continue
+        mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, position, 0)
+        first, value_bins, _ = column_bins(table, f, channels)
+        left[:] = 0
+        for b in range(value_bins):
+            at = (first + b) * channels
+            if position[first + b] >= 0:
+                column[count], bins[count] = f, b
+                rows[count] = row_count(criterion, cells, at, channels, weighted)
+                for c in range(channels):
+                    lefts[count, c] = left[c]
+                count += 1
+            add_cell(left, cells, at)
+    return count
+
+
+@inner
+def start_interval(before, table, cells, f, missing_left, left):
+    """Statistics left of an interval on one side; whether the side is to be tried."""
+    missing_at = column_bins(table, f, left.size)[2]
+    if not start_side(cells, missing_at, missing_left, left):
+        return False
+    for c in range(left.size):
+        left[c] += before[c]
+    return True
+
+
+@inner
+def better(found, cut):
+    """The chosen one of two cuts; of the same in one bin that of the lowest threshold."""
+    if precedes(found, cut):
+        return found
+    return cut if precedes(cut, found) or cut[5] <= found[5] else found
+
+
+@inner
+def cut_between(
+    criterion, limits, weighted, counts, least, greatest, begin_, end, left, total, f, missing_left,
+    b, cut,
+):  # fmt: skip
+    """The better of `cut` and the best between filled cells ``begin_ .. end``; `left` is used."""
+    channels = total.size
+    before = -1
+    for c in range(begin_, end):
+        if least[c] > greatest[c]:  # no rows
+            continue
+        if before >= 0 and admissible(criterion, limits, weighted, left, total):
+            value = score(criterion, begin(criterion, left, total), left, total)
+            threshold = midpoint(greatest[before], least[c])
+            cut = better(new_cut(value, f, missing_left, b, False, threshold), cut)
+        add_cell(left, counts, c * channels)
+        before = c
+    return cut
+
+
+@kernel
+def score_cells(
+    criterion, table, limits, weighted, histograms, slots, means, totals, node, column, bins, lefts,
+    first, counts, least, greatest, scores, features, sides, places, ends, cuts,
+):  # fmt: skip
+    """Let the cuts of nodes, a field an array, be the better of them and those between cells.
+
+    The cells of interval i are ``first[i] .. first[i + 1]``. `means` are `Bounds` or None.
+    """
+    left = np.empty(totals.shape[1], np.int64)
+    for i in range(node.size):
+        j, f = node[i], column[i]
+        own = at_column(limits.monotonic, at_node(limits.monotonic, limits, means, j), f)
+        cut = new_cut(scores[j], features[j], sides[j], places[j], ends[j], cuts[j])
+        for side in range(2):
+            if start_interval(lefts[i], table, histograms[slots[j]], f, side == 1, left):
+                cut = cut_between(
+                    criterion, own, weighted, counts, least, greatest, first[i], first[i + 1],
+                    left, totals[j], f, side == 1, bins[i], cut,
+                )  # fmt: skip
+        scores[j], features[j], sides[j], places[j], ends[j], cuts[j] = cut
+
+
+@inner
+def mark_cells(
+    criterion, limits, weighted, counts, least, greatest, begin_, end, left, total, bar, rows
+):
+    """Let ``rows[c]`` be the rows of cells that may hold a better cut; `left` is used up."""
+    channels = total.size
+    for c in range(begin_, end):
+        n = row_count(criterion, counts, c * channels, channels, weighted)
+        if least[c] < greatest[c] and is_alive(
+            criterion, limits, weighted, left, counts, c * channels, n, total, bar
+        ):
+            rows[c] = n
+        add_cell(left, counts, c * channels)
+
+
+@kernel
+def living_cells(
+    criterion, table, limits, weighted, histograms, slots, means, totals, node, column, lefts,
+    first, counts, least, greatest, scores, rows, inside,
+):  # fmt: skip
+    """Mark the cells that may hold a better cut than their nodes' by their ``rows[c]``.
+
+    ``inside[c]`` becomes the statistics before the cell where missing values go right.
+    """
+    channels = totals.shape[1]
+    left = np.empty(channels, np.int64)
+    for i in range(node.size):
+        j, f = node[i], column[i]
+        own = at_column(limits.monotonic, at_node(limits.monotonic, limits, means, j), f)
+        bar = bar_of(criterion, scores[j], totals[j])
+        for side in range(2):
+            if start_interval(lefts[i], table, histograms[slots[j]], f, side == 1, left):
+                mark_cells(
+                    criterion, own, weighted, counts, least, greatest, first[i], first[i + 1],
+                    left, totals[j], bar, rows,
+                )  # fmt: skip
+        for c in range(channels):
+            left[c] = lefts[i, c]
+        for c in range(first[i], first[i + 1]):
+            for k in range(channels):
+                inside[c, k] = left[k]
+            add_cell(left, counts, c * channels)
+
+
+# ---------------------------------------------------------- where rows lie
+@inner
+def interval_of(key, low, begin_, end):
+    """The last of intervals ``begin_ .. end``, ascending, that begins at `key` or before; or -1."""
+    if key < low[begin_]:
+        return -1
+    while end - begin_ > 1:
+        middle = (begin_ + end) // 2
+        if low[middle] <= key:
+            begin_ = middle
+        else:
+            end = middle
+    return begin_
+
+
+@kernel
+def count_cells(
+    criterion, table, rows, entries, begins, ends, key_shift, weighted, channels, node_pairs,
+    column, pair_intervals, low, high, shift, first, counts, least, greatest,
+):  # fmt: skip
+    """Add the rows of nodes to the cells that they are in.
+
+    Pairs ``node_pairs[j] .. node_pairs[j + 1]`` are columns of node j, and the intervals
+    ``pair_intervals[p] .. pair_intervals[p + 1]`` are of pair p.
+    """
+    for j in range(begins.size):
+        if node_pairs[j] == node_pairs[j + 1]:
+            continue
+        for i in range(begins[j], ends[j]):
+            row = entries[i]
+            prefetch(table.values, entries[min(i + PREFETCH_ROWS, ends[j] - 1)], 0)
+            for p in range(node_pairs[j], node_pairs[j + 1]):
+                x = table.values[row, column[p]]
+                if x != x:
+                    continue
+                key = key_of(x, key_shift)
+                a = interval_of(key, low, pair_intervals[p], pair_intervals[p + 1])
+                if a < 0 or key > high[a]:
+                    continue
+                c = first[a] + np.int64((key - low[a]) >> shift[a])
+                add_row(
+                    criterion, counts, c * channels, rows.target[row], pick(rows.weight, row, 1),
+                    pick(rows.square, row, 0),
+                )  # fmt: skip
+                if weighted:
+                    counts[c * channels + channels - 1] += 1
+                least[c] = min(least[c], np.float64(x))
+                greatest[c] = max(greatest[c], np.float64(x))
+
+
+@kernel
+def count_categories(
+    criterion, table, rows, entries, begins, ends, f, weighted, channels, counts
+):
+    """Add the rows of node j to the cell of their category in ``counts[j]``, missing ones last."""
+    for j in range(begins.size):
+        own = counts[j]
+        for i in range(begins[j], ends[j]):
+            row = entries[i]
+            prefetch(table.values, entries[min(i + PREFETCH_ROWS, ends[j] - 1)], f)
+            x = table.values[row, f]
+            c = np.int64(x) if x == x else np.int64(own.size // channels - 1)
+            add_row(
+                criterion, own, c * channels, rows.target[row], pick(rows.weight, row, 1),
+                pick(rows.square, row, 0),
+            )  # fmt: skip
+            if weighted:
+                own[c * channels + channels - 1] += 1
+
+
+@kernel
+def narrow_targets(rows, entries, begins, ends, rounded, lows, highs):
+    """Narrow the interval where the target of all rows of each node may lie, as `narrow` does."""
+    for j in range(begins.size):
+        low, high = -np.inf, np.inf
+        for i in range(begins[j], ends[j]):
+            row = entries[i]
+            low, high = narrow((low, high), rows.target[row], pick(rows.weight, row, 1), rounded)
+            if low > high:
+                break
+        lows[j] = max(lows[j], low)
+        highs[j] = min(highs[j], high)

@@ -1,0 +1,112 @@
+"""Subtrees of small nodes: their rows meet on a worker, group by group of nodes.
+
+    part 0   | group 0 | group 1 | ...        pieces, made where the part lies
+    part 1   | group 0 | group 1 | ...
+                  \\         \\
+                  worker    worker             grows the subtrees; they, and sums, come back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bounds, Int64s, Subtrees
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.partitioned.finish import Finished, Gatherer, backend_of, owners
+from gputree.backends.partitioned.ranges import join_ranges
+from gputree.compilation.arrays import writable
+from gputree.distributed.parts import DaskParts, Part, own_arrays
+
+# Rows that one worker grows subtrees on at once, at most.
+GROUP_BYTES = 1 << 27
+
+# Groups a thread of the cluster, so that all have work to the end.
+GROUPS_PER_THREAD = 2
+
+# Values, codes and statistics of the rows of a group that lie in one part, node after node.
+Piece = tuple[NDArray, NDArray, list[NDArray | None]]
+
+
+def finish_groups(
+    remote: DaskParts,
+    head: CpuBackend,
+    ranges: tuple[NDArray, NDArray],
+    begin: Int64s,
+    end: Int64s,
+    depth: Int64s,
+    keys: NDArray[np.uint64],
+    bounds: Bounds | None,
+) -> Iterator[tuple[Subtrees, Finished]]:
+    """The subtrees of nodes in groups, places as among all entries, and what is asked of them."""
+    futures = []
+    for own in Gatherer(head, [], _group_bytes(remote, head, end - begin)).groups(end - begin):
+        first, last = ranges[0][own], ranges[1][own]
+        held = np.flatnonzero((first < last).any(axis=0))
+        pieces = [
+            remote.submit(piece_of, remote.parts[p], remote.entries[p], first[:, p], last[:, p])
+            for p in held
+        ]
+        sizes = (last - first)[:, held]
+        given = remote.submit(
+            _same, (begin[own], depth[own], keys[own], bounds and bounds.take(own))
+        )
+        futures.append(remote.submit(finish_group, remote.head, pieces, sizes, given))
+    for future in futures:
+        yield remote.fetch([future])[0]
+
+
+def _same(given: tuple) -> tuple:
+    return given
+
+
+def _group_bytes(remote: DaskParts, head: CpuBackend, sizes: Int64s) -> int:
+    """Bytes of the rows of a group, so that all threads have some."""
+    threads = sum(remote.client.nthreads().values()) or 1
+    values = head.table.values
+    whole = int(sizes.sum()) * values.shape[1] * (values.dtype.itemsize + 9)
+    return min(GROUP_BYTES, whole // (GROUPS_PER_THREAD * threads) + 1)
+
+
+def piece_of(part: Part, entries: NDArray, first: Int64s, last: Int64s) -> Piece:
+    """The rows of some nodes in one part."""
+    rows = entries[join_ranges(first, last)]
+    columns = [None if column is None else column[rows] for column in part.rows]
+    return part.table.values[rows], part.table.codes[rows], columns
+
+
+def finish_group(
+    head: CpuBackend,
+    pieces: list[Piece],
+    sizes: NDArray,
+    given: tuple[Int64s, Int64s, NDArray[np.uint64], Bounds | None],
+) -> tuple[Subtrees, Finished]:
+    """Grow the subtrees of nodes of which ``sizes[j, p]`` rows lie in each piece."""
+    begin, depth, keys, bounds = given
+    places = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+    order = [join_ranges(a, a + n) for a, n in zip(places.T, sizes.T, strict=True)]
+    values, codes = (_placed([piece[k] for piece in pieces], order) for k in (0, 1))
+    assert values is not None
+    assert codes is not None
+    columns = [_placed([piece[2][k] for piece in pieces], order) for k in range(4)]
+    backend = backend_of(own_arrays(head), values, codes, columns)
+    last = np.cumsum(sizes.sum(axis=1))
+    first = last - sizes.sum(axis=1)
+    own = bounds and Bounds(*map(writable, bounds))
+    subtrees = backend.finish(first, last, writable(depth), writable(keys), own)
+    shift = (begin - first)[owners(first, subtrees.begin)]
+    finished = Finished()
+    finished.add(subtrees, backend, shift)
+    return subtrees._replace(begin=subtrees.begin + shift, end=subtrees.end + shift), finished
+
+
+def _placed(pieces: list[NDArray | None], order: list[Int64s]) -> NDArray | None:
+    """Rows of all pieces at their places."""
+    if pieces[0] is None:
+        return None
+    out = np.empty((sum(map(len, order)), *pieces[0].shape[1:]), pieces[0].dtype)
+    for piece, places in zip(pieces, order, strict=True):
+        out[places] = piece
+    return out

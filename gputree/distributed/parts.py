@@ -1,0 +1,264 @@
+"""Parts of a table on the workers of a cluster: pure tasks on futures, and their sums.
+
+    part        values, codes, statistics of its rows; made once, never changed
+    entries     the order of its rows: those of a level are made of those of the level before
+    task        function(part, entries, ...), then a tree of sums
+
+Nothing else is known of a table. Of a worker that is lost the scheduler makes both again, on
+others, from the tasks that made them, and nobody else notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s, Splits, Task
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cpu.layout import Rows, Table
+from gputree.backends.cpu.table import CpuTable
+from gputree.backends.partitioned.finish import backend_of
+from gputree.backends.partitioned.reduction import Count, Sum
+from gputree.compilation.arrays import writable
+from gputree.dtypes import ROW
+
+# Sums that one task combines: fewer make the tree deeper, more make one worker wait for more.
+FAN_IN = 8
+
+
+class Part(NamedTuple):
+    """Rows that lie together, coded, with their statistics."""
+
+    table: Table
+    rows: Rows
+
+
+class DaskParts:
+    """`gputree.backends.partitioned.reduction.Reducer` of parts on workers.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    head : future of a CpuBackend
+        Over a coded table without rows: what all parts share.
+    parts : list of futures of Part
+    sizes : int64 array of shape (parts,)
+        Rows of each.
+
+    Attributes
+    ----------
+    received : int
+        Bytes of arrays that have come to the client.
+    reductions : list of int
+        Bytes of the result of each sum.
+    """
+
+    def __init__(self, client: Any, head: Any, parts: list[Any], sizes: Int64s) -> None:
+        self.client, self.head, self.parts, self.sizes = client, head, parts, sizes
+        self.entries = [self.submit(all_entries, int(n)) for n in sizes]
+        self.received = 0
+        self.reductions: list[int] = []
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The future of a task that may run anywhere, and again."""
+        return self.client.submit(function, *arguments, pure=False)
+
+    def fetch(self, futures: Sequence[Any]) -> list[Any]:
+        """Results, on the client."""
+        results: list[Any] = self.client.gather(list(futures))
+        self.received += sum(map(bytes_of, results))
+        return results
+
+    def map_combine(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[list[Any]], Any],
+        first: NDArray,
+        last: NDArray,
+        *shared: Any,
+    ) -> Any:
+        """What `combine` makes of what `function` finds in every part that has rows; or None.
+
+        ``function(backend, first, last, *shared)``, and ``combine(results)`` of a few of them.
+        """
+        given = self.submit(same, shared)  # once to each worker, and made again like all else
+        tasks = [
+            self.submit(
+                apply, function, self.head, self.parts[p], self.entries[p], first[:, p],
+                last[:, p], given,
+            )
+            for p in np.flatnonzero((first < last).any(axis=0))
+        ]  # fmt: skip
+        while len(tasks) > 1:
+            groups = [tasks[i : i + FAN_IN] for i in range(0, len(tasks), FAN_IN)]
+            tasks = [self.submit(combine, group) for group in groups]
+        if not tasks:
+            return None
+        result = self.fetch(tasks)[0]
+        self.reductions.append(bytes_of(result))
+        return result
+
+    def map_reduce(
+        self, count: Count, sums: Sequence[Sum], first: NDArray, last: NDArray, *shared: Any
+    ) -> None:
+        """See `gputree.backends.partitioned.reduction.Reducer`."""
+        shapes = [(own.array.shape, own.array.dtype.str, own.how) for own in sums]
+        found = self.map_combine(counted, combined, first, last, count, shapes, *shared)
+        for own, other in zip(sums, found or [], strict=found is not None):
+            own.combine(other.array)
+
+    def partition(
+        self, first: NDArray, last: NDArray, splits: Splits
+    ) -> tuple[NDArray, NDArray[np.float64], NDArray[np.float64]]:
+        """Partition the entries of nodes in all parts.
+
+        Returns
+        -------
+        middle : int64 array of shape (m, parts)
+            The first of each second child's entries.
+        low, high : float64 arrays of shape (m,)
+            The values beside each cut.
+        """
+        given = self.submit(same, splits)
+        middle = first.copy()
+        low, high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
+        own = np.flatnonzero((first < last).any(axis=0)).tolist()
+        found = []
+        for p in own:
+            both = self.submit(
+                partitioned, self.head, self.parts[p], self.entries[p], first[:, p], last[:, p],
+                given,
+            )  # fmt: skip
+            self.entries[p] = self.submit(first_of, both)
+            found.append(self.submit(second_of, both))
+        for p, (own_middle, own_low, own_high) in zip(own, self.fetch(found), strict=True):
+            middle[:, p] = own_middle
+            np.maximum(low, own_low, out=low)
+            np.minimum(high, own_high, out=high)
+        return middle, low, high
+
+
+# ------------------------------------------------------------------------- tasks
+def same(given: Any) -> Any:
+    """What is given, so that it is a task's result."""
+    return given
+
+
+def first_of(both: Any) -> Any:
+    return both[0]
+
+
+def second_of(both: Any) -> Any:
+    return both[1]
+
+
+def all_entries(n: int) -> NDArray[np.int32]:
+    """The rows of a part in their order."""
+    return np.arange(n, dtype=ROW)
+
+
+def opened(head: CpuBackend, part: Part, entries: NDArray) -> CpuBackend:
+    """A part's backend; nothing that it is made of is changed by counting."""
+    values, codes = writable(part.table.values), writable(part.table.codes)
+    columns = [None if column is None else writable(column) for column in part.rows]
+    backend = backend_of(own_arrays(head), values, codes, columns)
+    backend.entries = writable(entries)
+    return backend
+
+
+def own_arrays(head: CpuBackend) -> CpuBackend:
+    """What parts share, with arrays as kernels are compiled for them."""
+    table = Table(*map(writable, head.table))
+    held = CpuTable(table.values, table.missing, table.categories)
+    task, monotonic = head.task, head.task.limits.monotonic
+    if monotonic is not None:
+        own = monotonic._replace(signs=writable(monotonic.signs))
+        task = replace(task, limits=task.limits._replace(monotonic=own))
+    made = CpuBackend(held, task, head.n_threads, np.empty(0, np.int64))
+    made.table = table
+    return made
+
+
+def apply(
+    function: Callable[..., Any],
+    head: CpuBackend,
+    part: Part,
+    entries: NDArray,
+    first: Int64s,
+    last: Int64s,
+    shared: tuple[Any, ...],
+) -> Any:
+    """What a function finds in one part."""
+    return function(opened(head, part, entries), writable(first), writable(last), *shared)
+
+
+def counted(
+    part: CpuBackend,
+    first: Int64s,
+    last: Int64s,
+    count: Count,
+    shapes: list[tuple[Any, str, Any]],
+    *shared: Any,
+) -> list[Sum]:
+    """What one part counts."""
+    sums = [Sum(start_of(shape, dtype, how), how) for shape, dtype, how in shapes]
+    count(part, [own.array for own in sums], first, last, *shared)
+    return sums
+
+
+def start_of(shape: tuple[int, ...], dtype: str, how: str) -> NDArray:
+    """What changes no sum."""
+    start = {"add": 0, "minimum": np.inf, "maximum": -np.inf}[how]
+    return np.full(shape, start, dtype)
+
+
+def combined(found: list[list[Sum]]) -> list[Sum]:
+    """The sums of some parts."""
+    total = [own._replace(array=own.array.copy()) for own in found[0]]
+    for others in found[1:]:
+        for own, other in zip(total, others, strict=True):
+            own.combine(other.array)
+    return total
+
+
+def partitioned(
+    head: CpuBackend,
+    part: Part,
+    entries: NDArray,
+    first: Int64s,
+    last: Int64s,
+    splits: Splits,
+) -> tuple[NDArray, tuple[Int64s, NDArray, NDArray]]:
+    """The entries of a part with nodes partitioned, and what is told of that."""
+    splits = Splits(*map(writable, splits))
+    backend = opened(head, part, entries.copy())
+    middle, low, high = first.copy(), np.full(first.size, -np.inf), np.full(first.size, np.inf)
+    own = np.flatnonzero(first < last)
+    middle[own], low[own], high[own] = backend.partition_rows(
+        first[own], last[own], splits.take(own)
+    )
+    return backend.entries, (middle, low, high)
+
+
+def bytes_of(result: Any) -> int:
+    """Bytes of the arrays in a result."""
+    if isinstance(result, np.ndarray):
+        return result.nbytes
+    if isinstance(result, dict):
+        return sum(map(bytes_of, result.values()))
+    if isinstance(result, list | tuple):
+        return sum(map(bytes_of, result))
+    return bytes_of(vars(result)) if hasattr(result, "__dict__") else 0
+
+
+def head_task(task: Task) -> Task:
+    """The task without rows."""
+    columns = {
+        name: None if (own := getattr(task, name)) is None else own[:0]
+        for name in ("target", "weight", "square", "square_rest")
+    }
+    return replace(task, **columns)

@@ -1,0 +1,271 @@
+"""What partitions hold: looked at once, read once, and then known by their parts.
+
+    look     a partition    ->  columns, kinds of numbers, labels or ends of targets
+    read     a partition    ->  its matrix in memory, class codes or targets, weights
+    measure  what was read  ->  missing values, ends and few distinct values of columns, weights
+
+Results of `look` and `measure` are small, and those of some partitions make that of all of them,
+in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree._sklearn import check_sample_weight
+from gputree.backends.arrays import to_host
+from gputree.backends.binning import MAX_BINS
+from gputree.columns import Columns
+from gputree.columns.merging import MergedColumns
+from gputree.compilation.arrays import writable
+from gputree.estimators.coded_table import new_reader
+from gputree.estimators.held import missing_columns
+from gputree.validation import check_labels, code_dtype, read_targets
+
+# Values that are looked at before all of a column: most columns have more than bins.
+FIRST_LOOK = 1 << 12
+
+
+class Asked(NamedTuple):
+    """How partitions are read."""
+
+    caller: str  # the estimator that errors name
+    categorical_features: Any
+    is_classifier: bool
+
+
+@dataclass(frozen=True)
+class Look:
+    """What some partitions hold."""
+
+    n_rows: int
+    columns: Columns
+    empty: NDArray[np.bool_]  # columns without a value
+    names: NDArray | None
+    dtype: np.dtype
+    classes: NDArray | None  # labels, ascending
+    counts: NDArray | None  # rows of each
+    ends: tuple[float, float]  # least and greatest target
+    any_weight: bool  # one is not zero
+
+
+class Known(NamedTuple):
+    """What partitions are read by, once all were looked at."""
+
+    asked: Asked
+    columns: Columns
+    names: NDArray | None
+    dtype: np.dtype
+    classes: NDArray | None
+    class_weight: NDArray[np.float64] | None  # of each class
+
+
+class Read(NamedTuple):
+    """The rows of a partition that count."""
+
+    values: NDArray  # (n, d)
+    target: NDArray  # class codes or float64
+    weight: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is known of the rows that count in some partitions."""
+
+    n_rows: int
+    missing: NDArray[np.bool_]
+    low: NDArray[np.float64]  # (d,) least value of numeric columns
+    high: NDArray[np.float64]
+    distinct: list[NDArray | None]  # of numeric columns; None where they are more than bins
+    ends: tuple[float, float]  # of targets
+    weights: tuple[float, float]  # least and greatest
+
+
+# -------------------------------------------------------------------------- look
+def look(X: Any, y: Any, sample_weight: Any, asked: Asked) -> Look | None:
+    """Look at a partition; None where it has no rows."""
+    if X.shape[0] == 0:
+        return None
+    reader = new_reader(asked.caller, asked.categorical_features)
+    values = reader.values(X, learn=True)
+    missing_columns(values, 1)  # refuses infinities
+    n = len(values)
+    classes = counts = None
+    ends = (0.0, 0.0)
+    if asked.is_classifier:
+        classes, codes = check_labels(reader, to_host(y), n)
+        counts = np.bincount(codes, minlength=classes.size)
+    else:
+        target = read_targets(reader, to_host(y), n)
+        ends = float(target.min()), float(target.max())
+    weight = _weights(sample_weight, values)
+    return Look(
+        n, reader.columns_, np.isnan(values).all(axis=0), reader.names(),
+        np.promote_types(np.float32, values.dtype), classes, counts, ends,
+        weight is None or bool(weight.any()),
+    )  # fmt: skip
+
+
+def _weights(sample_weight: Any, values: NDArray) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    return check_sample_weight(
+        to_host(sample_weight), values, dtype=np.float64, ensure_non_negative=True,
+        allow_all_zero_weights=True,
+    )  # fmt: skip
+
+
+def join_looks(looks: list[Look | None]) -> Look | None:
+    """What some partitions hold together.
+
+    Raises
+    ------
+    ValueError
+        They do not fit together.
+    """
+    held = [own for own in looks if own is not None]
+    return reduce(_join_looks, held) if held else None
+
+
+def _join_looks(a: Look, b: Look) -> Look:
+    if a.columns.nominal.size != b.columns.nominal.size or _listed(a.names) != _listed(b.names):
+        raise ValueError("The partitions of X have different columns.")
+    labels = list(map(repr, range(a.empty.size) if a.names is None else a.names.tolist()))
+    merged = MergedColumns(labels)
+    merged.add(a.columns, a.empty)
+    merged.add(b.columns, b.empty)
+    classes, counts = a.classes, a.counts
+    if a.classes is not None and b.classes is not None:
+        both = np.concatenate([a.classes, b.classes])
+        classes, place = np.unique(both, return_inverse=True)
+        counts = np.zeros(classes.size, np.int64)
+        np.add.at(counts, place, np.concatenate([a.counts, b.counts]))
+    return Look(
+        a.n_rows + b.n_rows, merged.columns(), a.empty & b.empty, a.names,
+        np.promote_types(a.dtype, b.dtype), classes, counts, _join_ends(a.ends, b.ends),
+        a.any_weight or b.any_weight,
+    )  # fmt: skip
+
+
+def _listed(names: NDArray | None) -> list[str] | None:
+    return None if names is None else names.tolist()
+
+
+def _join_ends(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+# -------------------------------------------------------------------------- read
+def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
+    """Read a partition that was looked at.
+
+    Raises
+    ------
+    ValueError
+        It has changed since.
+    """
+    d = known.columns.nominal.size
+    dtype = code_dtype(0 if known.classes is None else known.classes.size)
+    if X.shape[0] == 0:
+        none = np.empty(0, np.float64 if known.classes is None else dtype)
+        return Read(np.empty((0, d), known.dtype), none, None if sample_weight is None else none)
+    reader = new_reader(known.asked.caller, known.asked.categorical_features)
+    reader.columns_, reader.n_features_in_ = known.columns, d
+    if known.names is not None:
+        reader.feature_names_in_ = known.names
+    values = np.ascontiguousarray(reader.values(X, learn=False), known.dtype)
+    n = len(values)
+    if (values[:, known.columns.nominal] < 0).any():
+        raise _changed()
+    weight = _weights(sample_weight, values)
+    if known.classes is None:
+        target: NDArray = read_targets(reader, to_host(y), n)
+    else:
+        classes, codes = check_labels(reader, to_host(y), n)
+        place = np.searchsorted(known.classes, classes).clip(max=known.classes.size - 1)
+        if (known.classes[place] != classes).any():
+            raise _changed()
+        target = place.astype(dtype)[codes]
+        if known.class_weight is not None:
+            own = known.class_weight[target]
+            weight = own if weight is None else weight * own
+    if weight is not None and not weight.all():
+        rows = np.flatnonzero(weight)
+        values, target, weight = values[rows], target[rows], weight[rows]
+    return Read(values, target, weight)
+
+
+def _changed() -> ValueError:
+    return ValueError(
+        "The partitions changed while they were read: they are computed twice, or again where a "
+        "worker is lost, and must be the same each time. Nothing may write to what they come from."
+    )
+
+
+# ----------------------------------------------------------------------- measure
+def measure(own: Read, nominal: NDArray[np.bool_]) -> Measure:
+    """What is known of the rows of a partition."""
+    values = own.values
+    if len(values) == 0:
+        none = [None if coded else values[:0, f] for f, coded in enumerate(nominal)]
+        start = np.full(nominal.size, np.inf)
+        ends = (np.inf, -np.inf)
+        return Measure(0, np.zeros(nominal.size, np.bool_), start, -start, none, ends, ends)
+    distinct = [
+        None if coded else distinct_values(values[:, f]) for f, coded in enumerate(nominal)
+    ]
+    weight = own.weight
+    return Measure(
+        len(values),
+        np.isnan(values).any(axis=0),
+        np.fmin.reduce(values, axis=0, initial=np.inf).astype(np.float64),
+        np.fmax.reduce(values, axis=0, initial=-np.inf).astype(np.float64),
+        distinct,
+        (float(own.target.min()), float(own.target.max())),
+        (1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
+    )
+
+
+def distinct_values(column: NDArray) -> NDArray | None:
+    """The distinct values of a column, ascending; None where they are more than bins."""
+    for rows in (column[:FIRST_LOOK], column):
+        found = np.unique(rows)
+        found = found[~np.isnan(found)]
+        if found.size > MAX_BINS:
+            return None
+    return found
+
+
+def join_measures(found: list[Measure]) -> Measure:
+    """What is known of the rows of some partitions together."""
+    return reduce(_join_measures, found)
+
+
+def _join_measures(a: Measure, b: Measure) -> Measure:
+    return Measure(
+        a.n_rows + b.n_rows,
+        a.missing | b.missing,
+        np.minimum(a.low, b.low),
+        np.maximum(a.high, b.high),
+        [_union(x, y) for x, y in zip(a.distinct, b.distinct, strict=True)],
+        _join_ends(a.ends, b.ends),
+        _join_ends(a.weights, b.weights),
+    )
+
+
+def _union(a: NDArray | None, b: NDArray | None) -> NDArray | None:
+    if a is None or b is None:
+        return None
+    both = np.union1d(a, b)
+    return both if both.size <= MAX_BINS else None
+
+
+def rows_of(own: Read) -> Read:
+    """The same, with arrays as kernels are compiled for them."""
+    weight = None if own.weight is None else writable(own.weight)
+    return Read(writable(own.values), writable(own.target), weight)

@@ -1,0 +1,277 @@
+"""Exact cuts of all nodes of a level at once: only counts of cells leave the parts.
+
+Rounds are few and passes over rows many, so that nodes, columns and bins share them: each round
+counts the living intervals of all nodes into cells, raises the nodes' bars by the boundaries, and
+keeps the cells that may still hold a better cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bounds, Int64s
+from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
+from gputree.backends.cpu.draw import drawn_columns
+from gputree.backends.cpu.refine import best_boundary_of
+from gputree.backends.partitioned.reduction import Reducer, Sum
+from gputree.distributed.cells import (
+    count_cells,
+    fill_keys,
+    living_bins,
+    living_cells,
+    score_cells,
+)
+
+# Counts of one round, at most, unless one interval alone has more.
+ROUND_BYTES = 1 << 24
+
+# Rows to a cell; and cells to an interval, as powers of two.
+CELL_ROWS = 4
+LEAST_BITS, MOST_BITS = 2, 12
+
+Keys = NDArray[np.uint64]
+Cut = tuple[float, int, bool, int, bool, float]
+
+
+class BinKeys(NamedTuple):
+    """The keys of values that the bins of d columns hold, and the bits that keys leave out."""
+
+    low: Keys  # (d, 256)
+    high: Keys  # (d, 256), that included
+    shift: int
+
+
+class Intervals(NamedTuple):
+    """k ranges of keys in which a better cut may lie, by node, then column, then key."""
+
+    node: Int64s
+    column: Int64s
+    bin: Int64s
+    low: Keys
+    high: Keys  # included
+    rows: Int64s
+    left: Int64s  # (k, channels) statistics before it, missing values right
+
+    def take(self, places: NDArray | slice) -> Intervals:
+        return Intervals(*(field[places] for field in self))
+
+
+class Question(NamedTuple):
+    """The cells that parts are to count: see `gputree.distributed.cells.count_cells`."""
+
+    key_shift: int
+    node_pairs: Int64s
+    column: Int64s
+    pair_intervals: Int64s
+    low: Keys
+    high: Keys
+    shift: Keys
+    first: Int64s
+
+
+class Cuts(NamedTuple):
+    """The best cut of each of m nodes so far, a field an array; see `cpu.cut.precedes`."""
+
+    score: NDArray[np.float64]
+    feature: Int64s
+    missing_left: NDArray[np.bool_]
+    bin: Int64s
+    at_end: NDArray[np.bool_]
+    threshold: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, m: int) -> Cuts:
+        """No cut yet."""
+        whole, flag = np.zeros(m, np.int64), np.zeros(m, np.bool_)
+        return cls(np.full(m, -np.inf), whole, flag, whole.copy(), flag.copy(), np.zeros(m))
+
+    def of(self, j: int) -> Cut:
+        """That of node j."""
+        return tuple(field[j].item() for field in self)  # type: ignore[return-value]
+
+    def put(self, j: int, cut: Cut) -> None:
+        for field, value in zip(self, cut, strict=True):
+            field[j] = value
+
+
+class CutSearch:
+    """Chooses the cuts of m nodes.
+
+    Parameters
+    ----------
+    head : CpuBackend
+        Over a coded table without rows: what all parts share.
+    keys : BinKeys
+    reducer : Reducer
+    nodes : Nodes
+    scores : Scores
+    ranges : int64 arrays of shape (m, parts)
+        First and last entries in each part.
+    bounds : Bounds or None
+    """
+
+    def __init__(
+        self,
+        head: CpuBackend,
+        keys: BinKeys,
+        reducer: Reducer,
+        nodes: Nodes,
+        scores: Scores,
+        ranges: tuple[NDArray, NDArray],
+        bounds: Bounds | None,
+    ) -> None:
+        self.head, self.keys, self.reducer = head, keys, reducer
+        self.nodes, self.scores, self.ranges, self.bounds = nodes, scores, ranges, bounds
+        self.weighted = head.task.weight is not None
+        self.cuts = Cuts.none(nodes.begin.size)
+        self.counted_pairs = 0
+
+    def choose(self, open_: NDArray[np.bool_], node_keys: NDArray[np.uint64]) -> Cuts:
+        """Best cuts of the open nodes: over all columns, or over those drawn for each.
+
+        As `gputree.backends.cpu.refine.choose_cut`.
+        """
+        most = self.head.task.limits.max_features
+        d = self.scores.best.shape[1]
+        orders = {int(j): drawn_columns(most, node_keys[j], d) for j in np.flatnonzero(open_)}
+        done = 0
+        while done < d and orders:
+            upto = min(max(most, done + 1), d)
+            columns = {j: order[done:upto] for j, order in orders.items()}
+            self._compare_boundaries(columns)
+            if self.head.task.exact:
+                self._refine(self._living_bins(columns))
+            done = upto
+            orders = {j: order for j, order in orders.items() if self.cuts.score[j] == -np.inf}
+        return self.cuts
+
+    def _compare_boundaries(self, columns: dict[int, Int64s]) -> None:
+        own = self.scores
+        for j, chosen in columns.items():
+            cut = self.cuts.of(j)
+            found = best_boundary_of(chosen, own.best[j], own.bin[j], own.missing_left[j], cut)
+            self.cuts.put(j, found)
+
+    def _living_bins(self, columns: dict[int, Int64s]) -> Intervals:
+        """The bins of some columns of each node that may hold a better cut than its own."""
+        task, table = self.head.task, self.head.table
+        bins = int(table.offset[-1])
+        column, place, rows = (np.empty(bins, np.int64) for _ in range(3))
+        left = np.empty((bins, task.channels), np.int64)
+        found: list[tuple[NDArray, ...]] = []
+        for j, chosen in columns.items():
+            n = living_bins(
+                task.criterion, table, task.limits, self.weighted,
+                self.nodes.cells[self.nodes.slots[j]], self.scores.total[j], self.cuts.score[j],
+                self.scores.bound[j], chosen, column, place, rows, left,
+            )  # fmt: skip
+            own = (column[:n], place[:n], rows[:n], left[:n])
+            found.append((np.full(n, j), *(field.copy() for field in own)))
+        node, column, place, rows, left = (np.concatenate(f) for f in zip(*found, strict=True))
+        low, high = self.keys.low[column, place], self.keys.high[column, place]
+        return Intervals(node, column, place, low, high, rows, left)
+
+    def _refine(self, intervals: Intervals) -> None:
+        """Let the cuts be the best inside some intervals, too."""
+        while intervals.node.size:
+            self.counted_pairs += int(intervals.rows.sum())
+            bits = self._bits(intervals.rows)
+            shift, first = _cells(intervals, bits)
+            living = [
+                self._look_into(intervals.take(own), shift[own], np.diff(first[own.start : own.stop + 1]))
+                for own in self._groups(np.diff(first))
+            ]
+            intervals = Intervals(*(np.concatenate(f) for f in zip(*living, strict=True)))
+
+    @property
+    def _cell_bytes(self) -> int:
+        return 8 * (self.head.task.channels + 2)
+
+    def _bits(self, rows: Int64s) -> Int64s:
+        """Cells to each interval, as powers of two, few enough that all may have room."""
+        bits = np.log2(np.maximum(rows / CELL_ROWS, 1)).astype(np.int64)
+        bits = bits.clip(LEAST_BITS, MOST_BITS)
+        while (bits > LEAST_BITS).any() and (1 << bits).sum() * self._cell_bytes > ROUND_BYTES:
+            bits = np.maximum(bits - 1, LEAST_BITS)
+        return bits
+
+    def _groups(self, cells: Int64s) -> Iterator[slice]:
+        """Intervals that are counted together."""
+        group = np.cumsum(cells) * self._cell_bytes // ROUND_BYTES
+        ends = np.append(np.flatnonzero(np.diff(group)) + 1, cells.size)
+        begin = 0
+        for end in ends.tolist():
+            yield slice(begin, end)
+            begin = end
+
+    def _look_into(self, own: Intervals, shift: Keys, cells: Int64s) -> Intervals:
+        """Count intervals into cells: the living ones."""
+        task, m = self.head.task, self.cuts.score.size
+        first = np.append(0, np.cumsum(cells))
+        counts = Sum(np.zeros(int(first[-1]) * task.channels, np.int64))
+        least = Sum(np.full(int(first[-1]), np.inf), "minimum")
+        greatest = Sum(np.full(int(first[-1]), -np.inf), "maximum")
+        nodes, question = self._question(own, shift, first)
+        self.reducer.map_reduce(
+            count_intervals, [counts, least, greatest], self.ranges[0][nodes],
+            self.ranges[1][nodes], question,
+        )  # fmt: skip
+        shared = (
+            task.criterion, self.head.table, task.limits, self.weighted, self.nodes.cells,
+            self.nodes.slots, self.bounds, self.scores.total, own.node, own.column,
+        )  # fmt: skip
+        counted = (first, counts.array, least.array, greatest.array)
+        score_cells(*shared, own.bin, own.left, *counted, *self.cuts)
+        rows = np.zeros(int(first[-1]), np.int64)
+        left = np.empty((rows.size, task.channels), np.int64)
+        living_cells(*shared, own.left, *counted, self.cuts.score, rows, left)
+        alive = np.flatnonzero(rows)
+        owner = np.searchsorted(first, alive, side="right") - 1
+        return Intervals(
+            own.node[owner], own.column[owner], own.bin[owner],
+            keys_of(least.array[alive], self.keys.shift),
+            keys_of(greatest.array[alive], self.keys.shift), rows[alive], left[alive],
+        )  # fmt: skip
+
+    def _question(self, own: Intervals, shift: Keys, first: Int64s) -> tuple[Int64s, Question]:
+        """The nodes that are asked about, and what is asked."""
+        pair = np.flatnonzero(
+            (np.diff(own.node, prepend=-1) != 0) | (np.diff(own.column, prepend=-1) != 0)
+        )
+        nodes = np.unique(own.node)
+        node_pairs = np.append(np.searchsorted(own.node[pair], nodes), pair.size)
+        question = Question(
+            self.keys.shift, node_pairs, own.column[pair], np.append(pair, own.node.size), own.low,
+            own.high, shift, first,
+        )  # fmt: skip
+        return nodes, question
+
+
+def keys_of(values: NDArray, shift: int) -> Keys:
+    """The keys of some values, in their shape."""
+    keys = np.empty(values.shape, np.uint64)
+    fill_keys(values.ravel(), shift, keys.reshape(-1))
+    return keys
+
+
+def _cells(own: Intervals, bits: Int64s) -> tuple[Keys, Int64s]:
+    """How far keys are shifted in each interval, and where its cells begin."""
+    span = own.high - own.low
+    length = np.frexp(span.astype(np.float64))[1]  # or one more, where it is rounded up
+    shift = np.maximum(length - bits, 0).astype(np.uint64)
+    return shift, np.append(0, np.cumsum((span >> shift).astype(np.int64) + 1))
+
+
+def count_intervals(
+    part: CpuBackend, sums: list[NDArray], first: Int64s, last: Int64s, own: Question
+) -> None:
+    """Add the rows of nodes to the cells of their living intervals."""
+    task = part.task
+    count_cells(
+        task.criterion, part.table, part.rows, part.entries, first, last, own.key_shift,
+        task.weight is not None, task.channels, *own[1:], *sums,
+    )  # fmt: skip
