@@ -11,6 +11,7 @@ from types import ModuleType
 EXTRAS = {
     "matplotlib": "plot",
     "dask": "dask",
+    "distributed": "dask",
     "pandas": "pandas",
     "onnx": "export",
     "treelite": "export",

@@ -52,7 +52,7 @@ class DaskBackend(PartitionedBackend):
 
     def report(self) -> dict[str, int]:
         """As elsewhere, and the bytes of arrays that have come to the client."""
-        return {**super().report(), "received_bytes": self.remote.received}
+        return {**super().report(), "received_bytes": self.remote.tasks.received}
 
     def encode(self, max_bins: int) -> None:
         """Do nothing: parts are coded where they are made."""

@@ -41,30 +41,26 @@ def finish_groups(
     bounds: Bounds | None,
 ) -> Iterator[tuple[Subtrees, Finished]]:
     """The subtrees of nodes in groups, places as among all entries, and what is asked of them."""
-    futures = []
+    tasks, futures = remote.tasks, []
     for own in Gatherer(head, [], _group_bytes(remote, head, end - begin)).groups(end - begin):
         first, last = ranges[0][own], ranges[1][own]
         held = np.flatnonzero((first < last).any(axis=0))
         pieces = [
-            remote.submit(piece_of, remote.parts[p], remote.entries[p], first[:, p], last[:, p])
+            tasks.submit(piece_of, remote.parts[p], remote.entries[p], first[:, p], last[:, p])
             for p in held
         ]
         sizes = (last - first)[:, held]
-        given = remote.submit(
-            _same, (begin[own], depth[own], keys[own], bounds and bounds.take(own))
+        given = tasks.share(
+            (begin[own], depth[own], keys[own], bounds and bounds.take(own))
         )
-        futures.append(remote.submit(finish_group, remote.head, pieces, sizes, given))
+        futures.append(tasks.submit(finish_group, remote.head, pieces, sizes, given))
     for future in futures:
-        yield remote.fetch([future])[0]
-
-
-def _same(given: tuple) -> tuple:
-    return given
+        yield tasks.fetch([future])[0]
 
 
 def _group_bytes(remote: DaskParts, head: CpuBackend, sizes: Int64s) -> int:
     """Bytes of the rows of a group, so that all threads have some."""
-    threads = sum(remote.client.nthreads().values()) or 1
+    threads = sum(remote.tasks.client.nthreads().values()) or 1
     values = head.table.values
     whole = int(sizes.sum()) * values.shape[1] * (values.dtype.itemsize + 9)
     return min(GROUP_BYTES, whole // (GROUPS_PER_THREAD * threads) + 1)

@@ -24,11 +24,8 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.backends.partitioned.finish import backend_of
 from gputree.backends.partitioned.reduction import Count, Sum
 from gputree.compilation.arrays import writable
+from gputree.distributed.tasks import Tasks
 from gputree.dtypes import ROW
-
-# Sums that one task combines: fewer make the tree deeper, more make one worker wait for more.
-FAN_IN = 8
-
 
 class Part(NamedTuple):
     """Rows that lie together, coded, with their statistics."""
@@ -42,36 +39,17 @@ class DaskParts:
 
     Parameters
     ----------
-    client : distributed.Client
+    tasks : Tasks
     head : future of a CpuBackend
         Over a coded table without rows: what all parts share.
     parts : list of futures of Part
     sizes : int64 array of shape (parts,)
         Rows of each.
-
-    Attributes
-    ----------
-    received : int
-        Bytes of arrays that have come to the client.
-    reductions : list of int
-        Bytes of the result of each sum.
     """
 
-    def __init__(self, client: Any, head: Any, parts: list[Any], sizes: Int64s) -> None:
-        self.client, self.head, self.parts, self.sizes = client, head, parts, sizes
-        self.entries = [self.submit(all_entries, int(n)) for n in sizes]
-        self.received = 0
-        self.reductions: list[int] = []
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The future of a task that may run anywhere, and again."""
-        return self.client.submit(function, *arguments, pure=False)
-
-    def fetch(self, futures: Sequence[Any]) -> list[Any]:
-        """Results, on the client."""
-        results: list[Any] = self.client.gather(list(futures))
-        self.received += sum(map(bytes_of, results))
-        return results
+    def __init__(self, tasks: Tasks, head: Any, parts: list[Any], sizes: Int64s) -> None:
+        self.tasks, self.head, self.parts, self.sizes = tasks, head, parts, sizes
+        self.entries = [tasks.submit(all_entries, int(n)) for n in sizes]
 
     def map_combine(
         self,
@@ -85,22 +63,15 @@ class DaskParts:
 
         ``function(backend, first, last, *shared)``, and ``combine(results)`` of a few of them.
         """
-        given = self.submit(same, shared)  # once to each worker, and made again like all else
-        tasks = [
-            self.submit(
+        given = self.tasks.share(shared)
+        found = [
+            self.tasks.submit(
                 apply, function, self.head, self.parts[p], self.entries[p], first[:, p],
                 last[:, p], given,
             )
             for p in np.flatnonzero((first < last).any(axis=0))
         ]  # fmt: skip
-        while len(tasks) > 1:
-            groups = [tasks[i : i + FAN_IN] for i in range(0, len(tasks), FAN_IN)]
-            tasks = [self.submit(combine, group) for group in groups]
-        if not tasks:
-            return None
-        result = self.fetch(tasks)[0]
-        self.reductions.append(bytes_of(result))
-        return result
+        return self.tasks.tree(combine, found) if found else None
 
     def map_reduce(
         self, count: Count, sums: Sequence[Sum], first: NDArray, last: NDArray, *shared: Any
@@ -123,19 +94,19 @@ class DaskParts:
         low, high : float64 arrays of shape (m,)
             The values beside each cut.
         """
-        given = self.submit(same, splits)
+        given = self.tasks.share(splits)
         middle = first.copy()
         low, high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
         own = np.flatnonzero((first < last).any(axis=0)).tolist()
         found = []
         for p in own:
-            both = self.submit(
+            both = self.tasks.submit(
                 partitioned, self.head, self.parts[p], self.entries[p], first[:, p], last[:, p],
                 given,
             )  # fmt: skip
-            self.entries[p] = self.submit(first_of, both)
-            found.append(self.submit(second_of, both))
-        for p, (own_middle, own_low, own_high) in zip(own, self.fetch(found), strict=True):
+            self.entries[p] = self.tasks.submit(first_of, both)
+            found.append(self.tasks.submit(second_of, both))
+        for p, (own_middle, own_low, own_high) in zip(own, self.tasks.fetch(found), strict=True):
             middle[:, p] = own_middle
             np.maximum(low, own_low, out=low)
             np.minimum(high, own_high, out=high)
@@ -143,11 +114,6 @@ class DaskParts:
 
 
 # ------------------------------------------------------------------------- tasks
-def same(given: Any) -> Any:
-    """What is given, so that it is a task's result."""
-    return given
-
-
 def first_of(both: Any) -> Any:
     return both[0]
 
@@ -242,17 +208,6 @@ def partitioned(
         first[own], last[own], splits.take(own)
     )
     return backend.entries, (middle, low, high)
-
-
-def bytes_of(result: Any) -> int:
-    """Bytes of the arrays in a result."""
-    if isinstance(result, np.ndarray):
-        return result.nbytes
-    if isinstance(result, dict):
-        return sum(map(bytes_of, result.values()))
-    if isinstance(result, list | tuple):
-        return sum(map(bytes_of, result))
-    return bytes_of(vars(result)) if hasattr(result, "__dict__") else 0
 
 
 def head_task(task: Task) -> Task:

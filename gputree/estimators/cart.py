@@ -64,12 +64,15 @@ class _Cart(BaseDecisionTree):
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
+        self._forbid_two_prunings()
+        return super()._fit_afresh(X, y, sample_weight)
+
+    def _forbid_two_prunings(self) -> None:
         if self.ccp_alpha > 0.0 and self.pruning is not None:
             raise ValueError(
                 f"{type(self).__name__} takes 'ccp_alpha' or 'pruning', not both; got "
                 f"ccp_alpha={self.ccp_alpha!r} and pruning={self.pruning!r}."
             )
-        return super()._fit_afresh(X, y, sample_weight)
 
     def _cut_back(self) -> None:
         if self.ccp_alpha > 0.0:

@@ -1,0 +1,394 @@
+"""CART over the partitions of dask arrays and data frames."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from gputree._optional import require
+from gputree._sklearn import StrOptions
+from gputree.distributed import collections, growing
+from gputree.distributed.reading import Asked, Known, Look
+from gputree.distributed.tasks import Tasks
+from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.estimators.identifiers import (
+    find_identifiers,
+    warn_of_identifiers,
+    warn_of_winners,
+)
+from gputree.estimators.monotonic import monotonic_signs
+from gputree.pruning import CostComplexityCV, Pruner
+from gputree.pruning.base import ValidationPruner
+from gputree.validation import check_target_range
+
+_CLIENT = """
+    client : distributed.Client, default=None
+        Of the cluster to grow on; None for the current one. Clones share it, pickles forget it.
+"""
+
+
+def _with_client(plain: type) -> Callable[..., None]:
+    """The constructor of a plain estimator with a client beside its parameters."""
+
+    def __init__(self: Any, *, client: Any = None, **parameters: Any) -> None:
+        super(self._dask_class, self).__init__(**parameters)
+        self.client = client
+
+    own = inspect.signature(plain.__init__)  # type: ignore[misc]
+    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+    __init__.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[*own.parameters.values(), client]
+    )
+    return __init__
+
+
+class _DaskTree:
+    """Fitting over partitions, and lazy answers; the rest is that of the plain estimator."""
+
+    _plain: ClassVar[type]
+
+    client: Any
+
+    # ------------------------------------------------------------------- fitting
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Read, grow and prune."""
+        self._forbid_two_prunings()
+        pruner = self._rowless_pruner()
+        caller = type(self).__name__
+        tasks = Tasks(self._client())
+        partitions = collections.partitions(caller, X, y, sample_weight)
+        asked = Asked(caller, self.categorical_features, self._is_classifier)
+        found = growing.look_at(tasks, partitions, asked)
+        self._learn(found)
+        known = Known(
+            asked, found.columns, found.names, found.dtype, found.classes, self._by_class(found)
+        )
+        rowsets = growing.read_all(tasks, partitions, known)
+        counts = growing.category_counts(tasks, rowsets)
+        identifiers = find_identifiers(self.columns_, counts, found.names, self._every_nominal)
+        warn_of_identifiers(identifiers, caller)
+        signs = monotonic_signs(self, self.columns_)
+        options = self._options(found.n_rows, self.n_features_in_, "cpu")._replace(signs=signs)
+        grown = growing.grow_tree(tasks, rowsets, options)
+        self.growth_report_ = grown.report
+        self.tree_ = self.unpruned_tree_ = grown.tree
+        if pruner is not None:
+            self.tree_ = pruner.prune_tree(self.tree_)
+        self._cut_back()
+        warn_of_winners(identifiers, self.tree_, caller)
+        return self
+
+    def _client(self) -> Any:
+        """The client that is given, or the current one."""
+        if self.client is not None:
+            return self.client
+        distributed = require("distributed", "gputree.distributed")
+        try:
+            return distributed.get_client()
+        except ValueError as error:
+            raise ValueError(
+                f"{type(self).__name__} grows on the workers of a client of Dask, and there is "
+                "none: make one, distributed.Client(...), or pass it as 'client'."
+            ) from error
+
+    def _rowless_pruner(self) -> Pruner | None:
+        """The pruner, which needs no rows."""
+        pruner = self._pruner()
+        if pruner is None:
+            return None
+        if isinstance(pruner, ValidationPruner | CostComplexityCV) or pruner.takes_training_rows:
+            raise ValueError(
+                f"{type(pruner).__name__} prunes by rows, which lie in partitions: prune "
+                f"{type(self).__name__} by 'ccp_alpha' or by a method that needs none, or prune "
+                "the tree of 'to_local()' on rows in memory."
+            )
+        return pruner
+
+    def _learn(self, found: Look) -> None:
+        """Learn the columns, and of labels the classes."""
+        self.columns_ = found.columns
+        self.n_features_in_ = found.columns.nominal.size
+        if found.names is not None:
+            self.feature_names_in_ = found.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_outputs_ = 1
+        self._learn_target(found)
+
+    # ------------------------------------------------------------------- answers
+    def to_local(self) -> Any:
+        """The same fitted tree as the plain estimator of one machine.
+
+        To be saved, exported, or pruned by rows in memory.
+        """
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "client"}
+        plain = self._plain(**parameters)
+        learned = {k: v for k, v in vars(self).items() if k not in parameters and k != "client"}
+        vars(plain).update(learned)
+        return plain
+
+    def _model(self) -> Any:
+        """The plain estimator, as tasks have it: one thread each."""
+        return self.to_local().set_params(n_jobs=1)
+
+    def _lazily(self, method: str, X: Any, dtype: Any, width: int | None) -> Any:
+        return collections.mapped(_Answer(method, width), self._model(), X, dtype, width)
+
+    def apply(self, X: Any) -> Any:
+        """Index of the leaf that each row reaches; see the plain estimator.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+
+        Returns
+        -------
+        leaves : int32 array of shape (n_rows,)
+            A dask array, not computed yet, where X is a collection.
+        """
+        if not collections.is_collection(X):
+            return super().apply(X)
+        return self._lazily("apply", X, np.int32, None)
+
+    def _score_sums(self, X: Any, y: Any, sample_weight: Any) -> NDArray[np.float64]:
+        """Sums over all partitions that a score is made of."""
+        dask = require("dask", "gputree.distributed")
+        partitions = collections.partitions(type(self).__name__, X, y, sample_weight)
+        model = dask.delayed(self._model(), pure=False)
+        call = dask.delayed(_score_block, pure=False)
+        sums = [call(model, *own) for own in partitions]
+        if self.client is not None:
+            found = self.client.gather(self.client.compute(sums))
+        else:
+            found = dask.compute(*sums)
+        total: NDArray[np.float64] = np.sum(found, axis=0)
+        return total
+
+    # -------------------------------------------------------------- scikit-learn
+    def __sklearn_clone__(self) -> Any:
+        own = self.get_params(deep=False)
+        client = own.pop("client")
+        return type(self)(client=client, **{k: clone(v, safe=False) for k, v in own.items()})
+
+    def __getstate__(self) -> Any:
+        return {**super().__getstate__(), "client": None}  # type: ignore[misc]
+
+
+class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
+    """A CART decision tree for classification, grown where the partitions of a table lie.
+
+    The tree is that of `gputree.DecisionTreeClassifier` on the table in one piece, field by field,
+    for any partitions and any workers; with ``splitter="binned"``, of the same bins. Workers that
+    die, join or restart do not change it, as long as what the partitions are computed from is
+    still there. README.md of `gputree.distributed` says what travels and what it costs.
+
+    Parameters, attributes and errors are those of `gputree.DecisionTreeClassifier`, but for
+
+    Parameters
+    ----------
+    client : distributed.Client, default=None
+        Of the cluster to grow on; None for the current one. Clones share it, pickles forget it.
+    device : "auto" or "cpu", default="auto"
+        Workers count on their CPUs.
+    pruning : Pruner, str or None, default=None
+        One that needs no rows.
+    n_jobs : int or None, default=None
+        Threads of the client, which scores; each task on a worker has one.
+
+    Attributes
+    ----------
+    growth_report_ : dict
+        Has ``received_bytes``, too: of arrays that came to the client.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from gputree.distributed import DaskDecisionTreeClassifier
+    >>> client = Client(processes=False, dashboard_address=None)  # doctest: +SKIP
+    >>> X = da.random.default_rng(0).normal(size=(10_000, 4), chunks=(2_500, 4))
+    >>> y = (X[:, 1] > 0.5).astype(int)
+    >>> tree = DaskDecisionTreeClassifier(max_depth=3).fit(X, y)  # doctest: +SKIP
+    >>> tree.predict(X).compute()  # doctest: +SKIP
+    """
+
+    _plain = DecisionTreeClassifier
+    _is_classifier = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DecisionTreeClassifier._parameter_constraints,
+        "device": [StrOptions({"auto", "cpu"})],
+        "client": [object],
+    }
+    __init__ = _with_client(DecisionTreeClassifier)
+
+    def _learn_target(self, found: Look) -> None:
+        assert found.classes is not None
+        self.classes_ = found.classes
+        self.n_classes_ = found.classes.size
+
+    def _by_class(self, found: Look) -> NDArray[np.float64] | None:
+        """Weight of each class."""
+        if self.class_weight is None:
+            return None
+        assert found.counts is not None
+        if isinstance(self.class_weight, str):  # balanced
+            return found.n_rows / (found.counts.size * found.counts.astype(np.float64))
+        every = np.arange(self.n_classes_)
+        return self._combine_weights(None, every)
+
+    def predict(self, X: Any) -> Any:
+        """Label of the greatest class where each row stops; of equals, the first.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+            A dask array, not computed yet, where X is a collection.
+        """
+        if not collections.is_collection(X):
+            return super().predict(X)
+        return self._lazily("predict", X, self.classes_.dtype, None)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Share of each class where each row stops.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_classes)
+            A dask array, not computed yet, where X is a collection.
+        """
+        if not collections.is_collection(X):
+            return super().predict_proba(X)
+        return self._lazily("predict_proba", X, np.float64, self.n_classes_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, computed partition by partition.
+
+        Parameters
+        ----------
+        X, y, sample_weight : collections of Dask, or as elsewhere
+
+        Returns
+        -------
+        accuracy : float
+        """
+        if not collections.is_collection(X):
+            return super().score(X, y, sample_weight)
+        weight, _, _, wrong = self._score_sums(X, y, sample_weight)
+        return float(1.0 - wrong / weight)
+
+
+class DaskDecisionTreeRegressor(_DaskTree, DecisionTreeRegressor):
+    """A CART decision tree for regression, grown where the partitions of a table lie.
+
+    As `DaskDecisionTreeClassifier`; parameters, attributes and errors are those of
+    `gputree.DecisionTreeRegressor`, but for
+
+    Parameters
+    ----------
+    client : distributed.Client, default=None
+        Of the cluster to grow on; None for the current one. Clones share it, pickles forget it.
+    device : "auto" or "cpu", default="auto"
+        Workers count on their CPUs.
+    pruning : Pruner, str or None, default=None
+        One that needs no rows.
+    n_jobs : int or None, default=None
+        Threads of the client, which scores; each task on a worker has one.
+
+    Attributes
+    ----------
+    growth_report_ : dict
+        Has ``received_bytes``, too: of arrays that came to the client.
+    """
+
+    _plain = DecisionTreeRegressor
+    _is_classifier = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DecisionTreeRegressor._parameter_constraints,
+        "device": [StrOptions({"auto", "cpu"})],
+        "client": [object],
+    }
+    __init__ = _with_client(DecisionTreeRegressor)
+
+    def _learn_target(self, found: Look) -> None:
+        check_target_range(*found.ends, self.criterion == "poisson")
+
+    def _by_class(self, found: Look) -> None:
+        """Targets have no classes."""
+
+    def predict(self, X: Any) -> Any:
+        """Mean target of each row's leaf.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+
+        Returns
+        -------
+        targets : float64 array of shape (n_rows,)
+            A dask array, not computed yet, where X is a collection.
+        """
+        if not collections.is_collection(X):
+            return super().predict(X)
+        return self._lazily("predict", X, np.float64, None)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination, computed partition by partition.
+
+        Parameters
+        ----------
+        X, y, sample_weight : collections of Dask, or as elsewhere
+
+        Returns
+        -------
+        r2 : float
+        """
+        if not collections.is_collection(X):
+            return super().score(X, y, sample_weight)
+        weight, total, squares, residual = self._score_sums(X, y, sample_weight)
+        spread = squares - total * total / weight
+        if spread == 0.0:
+            return 1.0 if residual == 0.0 else 0.0
+        return float(1.0 - residual / spread)
+
+
+DaskDecisionTreeClassifier._dask_class = DaskDecisionTreeClassifier
+DaskDecisionTreeRegressor._dask_class = DaskDecisionTreeRegressor
+
+
+class _Answer:
+    """A method of a fitted estimator on a block, which may have no rows."""
+
+    def __init__(self, method: str, width: int | None) -> None:
+        self.method, self.width = method, width
+
+    def __call__(self, model: Any, block: Any) -> NDArray:
+        if block.shape[0] == 0:
+            return np.empty((0,) if self.width is None else (0, self.width))
+        answers: NDArray = getattr(model, self.method)(block)
+        return answers
+
+
+def _score_block(model: Any, X: Any, y: Any, sample_weight: Any) -> NDArray[np.float64]:
+    """Weight, targets, squares and squared or counted errors of a block, targets from the root's."""
+    if X.shape[0] == 0:
+        return np.zeros(4)
+    y = np.asarray(y).ravel()
+    weight = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    answers = model.predict(X)
+    if model.tree_.task == "classification":
+        return np.array([weight.sum(), 0.0, 0.0, weight @ (answers != y)])
+    own = y - model.tree_.answers[0, 0]
+    return np.array([weight.sum(), weight @ own, weight @ own**2, weight @ (y - answers) ** 2])
