@@ -125,9 +125,7 @@ class DaskBackend(PartitionedBackend):
         return ~pure & (low.array > high.array)
 
     # ------------------------------------ columns of more categories than bins
-    def _count_categories(
-        self, nodes: Int64s, ranges: tuple[NDArray, NDArray], f: int
-    ) -> Any:
+    def _count_categories(self, nodes: Int64s, ranges: tuple[NDArray, NDArray], f: int) -> Any:
         """Statistics (categories and missing, channels) of column f in each of some nodes."""
         cells = int(self.head.table.categories[f]) + 1
         room = max(MOST_HISTOGRAM_BYTES // (8 * cells * self.channels), 1)

@@ -242,9 +242,7 @@ def count_cells(
 
 
 @kernel
-def count_categories(
-    criterion, table, rows, entries, begins, ends, f, weighted, channels, counts
-):
+def count_categories(criterion, table, rows, entries, begins, ends, f, weighted, channels, counts):
     """Add the rows of node j to the cell of their category in ``counts[j]``, missing ones last."""
     for j in range(begins.size):
         own = counts[j]

@@ -125,7 +125,8 @@ def _fit(bins: Bins, f: int, ordered: NDArray, layout: Layout) -> bool:
     bins.greatest[f] = bins.edge[f, :MAX_BINS]  # of a sample, bins are delimited by their edges
     bins.least[f, 1:] = bins.edge[f, : MAX_BINS - 1]
     picked = ordered.size if ordered.size < 4 * binning.SAMPLE_ROWS else 0
-    return np.count_nonzero(np.diff(ordered[:picked])) + 1 < binning.FEWEST_DISTINCT
+    distinct = int(np.count_nonzero(np.diff(ordered[:picked]))) + 1
+    return distinct < binning.FEWEST_DISTINCT
 
 
 # A column's distinct values, ascending, and the rows of each; none where they are too many.
@@ -184,7 +185,9 @@ def code(own: Read, bins: Bins, layout: Layout) -> Table:
 
 def empty_table(bins: Bins, layout: Layout) -> Table:
     """The coded table without rows: what all parts share."""
-    return code(Read(np.empty((0, layout.missing.size), layout.dtype), np.empty(0), None), bins, layout)
+    return code(
+        Read(np.empty((0, layout.missing.size), layout.dtype), np.empty(0), None), bins, layout
+    )
 
 
 def bin_keys(bins: Bins, layout: Layout) -> BinKeys:

@@ -15,7 +15,7 @@ from gputree._sklearn import StrOptions
 from gputree.distributed import collections, growing
 from gputree.distributed.reading import Asked, Known, Look
 from gputree.distributed.tasks import Tasks
-from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.estimators.cart import Cart, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.identifiers import (
     find_identifiers,
     warn_of_identifiers,
@@ -47,12 +47,21 @@ def _with_client(plain: type) -> Callable[..., None]:
     return __init__
 
 
-class _DaskTree:
+class _DaskTree(Cart):
     """Fitting over partitions, and lazy answers; the rest is that of the plain estimator."""
 
     _plain: ClassVar[type]
+    _is_classifier: ClassVar[bool]
 
     client: Any
+
+    def _learn_target(self, found: Look) -> None:
+        """Learn the classes, or check the targets."""
+        raise NotImplementedError
+
+    def _by_class(self, found: Look) -> NDArray[np.float64] | None:
+        """Weight of each class; None where classes have none."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------- fitting
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -176,7 +185,7 @@ class _DaskTree:
         return type(self)(client=client, **{k: clone(v, safe=False) for k, v in own.items()})
 
     def __getstate__(self) -> Any:
-        return {**super().__getstate__(), "client": None}  # type: ignore[misc]
+        return {**dict(super().__getstate__()), "client": None}
 
 
 class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
@@ -382,7 +391,10 @@ class _Answer:
 
 
 def _score_block(model: Any, X: Any, y: Any, sample_weight: Any) -> NDArray[np.float64]:
-    """Weight, targets, squares and squared or counted errors of a block, targets from the root's."""
+    """Sums of weights, targets, their squares and errors of a block; targets less the root's.
+
+    Errors are counted for classes, squared for targets.
+    """
     if X.shape[0] == 0:
         return np.zeros(4)
     y = np.asarray(y).ravel()

@@ -1,9 +1,9 @@
 """Subtrees of small nodes: their rows meet on a worker, group by group of nodes.
 
-    part 0   | group 0 | group 1 | ...        pieces, made where the part lies
-    part 1   | group 0 | group 1 | ...
-                  \\         \\
-                  worker    worker             grows the subtrees; they, and sums, come back
+part 0   | group 0 | group 1 | ...        pieces, made where the part lies
+part 1   | group 0 | group 1 | ...
+              v         v
+           worker     worker               grows the subtrees; they, and sums, come back
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.partitioned.finish import Finished, Gatherer, backend_of, owners
 from gputree.backends.partitioned.ranges import join_ranges
 from gputree.compilation.arrays import writable
-from gputree.distributed.parts import DaskParts, Part, own_arrays
+from gputree.distributed.parts import DaskParts, Ordered, Part, own_arrays
 
 # Rows that one worker grows subtrees on at once, at most.
 GROUP_BYTES = 1 << 27
@@ -50,9 +50,7 @@ def finish_groups(
             for p in held
         ]
         sizes = (last - first)[:, held]
-        given = tasks.share(
-            (begin[own], depth[own], keys[own], bounds and bounds.take(own))
-        )
+        given = tasks.share((begin[own], depth[own], keys[own], bounds and bounds.take(own)))
         futures.append(tasks.submit(finish_group, remote.head, pieces, sizes, given))
     for future in futures:
         yield tasks.fetch([future])[0]
@@ -66,9 +64,9 @@ def _group_bytes(remote: DaskParts, head: CpuBackend, sizes: Int64s) -> int:
     return min(GROUP_BYTES, whole // (GROUPS_PER_THREAD * threads) + 1)
 
 
-def piece_of(part: Part, entries: NDArray, first: Int64s, last: Int64s) -> Piece:
+def piece_of(part: Part, own: Ordered, first: Int64s, last: Int64s) -> Piece:
     """The rows of some nodes in one part."""
-    rows = entries[join_ranges(first, last)]
+    rows = own.entries[join_ranges(first, last)]
     columns = [None if column is None else column[rows] for column in part.rows]
     return part.table.values[rows], part.table.codes[rows], columns
 
@@ -83,7 +81,8 @@ def finish_group(
     begin, depth, keys, bounds = given
     places = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
     order = [join_ranges(a, a + n) for a, n in zip(places.T, sizes.T, strict=True)]
-    values, codes = (_placed([piece[k] for piece in pieces], order) for k in (0, 1))
+    values = _placed([piece[0] for piece in pieces], order)
+    codes = _placed([piece[1] for piece in pieces], order)
     assert values is not None
     assert codes is not None
     columns = [_placed([piece[2][k] for piece in pieces], order) for k in range(4)]

@@ -205,4 +205,3 @@ def _join_rows(
     target = np.concatenate([own for own, _ in found])
     weights = [weight for _, weight in found if weight is not None]
     return target, np.concatenate(weights) if weights else None
-

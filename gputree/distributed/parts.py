@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Splits, Task
+from gputree.backends.base import Int64s, Splits
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.cpu.table import CpuTable
@@ -26,6 +26,7 @@ from gputree.backends.partitioned.reduction import Count, Sum
 from gputree.compilation.arrays import writable
 from gputree.distributed.tasks import Tasks
 from gputree.dtypes import ROW
+
 
 class Part(NamedTuple):
     """Rows that lie together, coded, with their statistics."""
@@ -100,12 +101,11 @@ class DaskParts:
         own = np.flatnonzero((first < last).any(axis=0)).tolist()
         found = []
         for p in own:
-            both = self.tasks.submit(
+            self.entries[p] = self.tasks.submit(
                 partitioned, self.head, self.parts[p], self.entries[p], first[:, p], last[:, p],
                 given,
             )  # fmt: skip
-            self.entries[p] = self.tasks.submit(first_of, both)
-            found.append(self.tasks.submit(second_of, both))
+            found.append(self.tasks.submit(told, self.entries[p]))
         for p, (own_middle, own_low, own_high) in zip(own, self.tasks.fetch(found), strict=True):
             middle[:, p] = own_middle
             np.maximum(low, own_low, out=low)
@@ -114,31 +114,36 @@ class DaskParts:
 
 
 # ------------------------------------------------------------------------- tasks
-def first_of(both: Any) -> Any:
-    return both[0]
+class Ordered(NamedTuple):
+    """The entries of a part, and of the nodes partitioned last: see `DaskParts.partition`."""
+
+    entries: NDArray[np.int32]
+    middle: Int64s
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
 
 
-def second_of(both: Any) -> Any:
-    return both[1]
-
-
-def all_entries(n: int) -> NDArray[np.int32]:
+def all_entries(n: int) -> Ordered:
     """The rows of a part in their order."""
-    return np.arange(n, dtype=ROW)
+    none = np.empty(0)
+    return Ordered(np.arange(n, dtype=ROW), none.astype(np.int64), none, none)
 
 
-def opened(head: CpuBackend, part: Part, entries: NDArray) -> CpuBackend:
+def told(own: Ordered) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
+    """What partitioning tells of nodes."""
+    return own.middle, own.low, own.high
+
+
+def opened(head: CpuBackend, part: Part, own: Ordered) -> CpuBackend:
     """A part's backend; nothing that it is made of is changed by counting."""
     values, codes = writable(part.table.values), writable(part.table.codes)
     columns = [None if column is None else writable(column) for column in part.rows]
-    backend = backend_of(own_arrays(head), values, codes, columns)
-    backend.entries = writable(entries)
-    return backend
+    return backend_of(own_arrays(head), values, codes, columns, writable(own.entries))
 
 
 def own_arrays(head: CpuBackend) -> CpuBackend:
     """What parts share, with arrays as kernels are compiled for them."""
-    table = Table(*map(writable, head.table))
+    table = Table(*(writable(field) for field in head.table))
     held = CpuTable(table.values, table.missing, table.categories)
     task, monotonic = head.task, head.task.limits.monotonic
     if monotonic is not None:
@@ -153,13 +158,13 @@ def apply(
     function: Callable[..., Any],
     head: CpuBackend,
     part: Part,
-    entries: NDArray,
+    own: Ordered,
     first: Int64s,
     last: Int64s,
     shared: tuple[Any, ...],
 ) -> Any:
     """What a function finds in one part."""
-    return function(opened(head, part, entries), writable(first), writable(last), *shared)
+    return function(opened(head, part, own), writable(first), writable(last), *shared)
 
 
 def counted(
@@ -192,28 +197,12 @@ def combined(found: list[list[Sum]]) -> list[Sum]:
 
 
 def partitioned(
-    head: CpuBackend,
-    part: Part,
-    entries: NDArray,
-    first: Int64s,
-    last: Int64s,
-    splits: Splits,
-) -> tuple[NDArray, tuple[Int64s, NDArray, NDArray]]:
-    """The entries of a part with nodes partitioned, and what is told of that."""
-    splits = Splits(*map(writable, splits))
-    backend = opened(head, part, entries.copy())
+    head: CpuBackend, part: Part, own: Ordered, first: Int64s, last: Int64s, splits: Splits
+) -> Ordered:
+    """The entries of a part with nodes partitioned."""
+    splits = Splits(*(writable(field) for field in splits))
+    backend = opened(head, part, own._replace(entries=own.entries.copy()))
     middle, low, high = first.copy(), np.full(first.size, -np.inf), np.full(first.size, np.inf)
-    own = np.flatnonzero(first < last)
-    middle[own], low[own], high[own] = backend.partition_rows(
-        first[own], last[own], splits.take(own)
-    )
-    return backend.entries, (middle, low, high)
-
-
-def head_task(task: Task) -> Task:
-    """The task without rows."""
-    columns = {
-        name: None if (own := getattr(task, name)) is None else own[:0]
-        for name in ("target", "weight", "square", "square_rest")
-    }
-    return replace(task, **columns)
+    at = np.flatnonzero(first < last)
+    middle[at], low[at], high[at] = backend.partition_rows(first[at], last[at], splits.take(at))
+    return Ordered(backend.entries, middle, low, high)

@@ -216,9 +216,7 @@ def measure(own: Read, nominal: NDArray[np.bool_]) -> Measure:
         start = np.full(nominal.size, np.inf)
         ends = (np.inf, -np.inf)
         return Measure(0, np.zeros(nominal.size, np.bool_), start, -start, none, ends, ends)
-    distinct = [
-        None if coded else distinct_values(values[:, f]) for f, coded in enumerate(nominal)
-    ]
+    distinct = [None if coded else distinct_values(values[:, f]) for f, coded in enumerate(nominal)]
     weight = own.weight
     return Measure(
         len(values),

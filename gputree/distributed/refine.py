@@ -8,7 +8,7 @@ keeps the cells that may still hold a better cut.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,9 @@ class Intervals(NamedTuple):
     left: Int64s  # (k, channels) statistics before it, missing values right
 
     def take(self, places: NDArray | slice) -> Intervals:
-        return Intervals(*(field[places] for field in self))
+        """Some of them."""
+        fields: list[Any] = [field[places] for field in self]
+        return Intervals(*fields)
 
 
 class Question(NamedTuple):
@@ -91,7 +93,7 @@ class Cuts(NamedTuple):
 
     def of(self, j: int) -> Cut:
         """That of node j."""
-        return tuple(field[j].item() for field in self)  # type: ignore[return-value]
+        return tuple(field[j].item() for field in self)
 
     def put(self, j: int, cut: Cut) -> None:
         for field, value in zip(self, cut, strict=True):
@@ -180,10 +182,10 @@ class CutSearch:
         while intervals.node.size:
             self.counted_pairs += int(intervals.rows.sum())
             bits = self._bits(intervals.rows)
-            shift, first = _cells(intervals, bits)
+            shift, cells = _cells(intervals, bits)
             living = [
-                self._look_into(intervals.take(own), shift[own], np.diff(first[own.start : own.stop + 1]))
-                for own in self._groups(np.diff(first))
+                self._look_into(intervals.take(own), shift[own], cells[own])
+                for own in self._groups(cells)
             ]
             intervals = Intervals(*(np.concatenate(f) for f in zip(*living, strict=True)))
 
@@ -210,7 +212,7 @@ class CutSearch:
 
     def _look_into(self, own: Intervals, shift: Keys, cells: Int64s) -> Intervals:
         """Count intervals into cells: the living ones."""
-        task, m = self.head.task, self.cuts.score.size
+        task = self.head.task
         first = np.append(0, np.cumsum(cells))
         counts = Sum(np.zeros(int(first[-1]) * task.channels, np.int64))
         least = Sum(np.full(int(first[-1]), np.inf), "minimum")
@@ -259,11 +261,11 @@ def keys_of(values: NDArray, shift: int) -> Keys:
 
 
 def _cells(own: Intervals, bits: Int64s) -> tuple[Keys, Int64s]:
-    """How far keys are shifted in each interval, and where its cells begin."""
+    """How far keys are shifted in each interval, and how many cells that makes."""
     span = own.high - own.low
     length = np.frexp(span.astype(np.float64))[1]  # or one more, where it is rounded up
     shift = np.maximum(length - bits, 0).astype(np.uint64)
-    return shift, np.append(0, np.cumsum((span >> shift).astype(np.int64) + 1))
+    return shift, (span >> shift).astype(np.int64) + 1
 
 
 def count_intervals(

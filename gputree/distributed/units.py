@@ -46,10 +46,12 @@ def weight_units(tasks: Tasks, parts: list[Any], found: Measure) -> tuple[Roundi
 
 
 def total_units(own: Read, coarse: float) -> int:
+    """The weight of a part in coarse units."""
     return 0 if own.weight is None else count_units(own.weight, coarse)
 
 
 def add_up(found: list[int]) -> int:
+    """The weight of some parts."""
     return sum(found)
 
 
@@ -61,6 +63,7 @@ def rounded_sums(own: Read, finest: float) -> tuple[int, int]:
 
 
 def join_sums(found: list[tuple[int, int]]) -> tuple[int, int]:
+    """The bits and the sums of some parts together."""
     common = 0
     for bits, _ in found:
         common |= bits

@@ -32,7 +32,7 @@ from gputree.tree import Tree
 from gputree.validation import check_targets
 
 
-class _Cart(BaseDecisionTree):
+class Cart(BaseDecisionTree):
     """Parameters, growth and the pruning path of both CART estimators."""
 
     _grows_on_device = True
@@ -144,7 +144,7 @@ def _column_count(max_features: Any, d: int) -> int:
 
 
 @document(CART_PARAMETERS, CART_ATTRIBUTES)
-class DecisionTreeClassifier(_Cart, TreeClassifier):
+class DecisionTreeClassifier(Cart, TreeClassifier):
     """A CART decision tree for classification.
 
     Numeric columns are cut in two, exactly where the impurity falls most, and the
@@ -181,7 +181,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Cart._parameter_constraints,
+        **Cart._parameter_constraints,
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
@@ -258,7 +258,7 @@ class DecisionTreeClassifier(_Cart, TreeClassifier):
 
 
 @document(CART_PARAMETERS, CART_ATTRIBUTES)
-class DecisionTreeRegressor(RegressorMixin, _Cart):
+class DecisionTreeRegressor(RegressorMixin, Cart):
     """A CART decision tree for regression.
 
     Numeric columns are cut in two, exactly where the impurity falls most, and the
@@ -293,7 +293,7 @@ class DecisionTreeRegressor(RegressorMixin, _Cart):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Cart._parameter_constraints,
+        **Cart._parameter_constraints,
         "criterion": [StrOptions({"squared_error", "poisson"})],
     }
     _lacks = REGRESSOR_LACKS

@@ -82,9 +82,10 @@ class CpuBackend:
         self.channels = task.channels
         self.n_threads = n_threads
         self.rows = Rows(task.target, task.weight, task.square, task.square_rest)
-        self.entries = np.arange(table.shape[0], dtype=ROW)
-        if entries is not None:
-            self.entries = entries.astype(ROW)  # a copy: growth permutes them
+        # a copy: growth permutes them
+        self.entries = (
+            np.arange(table.shape[0], dtype=ROW) if entries is None else entries.astype(ROW)
+        )
         self.refined_pairs = 0
         self.scanned_pairs = 0
         self.cell_counts: cell_counts.CellCounts | None = None

@@ -207,9 +207,10 @@ def fit_categories(bins: Bins, f: int, count: int, few: bool) -> None:
 
 
 def quantile_edges(distinct: NDArray, counts: NDArray[np.int64], max_bins: int) -> NDArray:
-    """Edges at quantiles of values of which there are `counts`; a value that fills a bin alone gets one of its own.
+    """Edges at quantiles of values, ascending, of which there are `counts`.
 
-    Such a bin lies between two edges even at the ends, where the sample may not reach.
+    A value that fills a bin alone gets one of its own. Such a bin lies between two edges even at
+    the ends, where the sample may not reach.
     """
     upto = np.cumsum(counts)
     places = np.arange(1, max_bins) * (upto[-1] - 1) // max_bins

@@ -162,16 +162,26 @@ class Gatherer:
 
 
 def backend_of(
-    head: CpuBackend, values: NDArray, codes: NDArray, columns: list[NDArray | None]
+    head: CpuBackend,
+    values: NDArray,
+    codes: NDArray,
+    columns: list[NDArray | None],
+    entries: NDArray[np.int32] | None = None,
 ) -> CpuBackend:
-    """A backend of rows on their own, whose statistics are `columns`; `head` has all else."""
+    """A backend of rows on their own, whose statistics are `columns`; `head` has all else.
+
+    `entries` are not copied; None for all rows.
+    """
     target, weight, square, rest = columns
     assert target is not None
     task = replace(head.task, target=target, weight=weight, square=square, square_rest=rest)
     table: Table = head.table._replace(values=values, codes=codes)
     held = CpuTable(values, table.missing, table.categories)
-    backend = CpuBackend(held, task, head.n_threads)
+    none = np.empty(0, np.int32)
+    backend = CpuBackend(held, task, head.n_threads, None if entries is None else none)
     backend.table = table
+    if entries is not None:
+        backend.entries = entries
     return backend
 
 

@@ -1,0 +1,55 @@
+"""A stand-in for a client of Dask: tasks run at once, here, and each of them twice.
+
+A task that is not pure, or changes what it is given, is told by trees that differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+
+from gputree.distributed.tasks import bytes_of
+
+
+class EagerClient:
+    """What `gputree.distributed` asks of a client; futures are the results.
+
+    Attributes
+    ----------
+    sent : list of int
+        Bytes of the arrays that each task is given and no other has made.
+    """
+
+    def __init__(self, again: bool = False) -> None:
+        self.again = again
+        self.sent: list[int] = []
+        self._made: dict[int, Any] = {}
+
+    def __deepcopy__(self, memo: Any) -> EagerClient:
+        return self
+
+    def submit(self, function: Any, *arguments: Any, pure: bool) -> Any:
+        self.sent.append(sum(map(self._bytes, arguments)))
+        for _ in range(1 + self.again):
+            result = function(*arguments)
+        self._made[id(result)] = result
+        return result
+
+    def _bytes(self, argument: Any) -> int:
+        if id(argument) in self._made:
+            return 0
+        if isinstance(argument, list):
+            return sum(map(self._bytes, argument))
+        return bytes_of(argument)
+
+    def compute(self, delayed: Any) -> Any:
+        made = list(dask.compute(*delayed, scheduler="synchronous"))
+        self._made.update((id(own), own) for own in made)
+        return made
+
+    def gather(self, results: Any) -> Any:
+        return results
+
+    def nthreads(self) -> dict[str, int]:
+        return {"here": 2}

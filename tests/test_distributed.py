@@ -1,0 +1,410 @@
+"""Trees over partitions of Dask are those of the table in one piece, field by field."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixed_tables import random_mixed_table
+from sklearn.base import clone
+from strategies import random_sample
+
+da = pytest.importorskip("dask.array", reason="Dask is not installed")
+distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="Dask's data frames are not installed")
+
+import pandas as pd  # noqa: E402  a part of Dask's data frames
+from eager_client import EagerClient  # noqa: E402  what follows needs Dask
+
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, load_model, save_model  # noqa: E402
+from gputree.distributed import (  # noqa: E402
+    DaskDecisionTreeClassifier,
+    DaskDecisionTreeRegressor,
+    coding,
+    refine,
+)
+from gputree.distributed.tasks import Tasks  # noqa: E402
+
+# Small tables of many categories: one in every row, which is told and does not matter here.
+pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")
+
+ON_DASK = {
+    DecisionTreeClassifier: DaskDecisionTreeClassifier,
+    DecisionTreeRegressor: DaskDecisionTreeRegressor,
+}
+
+
+@pytest.fixture(params=[1, 30, None])
+def finish_rows(request, monkeypatch):
+    """How large nodes are that are finished: none, small ones, or as growth chooses."""
+    if request.param is not None:
+        monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: request.param)
+        monkeypatch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
+    return request.param
+
+
+def random_rows(rng, n):
+    """The rows of up to 5 partitions, of which some may be empty."""
+    bounds = np.sort(rng.integers(0, n + 1, rng.integers(0, 5)))
+    return tuple(np.diff(np.concatenate([[0], bounds, [n]])).tolist())
+
+
+def spread(rows, *arrays):
+    """Arrays in partitions of so many rows; None stays."""
+    chunks = [None if a is None else (rows, *((n,) for n in a.shape[1:])) for a in arrays]
+    return [None if a is None else da.from_array(a, c) for a, c in zip(arrays, chunks, strict=True)]
+
+
+def on_dask(model, client=None):
+    """The estimator over partitions with the same parameters."""
+    return ON_DASK[type(model)](client=client or EagerClient(), **model.get_params(deep=False))
+
+
+def assert_same(model, X, y, weight=None, seed=0, client=None):
+    expected = model.fit(X, y, weight).tree_
+    partitions = spread(random_rows(np.random.default_rng(seed), len(X)), X, y, weight)
+    found = on_dask(model, client).fit(*partitions)
+    found.tree_.check()
+    assert found.tree_.equals(expected)
+    return found
+
+
+LIMITS = [
+    {},
+    {"min_samples_leaf": 9},
+    {"min_weight_fraction_leaf": 0.08, "max_depth": 6},
+    {"max_leaf_nodes": 6},
+    {"max_features": 1, "random_state": 3},
+    {"max_features": 2, "random_state": 4, "min_samples_leaf": 12},
+    {"splitter": "binned"},
+]
+
+# Few of the many kinds of kernels that there are: each takes seconds to compile.
+KINDS = [("gini", place % 2 == 0, limits) for place, limits in enumerate(LIMITS)]
+KINDS += [("squared_error", True, limits) for limits in LIMITS[:4]]
+KINDS += [("entropy", False, {}), ("poisson", True, {})]
+
+
+@pytest.mark.parametrize(("criterion", "weighted", "limits"), KINDS)
+def test_trees_of_mixed_tables(finish_rows, criterion, weighted, limits):
+    sample = random_mixed_table(1 + weighted, 300, weighted)
+    kind, y = DecisionTreeClassifier, sample.y
+    if criterion in ("squared_error", "poisson"):
+        kind, y = DecisionTreeRegressor, sample.y + np.sin(np.arange(sample.y.size)) ** 2
+    nominal = np.flatnonzero(sample.nominal)
+    model = kind(criterion=criterion, max_bins=12, categorical_features=nominal, **limits)
+    assert_same(model.set_params(n_jobs=1), sample.X, y, sample.weight)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_answers_that_only_rise_or_fall(finish_rows, criterion):
+    sample = random_sample(7, 300, 4, 2 if criterion == "gini" else 0, weighted=True)
+    kind = DecisionTreeClassifier if criterion == "gini" else DecisionTreeRegressor
+    for limits in ({}, {"max_features": 2, "random_state": 4, "min_samples_leaf": 12}):
+        model = kind(criterion=criterion, n_jobs=1, monotonic_cst=[1, -1, 0, 1], **limits)
+        assert_same(model.set_params(max_bins=12), sample.values, sample.y, sample.weight, 3)
+
+
+@pytest.mark.parametrize("split", ["auto", "exhaustive", "ordered", "one_vs_rest"])
+def test_columns_of_more_categories_than_bins(finish_rows, split):
+    rng = np.random.default_rng(1)
+    n = 900
+    code = (n * 0.9 * rng.random(n) ** 2).astype(int) + 300 * (rng.random(n) < 0.3)
+    X = np.stack([code, rng.integers(0, 5, n), rng.standard_normal(n)], axis=1)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = (code % 7 < 3) + (X[:, 2] > 0) * 1
+    for kind in (DecisionTreeClassifier, DecisionTreeRegressor):
+        model = kind(categorical_split=split, min_samples_leaf=6, n_jobs=1, max_bins=16)
+        assert_same(model.set_params(categorical_features=[0, 1]), X, y)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+@pytest.mark.parametrize("bits", [2, 12])
+def test_cells_of_all_sizes(monkeypatch, criterion, bits):
+    """Values of all sizes and signs, repeated and missing; rounds of one interval, or of all."""
+    monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
+    monkeypatch.setattr(refine, "MOST_BITS", bits)
+    monkeypatch.setattr(refine, "ROUND_BYTES", 1 if bits == 2 else 1 << 24)
+    rng = np.random.default_rng(bits)
+    n = 400
+    size = rng.choice([-1.0, 1.0], n) * np.exp(rng.normal(0, 40, n))
+    coarse = np.round(rng.standard_normal(n), 1)
+    coarse[rng.random(n) < 0.3] = 0.25
+    X = np.stack([size, coarse, rng.standard_normal(n).astype(np.float32)], axis=1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:5, 0] = [-0.0, 0.0, np.finfo(float).max, -np.finfo(float).max, 5e-324]
+    y = (rng.random(n) < 0.5) ^ (X[:, 2] > 1)
+    kind = DecisionTreeClassifier if criterion == "gini" else DecisionTreeRegressor
+    for limits in ({}, {"min_samples_leaf": 7, "monotonic_cst": [0, 0, 1]}):
+        model = kind(n_jobs=1, max_depth=4, max_bins=4, **limits)
+        assert_same(model, X, y, rng.integers(1, 4, n) / 2, 2)
+    assert_same(kind(n_jobs=1, max_depth=4, max_bins=4), X[:, 1:].astype(np.float32), y)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(2, 700),
+    weighted=st.booleans(),
+    exact=st.booleans(),
+    rows=st.sampled_from([1, 40, None]),
+    again=st.booleans(),
+)
+def test_random_tables(seed, n, weighted, exact, rows, again):
+    sample = random_mixed_table(seed, n, weighted)
+    with pytest.MonkeyPatch.context() as patch:
+        if rows is not None:
+            patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
+            patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
+        nominal = np.flatnonzero(sample.nominal)
+        model = DecisionTreeClassifier(max_bins=8, n_jobs=1, categorical_features=nominal)
+        model.set_params(splitter="exact" if exact else "binned")
+        assert_same(model, sample.X, sample.y, sample.weight, seed, EagerClient(again))
+
+
+@pytest.mark.parametrize("splitter", ["exact", "binned"])
+def test_edges_of_large_tables(monkeypatch, splitter):
+    """Binned cuts have the edges of the table in one piece: of picked values, or counted ones."""
+    monkeypatch.setattr("gputree.backends.binning.SAMPLE_ROWS", 1 << 10)
+    monkeypatch.setattr("gputree.backends.binning.FEWEST_DISTINCT", 1 << 9)
+    rng = np.random.default_rng(0)
+    n = 5000
+    X = np.stack(
+        [rng.standard_normal(n), rng.integers(0, 400, n), rng.integers(0, 3, n), np.ones(n)], axis=1
+    )
+    X[rng.random(X.shape) < 0.02] = np.nan
+    y = X[:, 0] + X[:, 1] / 200 > 1
+    model = DecisionTreeClassifier(splitter=splitter, max_depth=5, max_bins=64, n_jobs=1)
+    assert_same(model, X, y)
+    monkeypatch.setattr(coding, "MOST_DISTINCT", 10)  # other edges, in binned cuts
+    found = on_dask(model).fit(*spread((2000, 3000), X, y))
+    assert abs(found.score(X, y) - model.score(X, y)) < 0.02
+    assert found.tree_.equals(model.tree_) or splitter == "binned"
+
+
+# --------------------------------------------------------------------- data frames
+def mixed_frame(n=400):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "count": rng.integers(0, 9, n),
+            "colour": rng.choice(["red", "green", "blue"], n),
+            "grade": pd.Categorical(rng.choice(["low", "mid", "high"], n), ["low", "mid", "high"]),
+            "old": rng.random(n) < 0.3,
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, ["size", "colour"]] = None
+    label = np.where((frame["size"].fillna(0) > 0) ^ (frame["colour"] == "red"), "yes", "no")
+    label[rng.random(n) < 0.05] = "perhaps"
+    return frame, pd.Series(label, name="label")
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"yes": 2.0, "no": 1.0, "perhaps": 0}])
+def test_data_frames(class_weight):
+    frame, label = mixed_frame()
+    weight = pd.Series(np.random.default_rng(1).integers(0, 3, len(frame)) / 2)
+    X, y, w = (dd.from_pandas(own, npartitions=3) for own in (frame, label, weight))
+    model = DecisionTreeClassifier(class_weight=class_weight, min_samples_leaf=3, n_jobs=1)
+    expected = model.fit(X.compute(), label, weight)
+    found = on_dask(model).fit(X, y, w)
+    assert found.tree_.equals(expected.tree_)
+    for name in ("classes_", "feature_names_in_"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+    assert (found.n_features_in_, found.n_classes_, found.n_outputs_) == (5, 3, 1)
+    assert found.columns_.same_as(expected.columns_)
+    assert found.predict(X).compute().tolist() == expected.predict(frame).tolist()
+    assert found.score(X, y, w) == pytest.approx(expected.score(frame, label, weight))
+
+
+def test_partitions_without_rows_or_values():
+    frame, label = mixed_frame()
+    frame.loc[:99, "colour"] = None
+    X, y = dd.from_pandas(frame, npartitions=4), dd.from_pandas(label, npartitions=4)
+    far = X["count"] >= 0
+    kept = X[far & (X.index >= 150)], y[far & (y.index >= 150)]
+    model = DecisionTreeClassifier(max_depth=5, n_jobs=1)
+    expected = model.fit(X.compute()[150:], label[150:])
+    found = on_dask(model).fit(*kept)
+    assert found.tree_.equals(expected.tree_)
+    assert np.array_equal(found.predict_proba(kept[0]), expected.predict_proba(frame[150:]))
+
+
+# ------------------------------------------------------------------ what is promised
+def test_answers_are_lazy_and_those_of_the_plain_tree():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] + X[:, 1] ** 2
+    dX, dy = spread((90, 0, 110), X, y)
+    weight = rng.random(200)
+    (dw,) = spread((90, 0, 110), weight)
+    tree = DaskDecisionTreeRegressor(max_depth=4, client=EagerClient()).fit(dX.rechunk((90, 2)), dy)
+    plain = tree.to_local()
+    assert type(plain) is DecisionTreeRegressor
+    lazy = tree.predict(dX)
+    assert isinstance(lazy, da.Array)
+    assert lazy.shape == (200,)
+    assert np.array_equal(lazy.compute(scheduler="synchronous"), plain.predict(X))
+    assert np.array_equal(tree.apply(dX).compute(scheduler="synchronous"), plain.apply(X))
+    assert tree.score(dX, dy, dw) == pytest.approx(plain.score(X, y, weight))
+    assert np.array_equal(tree.predict(X), plain.predict(X))  # as anywhere
+
+
+def test_clones_share_the_client_and_pickles_forget_it(tmp_path):
+    client = EagerClient()
+    rng = np.random.default_rng(0)
+    dX, dy = spread((30, 30), rng.normal(size=(60, 2)), rng.integers(0, 2, 60))
+    tree = DaskDecisionTreeClassifier(client=client, ccp_alpha=0.01, criterion="entropy")
+    assert clone(tree).client is client
+    assert clone(tree).get_params() == tree.get_params()
+    again = pickle.loads(pickle.dumps(tree.fit(dX, dy)))
+    assert again.client is None
+    assert again.tree_.equals(tree.tree_)
+    assert tree.tree_.n_nodes < tree.unpruned_tree_.n_nodes
+    save_model(tree.to_local(), tmp_path / "tree.gputree")
+    assert load_model(tmp_path / "tree.gputree").tree_.equals(tree.tree_)
+
+
+def fit_received(n, **limits):
+    """What a fit on n rows of noise sends to the client and takes from it."""
+    client = EagerClient()
+    X = da.random.default_rng(0).normal(size=(n, 4), chunks=(n // 4, 4)).astype(np.float32)
+    y = (da.random.default_rng(1).random(n, chunks=n // 4) < 0.5).astype(np.int64)
+    tree = DaskDecisionTreeClassifier(client=client, n_jobs=1, **limits).fit(X, y)
+    return tree.growth_report_["received_bytes"], max(client.sent)
+
+
+def test_no_array_of_the_tables_size_passes_the_client(monkeypatch):
+    monkeypatch.setattr(refine, "ROUND_BYTES", 1 << 12)
+    sizes = [fit_received(n, max_depth=3, max_bins=16) for n in (4_000, 64_000)]
+    received, sent = zip(*sizes, strict=True)
+    assert received[1] < 64_000  # the table has 1,024,000 bytes, a column 256,000, labels 512,000
+    assert max(sent) < 16_000
+    assert sent[1] < 1.5 * sent[0]
+    few = fit_received(64_000, max_depth=6, splitter="binned", max_bins=16)
+    assert max(few) < 64_000
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        (lambda X, y: (X.compute(), y), TypeError, "got X of type ndarray: use DecisionTree"),
+        (lambda X, y: (X, y.compute()), TypeError, "got y of type ndarray"),
+        (lambda X, y: (X, None), ValueError, "requires y to be passed, but the target y is None"),
+        (lambda X, y: (X[:, 0], y), ValueError, "Expected 2D array, got 1D"),
+        (lambda X, y: (X, y[:50]), ValueError, r"inconsistent numbers of samples: \[60, 50\]"),
+        (lambda X, y: (X[:0], y[:0]), ValueError, "minimum of 1 is required by DaskDecision"),
+        (lambda X, y: (da.where(X > 0, np.inf, X), y), ValueError, "Input X contains infinity"),
+        (lambda X, y: (X, y + 0.5), ValueError, "Unknown label type"),
+        (lambda X, y: (X, y, da.zeros(60, chunks=30)), ValueError, "at least one non-zero"),
+        (lambda X, y: (X, y, y - 9.0), ValueError, "Negative values in data passed to"),
+        (lambda X, y: (X[X[:, 0] > 0], y), ValueError, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_input(change, error, match):
+    rng = np.random.default_rng(0)
+    X, y = spread((30, 30), rng.normal(size=(60, 2)), rng.integers(0, 2, 60))
+    tree = DaskDecisionTreeClassifier(client=EagerClient())
+    with pytest.raises(error, match=match):
+        tree.fit(*change(X, y))
+    assert not hasattr(tree, "tree_")
+    assert not hasattr(tree, "classes_")
+
+
+def test_bad_parameters():
+    rng = np.random.default_rng(0)
+    X, y = spread((30, 30), rng.normal(size=(60, 2)), rng.integers(0, 2, 60))
+    client = EagerClient()
+    for parameters, match in [
+        ({"device": "cuda"}, "'device' parameter of DaskDecisionTreeClassifier must be"),
+        ({"pruning": "reduced_error"}, "prunes by rows, which lie in partitions"),
+        ({"pruning": "cost_complexity_cv"}, "prunes by rows, which lie in partitions"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            DaskDecisionTreeClassifier(client=client, **parameters).fit(X, y)
+    with pytest.raises(TypeError, match="DaskDecisionTreeClassifier has no parameter 'depth'"):
+        DaskDecisionTreeClassifier(depth=3)
+    with pytest.raises(ValueError, match=r"there is none: make one, distributed.Client"):
+        DaskDecisionTreeClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("absent", ["dask", "distributed"])
+def test_without_dask(absent):
+    code = f"""
+import sys
+sys.modules[{absent!r}] = None
+import gputree
+gputree.DecisionTreeClassifier
+try:
+    import gputree.distributed
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert f'needs {absent}, which is not installed. Install it with: pip install "' in done.stdout
+    assert 'gputree-learn[dask]"' in done.stdout
+
+
+# ----------------------------------------------------------------- a cluster of processes
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes, one thread each."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield cluster, client
+
+
+def disturb(monkeypatch, at, act):
+    """Let `act` happen before the sum number `at`."""
+    tree, count = Tasks.tree, iter(range(10**6))
+
+    def disturbed(self, combine, futures):
+        if next(count) == at:
+            act()
+        return tree(self, combine, futures)
+
+    monkeypatch.setattr(Tasks, "tree", disturbed)
+
+
+def noisy_table():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3000, 4)).astype(np.float32)
+    return X, (X[:, 0] * X[:, 1] + rng.normal(size=3000) > 0.1).astype(np.int64)
+
+
+@pytest.mark.parametrize("at", [0, 3, 7])
+def test_a_worker_that_dies(cluster, monkeypatch, at):
+    (_, client), (X, y) = cluster, noisy_table()
+    model = DecisionTreeClassifier(max_depth=5, max_bins=32, n_jobs=1)
+    expected = model.fit(X, y).tree_
+    client.wait_for_workers(2)
+
+    def die():
+        pids = list(client.run(lambda: __import__("os").getpid()).values())
+        __import__("os").kill(pids[at % 2], 9)
+
+    disturb(monkeypatch, at, die)
+    found = on_dask(model, client).fit(*spread((900, 1100, 1000), X, y))
+    assert found.tree_.equals(expected)
+
+
+def test_a_worker_that_joins(cluster, monkeypatch):
+    (own, client), (X, y) = cluster, noisy_table()
+    model = DecisionTreeClassifier(max_depth=4, max_bins=32, n_jobs=1)
+    expected = model.fit(X, y).tree_
+    client.wait_for_workers(2)
+    disturb(monkeypatch, 3, lambda: own.scale(3))
+    found = on_dask(model, client).fit(*spread((900, 1100, 1000), X, y))
+    assert found.tree_.equals(expected)
+    client.wait_for_workers(3)
+    answers = client.compute(found.predict(da.from_array(X, 500))).result()
+    assert np.array_equal(answers, found.predict(X))
