@@ -177,7 +177,7 @@ def backend_of(
     task = replace(head.task, target=target, weight=weight, square=square, square_rest=rest)
     table: Table = head.table._replace(values=values, codes=codes)
     held = CpuTable(values, table.missing, table.categories)
-    none = np.empty(0, np.int32)
+    none = np.empty(0, np.int64)
     backend = CpuBackend(held, task, head.n_threads, None if entries is None else none)
     backend.table = table
     if entries is not None:
