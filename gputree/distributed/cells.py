@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.cut import midpoint, new_cut, precedes
+from gputree.backends.cpu.cut import midpoint, new_cut
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.refine import mark_alive, narrow
@@ -27,29 +27,18 @@ from gputree.backends.cpu.score import (
     row_count,
     start_side,
 )
-from gputree.compilation import jitable
+from gputree.backends.partitioned.keys import better, key_of
 from gputree.criteria import add_row, begin, score
 
 # Bits of a float64 that those of float32 have zero.
 FLOAT32_SHIFT = 29
 
 
-@jitable
-def key_of(x, shift):
-    """A whole number that rises with x: the bits of a float64, negative ones inverted.
-
-    The last `shift` bits, which all values have zero, are left out.
-    """
-    bits = np.float64(np.float64(x) + 0.0).view(np.int64)  # -0.0 and 0.0 are one value
-    flipped = bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
-    return (np.int64(flipped).view(np.uint64) ^ np.uint64(0x8000000000000000)) >> np.uint64(shift)
-
-
 @kernel
 def fill_keys(values, shift, keys):
-    """The keys of some values."""
+    """The keys of some values, without the last `shift` bits, which all of them have zero."""
     for i in range(values.size):
-        keys[i] = key_of(values[i], shift)
+        keys[i] = key_of(values[i]) >> np.uint64(shift)
 
 
 # ------------------------------------------------------------ where sums are
@@ -94,14 +83,6 @@ def start_interval(before, table, cells, f, missing_left, left):
     for c in range(left.size):
         left[c] += before[c]
     return True
-
-
-@inner
-def better(found, cut):
-    """The chosen one of two cuts; of the same in one bin that of the lowest threshold."""
-    if precedes(found, cut):
-        return found
-    return cut if precedes(cut, found) or cut[5] <= found[5] else found
 
 
 @inner
@@ -226,7 +207,7 @@ def count_cells(
                 x = table.values[row, column[p]]
                 if x != x:
                     continue
-                key = key_of(x, key_shift)
+                key = key_of(x) >> np.uint64(key_shift)
                 a = interval_of(key, low, pair_intervals[p], pair_intervals[p + 1])
                 if a < 0 or key > high[a]:
                     continue

@@ -66,6 +66,7 @@ class _DaskTree(Cart):
     # ------------------------------------------------------------------- fitting
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Read, grow and prune."""
+        self.__dict__.pop("missing_marks_", None)  # of the file that a former fit read
         self._forbid_two_prunings()
         pruner = self._rowless_pruner()
         caller = type(self).__name__

@@ -146,7 +146,7 @@ def _join_looks(a: Look, b: Look) -> Look:
         counts = np.zeros(classes.size, np.int64)
         np.add.at(counts, place, np.concatenate([a.counts, b.counts]))
     return Look(
-        a.n_rows + b.n_rows, merged.columns(), a.empty & b.empty, a.names,
+        a.n_rows + b.n_rows, merged.columns().plain(), a.empty & b.empty, a.names,
         np.promote_types(a.dtype, b.dtype), classes, counts, _join_ends(a.ends, b.ends),
         a.any_weight or b.any_weight,
     )  # fmt: skip
