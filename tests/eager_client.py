@@ -19,11 +19,14 @@ class EagerClient:
     ----------
     sent : list of int
         Bytes of the arrays that each task is given and no other has made.
+    fetched : list of int
+        Bytes of the arrays that are asked for at once.
     """
 
     def __init__(self, again: bool = False) -> None:
         self.again = again
         self.sent: list[int] = []
+        self.fetched: list[int] = []
         self._made: dict[int, Any] = {}
 
     def __deepcopy__(self, memo: Any) -> EagerClient:
@@ -49,6 +52,7 @@ class EagerClient:
         return made
 
     def gather(self, results: Any) -> Any:
+        self.fetched.append(bytes_of(results))
         return results
 
     def nthreads(self) -> dict[str, int]:

@@ -146,10 +146,10 @@ def test_cells_of_all_sizes(monkeypatch, criterion, bits):
     assert_same(kind(n_jobs=1, max_depth=4, max_bins=4), X[:, 1:].astype(np.float32), y)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 10**6),
-    n=st.integers(2, 700),
+    n=st.integers(2, 300),
     weighted=st.booleans(),
     exact=st.booleans(),
     rows=st.sampled_from([1, 40, None]),
@@ -200,7 +200,9 @@ def mixed_frame(n=400):
         }
     )
     frame.loc[rng.random(n) < 0.1, ["size", "colour"]] = None
-    label = np.where((frame["size"].fillna(0) > 0) ^ (frame["colour"] == "red"), "yes", "no")
+    label = np.where(
+        (frame["size"].fillna(0) > 0) ^ (frame["colour"] == "red"), "yes", "no"
+    ).astype(object)
     label[rng.random(n) < 0.05] = "perhaps"
     return frame, pd.Series(label, name="label")
 
@@ -232,7 +234,8 @@ def test_partitions_without_rows_or_values():
     expected = model.fit(X.compute()[150:], label[150:])
     found = on_dask(model).fit(*kept)
     assert found.tree_.equals(expected.tree_)
-    assert np.array_equal(found.predict_proba(kept[0]), expected.predict_proba(frame[150:]))
+    answers = found.predict_proba(kept[0]).compute(scheduler="synchronous")
+    assert np.array_equal(answers, expected.predict_proba(frame[150:]))
 
 
 # ------------------------------------------------------------------ what is promised
@@ -259,7 +262,7 @@ def test_clones_share_the_client_and_pickles_forget_it(tmp_path):
     client = EagerClient()
     rng = np.random.default_rng(0)
     dX, dy = spread((30, 30), rng.normal(size=(60, 2)), rng.integers(0, 2, 60))
-    tree = DaskDecisionTreeClassifier(client=client, ccp_alpha=0.01, criterion="entropy")
+    tree = DaskDecisionTreeClassifier(client=client, ccp_alpha=0.05, criterion="entropy")
     assert clone(tree).client is client
     assert clone(tree).get_params() == tree.get_params()
     again = pickle.loads(pickle.dumps(tree.fit(dX, dy)))
@@ -270,24 +273,23 @@ def test_clones_share_the_client_and_pickles_forget_it(tmp_path):
     assert load_model(tmp_path / "tree.gputree").tree_.equals(tree.tree_)
 
 
-def fit_received(n, **limits):
-    """What a fit on n rows of noise sends to the client and takes from it."""
+def greatest_messages(n, **limits):
+    """Bytes of what passes the client, at most at once, in a fit on n rows of noise."""
     client = EagerClient()
     X = da.random.default_rng(0).normal(size=(n, 4), chunks=(n // 4, 4)).astype(np.float32)
     y = (da.random.default_rng(1).random(n, chunks=n // 4) < 0.5).astype(np.int64)
-    tree = DaskDecisionTreeClassifier(client=client, n_jobs=1, **limits).fit(X, y)
-    return tree.growth_report_["received_bytes"], max(client.sent)
+    DaskDecisionTreeClassifier(client=client, n_jobs=1, max_bins=16, **limits).fit(X, y)
+    return max(client.sent), max(client.fetched)
 
 
-def test_no_array_of_the_tables_size_passes_the_client(monkeypatch):
-    monkeypatch.setattr(refine, "ROUND_BYTES", 1 << 12)
-    sizes = [fit_received(n, max_depth=3, max_bins=16) for n in (4_000, 64_000)]
-    received, sent = zip(*sizes, strict=True)
-    assert received[1] < 64_000  # the table has 1,024,000 bytes, a column 256,000, labels 512,000
-    assert max(sent) < 16_000
-    assert sent[1] < 1.5 * sent[0]
-    few = fit_received(64_000, max_depth=6, splitter="binned", max_bins=16)
-    assert max(few) < 64_000
+@pytest.mark.parametrize("limits", [{"max_depth": 4}, {"max_depth": 8, "splitter": "binned"}])
+def test_no_array_of_the_tables_size_passes_the_client(monkeypatch, limits):
+    """The codes of labels alone have 64,000 to 256,000 bytes; bins have 25,000, whatever n is."""
+    monkeypatch.setattr(refine, "ROUND_BYTES", 1 << 13)
+    for n in (64_000, 256_000):
+        sent, fetched = greatest_messages(n, **limits)
+        assert sent < 32_000
+        assert fetched < 32_000
 
 
 @pytest.mark.parametrize(
