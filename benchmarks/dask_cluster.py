@@ -26,9 +26,9 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from gputree import DecisionTreeClassifier
+from gputree.backends.workers.backend import WorkersBackend
+from gputree.backends.workers.tasks import Tasks
 from gputree.distributed import DaskDecisionTreeClassifier
-from gputree.distributed.backend import DaskBackend
-from gputree.distributed.tasks import Tasks
 
 LEVELS: list[dict[str, int]] = []
 
@@ -73,7 +73,7 @@ def cluster(workers: int) -> Iterator[tuple[LocalCluster, Client]]:
 
 def log_levels() -> None:
     """Note what each level counts: nodes, bytes of histograms, bytes of cells."""
-    histogram, refine, fetch = DaskBackend.histogram, DaskBackend.refine, Tasks.fetch
+    histogram, refine, fetch = WorkersBackend.histogram, WorkersBackend.refine, Tasks.fetch
 
     def logged(self: Any, begin: Any, end: Any, out: Any, slots: Any) -> None:
         before = self.remote.tasks.received
@@ -89,7 +89,7 @@ def log_levels() -> None:
         LEVELS[-1]["pairs"] = self.refined_pairs - pairs
         return splits
 
-    DaskBackend.histogram, DaskBackend.refine, Tasks.fetch = logged, refined, fetch
+    WorkersBackend.histogram, WorkersBackend.refine, Tasks.fetch = logged, refined, fetch
 
 
 def new_tree(options: argparse.Namespace, client: Client, splitter: str) -> Any:

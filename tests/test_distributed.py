@@ -22,13 +22,12 @@ import pandas as pd  # noqa: E402  a part of Dask's data frames
 from eager_client import EagerClient  # noqa: E402  what follows needs Dask
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, load_model, save_model  # noqa: E402
+from gputree.backends.workers import coding, refine  # noqa: E402
+from gputree.backends.workers.tasks import Tasks  # noqa: E402
 from gputree.distributed import (  # noqa: E402
     DaskDecisionTreeClassifier,
     DaskDecisionTreeRegressor,
-    coding,
-    refine,
 )
-from gputree.distributed.tasks import Tasks  # noqa: E402
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")

@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 from gputree._optional import require
 from gputree._sklearn import StrOptions
+from gputree.backends.workers.tasks import Tasks
 from gputree.distributed import collections, growing
 from gputree.distributed.reading import Asked, Known, Look
-from gputree.distributed.tasks import Tasks
 from gputree.estimators.cart import Cart, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.identifiers import (
     find_identifiers,

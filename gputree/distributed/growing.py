@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 
 from gputree._optional import require
 from gputree.backends.base import Int64s
-from gputree.backends.binning import MAX_BINS, Bins
-from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.cpu.layout import Rows
-from gputree.backends.cpu.table import CpuTable
+from gputree.backends.binning import MAX_BINS
+from gputree.backends.workers import coding, units
+from gputree.backends.workers.backend import spread
+from gputree.backends.workers.rows import Measure, Read, join_measures, measure
+from gputree.backends.workers.tasks import Tasks
 from gputree.criteria.named import fix
-from gputree.distributed import coding, reading, units
-from gputree.distributed.backend import DaskBackend
-from gputree.distributed.parts import DaskParts, Part
-from gputree.distributed.reading import Asked, Known, Look, Measure, Read
-from gputree.distributed.tasks import Tasks
+from gputree.distributed import reading
+from gputree.distributed.reading import Asked, Known, Look
 from gputree.estimators.growing import Grown, Options, grow_on, new_task
 from gputree.estimators.growing_categories import categories_in_growth, search_of
 from gputree.estimators.identifiers import count_codes
@@ -67,7 +65,7 @@ def read_all(tasks: Tasks, partitions: Partitions, known: Known) -> Rowsets:
     given = tasks.share(known)
     parts = _compute(tasks, reading.read, [(*own, given) for own in partitions], None)
     nominal = tasks.share(known.columns.nominal)
-    found = tasks.combine(reading.measure, reading.join_measures, parts, nominal)
+    found = tasks.combine(measure, join_measures, parts, nominal)
     check_weight_range(np.array([found.weights[1] if found.n_rows else 0.0]))
     return Rowsets(parts, known, found)
 
@@ -118,49 +116,11 @@ def grow_tree(tasks: Tasks, rowsets: Rowsets, options: Options) -> Grown:
     layout = coding.Layout.of(
         found, categories, options.max_bins, options.exact, rowsets.known.dtype
     )
-    given = tasks.share(layout)
-    bins = _fit_bins(tasks, rowsets.parts, layout, given)
-    table = coding.empty_table(bins, layout)
-    heads = []
-    for n_threads in (options.n_threads, 1):  # of the client, of a task
-        bare = CpuTable(table.values, layout.missing, layout.categories)
-        head = CpuBackend(bare, task, n_threads, np.empty(0, np.int64))
-        head.table = table
-        heads.append(head)
-    shared_bins = tasks.share(bins)
-    how = tasks.share((weights, rounding, criterion, found.ends))
-    parts = [tasks.submit(make_part, own, shared_bins, given, how) for own in rowsets.parts]
-    sizes = np.array(tasks.fetch([tasks.submit(_size, own) for own in rowsets.parts]), np.int64)
-    remote = DaskParts(tasks, tasks.share(heads[1]), parts, sizes)
-    backend = DaskBackend(remote, heads[0], coding.bin_keys(bins, layout))
+    how = (weights, rounding, criterion, found.ends)
+    backend = spread(tasks, rowsets.parts, layout, how, task, options.n_threads)
     again = int(np.count_nonzero(categories + found.missing > MAX_BINS))
     shape = (found.n_rows, found.missing.size)
     return grow_on(backend, shape, task.limits, again, weights, targets, options, columns)
-
-
-def _size(own: Read) -> int:
-    return len(own.values)
-
-
-def make_part(
-    own: Read,
-    bins: Bins,
-    layout: coding.Layout,
-    how: tuple[Weights, units.Rounding, str | None, tuple[float, float]],
-) -> Part:
-    """The rows of a partition, coded, with their statistics in units."""
-    return Part(coding.code(own, bins, layout), units.in_units(own, *how))
-
-
-def _fit_bins(tasks: Tasks, parts: list[Any], layout: coding.Layout, given: Any) -> Bins:
-    """The bins of all columns."""
-    samples = tasks.gathered(coding.sample, coding.join_samples, parts, given)
-    bins, again = tasks.fetch([tasks.submit(coding.fit_bins, samples, given)])[0]
-    if again:
-        values = tasks.gathered(coding.count_values, coding.join_values, parts, again)
-        counted = tasks.submit(coding.fit_counted, tasks.share(bins), again, values, given)
-        bins = tasks.fetch([counted])[0]
-    return Bins(*(field.copy() for field in bins))
 
 
 # ------------------------------------------------------------------------ warnings
@@ -183,7 +143,7 @@ def _warn_if_coarse(
         target = np.zeros(target.size, np.int64)
     own = Read(np.empty((0, 0)), np.append(target, ends), weight)
     criterion = None if options.n_classes else options.criterion
-    rows: Rows = units.in_units(own, weights, rounding, criterion, ends)
+    rows = units.in_units(own, weights, rounding, criterion, ends)
     held = weights._replace(weight=rows.weight)
     if criterion is None:
         warn_if_coarse(weight, held)

@@ -2,10 +2,8 @@
 
     look     a partition    ->  columns, kinds of numbers, labels or ends of targets
     read     a partition    ->  its matrix in memory, class codes or targets, weights
-    measure  what was read  ->  missing values, ends and few distinct values of columns, weights
 
-Results of `look` and `measure` are small, and those of some partitions make that of all of them,
-in any order.
+Results of `look` are small, and those of some partitions make that of all of them, in any order.
 """
 
 from __future__ import annotations
@@ -19,16 +17,12 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import check_sample_weight
 from gputree.backends.arrays import to_host
-from gputree.backends.binning import MAX_BINS
+from gputree.backends.workers.rows import Read, join_ends
 from gputree.columns import Columns
 from gputree.columns.merging import MergedColumns
-from gputree.compilation.arrays import writable
 from gputree.estimators.coded_table import new_reader
 from gputree.estimators.held import missing_columns
 from gputree.validation import check_labels, code_dtype, read_targets
-
-# Values that are looked at before all of a column: most columns have more than bins.
-FIRST_LOOK = 1 << 12
 
 
 class Asked(NamedTuple):
@@ -63,27 +57,6 @@ class Known(NamedTuple):
     dtype: np.dtype
     classes: NDArray | None
     class_weight: NDArray[np.float64] | None  # of each class
-
-
-class Read(NamedTuple):
-    """The rows of a partition that count."""
-
-    values: NDArray  # (n, d)
-    target: NDArray  # class codes or float64
-    weight: NDArray[np.float64] | None
-
-
-@dataclass(frozen=True)
-class Measure:
-    """What is known of the rows that count in some partitions."""
-
-    n_rows: int
-    missing: NDArray[np.bool_]
-    low: NDArray[np.float64]  # (d,) least value of numeric columns
-    high: NDArray[np.float64]
-    distinct: list[NDArray | None]  # of numeric columns; None where they are more than bins
-    ends: tuple[float, float]  # of targets
-    weights: tuple[float, float]  # least and greatest
 
 
 # -------------------------------------------------------------------------- look
@@ -147,17 +120,13 @@ def _join_looks(a: Look, b: Look) -> Look:
         np.add.at(counts, place, np.concatenate([a.counts, b.counts]))
     return Look(
         a.n_rows + b.n_rows, merged.columns().plain(), a.empty & b.empty, a.names,
-        np.promote_types(a.dtype, b.dtype), classes, counts, _join_ends(a.ends, b.ends),
+        np.promote_types(a.dtype, b.dtype), classes, counts, join_ends(a.ends, b.ends),
         a.any_weight or b.any_weight,
     )  # fmt: skip
 
 
 def _listed(names: NDArray | None) -> list[str] | None:
     return None if names is None else names.tolist()
-
-
-def _join_ends(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
-    return min(a[0], b[0]), max(a[1], b[1])
 
 
 # -------------------------------------------------------------------------- read
@@ -205,65 +174,3 @@ def _changed() -> ValueError:
         "The partitions changed while they were read: they are computed twice, or again where a "
         "worker is lost, and must be the same each time. Nothing may write to what they come from."
     )
-
-
-# ----------------------------------------------------------------------- measure
-def measure(own: Read, nominal: NDArray[np.bool_]) -> Measure:
-    """What is known of the rows of a partition."""
-    values = own.values
-    if len(values) == 0:
-        none = [None if coded else values[:0, f] for f, coded in enumerate(nominal)]
-        start = np.full(nominal.size, np.inf)
-        ends = (np.inf, -np.inf)
-        return Measure(0, np.zeros(nominal.size, np.bool_), start, -start, none, ends, ends)
-    distinct = [None if coded else distinct_values(values[:, f]) for f, coded in enumerate(nominal)]
-    weight = own.weight
-    return Measure(
-        len(values),
-        np.isnan(values).any(axis=0),
-        np.fmin.reduce(values, axis=0, initial=np.inf).astype(np.float64),
-        np.fmax.reduce(values, axis=0, initial=-np.inf).astype(np.float64),
-        distinct,
-        (float(own.target.min()), float(own.target.max())),
-        (1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
-    )
-
-
-def distinct_values(column: NDArray) -> NDArray | None:
-    """The distinct values of a column, ascending; None where they are more than bins."""
-    for rows in (column[:FIRST_LOOK], column):
-        found = np.unique(rows)
-        found = found[~np.isnan(found)]
-        if found.size > MAX_BINS:
-            return None
-    return found
-
-
-def join_measures(found: list[Measure]) -> Measure:
-    """What is known of the rows of some partitions together."""
-    return reduce(_join_measures, found)
-
-
-def _join_measures(a: Measure, b: Measure) -> Measure:
-    return Measure(
-        a.n_rows + b.n_rows,
-        a.missing | b.missing,
-        np.minimum(a.low, b.low),
-        np.maximum(a.high, b.high),
-        [_union(x, y) for x, y in zip(a.distinct, b.distinct, strict=True)],
-        _join_ends(a.ends, b.ends),
-        _join_ends(a.weights, b.weights),
-    )
-
-
-def _union(a: NDArray | None, b: NDArray | None) -> NDArray | None:
-    if a is None or b is None:
-        return None
-    both = np.union1d(a, b)
-    return both if both.size <= MAX_BINS else None
-
-
-def rows_of(own: Read) -> Read:
-    """The same, with arrays as kernels are compiled for them."""
-    weight = None if own.weight is None else writable(own.weight)
-    return Read(writable(own.values), writable(own.target), weight)

@@ -10,7 +10,7 @@ A column of at most as many values as bins is coded without loss. Of others
 from __future__ import annotations
 
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,10 @@ from gputree.backends.binning import MAX_BINS, Bins
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import CpuTable, encode_columns, with_codes
-from gputree.distributed.cells import FLOAT32_SHIFT
-from gputree.distributed.reading import Measure, Read, rows_of
-from gputree.distributed.refine import BinKeys, keys_of
+from gputree.backends.workers.cells import FLOAT32_SHIFT
+from gputree.backends.workers.refine import BinKeys, keys_of
+from gputree.backends.workers.rows import Measure, Read, rows_of
+from gputree.backends.workers.tasks import Tasks
 
 # Distinct values of a column that are counted one by one, at most: beyond, bins of binned cuts
 # come from the values picked by hash, 65,536 of them or so: quantiles off by 1/256 of a bin's rank.
@@ -170,6 +171,17 @@ def fit_counted(bins: Bins, columns: list[int], counted: Counted, layout: Layout
         if own is not None:
             coding.fit_distinct(bins, f, *own, int(layout.most[f]))
     return bins
+
+
+def fit_all(tasks: Tasks, rows: list[Any], layout: Layout, given: Any) -> Bins:
+    """The bins of all columns, from rows on workers; `given` is the future of the layout."""
+    samples = tasks.gathered(sample, join_samples, rows, given)
+    bins, again = tasks.fetch([tasks.submit(fit_bins, samples, given)])[0]
+    if again:
+        values = tasks.gathered(count_values, join_values, rows, again)
+        counted = tasks.submit(fit_counted, tasks.share(bins), again, values, given)
+        bins = tasks.fetch([counted])[0]
+    return Bins(*(field.copy() for field in bins))
 
 
 # -------------------------------------------------------------------------- codes

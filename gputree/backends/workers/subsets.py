@@ -16,7 +16,7 @@ from gputree.backends.cpu.backend import CpuBackend, Scores
 from gputree.backends.cpu.categories import Scratch, list_left, new_scratch, score_subsets
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.runs import new_runs
-from gputree.distributed.cells import count_categories
+from gputree.backends.workers.cells import count_categories
 
 
 def count_column(

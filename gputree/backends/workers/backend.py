@@ -7,20 +7,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Splits, Subtrees
+from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
+from gputree.backends.binning import Bins
 from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
-from gputree.backends.cpu.layout import Chosen
+from gputree.backends.cpu.layout import Chosen, Table
 from gputree.backends.cpu.refine import pure_nodes, record_cut_of
+from gputree.backends.cpu.table import CpuTable
 from gputree.backends.partitioned.backend import PartitionedBackend
 from gputree.backends.partitioned.finish import Finished
 from gputree.backends.partitioned.ranges import Ranges
 from gputree.backends.partitioned.reduction import Sum, count_histograms
 from gputree.backends.thresholds import thresholds
-from gputree.distributed import subsets
-from gputree.distributed.cells import narrow_targets
-from gputree.distributed.finish import finish_groups
-from gputree.distributed.parts import DaskParts
-from gputree.distributed.refine import BinKeys, CutSearch
+from gputree.backends.workers import subsets
+from gputree.backends.workers.cells import narrow_targets
+from gputree.backends.workers.coding import Layout, bin_keys, code, empty_table, fit_all
+from gputree.backends.workers.finish import finish_groups
+from gputree.backends.workers.parts import Part, WorkerParts
+from gputree.backends.workers.refine import BinKeys, CutSearch
+from gputree.backends.workers.rows import Read
+from gputree.backends.workers.tasks import Tasks
+from gputree.backends.workers.units import Rounding, in_units
+from gputree.fixed_point import Weights
 
 # Histograms of one level, at most: the parents' are kept on the client beside them.
 MOST_HISTOGRAM_BYTES = 1 << 27
@@ -29,18 +36,18 @@ MOST_HISTOGRAM_BYTES = 1 << 27
 MOST_COUNTED = 2**32 - 1
 
 
-class DaskBackend(PartitionedBackend):
+class WorkersBackend(PartitionedBackend):
     """Primitives of `gputree.backends.base.Backend` over parts on workers.
 
     Parameters
     ----------
-    parts : DaskParts
+    parts : WorkerParts
     head : CpuBackend
         Over a coded table without rows: what all parts share.
     keys : BinKeys
     """
 
-    def __init__(self, parts: DaskParts, head: CpuBackend, keys: BinKeys) -> None:
+    def __init__(self, parts: WorkerParts, head: CpuBackend, keys: BinKeys) -> None:
         self.remote, self.head, self.keys = parts, head, keys
         self.reducer = parts
         self.task, self.n_threads = head.task, head.n_threads
@@ -210,3 +217,53 @@ def list_pairs(
 def join_pairs(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The same of some parts."""
     return np.unique(np.concatenate(found, axis=1), axis=1)
+
+
+# ----------------------------------------------------------------------- from rows
+# Weights and their rounding, the criterion of regression or None, the ends of targets.
+Statistics = tuple[Weights, Rounding, str | None, tuple[float, float]]
+
+
+def spread(
+    tasks: Tasks, rows: list[Any], layout: Layout, how: Statistics, task: Task, n_threads: int
+) -> WorkersBackend:
+    """The backend of rows on workers, which are coded there.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    rows : list of futures of Read
+    layout : Layout
+    how : Statistics
+    task : Task
+        Without rows.
+    n_threads : int
+        Of the client; a task has one.
+    """
+    given = tasks.share(layout)
+    bins = fit_all(tasks, rows, layout, given)
+    table = empty_table(bins, layout)
+    own, shared = (_head(table, layout, task, threads) for threads in (n_threads, 1))
+    shared_bins, shared_how = tasks.share(bins), tasks.share(how)
+    parts = [tasks.submit(make_part, part, shared_bins, given, shared_how) for part in rows]
+    sizes = np.array(tasks.fetch([tasks.submit(count_rows, part) for part in rows]), np.int64)
+    remote = WorkerParts(tasks, tasks.share(shared), parts, sizes)
+    return WorkersBackend(remote, own, bin_keys(bins, layout))
+
+
+def _head(table: Table, layout: Layout, task: Task, n_threads: int) -> CpuBackend:
+    """What parts share, for so many threads."""
+    bare = CpuTable(table.values, layout.missing, layout.categories)
+    head = CpuBackend(bare, task, n_threads, np.empty(0, np.int64))
+    head.table = table
+    return head
+
+
+def make_part(own: Read, bins: Bins, layout: Layout, how: Statistics) -> Part:
+    """The rows of a partition, coded, with their statistics in units."""
+    return Part(code(own, bins, layout), in_units(own, *how))
+
+
+def count_rows(own: Read) -> int:
+    """Rows of a part."""
+    return len(own.values)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.backends.cpu.layout import Rows
+from gputree.backends.workers.rows import Measure, Read, rows_of
+from gputree.backends.workers.tasks import Tasks
 from gputree.criteria.named import fix
-from gputree.distributed.reading import Measure, Read, rows_of
-from gputree.distributed.tasks import Tasks
 from gputree.fixed_point import (
     Ends,
     Targets,

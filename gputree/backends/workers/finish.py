@@ -17,8 +17,8 @@ from gputree.backends.base import Bounds, Int64s, Subtrees
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.partitioned.finish import Finished, Gatherer, backend_of, owners
 from gputree.backends.partitioned.ranges import join_ranges
+from gputree.backends.workers.parts import Ordered, Part, WorkerParts, own_arrays
 from gputree.compilation.arrays import writable
-from gputree.distributed.parts import DaskParts, Ordered, Part, own_arrays
 
 # Rows that one worker grows subtrees on at once, at most.
 GROUP_BYTES = 1 << 27
@@ -31,7 +31,7 @@ Piece = tuple[NDArray, NDArray, list[NDArray | None]]
 
 
 def finish_groups(
-    remote: DaskParts,
+    remote: WorkerParts,
     head: CpuBackend,
     ranges: tuple[NDArray, NDArray],
     begin: Int64s,
@@ -56,7 +56,7 @@ def finish_groups(
         yield tasks.fetch([future])[0]
 
 
-def _group_bytes(remote: DaskParts, head: CpuBackend, sizes: Int64s) -> int:
+def _group_bytes(remote: WorkerParts, head: CpuBackend, sizes: Int64s) -> int:
     """Bytes of the rows of a group, so that all threads have some."""
     threads = sum(remote.tasks.client.nthreads().values()) or 1
     values = head.table.values

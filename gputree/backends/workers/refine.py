@@ -18,7 +18,7 @@ from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
 from gputree.backends.cpu.draw import drawn_columns
 from gputree.backends.cpu.refine import best_boundary_of
 from gputree.backends.partitioned.reduction import Reducer, Sum
-from gputree.distributed.cells import (
+from gputree.backends.workers.cells import (
     count_cells,
     fill_keys,
     living_bins,
@@ -63,7 +63,7 @@ class Intervals(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The cells that parts are to count: see `gputree.distributed.cells.count_cells`."""
+    """The cells that parts are to count: see `gputree.backends.workers.cells.count_cells`."""
 
     key_shift: int
     node_pairs: Int64s

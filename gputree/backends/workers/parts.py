@@ -23,8 +23,8 @@ from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.partitioned.finish import backend_of
 from gputree.backends.partitioned.reduction import Count, Sum
+from gputree.backends.workers.tasks import Tasks
 from gputree.compilation.arrays import writable
-from gputree.distributed.tasks import Tasks
 from gputree.dtypes import ROW
 
 
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     rows: Rows
 
 
-class DaskParts:
+class WorkerParts:
     """`gputree.backends.partitioned.reduction.Reducer` of parts on workers.
 
     Parameters
@@ -115,7 +115,7 @@ class DaskParts:
 
 # ------------------------------------------------------------------------- tasks
 class Ordered(NamedTuple):
-    """The entries of a part, and of the nodes partitioned last: see `DaskParts.partition`."""
+    """The entries of a part, and of the nodes partitioned last: see `WorkerParts.partition`."""
 
     entries: NDArray[np.int32]
     middle: Int64s
