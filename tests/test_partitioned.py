@@ -166,8 +166,9 @@ def test_bins_of_more_rows_than_are_gathered(monkeypatch, criterion, digit):
     exact=st.booleans(),
     rows=st.sampled_from([1, 40, None]),
     budget=st.sampled_from(BUDGETS),
+    threads=st.sampled_from([1, 3]),
 )
-def test_random_tables(seed, n, weighted, exact, rows, budget):
+def test_random_tables(seed, n, weighted, exact, rows, budget, threads):
     sample = random_mixed_table(seed, n, weighted)
     table = CodedTable(sample.X, sample.nominal, max_bins=8)
     splitter = "exact" if exact else "binned"
@@ -176,5 +177,5 @@ def test_random_tables(seed, n, weighted, exact, rows, budget):
         if rows is not None:
             patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
             patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
-        model = DecisionTreeClassifier(splitter=splitter, n_jobs=1)
+        model = DecisionTreeClassifier(splitter=splitter, n_jobs=threads)
         assert_same(model, table, sample.y, sample.weight, seed)

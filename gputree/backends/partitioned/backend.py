@@ -25,6 +25,7 @@ from gputree.backends.partitioned.reduction import (
 from gputree.backends.partitioned.refine import Node, Refiner, column_of, nodes_of
 from gputree.backends.partitioned.table import PartitionedTable, rows_of
 from gputree.backends.thresholds import thresholds
+from gputree.threads import run
 
 # Histograms of one level, at most: the table does not fit into memory, so they must.
 MOST_HISTOGRAM_BYTES = 1 << 27
@@ -121,11 +122,13 @@ class PartitionedBackend:
         splits = Splits.none(begin.size)
         pure = np.empty(begin.size, np.bool_)
         pure_nodes(self.task.criterion, scores.total, pure)
-        refiner = Refiner(self.head, self.parts, GATHERED_BYTES)
+        at_once = max(min(self.n_threads, begin.size), 1)
+        refiner = Refiner(self.head, self.parts, GATHERED_BYTES // at_once)
         chosen = Chosen(*splits[:-1])
-        for j, node in enumerate(nodes_of(nodes, scores, keys, first, last, bounds)):
+
+        def choose(j: int, node: Node) -> None:
             if pure[j] or self._has_one_target(node):
-                continue
+                return
             for f in many:
                 self._score_many(node, scores, j, int(f))
             cut = refiner.choose(node)
@@ -135,6 +138,9 @@ class PartitionedBackend:
             )  # fmt: skip
             if splits.feature[j] in many:
                 splits.codes[j] = self._list_many(node, scores, j, int(splits.feature[j]))
+
+        work = list(enumerate(nodes_of(nodes, scores, keys, first, last, bounds)))
+        run(self.n_threads, choose, sorted(work, key=lambda item: -item[1].rows))
         own = np.flatnonzero(np.isin(splits.feature, few))
         self.head.list_subsets(nodes, scores, splits, own)
         self.refined_pairs += refiner.refined_pairs

@@ -56,7 +56,7 @@ class Node(NamedTuple):
 
 
 class Refiner:
-    """Chooses the cuts of nodes.
+    """Chooses the cuts of nodes, of several at once where threads ask.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Refiner:
         Over a coded table without rows: what all parts share.
     parts : list of CpuBackend
     most_bytes : int
-        Of the rows that are gathered at once.
+        Of the rows that are gathered at once for a node.
     """
 
     def __init__(self, head: CpuBackend, parts: list[CpuBackend], most_bytes: int) -> None:
@@ -73,8 +73,13 @@ class Refiner:
         value = self.table.values.dtype.itemsize
         self.most_rows = max(most_bytes // (2 * value + ROW_BYTES), 1)
         self.weighted = self.task.weight is not None
-        self.refined_pairs = 0
+        self._refined: list[int] = []  # many threads append
         self._cells = cell_counts.new_cells(self.table, 1)
+
+    @property
+    def refined_pairs(self) -> int:
+        """Pairs (row, column) that were sorted."""
+        return sum(self._refined)
 
     def choose(self, node: Node) -> Cut:
         """Best cut of a node: over all columns, or over those drawn for it.
@@ -162,7 +167,7 @@ class Refiner:
             place = Bin(f, bin_ - int(offset[f]), missing_left, node.total, self._limits(node, f))
             whole = Interval(-np.inf, np.inf, rows, left)
             cut = sifter.best_cut(node.first, node.last, place, whole, cut)
-        self.refined_pairs += sifter.gathered
+        self._refined.append(sifter.gathered)
         return cut
 
     def _gather(
@@ -209,7 +214,7 @@ class Refiner:
             node.total, node.bound[f : f + 1],
             (cut[0], beside, *cut[2:]), report,
         )  # fmt: skip
-        self.refined_pairs += int(report[0])
+        self._refined.append(int(report[0]))
         if found[0] == -np.inf or found[1] != 0:
             return cut
         return found[0], f, *found[2:]
