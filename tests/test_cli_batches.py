@@ -6,6 +6,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from gputree import load_model
 from gputree.cli.training import parse_size
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
 from gputree.estimators.coded_table import CodedTable
@@ -45,7 +46,7 @@ def test_the_model_is_that_of_the_table_in_memory(gputree, tmp_path, in_batches,
         status, output, errors = gputree("train", data, *options, *memory, "-o", model)
         assert (status, errors) == (0, "")
         timed = ("compiling", "training", "model")
-        lines = [line for line in output.splitlines() if not line.startswith(timed)]
+        lines = [line.split() for line in output.splitlines() if not line.startswith(timed)]
         found.append((model.read_bytes(), lines))
         assert len(in_batches) == k
     assert found[0] == found[1]
@@ -86,6 +87,22 @@ def test_categories_by_option_and_by_type(gputree, tmp_path, in_batches):
         found.append(gputree("show", tmp_path / "model")[1])
     assert in_batches
     assert found[0] == found[1]
+
+
+def test_codes_and_times_are_those_of_memory(gputree, tmp_path, in_batches):
+    data, model = tmp_path / "t.csv", tmp_path / "model"
+    data.write_text("zip,at,y\n" + "007,10:30,01\n7,09:30,1\n07,10:30,2\n" * 5)
+    for extra in ([], ["--task", "regression"]):
+        options = ["--target", "y", "--categorical", "zip,at", "--quiet", "-o", model, *extra]
+        assert gputree("train", data, *options)[0] == 0
+        whole = load_model(model)
+        assert gputree("train", data, *options, "--memory", "1")[0] == 0
+        found = load_model(model)
+        assert found.tree_.equals(whole.tree_)
+        pairs = zip(found.columns_.categories, whole.columns_.categories, strict=True)
+        assert all(a.tolist() == b.tolist() for a, b in pairs)
+        assert extra or found.classes_.tolist() == ["01", "1", "2"]
+    assert len(in_batches) == 2
 
 
 def test_what_does_not_fit_into_memory_is_read_in_batches(

@@ -160,6 +160,34 @@ def test_dates_that_are_but_names(fails, train, tmp_path):
     assert model.columns_.categories[0].tolist() == ["2020-01", "2020-02"]
 
 
+def test_dates_of_a_type_that_are_but_names(fails, train, gputree, tmp_path):
+    data = tmp_path / "table.csv"
+    data.write_text("at,day,y\n10:30,2001-02-03,a\n09:30,2001-02-04,b\n")
+    arguments = [data, "--target", "y"]
+    error = fails("train", *arguments, "-o", tmp_path / "model")
+    assert "if each is but a name: --categorical at,day; or leave them out" in error
+    model = train(*arguments, "--categorical", "at,day")
+    found = [words.tolist() for words in model.columns_.categories]
+    assert found == [["09:30", "10:30"], ["2001-02-03", "2001-02-04"]]
+    answers = gputree("predict", tmp_path / "model", data)[1]
+    assert answers == "prediction\na\nb\n"
+
+
+def test_leading_zeros_of_codes(train, gputree, tmp_path):
+    data, kept = tmp_path / "table.csv", tmp_path / "model"
+    data.write_text("zip,n,y\n" + "007,1,01\n7,2,1\n07,3,2\n" * 4)
+    arguments = [data, "--target", "y", "--categorical", "zip"]
+    model, _, errors = train(*arguments, words=True)
+    assert "target column 'y' holds '01', and is taken for classes; --task regression" in errors
+    assert model.classes_.tolist() == ["01", "1", "2"]
+    assert model.columns_.categories[0].tolist() == ["007", "07", "7"]
+    assert gputree("predict", kept, data)[1] == "prediction\n" + "01\n1\n2\n" * 4
+    *_, errors = train(*arguments, "--task", "regression", words=True)
+    assert errors == ""
+    assert gputree("predict", kept, data)[1] == "prediction\n" + "1.0\n1.0\n2.0\n" * 4
+    assert gputree("evaluate", kept, data)[::2] == (0, "")
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
@@ -26,10 +27,13 @@ _AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a da
 # ---------------------------------------------------------------------- dates
 def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     """Raise ValueError where a column holds dates or times; those of `names` may, as text."""
+    import pyarrow as pa
+
     from gputree.datasets.conversion import is_date
     from gputree.datasets.dates import dates_in
 
     typed = {field.name: _first(X[field.name]) for field in X.schema if is_date(field.type)}
+    lasting = any(pa.types.is_duration(X.schema.field(name).type) for name in typed)
     texts = {name: dates_in(X[name], MARKS) for name in X.column_names if name not in names}
     found = typed | {name: cell for name, cell in texts.items() if cell is not None}
     if not found:
@@ -37,7 +41,7 @@ def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     columns, them = ("column", "it") if len(found) == 1 else ("columns", "them")
     such = next((f", such as {cell}" for cell in found.values() if cell), "")
     listed = ", ".join(map(repr, found))
-    words = "" if typed else f"if each is but a name: --categorical {as_argument(found)}; "
+    words = "" if lasting else f"if each is but a name: --categorical {as_argument(found)}; "
     raise ValueError(
         f"{label} has dates or times in {columns} {listed}{such}, which a tree cannot split. "
         f"{_AS_NUMBERS}; {words}or leave {them} out: --ignore {as_argument(found)}"
@@ -58,6 +62,39 @@ def forbid_dates_as_target(label: str, name: str, target: NDArray[Any]) -> None:
             f"The target column {name!r} of {label} holds dates or times, such as {cell}. "
             f"{_AS_NUMBERS}, or write --task classification if each is a class."
         )
+
+
+def target_of_task(arguments: argparse.Namespace, target: NDArray[Any]) -> NDArray[Any]:
+    """The target; 007 is a number in regression, and said to be a class if no task was given."""
+    from gputree.datasets.codes import leading_zeros
+
+    if arguments.task == "regression":
+        return without_zeros(target)
+    if arguments.task == "auto" and target.dtype.kind == "U":
+        cell = leading_zeros(target)
+        if cell is not None:
+            say(
+                f"the target column {arguments.target!r} holds {cell.strip()!r}, and is taken for "
+                "classes; --task regression takes it for numbers"
+            )
+    return target
+
+
+def without_zeros(target: NDArray[Any]) -> NDArray[Any]:
+    """A target of text that is whole numbers with leading zeros as numbers; others as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from gputree.datasets.codes import leading_zeros
+
+    if target.dtype.kind != "U" or leading_zeros(target) is None:
+        return target
+    try:
+        numbers = pc.utf8_trim_whitespace(pa.array(target)).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return target
+    values: NDArray[Any] = numbers.to_numpy()
+    return values
 
 
 def _first(column: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gputree.cli.cells import (
     told,
     unknown_marks,
     warn_of_marks,
+    without_zeros,
 )
 from gputree.cli.names import HOW, parse_names
 from gputree.cli.report import UsageError
@@ -46,7 +48,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "--categorical",
         **listed,
         default=[],
-        help="columns of numbers that are categories, as those of text and booleans are",
+        help="columns of numbers or dates that are categories, as those of text and booleans are; "
+        "007 and 7 are two then",
     )
     group.add_argument(
         "--numeric",
@@ -67,6 +70,7 @@ def training_table(arguments: argparse.Namespace, data: str) -> Any:
             columns=arguments.columns,
             ignore=arguments.ignore,
             numeric=arguments.numeric,
+            categorical=arguments.categorical,
             missing=arguments.missing,
             verbose=not arguments.quiet,
         )
@@ -194,6 +198,8 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
     """The table with its columns as in training, and with the truth, of the kind in training."""
     table = _with_target(estimator, arguments)
     classes = getattr(estimator, "classes_", None)
+    if classes is None or classes.dtype.kind in "iuf":
+        table = replace(table, target=without_zeros(table.target))
     held = "numbers" if table.target.dtype.kind in "iuf" else "text"
     wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else held
     if wanted != held:

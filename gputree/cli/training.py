@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from gputree.cli.cells import forbid_dates, forbid_dates_as_target, look_for_marks, told
+from gputree.cli.cells import (
+    forbid_dates,
+    forbid_dates_as_target,
+    look_for_marks,
+    target_of_task,
+    told,
+)
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD
 from gputree.cli.tables import categorical_features, check_columns, training_table
@@ -73,7 +79,8 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
         try:
             table = training_table(arguments, files[0])
             categorical = categorical_features(arguments, table.columns)
-            return Training(table.columns, table.target, categorical)
+            y = target_of_task(arguments, table.target)
+            return Training(table.columns, y, categorical)
         except MemoryError as error:
             if is_stream or arguments.memory is not None:
                 raise
@@ -105,6 +112,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
             columns=arguments.columns,
             ignore=arguments.ignore,
             numeric=arguments.numeric,
+            categorical=arguments.categorical,
             missing=arguments.missing,
         )
         check_columns(label, batches.names, arguments)
@@ -122,7 +130,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     if arguments.task == "auto":
         forbid_dates_as_target(label, arguments.target, y)
     look_for_marks(words)
-    return Training(table, y, "auto")
+    return Training(table, target_of_task(arguments, y), "auto")
 
 
 def _words(table: Any) -> Any:

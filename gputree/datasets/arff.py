@@ -11,7 +11,7 @@ sunny, 85
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,17 +34,19 @@ class Attribute(NamedTuple):
     words: list[str] | None = None
 
 
-def read_arff(label: str, text: str) -> pa.Table:
+def read_arff(label: str, text: str, words: Collection[str] = ()) -> pa.Table:
     """A table from the text of an ARFF file.
 
     Nominal columns become dictionaries of the declared words in their order, numbers without a
-    fraction integers, dates timestamps.
+    fraction integers, dates timestamps without a value, as no tree splits them.
 
     Parameters
     ----------
     label : str
         What messages call the file.
     text : str
+    words : collection of str
+        Names of columns whose dates are text.
 
     Raises
     ------
@@ -70,7 +72,13 @@ def read_arff(label: str, text: str) -> pa.Table:
         places.append(place)
     pairs = zip(attributes, columns, strict=True)
     names = [attribute.name for attribute in attributes]
-    return pa.Table.from_arrays([_column(label, *pair, places) for pair in pairs], names=names)
+    arrays = [
+        pa.array(cells, pa.string())
+        if attribute.kind == "date" and attribute.name in words
+        else _column(label, attribute, cells, places)
+        for attribute, cells in pairs
+    ]
+    return pa.Table.from_arrays(arrays, names=names)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

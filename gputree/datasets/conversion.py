@@ -30,6 +30,7 @@ def convert(
     *,
     text: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> pa.Table:
     """Give columns the types that were asked for, and cells that are missing none.
@@ -39,7 +40,7 @@ def convert(
     label : str
         What messages call the table.
     table : pyarrow.Table
-    text, numeric : sequence of str
+    text, numeric, categorical : sequence of str
         Names of columns, as in `read_table`; others may be absent.
     missing : sequence of str
         Texts that mean a missing cell, beside the empty one.
@@ -51,7 +52,7 @@ def convert(
     """
     for j, field in enumerate(table.schema):
         column = empty_to_null(table.column(j), missing)
-        if field.name in text:
+        if field.name in text or (field.name in categorical and is_date(field.type)):
             column = _as_text(column)
         if field.name in numeric:
             column = _as_numbers(label, field.name, column)
@@ -81,10 +82,12 @@ def empty_to_null(column: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.Ch
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whole numbers and booleans as text; other types are left."""
+    """Whole numbers, booleans, dates and times as text; other types are left."""
     import pyarrow as pa
 
-    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+    types, kind = pa.types, column.type
+    day = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind)
+    if day or types.is_integer(kind) or types.is_boolean(kind):
         return column.cast(pa.string())
     return column
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gputree.datasets.codes import leading_zeros, says_more_than
 from gputree.datasets.conversion import NotANumberError, convert, listed
 from gputree.datasets.dialect import Dialect, dialect_of
 from gputree.datasets.size import require_memory_for_csv
@@ -32,32 +34,44 @@ _MARKS = {
     b"PAR1": "a Parquet file; its name must end in .parquet",
     b"ARROW1": "an Arrow file; its name must end in .arrow",
 }
+_NOT_UTF8 = re.compile(r"In CSV column #(\d+): .*invalid UTF8")
 _NOT_CONVERTED = re.compile(
-    r"In CSV column #(\d+): .*conversion error to (double|bool): invalid value '(.*)'"
+    r"In CSV column #(\d+): .*conversion error to (double|bool|int64): invalid value '(.*)'"
 )
 
 
 def read_delimited(
-    source: Source, *, text: Sequence[str], missing: Sequence[str], verbose: bool
+    source: Source,
+    *,
+    text: Sequence[str],
+    categorical: Sequence[str],
+    missing: Sequence[str],
+    verbose: bool,
 ) -> pa.Table:
-    """The whole table, with the types that its cells suggest."""
+    """The whole table, with the types that its cells suggest; see `codes` for `categorical`."""
     import pyarrow as pa
     import pyarrow.csv as pc
 
     with source.open(verbose) as file:
-        again, head = _after_a_look(source, file)
-        dialect = _dialect(source, head)
+        opened = open_delimited(source, file)
+        dialect = opened.dialect
         if source.path is not None and not source.is_stream:
             require_memory_for_csv(source.path, dialect.delimiter, source.codec)
-        table = pc.read_csv(
-            again,
-            parse_options=_parsing(dialect),
-            convert_options=_converting(dialect, dict.fromkeys(text, pa.string()), missing),
-        )
+        types = dict.fromkeys([*text, *categorical], pa.string())
+        try:
+            table = pc.read_csv(
+                opened.file,
+                parse_options=_parsing(dialect),
+                convert_options=_converting(dialect, types, missing),
+            )
+        except pa.ArrowInvalid as error:
+            raise _explained(source, error, opened.names) from error
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:  # what the reader makes of bytes that are not UTF-8
         raise ValueError(not_utf8(source, f"see {listed(binary)}"))
-    return _with_points(table, set(dialect.pointed).difference(text), missing)
+    codes = set(categorical).difference(text)
+    table, kept = _types_of_codes(table, codes, dialect, missing)
+    return _with_points(table, set(dialect.pointed).difference(text, kept), missing)
 
 
 def delimited_batches(
@@ -68,9 +82,13 @@ def delimited_batches(
     text: Sequence[str],
     numeric: Sequence[str],
     boolean: Sequence[str],
+    categorical: Sequence[str],
     missing: Sequence[str],
 ) -> Iterator[pa.Table]:
-    """Some columns, batch by batch; each is of text, of numbers or of truth values."""
+    """Some columns, batch by batch; each is of text, of numbers or of truth values.
+
+    Those of `categorical` that are of none of them are of whole numbers.
+    """
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -78,6 +96,11 @@ def delimited_batches(
     types = dict.fromkeys([*text, *pointed], pa.string())
     types |= dict.fromkeys(set(numeric) - pointed, pa.float64())
     types |= dict.fromkeys(boolean, pa.bool_())
+    codes = {
+        name: types.get(name, pa.int64())
+        for name in set(categorical).intersection(wanted).difference(text, boolean)
+    }
+    types |= dict.fromkeys(codes, pa.string())
     try:
         reader = pc.open_csv(
             opened.file,
@@ -86,21 +109,37 @@ def delimited_batches(
             convert_options=_converting(opened.dialect, types, missing, wanted),
         )
         for batch in reader:
-            table = _with_points(pa.table(batch), pointed, missing)
+            table = _numbers_of_codes(source, pa.table(batch), codes, opened.dialect, missing)
+            table = _with_points(table, pointed, missing)
             yield convert(source.label, table, numeric=list(pointed), missing=missing)
     except pa.ArrowInvalid as error:
-        if "invalid UTF8" in str(error):
-            raise ValueError(not_utf8(source, "in a column of text")) from error
-        found = _NOT_CONVERTED.search(str(error))
-        if found is None:
-            raise
-        name = opened.names[int(found[1])]
-        if found[2] == "bool":
-            raise ValueError(
-                f"{source.label}: column {name!r} holds truth values at the beginning, and "
-                f"{found[3]!r} further down. Read it as text: text=[{name!r}]."
-            ) from error
-        raise NotANumberError(source.label, name, found[3]) from error
+        raise _explained(source, error, opened.names) from error
+
+
+def _explained(source: Source, error: Exception, names: Sequence[str]) -> Exception:
+    """What to say of a cell that does not fit its column; other errors as they are."""
+    if found := _NOT_UTF8.search(str(error)):
+        return ValueError(not_utf8(source, f"see {names[int(found[1])]!r}"))
+    found = _NOT_CONVERTED.search(str(error))
+    if found is None:
+        return error
+    name, kind, cell = names[int(found[1])], found[2], found[3]
+    if kind == "double":
+        return NotANumberError(source.label, name, cell)
+    begins = "truth values" if kind == "bool" else "whole numbers"
+    advice = f"numbers: numeric=[{name!r}]" if _is_number(cell) else f"text: text=[{name!r}]"
+    return ValueError(
+        f"{source.label}: column {name!r} holds {begins} at the beginning, and {cell!r} further "
+        f"down. Read it as {advice}."
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 class Opened(NamedTuple):
@@ -112,7 +151,7 @@ class Opened(NamedTuple):
 
 
 def column_types(
-    source: Source, wanted: Sequence[str], missing: Sequence[str]
+    source: Source, wanted: Sequence[str], categorical: Collection[str], missing: Sequence[str]
 ) -> dict[str, pa.DataType]:
     """The types that the beginning of a file suggests; null where no value is there."""
     import pyarrow as pa
@@ -120,14 +159,22 @@ def column_types(
 
     with source.open(False) as file:
         opened = open_delimited(source, file)
-        reader = pc.open_csv(
-            opened.file,
-            read_options=pc.ReadOptions(block_size=BATCH_BYTES),
-            parse_options=_parsing(opened.dialect),
-            convert_options=_converting(opened.dialect, {}, missing, wanted),
-        )
-        types = {field.name: field.type for field in reader.schema}
-        types |= {name: pa.float64() for name in opened.dialect.pointed if name in types}
+        dialect, codes = opened.dialect, set(categorical).intersection(wanted)
+        text = dict.fromkeys(codes, pa.string())
+        try:
+            reader = pc.open_csv(
+                opened.file,
+                read_options=pc.ReadOptions(block_size=BATCH_BYTES),
+                parse_options=_parsing(dialect),
+                convert_options=_converting(dialect, text, missing, wanted),
+            )
+        except pa.ArrowInvalid as error:
+            raise _explained(source, error, opened.names) from error
+        first = pa.Table.from_batches(itertools.islice(reader, 1), reader.schema)
+        first, kept = _types_of_codes(first, codes, dialect, missing)
+        types = {field.name: field.type for field in first.schema}
+        pointed = set(dialect.pointed).intersection(types).difference(kept)
+        types |= dict.fromkeys(pointed, pa.float64())
     if binary := [name for name in wanted if pa.types.is_binary(types[name])]:
         raise ValueError(not_utf8(source, f"see {listed(binary)}"))
     return types
@@ -205,6 +252,71 @@ def _converting(
         null_values=_null_values(missing),
         decimal_point=dialect.decimal_point,
     )
+
+
+def _types_of_codes(
+    table: pa.Table, names: Collection[str], dialect: Dialect, missing: Sequence[str]
+) -> tuple[pa.Table, list[str]]:
+    """Columns of text with the types that their cells suggest, and names of those left as text."""
+    kept = []
+    for j, name in enumerate(table.column_names):
+        if name not in names:
+            continue
+        words = table.column(j)
+        found = _taken(words, dialect, missing)
+        if says_more_than(found.type, words):
+            kept.append(name)
+        elif name not in dialect.pointed:
+            table = table.set_column(j, name, found)
+    return table, kept
+
+
+def _numbers_of_codes(
+    source: Source,
+    table: pa.Table,
+    types: Mapping[str, pa.DataType],
+    dialect: Dialect,
+    missing: Sequence[str],
+) -> pa.Table:
+    """Columns of text as numbers of these types, which the beginning of the table suggested."""
+    import pyarrow as pa
+
+    for j, name in enumerate(table.column_names):
+        if name not in types:
+            continue
+        words = table.column(j)
+        if (cell := leading_zeros(words)) is not None:
+            raise ValueError(
+                f"{source.label}: column {name!r} holds numbers at the beginning, and {cell!r} "
+                f"further down. Read it as text: text=[{name!r}]; or as numbers, without the "
+                f"leading zeros: numeric=[{name!r}]."
+            )
+        if name not in dialect.pointed:
+            try:
+                table = table.set_column(j, name, _taken(words, dialect, missing, types[name]))
+            except pa.ArrowInvalid as error:
+                raise _explained(source, error, [name]) from error
+    return table
+
+
+def _taken(
+    words: pa.ChunkedArray,
+    dialect: Dialect,
+    missing: Sequence[str],
+    kind: pa.DataType | None = None,
+) -> pa.ChunkedArray:
+    """Cells of text as the reader of CSV takes them, of a type or of the one that it finds."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    sink = pa.BufferOutputStream()
+    pc.write_csv(pa.table({"": words}), sink)
+    table = pc.read_csv(
+        pa.BufferReader(sink.getvalue()),
+        parse_options=_parsing(Dialect(",")),
+        convert_options=_converting(dialect, {} if kind is None else {"": kind}, missing),
+    )
+    return table.column(0)
 
 
 def _with_points(table: pa.Table, names: Collection[str], missing: Sequence[str]) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,7 @@ def open_batches(
     ignore: Sequence[str] = (),
     text: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> FileBatches:
     """Open files that are larger than memory together, to be read batch by batch.
@@ -87,11 +88,11 @@ def open_batches(
         All have the columns of the first; files without rows are passed over.
     target : str or None
         Name of the target column; batches are pairs (table, target) then, else tables.
-    columns, ignore, text, numeric, missing
-        As in `read_table`. In CSV, columns that are not listed are of numbers, truth values or
-        text by what the beginning of the first file with a value there suggests, and what does
-        not fit further down is an error that says so; a target of whole numbers there that has
-        fractions further down must be listed in `numeric`.
+    columns, ignore, text, numeric, categorical, missing
+        As in `read_table`. In CSV, columns that are not listed as text or numeric are of numbers,
+        truth values or text by what the beginning of the first file with a value there suggests,
+        and what does not fit further down is an error that says so; a target of whole numbers
+        there that has fractions further down must be listed in `numeric`.
 
     Returns
     -------
@@ -124,13 +125,18 @@ def open_batches(
     names = feature_names(first.label, read_names(files[0]), target, columns, ignore)
     for path in files[1:]:
         feature_names(str(path), read_names(path), target, names, ())
+    codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
     types = {"text": [*text], "numeric": [*numeric], "boolean": [], "missing": [*missing]}
+    types["categorical"] = sorted(codes)
     if texts := [source for source in sources if source.kind in DELIMITERS]:
         given = {*text, *numeric}
         wanted = [*names, *([] if target is None else [target])]
-        for name, kind in _kinds(texts, [n for n in wanted if n not in given], missing).items():
-            if name != target or kind != "numeric":  # whole numbers stay so, as labels
+        rest = [name for name in wanted if name not in given]
+        for name, kind in _kinds(texts, rest, codes, missing).items():
+            if kind != "whole":
                 types[kind].append(name)
+            elif name != target:  # as labels, whole numbers stay so
+                types["numeric"].append(name)
     return FileBatches(files, target, names, types)
 
 
@@ -171,7 +177,9 @@ def _is_table(path: Path) -> bool:
     return True
 
 
-def _kinds(sources: list[Source], wanted: list[str], missing: Sequence[str]) -> dict[str, str]:
+def _kinds(
+    sources: list[Source], wanted: list[str], codes: Collection[str], missing: Sequence[str]
+) -> dict[str, str]:
     """Which columns of CSV files hold text, numbers or truth values, by their beginnings.
 
     By those of the first file that has a value there; of numbers, if none has.
@@ -184,12 +192,13 @@ def _kinds(sources: list[Source], wanted: list[str], missing: Sequence[str]) -> 
         if not open_:
             break
         with told(source):
-            kinds = column_types(source, open_, missing)
+            kinds = column_types(source, open_, codes, missing)
         dates = [name for name in open_ if types.is_temporal(kinds[name])]
         if dates:
             raise ValueError(
                 f"{source.label}: {listed(dates)} hold dates or times. Convert them to numbers, "
-                "such as days or hours, or leave them out: ignore=[...]."
+                "such as days or hours, take them for categories: categorical=[...], or leave them "
+                "out: ignore=[...]."
             )
         for name in open_:
             if not types.is_null(kinds[name]):
@@ -197,8 +206,8 @@ def _kinds(sources: list[Source], wanted: list[str], missing: Sequence[str]) -> 
     return dict.fromkeys(wanted, "numeric") | found
 
 
-# What holds neither is a number.
-_KINDS = {"string": "text", "bool": "boolean"}
+# All else is numbers.
+_KINDS = {"string": "text", "bool": "boolean", "int64": "whole"}
 
 
 def _state(path: Path) -> tuple[int, int]:

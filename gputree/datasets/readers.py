@@ -6,7 +6,7 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,7 @@ def read_table(
     ignore: Sequence[str] = (),
     text: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     missing: Sequence[str] = (),
     verbose: bool = False,
 ) -> Table:
@@ -81,7 +82,8 @@ def read_table(
     missing value; in numeric columns so are the usual spellings of it (NA, NaN, null, ...).
     Cells of .csv are separated by semicolons, tabs or "|" where one of these parts the first
     rows as it does the header, else by commas; where it is no comma, numbers may have decimal
-    commas, and each column tells whether they do.
+    commas, and each column tells whether they do. 007 is the number 7, but in the target and in
+    columns of `categorical` it is text, as are all cells of such a column.
 
     Parameters
     ----------
@@ -97,8 +99,12 @@ def read_table(
     text : sequence of str
         Names of columns that hold text, whatever it looks like; others may be absent.
     numeric : sequence of str
-        Names of columns that hold numbers, booleans among them as 0 and 1; others may be
-        absent.
+        Names of columns that hold numbers, booleans among them as 0 and 1, zeros before them of
+        no meaning; others may be absent.
+    categorical : sequence of str
+        Names of columns whose cells are categories: dates and times are text there, and so are
+        the cells of CSV if any is a whole number with leading zeros. Others keep their types.
+        Names of `text` and `numeric` are what these say; others may be absent.
     missing : sequence of str
         What stands in cells that are missing, such as "?", beside nothing; blanks around it
         do not matter.
@@ -121,13 +127,16 @@ def read_table(
         values in the target.
     """
     source = source_of(path)
-    table = _read(source, text, missing, verbose)
+    names = [name for name in categorical if name not in numeric]
+    codes = names if target is None or target in numeric else [*names, target]
+    table = _read(source, text, codes, missing, verbose)
     _forbid_repeated(source.label, table.column_names)
     if table.num_rows == 0:
         raise ValueError(f"{source.label} has a header but no rows.")
     wanted = feature_names(source.label, table.column_names, target, columns, ignore)
     table = table.select([*wanted, *([] if target is None else [target])])
-    table = convert(source.label, table, text=text, numeric=numeric, missing=missing)
+    types = {"text": text, "numeric": numeric, "categorical": names, "missing": missing}
+    table = convert(source.label, table, **types)
     values = None if target is None else target_values(source.label, target, table[target])
     return Table(table.select(wanted), values, target)
 
@@ -167,6 +176,7 @@ def read_batches(
         As `read_table`; what is wrong further down is found when it is reached.
     """
     types = {"text": text, "numeric": numeric, "boolean": boolean, "missing": missing}
+    types["categorical"] = ()
     batches = rows_of(path, columns, types, verbose)
     empty = True
     for batch in batches:
@@ -182,7 +192,9 @@ def rows_of(
     types: Mapping[str, Sequence[str]],
     verbose: bool = False,
 ) -> Iterator[pa.Table]:
-    """As `read_batches`, of a file that may have no rows; `types` are its `text` to `missing`."""
+    """As `read_batches`, of a file that may have no rows; `types` are its `text` to
+    `missing`, and `categorical`.
+    """
     source = source_of(path)
     with told(source):
         for batch in _batches(source, columns, verbose=verbose, **types):
@@ -248,15 +260,23 @@ def told(source: Source) -> Iterator[None]:
         raise ValueError(f"Cannot read {source.label}: {error}") from error
 
 
-def _read(source: Source, text: Sequence[str], missing: Sequence[str], verbose: bool) -> pa.Table:
+def _read(
+    source: Source,
+    text: Sequence[str],
+    categorical: Sequence[str],
+    missing: Sequence[str],
+    verbose: bool,
+) -> pa.Table:
     """The table, its columns of the types that the file has or suggests."""
     with told(source):
         if source.kind in DELIMITERS:
-            table = read_delimited(source, text=text, missing=missing, verbose=verbose)
+            table = read_delimited(
+                source, text=text, categorical=categorical, missing=missing, verbose=verbose
+            )
         elif source.kind in PARQUET:
             table = _read_parquet(source, verbose)
         elif source.kind in ARFF:
-            table = _read_arff(source, verbose)
+            table = _read_arff(source, verbose, {*text, *categorical})
         else:
             with source.open(verbose) as file:
                 table = _arrow_reader(file).read_all()
@@ -273,9 +293,9 @@ def _read_parquet(source: Source, verbose: bool) -> pa.Table:
         return pq.read_table(file)
 
 
-def _read_arff(source: Source, verbose: bool) -> pa.Table:
+def _read_arff(source: Source, verbose: bool, text: Collection[str] = ()) -> pa.Table:
     with source.open(verbose) as file:
-        return read_arff(source.label, file.read().decode("utf-8-sig"))
+        return read_arff(source.label, file.read().decode("utf-8-sig"), text)
 
 
 def _arrow_reader(file: Any) -> Any:
@@ -294,6 +314,7 @@ def _batches(
     text: Sequence[str],
     numeric: Sequence[str],
     boolean: Sequence[str],
+    categorical: Sequence[str],
     missing: Sequence[str],
     verbose: bool,
 ) -> Iterator[pa.Table]:
@@ -301,8 +322,9 @@ def _batches(
     import pyarrow.parquet as pq
 
     types: dict[str, Any] = {"text": text, "numeric": numeric, "missing": missing}
+    types["categorical"] = categorical
     if source.kind in ARFF:
-        table = _read_arff(source, verbose)
+        table = _read_arff(source, verbose, {*text, *categorical})
         _check_header(source.label, table.column_names, wanted)
         yield convert(source.label, table.select(wanted), **types)
         return

@@ -1,0 +1,47 @@
+"""Columns of classes and categories whose cells say more than a number or a time that they spell.
+
+As numbers 007, 07 and 7 are one; as classes and categories they are three. So a column that is
+used as such keeps its text where a whole number in it has leading zeros or is of the kind 0x1F,
+and where a reader takes its cells for dates or times, such as 10:30.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.datasets.conversion import is_date
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LEADING_ZEROS = r"^\s*[+-]?0(\d+|[xX][0-9a-fA-F]+)\s*$"
+
+
+def says_more_than(kind: pa.DataType, words: pa.ChunkedArray) -> bool:
+    """Whether cells of text would lose something as values of a type.
+
+    Parameters
+    ----------
+    kind : pyarrow.DataType
+        What a reader takes the cells for.
+    words : pyarrow.ChunkedArray of strings
+    """
+    from pyarrow import types
+
+    if is_date(kind):
+        return True
+    number = types.is_integer(kind) or types.is_floating(kind)
+    return number and leading_zeros(words) is not None
+
+
+def leading_zeros(words: pa.ChunkedArray | NDArray[Any]) -> str | None:
+    """The first cell of text that is a whole number with leading zeros; None if there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = pa.array(words) if isinstance(words, np.ndarray) else words
+    place = pc.index(pc.match_substring_regex(words, _LEADING_ZEROS), True).as_py()
+    return None if place < 0 else str(words[place])
