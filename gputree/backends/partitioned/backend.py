@@ -25,6 +25,7 @@ from gputree.backends.partitioned.reduction import (
 from gputree.backends.partitioned.refine import Node, Refiner, column_of, nodes_of
 from gputree.backends.partitioned.table import PartitionedTable, rows_of
 from gputree.backends.thresholds import thresholds
+from gputree.dtypes import ROW
 from gputree.threads import run
 
 # Histograms of one level, at most: the table does not fit into memory, so they must.
@@ -204,7 +205,8 @@ class PartitionedBackend:
                     out[place] = column[rows]
             upto += rows.size
         bare = self.held.part(0, 0)
-        one = CpuBackend(bare, self.head.task, self.n_threads, np.arange(n))
+        one = CpuBackend(bare, self.head.task, self.n_threads, np.empty(0, np.int64))
+        one.entries = np.arange(n, dtype=ROW)
         one.table = column_of(table, f, np.empty((0, 1), table.codes.dtype), value)
         one.rows = Rows(*columns)  # type: ignore[arg-type]
         fields: list[NDArray] = [field[j : j + 1, f : f + 1].copy() for field in scores[1:]]
