@@ -115,6 +115,8 @@ def finishing(rows: int):
     LIMITS,
 )
 def test_the_tree_does_not_depend_on_where_subtrees_are_finished(table, criterion, split, limits):
+    if criterion in ("entropy", "poisson"):  # each kind is compiled twice over
+        table = table._replace(weight=None)
     expected = grow(table, criterion, split, **limits)
     for rows in (1, 30):
         with finishing(rows):
