@@ -88,3 +88,13 @@ def test_numbers_come_back_whatever_their_marks(rows, commas):
 
 def written(x, comma):
     return f"{x:.4f}".replace(".", ",") if comma else f"{x:.4f}"
+
+
+def test_decimal_commas_in_tsv(write):
+    path = write("a\tb;c\ty\n1,5\t1.5\tx\n-2,25\t2.5\ty\n")
+    path = path.rename(path.with_suffix(".tsv"))
+    expected = {"a": [1.5, -2.25], "b;c": [1.5, 2.5]}
+    assert read_table(path, "y").columns.to_pydict() == expected
+    assert in_batches(path, text=["y"]).drop(["y"]).to_pydict() == expected
+    path.write_text("a\n1,5\n")  # one column, which nothing parts
+    assert read_table(path).columns.to_pydict() == {"a": ["1,5"]}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gputree.datasets.codes import leading_zeros, says_more_than
 from gputree.datasets.conversion import NotANumberError, convert, listed
-from gputree.datasets.dialect import Dialect, dialect_of
+from gputree.datasets.dialect import DELIMITERS, Dialect, dialect_of
 from gputree.datasets.size import require_memory_for_csv
 from gputree.datasets.sources import Source
 
@@ -221,10 +221,9 @@ def _after_a_look(source: Source, file: Any) -> tuple[Any, bytes]:
 
 
 def _dialect(source: Source, head: bytes) -> Dialect:
-    """As the name of the file says; .csv is for other marks than commas, too."""
-    if source.delimiter != ",":
-        return Dialect(source.delimiter)
-    return dialect_of(_text(head), len(head) < HEAD_BYTES)
+    """What the first rows tell; .csv is for other marks than commas, too, .tsv for tabs alone."""
+    marks = DELIMITERS if source.delimiter == "," else (source.delimiter,)
+    return dialect_of(_text(head), len(head) < HEAD_BYTES, marks)
 
 
 def _text(head: bytes) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 # Commas last: they stand within cells of the others, and these hardly ever within theirs.
-_DELIMITERS = (";", "\t", "|", ",")
+DELIMITERS = (";", "\t", "|", ",")
 _DIGIT = re.compile(r"\d")  # cells without one may well be missing
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _THOUSANDS = {mark: re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}{mark}\d{{3}}\s*") for mark in (",", r"\.")}
@@ -34,8 +34,8 @@ class Dialect(NamedTuple):
     pointed: tuple[str, ...] = ()
 
 
-def dialect_of(head: str, is_whole: bool) -> Dialect:
-    """The dialect of a file named .csv.
+def dialect_of(head: str, is_whole: bool, delimiters: Sequence[str] = DELIMITERS) -> Dialect:
+    """The dialect of a file.
 
     The mark that parts the most rows into as many cells as the header, and the header at all;
     of equals the first of semicolon, tab, bar and comma. Where that is no comma, each column
@@ -49,16 +49,18 @@ def dialect_of(head: str, is_whole: bool) -> Dialect:
         The first rows.
     is_whole : bool
         Whether the last of them is whole.
+    delimiters : sequence of str
+        Marks that may part cells; the last where none does.
     """
-    best, parted = ",", 0.0
+    best, parted = delimiters[-1], 0.0
     rows: list[list[str]] = []
-    for delimiter in _DELIMITERS:
+    for delimiter in delimiters:
         found = _rows(head, is_whole, delimiter)
         width = len(found[0]) if found else 0
         share = sum(len(row) == width for row in found) / len(found) if width > 1 else 0.0
         if share > parted:
             best, parted, rows = delimiter, share, found
-    if best == ",":
+    if best == "," or not rows:
         return Dialect(best)
     columns = {
         name: [row[place] for row in rows[1:] if place < len(row)]

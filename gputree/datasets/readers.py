@@ -81,9 +81,9 @@ def read_table(
     (nominal columns keep the categories and the order that are declared). An empty cell is a
     missing value; in numeric columns so are the usual spellings of it (NA, NaN, null, ...).
     Cells of .csv are separated by semicolons, tabs or "|" where one of these parts the first
-    rows as it does the header, else by commas; where it is no comma, numbers may have decimal
-    commas, and each column tells whether they do. 007 is the number 7, but in the target and in
-    columns of `categorical` it is text, as are all cells of such a column.
+    rows as it does the header, else by commas; where it is no comma, as in .tsv, numbers may
+    have decimal commas, and each column tells whether they do. 007 is the number 7, but in the
+    target and in columns of `categorical` it is text, as are all cells of such a column.
 
     Parameters
     ----------
