@@ -105,14 +105,6 @@ def test_long_sets():
     assert max(map(len, long)) <= 40
 
 
-def test_braces_of_names_in_sets():
-    words = np.array(["{a}", "{b", "c}", "d"], object)
-    model = DecisionTreeClassifier().fit(words[:, None], [0, 0, 1, 1])
-    text = export_graphviz(model)
-    assert 'label=" {a}, {b "' in text
-    assert 'label=" c}, d "' in text
-
-
 def test_a_thousand_leaves():
     rng = np.random.default_rng(0)
     model = C45Classifier(pruning=None, min_samples_leaf=1)

@@ -113,7 +113,7 @@ def _edge(shown: Description, node: int, by_weight: bool) -> Iterator[str]:
     """The attributes of the edge that leads to a node."""
     tree, condition = shown.tree, shown.condition(node)
     words = [] if condition.operator in ("=", "in", "is") else [condition.operator]
-    words.append(condition.operand[1:-1] if condition.operator == "in" else condition.operand)
+    words.append(condition.operand.strip("{}") if condition.operator == "in" else condition.operand)
     if condition.or_missing:
         words.append("or missing")
     lines = wrapped(" ".join(words), _LINE)
