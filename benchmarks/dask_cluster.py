@@ -140,8 +140,12 @@ def run_workers(options: argparse.Namespace) -> None:
             print(f"        depth {depth}: " + "  ".join(f"{k} {v:,}" for k, v in level.items()))
 
 
-def disturbed(client: Client, seconds: float, act: Callable[[], None]) -> threading.Timer:
-    timer = threading.Timer(seconds, act)
+def nobody(client: Client) -> None:
+    """Kill no worker."""
+
+
+def disturbed(client: Client, seconds: float, act: Callable[[Client], None]) -> threading.Timer:
+    timer = threading.Timer(seconds, act, [client])
     timer.start()
     return timer
 
@@ -162,13 +166,16 @@ def run_killed(options: argparse.Namespace) -> None:
             client.wait_for_workers(3)
             start = time.perf_counter()
             whole = times[1] if number >= 0 else 0.0
-            timer = disturbed(client, random.random() * whole, lambda: kill_one(client))
-            if number < 0:
-                timer.cancel()
+            timer = disturbed(client, random.random() * whole, kill_one if number >= 0 else nobody)
             found = new_tree(options, client, options.splitter).fit(X, y)
             times.append(time.perf_counter() - start)
             timer.join()
-            same += number >= 0 and found.tree_.equals(tree)
+            equal = found.tree_.equals(tree)
+            same += number >= 0 and equal
+            print(
+                f"fit {number}: {times[-1]:6.2f} s   {'equal' if equal else 'DIFFERENT'}",
+                flush=True,
+            )
         print(
             f"undisturbed {times[1]:.2f} s, killed: median {np.median(times[2:]):.2f} s, "
             f"{min(times[2:]):.2f} to {max(times[2:]):.2f} s; trees equal {same} of {options.kills}"
@@ -180,7 +187,7 @@ def run_joined(options: argparse.Namespace) -> None:
     with cluster(1) as (own, client):
         X, y = table(options)
         new_tree(options, client, options.splitter).fit(X, y)
-        disturbed(client, 0.5, lambda: own.scale(2))
+        disturbed(client, 0.5, lambda _: own.scale(2))
         for fit in range(3):
             found = new_tree(options, client, options.splitter).fit(X, y)
             done = client.run(lambda dask_worker: dask_worker.state.executed_count)
