@@ -203,7 +203,10 @@ def test_the_command(tmp_path, table, room, capsys):
     path = write(tmp_path, table, ".parquet")
     room(30_000)
     assert main(["train", str(path), "--target", "word", "-o", str(tmp_path / "model")]) == 1
-    assert capsys.readouterr().err.startswith("gputree: error: Reading ")
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("gputree: Reading ")
+    assert first.endswith("It is read in batches instead.")
+    assert last.startswith("gputree: error: Holding 20,000 rows x 4 columns ")
     assert not (tmp_path / "model").exists()
 
 
