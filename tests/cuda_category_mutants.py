@@ -19,8 +19,8 @@ SUBSET_MUTANTS = [
     ),
     (
         "subsets: heads kept out forgotten",
-        "if (!__any_sync(ALL_LANES, kept > best.score)) break;",
-        "break;",
+        "if (!__any_sync(ALL_LANES, kept > best.score)) return best;",
+        "return best;",
     ),
     (
         "subsets: moves of no head",

@@ -215,24 +215,23 @@ __device__ Subset scan_ordered(
     const Measure& measure, const Search& search, const Node& node, const Runs& runs, i64 width,
     i64 first, i64 channels, bool exhaustive
 ) {
-    const bool few = runs.count <= search.most_limited;
     Subset best = {-infinity(), 0, 0, 0};
     double kept = -infinity();
-#pragma unroll 1  // one copy of the code of each scan
-    for (int limited = 0; limited < 2; ++limited) {
-        const bool masks = limited ? few : exhaustive;
-        const i64 last = REGRESSION || masks ? first + 1 : channels;
-        for (i64 number = first; number < last; ++number) {
-            sort_runs(measure, runs, width, statistic_of(node, number));
-            if (masks) scan_masks(measure, node, runs, width, number, best);
-            else if (limited)
-                scan_moves(measure, node, runs, width, search.most_moved, number, best);
-            else scan_heads(measure, node, runs, width, number, best, kept);
-        }
-        best = warp_first(best);
-        if (!__any_sync(ALL_LANES, kept > best.score)) break;
+    const i64 last = REGRESSION || exhaustive ? first + 1 : channels;
+    for (i64 number = first; number < last; ++number) {
+        sort_runs(measure, runs, width, statistic_of(node, number));
+        if (exhaustive) scan_masks(measure, node, runs, width, number, best);
+        else scan_heads(measure, node, runs, width, number, best, kept);
     }
-    return best;
+    best = warp_first(best);
+    if (!__any_sync(ALL_LANES, kept > best.score)) return best;
+    const bool few = runs.count <= search.most_limited;
+    for (i64 number = first; number < (few ? first + 1 : last); ++number) {
+        sort_runs(measure, runs, width, statistic_of(node, number));
+        if (few) scan_masks(measure, node, runs, width, number, best);
+        else scan_moves(measure, node, runs, width, search.most_moved, number, best);
+    }
+    return warp_first(best);
 }
 
 // Whether the i-th of the ordered runs goes left in the subset of that place.
