@@ -69,7 +69,11 @@ SUBSET_MUTANTS = [
         "if (code[middle] < own) first",
         "if (code[middle] <= own) first",
     ),
-    ("subsets: rows right of a finished subset", "if (left) lefts += own.runs.rows(r);", ""),
+    (
+        "subsets: rows right of a finished subset",
+        "if (left) lefts += own.runs.rows(r);",
+        "if (left) lefts = own.runs.rows(r);",
+    ),
 ]
 
 
