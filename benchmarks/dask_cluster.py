@@ -156,14 +156,26 @@ def kill_one(client: Client) -> None:
         os.kill(random.choice(pids), signal.SIGKILL)
 
 
+def has_workers(client: Client, number: int) -> bool:
+    """Whether so many are there soon: a worker that dies while it starts is not started again."""
+    try:
+        client.wait_for_workers(number, timeout=20)
+    except TimeoutError:
+        return False
+    return True
+
+
 def run_killed(options: argparse.Namespace) -> None:
     tree = expected(options, options.splitter)
     random.seed(0)
-    with cluster(3) as (_, client):
+    with contextlib.ExitStack() as opened:
+        client = opened.enter_context(cluster(3))[1]
         X, y = table(options)
         times, same = [], 0
         for number in range(-2, options.kills):
-            client.wait_for_workers(3)
+            if not has_workers(client, 3):
+                opened.close()
+                client = opened.enter_context(cluster(3))[1]
             start = time.perf_counter()
             whole = times[1] if number >= 0 else 0.0
             timer = disturbed(client, random.random() * whole, kill_one if number >= 0 else nobody)
