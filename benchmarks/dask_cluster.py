@@ -63,7 +63,7 @@ def in_one_piece(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
 def cluster(workers: int) -> Iterator[tuple[LocalCluster, Client]]:
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50,
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50,
             memory_limit=0,
         ) as own,
         Client(own) as client,

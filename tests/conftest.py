@@ -140,6 +140,15 @@ def as_grown(nodes: Any, device: Any) -> Grown:
     )
 
 
+@pytest.fixture(params=[1, 30, None])
+def finish_rows(request, monkeypatch):
+    """How large nodes are that are finished: none, small ones, or as growth chooses."""
+    if request.param is not None:
+        monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: request.param)
+        monkeypatch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
+    return request.param
+
+
 # ------------------------------------------------------------------------------ the command
 @pytest.fixture
 def gputree(capsys, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
+from part_cases import KINDS, mixed_case
 from sklearn.base import clone
 from strategies import random_sample
 
@@ -36,15 +37,6 @@ ON_DASK = {
     DecisionTreeClassifier: DaskDecisionTreeClassifier,
     DecisionTreeRegressor: DaskDecisionTreeRegressor,
 }
-
-
-@pytest.fixture(params=[1, 30, None])
-def finish_rows(request, monkeypatch):
-    """How large nodes are that are finished: none, small ones, or as growth chooses."""
-    if request.param is not None:
-        monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: request.param)
-        monkeypatch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
-    return request.param
 
 
 def random_rows(rng, n):
@@ -73,28 +65,9 @@ def assert_same(model, X, y, weight=None, seed=0, client=None):
     return found
 
 
-LIMITS = [
-    {},
-    {"min_samples_leaf": 9},
-    {"min_weight_fraction_leaf": 0.08, "max_depth": 6},
-    {"max_leaf_nodes": 6},
-    {"max_features": 1, "random_state": 3},
-    {"max_features": 2, "random_state": 4, "min_samples_leaf": 12},
-    {"splitter": "binned"},
-]
-
-# Few of the many kinds of kernels that there are: each takes seconds to compile.
-KINDS = [("gini", place % 2 == 0, limits) for place, limits in enumerate(LIMITS)]
-KINDS += [("squared_error", True, limits) for limits in LIMITS[:4]]
-KINDS += [("entropy", False, {}), ("poisson", True, {})]
-
-
 @pytest.mark.parametrize(("criterion", "weighted", "limits"), KINDS)
 def test_trees_of_mixed_tables(finish_rows, criterion, weighted, limits):
-    sample = random_mixed_table(1 + weighted, 300, weighted)
-    kind, y = DecisionTreeClassifier, sample.y
-    if criterion in ("squared_error", "poisson"):
-        kind, y = DecisionTreeRegressor, sample.y + np.sin(np.arange(sample.y.size)) ** 2
+    sample, kind, y = mixed_case(criterion, weighted)
     nominal = np.flatnonzero(sample.nominal)
     model = kind(criterion=criterion, max_bins=12, categorical_features=nominal, **limits)
     assert_same(model.set_params(n_jobs=1), sample.X, y, sample.weight)
@@ -357,7 +330,7 @@ def cluster():
     """Two processes, one thread each."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):

@@ -8,6 +8,7 @@ from devices import tune
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
+from part_cases import KINDS, mixed_case
 from strategies import random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
@@ -16,15 +17,6 @@ from gputree.estimators.held import Held, Parts, View
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")
-
-
-@pytest.fixture(params=[1, 30, None])
-def finish_rows(request, monkeypatch):
-    """How large nodes are that are finished: none, small ones, or as growth chooses."""
-    if request.param is not None:
-        monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: request.param)
-        monkeypatch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
-    return request.param
 
 
 def in_parts(table: CodedTable, bounds) -> CodedTable:
@@ -48,29 +40,9 @@ def assert_same(model, table, y, weight, seed):
     assert found.equals(expected)
 
 
-LIMITS = [
-    {},
-    {"min_samples_leaf": 9},
-    {"min_weight_fraction_leaf": 0.08, "max_depth": 6},
-    {"max_leaf_nodes": 6},
-    {"max_features": 1, "random_state": 3},
-    {"max_features": 2, "random_state": 4, "min_samples_leaf": 12},
-    {"splitter": "binned"},
-]
-
-
-# Few of the many kinds of kernels that there are: each takes seconds to compile.
-KINDS = [("gini", place % 2 == 0, limits) for place, limits in enumerate(LIMITS)]
-KINDS += [("squared_error", True, limits) for limits in LIMITS[:4]]
-KINDS += [("entropy", False, {}), ("poisson", True, {})]
-
-
 @pytest.mark.parametrize(("criterion", "weighted", "limits"), KINDS)
 def test_trees_of_mixed_tables(finish_rows, criterion, weighted, limits):
-    sample = random_mixed_table(1 + weighted, 300, weighted)
-    kind, y = DecisionTreeClassifier, sample.y
-    if criterion in ("squared_error", "poisson"):
-        kind, y = DecisionTreeRegressor, sample.y + np.sin(np.arange(sample.y.size)) ** 2
+    sample, kind, y = mixed_case(criterion, weighted)
     table = CodedTable(sample.X, sample.nominal, max_bins=12)
     for seed in range(3):
         assert_same(kind(criterion=criterion, n_jobs=1, **limits), table, y, sample.weight, seed)

@@ -36,7 +36,7 @@ def _with_client(plain: type) -> Callable[..., None]:
     """The constructor of a plain estimator with a client beside its parameters."""
 
     def __init__(self: Any, *, client: Any = None, **parameters: Any) -> None:
-        super(self._dask_class, self).__init__(**parameters)
+        plain.__init__(self, **parameters)  # type: ignore[misc]
         self.client = client
 
     own = inspect.signature(plain.__init__)  # type: ignore[misc]
@@ -372,10 +372,6 @@ class DaskDecisionTreeRegressor(_DaskTree, DecisionTreeRegressor):
         if spread == 0.0:
             return 1.0 if residual == 0.0 else 0.0
         return float(1.0 - residual / spread)
-
-
-DaskDecisionTreeClassifier._dask_class = DaskDecisionTreeClassifier
-DaskDecisionTreeRegressor._dask_class = DaskDecisionTreeRegressor
 
 
 class _Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,13 @@ from gputree.backends.cpu import tuning
 from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
 from gputree.backends.cpu.layout import Chosen, Rows
 from gputree.backends.cpu.refine import pure_nodes, record_cut_of
-from gputree.backends.partitioned.finish import Finished, Gatherer, owners
+from gputree.backends.partitioned.finish import (
+    Finished,
+    Gatherer,
+    grow_gathered,
+    join_subtrees,
+    split_pairs,
+)
 from gputree.backends.partitioned.gather import target_interval
 from gputree.backends.partitioned.ranges import Ranges
 from gputree.backends.partitioned.reduction import (
@@ -218,16 +225,22 @@ class PartitionedBackend:
     def partition(
         self, begin: Int64s, end: Int64s, splits: Splits
     ) -> tuple[Int64s, NDArray[np.float64]]:
-        first, last = self.ranges.of(begin, end)
+        middle, low, high = self._partition(*self.ranges.of(begin, end), splits)
+        table = self.head.table
+        cuts = thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        return self.ranges.split(begin, end, middle), cuts
+
+    def _partition(
+        self, first: NDArray, last: NDArray, splits: Splits
+    ) -> tuple[NDArray, NDArray[np.float64], NDArray[np.float64]]:
+        """Partition the entries of nodes in all parts: middles (m, parts), values beside cuts."""
         middle = np.empty_like(first)
-        low, high = np.full(begin.size, -np.inf), np.full(begin.size, np.inf)
+        low, high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
         for p, part in enumerate(self.parts):
             middle[:, p], own_low, own_high = part.partition_rows(first[:, p], last[:, p], splits)
             np.maximum(low, own_low, out=low)
             np.minimum(high, own_high, out=high)
-        table = self.head.table
-        cuts = thresholds(splits, low, high, table.by_code, table.greatest, table.least)
-        return self.ranges.split(begin, end, middle), cuts
+        return middle, low, high
 
     # --------------------------------------------------------- subtrees
     def finish(
@@ -238,40 +251,23 @@ class PartitionedBackend:
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,
     ) -> Subtrees:
-        gatherer = Gatherer(self.head, self.parts, GATHERED_BYTES)
-        done: list[Subtrees] = []
-        free = 0
-        for group in gatherer.groups(end - begin):
-            subtrees = self._finish(
-                gatherer, begin[group], end[group], depth[group], keys[group],
-                bounds and bounds.take(group),
-            )  # fmt: skip
-            child = subtrees.first_child
-            done.append(
-                subtrees._replace(
-                    root=subtrees.root + free, first_child=np.where(child < 0, -1, child + free)
-                )
-            )
-            free += child.size
-        return Subtrees(*(np.concatenate(field) for field in zip(*done, strict=True)))
+        return join_subtrees(self._subtrees(begin, end, depth, keys, bounds))
 
-    def _finish(
+    def _subtrees(
         self,
-        gatherer: Gatherer,
         begin: Int64s,
         end: Int64s,
         depth: Int64s,
         keys: NDArray[np.uint64],
         bounds: Bounds | None,
-    ) -> Subtrees:
-        """Grow the subtrees of some nodes, whose rows are gathered."""
-        backend = gatherer.gather(*self.ranges.of(begin, end))
-        last = np.cumsum(end - begin)
-        first = last - (end - begin)
-        subtrees = backend.finish(first, last, depth, keys, bounds)
-        shift = (begin - first)[owners(first, subtrees.begin)]
-        self.finished.add(subtrees, backend, shift)
-        return subtrees._replace(begin=subtrees.begin + shift, end=subtrees.end + shift)
+    ) -> Iterator[Subtrees]:
+        """Grow the subtrees of nodes, some at a time, whose rows are gathered."""
+        gatherer = Gatherer(self.head, self.parts, GATHERED_BYTES)
+        for own in gatherer.groups(end - begin):
+            yield grow_gathered(
+                gatherer.gather(*self.ranges.of(begin[own], end[own])), self.finished, begin[own],
+                end[own] - begin[own], depth[own], keys[own], bounds and bounds.take(own),
+            )  # fmt: skip
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         known, out = self.finished.statistics(begin, end, self.task.statistics)
@@ -305,8 +301,7 @@ class PartitionedBackend:
             owner.append(np.repeat(np.arange(begin.size), counts))
             code.append(own)
         pairs = np.unique(np.stack([np.concatenate(owner), np.concatenate(code)]), axis=1)
-        bounds = np.searchsorted(pairs[0], np.arange(begin.size + 1))
-        return [pairs[1, a:b].astype(np.uint32) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return split_pairs(pairs, begin.size)
 
 
 def part_of(task: Task, begin: int, end: int) -> Task:

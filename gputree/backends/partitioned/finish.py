@@ -5,13 +5,13 @@ What is asked of finished nodes later, sums and categories, is kept; their rows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Subtrees, Task
+from gputree.backends.base import Bounds, Int64s, Subtrees, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import CpuTable
@@ -183,6 +183,46 @@ def backend_of(
     if entries is not None:
         backend.entries = entries
     return backend
+
+
+def grow_gathered(
+    backend: CpuBackend,
+    finished: Finished,
+    begin: Int64s,
+    sizes: Int64s,
+    depth: Int64s,
+    keys: NDArray[np.uint64],
+    bounds: Bounds | None,
+) -> Subtrees:
+    """The subtrees of nodes that `backend` holds the rows of, one node after another.
+
+    Their places are among all entries, where each node lies from `begin` on; what is asked of
+    them later is kept in `finished`.
+    """
+    last = np.cumsum(sizes)
+    first = last - sizes
+    subtrees = backend.finish(first, last, depth, keys, bounds)
+    shift = (begin - first)[owners(first, subtrees.begin)]
+    finished.add(subtrees, backend, shift)
+    return subtrees._replace(begin=subtrees.begin + shift, end=subtrees.end + shift)
+
+
+def join_subtrees(groups: Iterable[Subtrees]) -> Subtrees:
+    """Subtrees of some nodes after those of others."""
+    done: list[Subtrees] = []
+    free = 0
+    for subtrees in groups:
+        child = subtrees.first_child
+        root, child = subtrees.root + free, np.where(child < 0, -1, child + free)
+        done.append(subtrees._replace(root=root, first_child=child))
+        free += child.size
+    return Subtrees(*(np.concatenate(field) for field in zip(*done, strict=True)))
+
+
+def split_pairs(pairs: NDArray[np.int64], nodes: int) -> list[NDArray[np.uint32]]:
+    """Of ascending pairs of a node and a category, (2, k), the categories of each node."""
+    bounds = np.searchsorted(pairs[0], np.arange(nodes + 1))
+    return [pairs[1, a:b].astype(np.uint32) for a, b in zip(bounds, bounds[1:], strict=False)]
 
 
 def _columns(task: Task) -> list[NDArray | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from gputree.backends.cpu.layout import Chosen, Table
 from gputree.backends.cpu.refine import pure_nodes, record_cut_of
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.partitioned.backend import PartitionedBackend
-from gputree.backends.partitioned.finish import Finished
+from gputree.backends.partitioned.finish import Finished, split_pairs
 from gputree.backends.partitioned.ranges import Ranges
 from gputree.backends.partitioned.reduction import Sum, count_histograms
-from gputree.backends.thresholds import thresholds
 from gputree.backends.workers import subsets
 from gputree.backends.workers.cells import narrow_targets
 from gputree.backends.workers.coding import Layout, bin_keys, code, empty_table, fit_all
@@ -156,38 +156,26 @@ class WorkersBackend(PartitionedBackend):
             for j, counts in self._count_categories(chosen, ranges, f):
                 splits.codes[j] = subsets.list_counted(self.head, f, counts, scores, j)
 
-    def partition(
-        self, begin: Int64s, end: Int64s, splits: Splits
-    ) -> tuple[Int64s, NDArray[np.float64]]:
-        middle, low, high = self.remote.partition(*self.ranges.of(begin, end), splits)
-        table = self.head.table
-        cuts = thresholds(splits, low, high, table.by_code, table.greatest, table.least)
-        return self.ranges.split(begin, end, middle), cuts
+    def _partition(
+        self, first: NDArray, last: NDArray, splits: Splits
+    ) -> tuple[NDArray, NDArray[np.float64], NDArray[np.float64]]:
+        return self.remote.partition(first, last, splits)
 
     # --------------------------------------------------------- subtrees
-    def finish(
+    def _subtrees(
         self,
         begin: Int64s,
         end: Int64s,
         depth: Int64s,
         keys: NDArray[np.uint64],
-        bounds: Bounds | None = None,
-    ) -> Subtrees:
+        bounds: Bounds | None,
+    ) -> Iterator[Subtrees]:
         ranges = self.ranges.of(begin, end)
-        done: list[Subtrees] = []
-        free = 0
         for subtrees, finished in finish_groups(
             self.remote, self.head, ranges, begin, end, depth, keys, bounds
         ):
-            child = subtrees.first_child
-            done.append(
-                subtrees._replace(
-                    root=subtrees.root + free, first_child=np.where(child < 0, -1, child + free)
-                )
-            )
             self.finished.take(finished)
-            free += child.size
-        return Subtrees(*(np.concatenate(field) for field in zip(*done, strict=True)))
+            yield subtrees
 
     def _categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
@@ -195,8 +183,7 @@ class WorkersBackend(PartitionedBackend):
         ranges = self.ranges.of(begin, end)
         pairs = self.remote.map_combine(list_pairs, join_pairs, *ranges, feature)
         pairs = np.empty((2, 0), np.int64) if pairs is None else pairs
-        bounds = np.searchsorted(pairs[0], np.arange(begin.size + 1))
-        return [pairs[1, a:b].astype(np.uint32) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return split_pairs(pairs, begin.size)
 
 
 def count_targets(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Bounds, Int64s, Subtrees
 from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.partitioned.finish import Finished, Gatherer, backend_of, owners
+from gputree.backends.partitioned.finish import Finished, Gatherer, backend_of, grow_gathered
 from gputree.backends.partitioned.ranges import join_ranges
 from gputree.backends.workers.parts import Ordered, Part, WorkerParts, own_arrays
 from gputree.compilation.arrays import writable
@@ -87,14 +87,10 @@ def finish_group(
     assert codes is not None
     columns = [_placed([piece[2][k] for piece in pieces], order) for k in range(4)]
     backend = backend_of(own_arrays(head), values, codes, columns)
-    last = np.cumsum(sizes.sum(axis=1))
-    first = last - sizes.sum(axis=1)
-    own = bounds and Bounds(*map(writable, bounds))
-    subtrees = backend.finish(first, last, writable(depth), writable(keys), own)
-    shift = (begin - first)[owners(first, subtrees.begin)]
-    finished = Finished()
-    finished.add(subtrees, backend, shift)
-    return subtrees._replace(begin=subtrees.begin + shift, end=subtrees.end + shift), finished
+    finished, own = Finished(), bounds and Bounds(*map(writable, bounds))
+    depth, keys = writable(depth), writable(keys)
+    subtrees = grow_gathered(backend, finished, begin, sizes.sum(axis=1), depth, keys, own)
+    return subtrees, finished
 
 
 def _placed(pieces: list[NDArray | None], order: list[Int64s]) -> NDArray | None:
