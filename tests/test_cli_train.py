@@ -395,7 +395,8 @@ def test_pruners_and_their_parameters():
     assert parse_pruner("penalized-loss") == "penalized_loss"
     pruner = parse_pruner("cost_complexity:alpha=0.01,risk=error")
     assert type(pruner) is CostComplexity
-    assert pruner.get_params() == {"alpha": 0.01, "risk": "error"}
+    assert pruner.get_params() == {"alpha": 0.01, "risk": "error", "cp": None}
+    assert parse_pruner("cost_complexity:cp=0.01").get_params()["cp"] == 0.01
     pruner = parse_pruner("pessimistic: confidence=.1, subtree-raising=False")
     assert type(pruner) is Pessimistic
     assert pruner.get_params()["confidence"] == 0.1
@@ -422,6 +423,7 @@ def test_every_pruner_can_be_asked_for(train):
         ("best", "'best' is none of cost_complexity, "),
         ("cost_complexity", "lacks its alpha: write cost_complexity:alpha=0.01"),
         ("cost_complexity:risk=error", "lacks its alpha"),
+        ("cost_complexity:alpha=1,cp=1", "cost_complexity: cp must be None where alpha is given"),
         ("pessimistic:alpha=1", "pessimistic takes confidence=..., subtree_raising=..., "),
         ("pessimistic:0.1", "got '0.1'"),
         ("pessimistic:confidence=2", "confidence must be a float in the range (0.0, 1.0). Got 2"),

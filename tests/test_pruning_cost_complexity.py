@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
 
 import gputree
-from gputree.pruning import CostComplexity, cost_complexity_path
+from gputree.pruning import CostComplexity, CostComplexityCV, cost_complexity_path
 from gputree.pruning.cost_complexity import weakest_links
 
 SAME = 1e-12  # relative
@@ -221,3 +221,36 @@ def test_alpha_must_be_a_price(alpha):
     tree = from_sklearn(DecisionTreeClassifier().fit([[0], [1]], [0, 1]))
     with pytest.raises(ValueError, match="'alpha' parameter of CostComplexity must be a float"):
         CostComplexity(alpha).prune_tree(tree)
+
+
+# ------------------------------------------------------------------------- rpart's cp
+@given(trees(max_inner=20), st.sampled_from(["impurity", "error"]))
+@settings(deadline=None)  # the first call compiles
+def test_cp_is_alpha_as_a_share_of_the_roots_risk(tree, risk):
+    path = cost_complexity_path(tree, risk)
+    root = path.impurities[-1]
+    for alpha in np.unique(path.ccp_alphas):
+        beside = np.nextafter(alpha, np.inf) * (1 + 1e-12), alpha * (1 - 1e-12)
+        for price in beside:  # the path's own alphas may be off by a last bit once divided
+            expected = CostComplexity(price, risk).prune_tree(tree)
+            if root > 0:
+                assert CostComplexity(cp=price / root, risk=risk).prune_tree(tree).equals(expected)
+    assert CostComplexity(cp=1.0, risk=risk).prune_tree(tree).n_leaves == 1
+
+
+def test_cp_is_the_column_of_the_table_of_cross_validation():
+    X, y = datasets.make_classification(300, 6, n_informative=4, random_state=0)
+    pruner = CostComplexityCV(cv=3, random_state=0)
+    model = gputree.DecisionTreeClassifier(random_state=0).fit(X, y)
+    pruner.prune(model, X, y)
+    table = pruner.cp_table_
+    for cp, leaves in zip(table["cp"], table["n_leaves"], strict=True):
+        assert CostComplexity(cp=cp).prune(model).get_n_leaves() == leaves
+
+
+def test_cp_and_alpha_exclude_each_other():
+    tree = from_sklearn(DecisionTreeClassifier().fit([[0], [1]], [0, 1]))
+    with pytest.raises(ValueError, match="'cp' parameter of CostComplexity must be None where"):
+        CostComplexity(0.1, cp=0.1).prune_tree(tree)
+    with pytest.raises(ValueError, match="'cp' parameter of CostComplexity must be a float"):
+        CostComplexity(cp=-1).prune_tree(tree)

@@ -20,7 +20,7 @@ def pruner_help() -> str:
         known = {key: value for key, value in _parameters(kind).items() if key not in _OWN}
         told = [f"{key}={_written(value)}" for key, value in known.items()]
         if name == "cost_complexity":
-            told[0] = "alpha"  # has to be given
+            told = ["alpha or cp", "risk=impurity"]  # one price has to be given
         methods.append(f"{name} ({', '.join(told)})")
     return "\n".join(methods)
 
@@ -45,10 +45,10 @@ def parse_pruner(text: str) -> str | Pruner:
     if name not in PRUNERS:
         raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join([*PRUNERS, NO_PRUNING])}")
     given = dict(_pair(name, item) for item in rest.split(",") if item.strip())
-    if name == "cost_complexity" and "alpha" not in given:
+    if name == "cost_complexity" and {"alpha", "cp"}.isdisjoint(given):
         raise argparse.ArgumentTypeError(
-            "cost_complexity lacks its alpha: write cost_complexity:alpha=0.01, or "
-            "cost_complexity_cv, which chooses alpha by cross-validation"
+            "cost_complexity lacks its alpha: write cost_complexity:alpha=0.01, or cp=0.01 as "
+            "a share of the root's risk, or cost_complexity_cv, which chooses alpha by cross-validation"
         )
     if not given:
         return name

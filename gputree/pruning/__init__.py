@@ -42,7 +42,7 @@ def get_pruner(pruning: str | Pruner, given: Collection[str] = ()) -> Pruner:
     Raises
     ------
     ValueError
-        If the name is unknown, or "cost_complexity" without its alpha: the default of 0 would
+        If the name is unknown, or "cost_complexity" without alpha or cp: the default of 0 would
         take away only splits that gain nothing, which nobody means who asks for pruning.
     TypeError
         If `pruning` is neither a name nor a pruner.
@@ -59,7 +59,7 @@ def get_pruner(pruning: str | Pruner, given: Collection[str] = ()) -> Pruner:
             f"The 'pruning' parameter must be a Pruner instance or one of {sorted(PRUNERS)}. "
             f"Got {pruning!r} instead."
         )
-    if pruning == "cost_complexity" and "pruning__alpha" not in given:
+    if pruning == "cost_complexity" and {"pruning__alpha", "pruning__cp"}.isdisjoint(given):
         raise ValueError(
             "pruning='cost_complexity' lacks its alpha: pass pruning=CostComplexity(alpha), or "
             "'cost_complexity_cv', which chooses alpha by cross-validation."

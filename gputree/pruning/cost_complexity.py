@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._sklearn import Interval, StrOptions
+from gputree._sklearn import Interval, InvalidParameterError, StrOptions
 from gputree.compilation import inner, kernel
 from gputree.dtypes import NODE
 from gputree.pruning.base import Pruner, Rows
@@ -90,6 +90,10 @@ class CostComplexity(Pruner):
         What R adds up: the impurity the tree was grown by, as in scikit-learn,
         or the share of misclassified weight, as in Breiman et al. and rpart.
         The same for regression: the impurity.
+    cp : float or None, default=None
+        Price of one leaf as a share of the root's risk, rpart's complexity
+        parameter, in the place of `alpha`: 1 leaves the root alone. What rpart
+        does to classes is ``CostComplexity(cp=0.01, risk="error")``.
 
     References
     ----------
@@ -110,16 +114,31 @@ class CostComplexity(Pruner):
     _parameter_constraints = {  # noqa: RUF012
         "alpha": [Interval(Real, 0, None, closed="left")],
         "risk": [StrOptions({"impurity", "error"})],
+        "cp": [Interval(Real, 0, None, closed="left"), None],
     }
 
-    def __init__(self, alpha: float = 0.0, risk: Risk = "impurity") -> None:
+    def __init__(
+        self, alpha: float = 0.0, risk: Risk = "impurity", cp: float | None = None
+    ) -> None:
         self.alpha = alpha
         self.risk = risk
+        self.cp = cp
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.cp is not None and self.alpha != 0.0:
+            raise InvalidParameterError(
+                "The 'cp' parameter of CostComplexity must be None where alpha is given: both "
+                f"are the price of a leaf. Got cp={self.cp!r} and alpha={self.alpha!r} instead."
+            )
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """T(alpha) of `tree`; `data` is not used."""
         self._validate_params()
-        return tree.collapse(weakest_links(tree, self.risk).alpha <= self.alpha)
+        alpha = weakest_links(tree, self.risk).alpha
+        if self.cp is None:
+            return tree.collapse(alpha <= self.alpha)
+        return tree.collapse(alpha / root_risk(tree, self.risk) <= self.cp)
 
 
 def cost_complexity_path(tree: Tree, risk: Risk = "impurity") -> CostComplexityPath:
@@ -168,6 +187,11 @@ def node_risk(tree: Tree, risk: Risk) -> NDArray[np.float64]:
         return tree.weight * tree.impurity
     correct = tree.statistics[np.arange(tree.n_nodes), majority_class(tree)]
     return tree.weight - correct
+
+
+def root_risk(tree: Tree, risk: Risk) -> float:
+    """R of the root alone, which alphas are shares of as rpart's cp; 1 where that is 0."""
+    return float(node_risk(tree, risk)[0] / tree.weight[0]) or 1.0
 
 
 def _increase_by_split(tree: Tree, risk: Risk) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from gputree.pruning.cost_complexity import (
     Risk,
     cost_complexity_path,
     node_risk,
+    root_risk,
     weakest_links,
 )
 from gputree.pruning.node_loss import node_loss
@@ -272,7 +273,7 @@ def _cp_table(tree: Tree, risk: Risk, sequence: _Sequence, errors: _HeldOutLoss)
     spread = np.maximum(errors.squares - errors.loss**2 / errors.n_rows, 0.0)
     table = np.empty(sequence.alphas.size, dtype=CP_TABLE)
     table["alpha"] = sequence.alphas
-    table["cp"] = sequence.alphas / root
+    table["cp"] = sequence.alphas / root_risk(tree, risk)
     table["n_leaves"] = sequence.n_leaves
     table["relative_error"] = sequence.risk / root
     table["xerror"] = errors.loss / root_loss
