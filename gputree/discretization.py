@@ -51,19 +51,19 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    cut_points_ : list of n_features_in_ float64 arrays
+    cut_points_ : list of `n_features_in_` float64 arrays
         Where each column is cut, ascending: midway between two of its values. Bin j has the
         values ``cut[j - 1] < x <= cut[j]``.
-    bin_edges_ : list of n_features_in_ float64 arrays
+    bin_edges_ : list of `n_features_in_` float64 arrays
         The cut points between the least and the greatest value seen in `fit`, as
         `KBinsDiscretizer` has them; NaN for a column without values.
-    n_bins_ : int64 array of shape (n_features_in_,)
+    n_bins_ : int64 array of shape (`n_features_in_`,)
         Bins of each column, that of missing values left out.
     classes_ : array of shape (n_classes,)
         Labels seen in `fit`.
     n_features_in_ : int
         Columns seen in `fit`.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (`n_features_in_`,)
         Their names, where X has string names.
 
     See Also

@@ -165,7 +165,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes_,)
+    classes_ : array of shape (`n_classes_`,)
         Class labels, ascending.
     n_classes_ : int
     {attributes}

@@ -101,7 +101,7 @@ CART_ATTRIBUTES = """tree_ : Tree
         What each column holds; the categories of those that have any.
     n_features_in_ : int
         Columns seen in `fit`.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (`n_features_in_`,)
         Their names, where X has string names.
     n_outputs_ : int
         1.
@@ -132,7 +132,7 @@ MULTIWAY_PARAMETERS = """max_depth : int, default=None
         Show a progress bar on a terminal or in a notebook, and say what device "auto"
         amounts to and when kernels are compiled."""
 
-MULTIWAY_ATTRIBUTES = """classes_ : array of shape (n_classes_,)
+MULTIWAY_ATTRIBUTES = """classes_ : array of shape (`n_classes_`,)
         Class labels, ascending.
     n_classes_ : int
     tree_ : Tree
@@ -143,7 +143,7 @@ MULTIWAY_ATTRIBUTES = """classes_ : array of shape (n_classes_,)
         What each column holds; the categories of those that have any.
     n_features_in_ : int
         Columns seen in `fit`.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (`n_features_in_`,)
         Their names, where X has string names.
     n_outputs_ : int
         1."""
