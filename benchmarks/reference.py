@@ -38,6 +38,7 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "weka397_J48_C0.1": {"pruning": Pessimistic(0.1)},
     "weka397_J48_S": {"pruning": Pessimistic(subtree_raising=False)},
     "weka397_J48_J": {"mdl_correction": False},
+    "weka397_J48_B": {"binary_splits": True},
     "c45r8_default/unpruned": _UNPRUNED,
     "c45r8_default/pruned": {"pruning": _RELEASE8},
     "c45r8_c10/pruned": {"pruning": Pessimistic(0.1, quantile="release8")},

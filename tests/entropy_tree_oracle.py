@@ -54,6 +54,7 @@ class Node:
     ratio: float = 0.0
     children: list[Node] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)  # category of each child, or MISSING
+    category: int = -1  # of the first child, where the second has all others
 
     @property
     def total(self) -> float:
@@ -87,6 +88,7 @@ class Test:
     net_gain: float  # less the MDL cost
     split_information: float
     threshold: float = np.nan
+    category: int = -1  # that is parted from all others
 
     @property
     def ratio(self) -> float:
@@ -131,6 +133,10 @@ class C45:
         total gains are compared in steps of 2**-20.
     least_difference : float
         Neighbours nearer than this are not cut apart (1e-5 in J48 and Release 8).
+    one_against_rest : bool
+        A nominal column parts one category from all others (J48's -B). Candidates are those
+        that weigh `min_samples_leaf` and leave as much to the others; the first of greatest
+        ratio is taken, where a later one must be greater by 1e-6. Others may be parted below.
     """
 
     nominal: np.ndarray
@@ -145,6 +151,7 @@ class C45:
     min_gain: float = 0.0
     j48_ties: bool = False
     least_difference: float = 0.0
+    one_against_rest: bool = False
 
     def grow(self, values, y, weight=None) -> Node:
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
@@ -160,10 +167,11 @@ class C45:
         node.feature, node.gain, node.ratio = test.feature, test.gain, test.ratio
         branch = self._branches(test, values[:, test.feature])
         n_branches = 2
-        if self.nominal[test.feature]:
+        node.category = test.category
+        if self.nominal[test.feature] and not self.one_against_rest:
             n_branches = int(self.n_categories[test.feature])
             node.codes = list(range(n_branches))
-        else:
+        elif not self.nominal[test.feature]:
             node.threshold = self._threshold(test, table)
         known = np.array([weight[branch == b].sum() for b in range(n_branches)])
         for b in range(n_branches):
@@ -180,6 +188,8 @@ class C45:
     def _branches(self, test: Test, column) -> np.ndarray:
         """Branch of every entry, -1 where its value is missing."""
         missing = np.isnan(column)
+        if test.category >= 0:
+            return np.where(missing, -1, column != test.category).astype(int)
         if self.nominal[test.feature]:
             return np.where(missing, -1, column).astype(int)
         return np.where(missing, -1, column > test.threshold).astype(int)
@@ -227,12 +237,29 @@ class C45:
             for c in range(int(self.n_categories[feature]))
         ]
         sizes = np.array([branch.sum() for branch in branches])
+        if self.one_against_rest:
+            return self._test_against_rest(feature, np.array(branches), total)
         if (sizes >= self.min_samples_leaf - TOLERANCE).sum() < 2:
             return None
         gain = information(np.sum(branches, axis=0)) - sum(map(information, branches))
         gain = self._rounded(gain) / total
         split = information([*sizes, total - sizes.sum()])
         return Test(feature, gain, gain, split / total)
+
+    def _test_against_rest(self, feature, branches, total) -> Test | None:
+        best = None
+        whole = branches.sum(axis=0)
+        for c, branch in enumerate(branches):
+            rest = whole - branch
+            if min(branch.sum(), rest.sum()) < self.min_samples_leaf - TOLERANCE:
+                continue
+            gain = information(whole) - information(branch) - information(rest)
+            gain = self._rounded(gain) / total
+            split = information([branch.sum(), rest.sum(), total - whole.sum()]) / total
+            test = Test(feature, gain, gain, split, category=c)
+            if best is None or test.ratio > best.ratio + TOLERANCE:
+                best = test
+        return best
 
     def _numeric_test(self, feature, column, y, weight, total) -> Test | None:
         order = np.argsort(column, kind="stable")
@@ -303,12 +330,15 @@ def distribution(node: Node, row, nominal, prior=None) -> np.ndarray:
     if not node.children:
         return own
     value = row[node.feature]
-    n_branches = len(node.children)
-    if np.isnan(value) or (nominal[node.feature] and not 0 <= value < n_branches):
+    n_codes = len(node.children) if node.category < 0 else np.inf  # all others: one branch
+    unseen = nominal[node.feature] and not 0 <= value < n_codes
+    if np.isnan(value) or unseen:
         sizes = np.array([child.total for child in node.children])
         parts = [distribution(child, row, nominal, own) for child in node.children]
         return sizes / sizes.sum() @ np.array(parts)
     branch = int(value) if nominal[node.feature] else int(value > node.threshold)
+    if node.category >= 0:
+        branch = int(value != node.category)
     return distribution(node.children[branch], row, nominal, own)
 
 

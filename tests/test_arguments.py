@@ -178,7 +178,7 @@ def test_every_criterion_of_scikit_learn_is_taken_or_explained(kind):
          "penalized_loss', too: in the estimator, or in the same grid. Or use 'ccp_alpha'"),
         (C45Classifier(pruning=None), {"pruning__alpha": [0.1]}, r"or in the same grid\.$"),
         (C45Classifier(), {"pruning": [None], "pruning__confidence": [0.1]}, "='pessimistic', too"),
-        (Classifier(), {"pruning__depth": [1]}, "They have: cost_complexity: alpha, risk; "),
+        (Classifier(), {"pruning__depth": [1]}, "They have: cost_complexity: alpha, risk, cp; "),
     ],
 )  # fmt: skip
 def test_parameters_of_no_pruner(model, grid, message):

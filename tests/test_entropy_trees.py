@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
+import pandas as pd
 import pytest
 from entropy_tree_oracle import (
     C45,
@@ -18,7 +21,7 @@ from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
 
 from gputree import C45Classifier, ID3Classifier
-from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, THRESHOLD_SPLIT
+from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, SUBSET_SPLIT, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
 TABLES = st.one_of(mixed_tables(), random_mixed_tables())
@@ -61,6 +64,7 @@ def slow_c45(model: C45Classifier, table: MixedTable, **rules) -> Node:
     if rules.get("max_depth", 0) is None:
         rules["max_depth"] = np.inf
     columns = model.columns_
+    rules |= {"one_against_rest": model.binary_splits}
     oracle = C45(columns.nominal, columns.n_categories, len(model.classes_), **rules)
     return oracle.grow(*coded(model, table), table.weight)
 
@@ -88,6 +92,12 @@ def assert_same(tree: Tree, root: Node) -> None:
 
 
 def assert_same_branches(tree: Tree, i: int, node: Node) -> None:
+    if node.category >= 0:
+        assert tree.split_kind[i] == SUBSET_SPLIT
+        code, child = tree.branches(i)
+        assert code.tolist() == list(range(code.size))  # all of the column
+        assert child.tolist() == (code != node.category).astype(int).tolist()
+        return
     if not node.codes:
         assert tree.split_kind[i] == THRESHOLD_SPLIT
         assert tree.threshold[i] == node.threshold
@@ -111,6 +121,14 @@ def test_c45_grows_as_the_oracle_does(table, rules, actual_values):
     assert (model.tree_.missing_child[inner] == MISSING_TO_ALL).all()
 
 
+@given(TABLES, C45_RULES)
+@settings(max_examples=150)
+def test_c45_splits_in_two_as_the_oracle_does(table, rules):
+    model = fit_c45(table, binary_splits=True, **rules)
+    assert_same(model.tree_, slow_c45(model, table, **rules))
+    assert model.tree_.is_binary
+
+
 @given(TABLES, st.sampled_from([0.3, 2.0, 5.0]))
 def test_a_weight_that_all_rows_share_counts_in_c45(table, weight):
     """It divides the bits that name a cut, and branches of single rows may be heavy enough."""
@@ -127,10 +145,10 @@ def test_c45_collapses_as_the_oracle_does(table):
     assert_same(model.tree_, root)
 
 
-@given(TABLES, st.integers(0, 10**6))
-def test_c45_answers_as_the_oracle_does(table, seed):
+@given(TABLES, st.integers(0, 10**6), st.booleans())
+def test_c45_answers_as_the_oracle_does(table, seed, binary_splits):
     """Rows seen and not seen, with holes, and categories that were not in the table."""
-    model = fit_c45(table)
+    model = fit_c45(table, binary_splits=binary_splits)
     root = slow_c45(model, table)
     X = shuffled_columns(table, seed)
     X[:, table.nominal] = np.where(X[:, table.nominal] == 1.0, 99.0, X[:, table.nominal])
@@ -164,7 +182,7 @@ def test_id3_answers_as_the_oracle_does(table, seed):
 
 
 # ---------------------------------------------------------------- theorems
-FITS = {"c45": fit_c45, "id3": fit_id3}
+FITS = {"c45": fit_c45, "id3": fit_id3, "binary": partial(fit_c45, binary_splits=True)}
 
 
 def assert_equal_trees(a: Tree, b: Tree, scale: float = 1.0) -> None:
@@ -223,3 +241,22 @@ def test_weights_however_small_or_large_grow_the_same_tree_of_id3(factor, weight
 def test_threads_do_not_change_the_tree(fit):
     table = random_mixed_table(seed=5, n=5_000, weighted=True)
     assert_equal_trees(fit(table, n_jobs=1).tree_, fit(table, n_jobs=2).tree_)
+
+
+# ------------------------------------------------------------- splits in two, by hand
+def test_one_category_is_parted_from_all_others_those_unseen_at_the_node_too():
+    """c is parted off first, and is among the others below: raising may bring it there."""
+    X = pd.DataFrame({"x": pd.Categorical(list("aabbccdddd"), categories=list("abcdef"))})
+    y = [0, 0, 0, 0, 1, 1, 2, 2, 2, 2]
+    model = C45Classifier(binary_splits=True, pruning=None, collapse=False).fit(X, y)
+    tree = model.tree_
+    parted = [tree.branches(i).code[tree.branches(i).child == 0].tolist() for i in (0, 2)]
+    assert parted == [[2], [3]]
+    assert tree.branches(2).child.tolist() == [1, 1, 1, 0, 1, 1]
+    declared = pd.DataFrame({"x": pd.Categorical(["f"], categories=list("abcdef"))})
+    np.testing.assert_array_equal(model.predict_proba(declared), [[1.0, 0.0, 0.0]])
+
+
+def test_splits_in_two_are_grown_on_the_host():
+    with pytest.raises(ValueError, match="grows on the CPU alone: pass device='cpu' or 'auto'"):
+        C45Classifier(binary_splits=True, device="cuda").fit([["a"], ["b"]], [0, 1])

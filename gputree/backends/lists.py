@@ -64,6 +64,9 @@ class ListTask(NamedTuple):
     missing_is_category : bool
         Missing values are one more category (ID3), rather than unknown (C4.5).
     limits : BranchLimits
+    one_against_rest : bool
+        A nominal test parts one category from all others, rather than all of them. The host
+        alone grows so.
     """
 
     information: Information
@@ -73,6 +76,7 @@ class ListTask(NamedTuple):
     nominal: NDArray[np.bool_]
     missing_is_category: bool
     limits: BranchLimits
+    one_against_rest: bool = False
 
 
 class Candidates(NamedTuple):
@@ -89,7 +93,8 @@ class Candidates(NamedTuple):
     parts : int32
         Branches with entries; 1 where the column is constant: it stays so below.
     cut, after : uint32
-        Codes on both sides of a numeric cut.
+        Codes on both sides of a numeric cut; `cut` is the category that a test of one against
+        the rest parts from them.
     """
 
     gain: Int64s
@@ -120,7 +125,8 @@ class Tests(NamedTuple):
     node : int64, place of the node in its level
     feature : int32
     cut : uint32
-        Codes up to here go to the first part (numeric columns).
+        Codes up to here go to the first part (numeric columns), or this category alone (one
+        against the rest).
     part : int64 array of shape (m + 1,)
         The parts of test j are ``part[j] .. part[j + 1]``, in the order of their codes.
     """
@@ -137,7 +143,7 @@ class Parts(NamedTuple):
     Attributes
     ----------
     code : uint32 array of shape (P,)
-        Category of the part (nominal columns).
+        Category of the part (nominal columns); MISSING_CODE for the rest.
     rows : int64 array of shape (P,)
         Entries, fractions included.
     weights : int64 array of shape (P, K)

@@ -20,6 +20,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         options.add_argument(flag(name), type=kind, metavar=metavar, help=text)
     for name, text in _SWITCHES.items():
         options.add_argument(flag(name), dest=name, action="store_false", default=None, help=text)
+    for name, text in _EXTRAS.items():
+        options.add_argument(flag(name), dest=name, action="store_true", default=None, help=text)
     options.add_argument("--class-weight", choices=["balanced"], help="classes weigh the same")
     add_pruning(options)
     options.add_argument(
@@ -45,7 +47,7 @@ def add_pruning(parser: Any, required: bool = False) -> None:
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options that the user gave, by the parameters' names."""
-    names = (*_TREE_OPTIONS, *_SWITCHES, "class_weight", "pruning", "random_state")
+    names = (*_TREE_OPTIONS, *_SWITCHES, *_EXTRAS, "class_weight", "pruning", "random_state")
     given = {name: getattr(arguments, name) for name in names}
     given = {name: value for name, value in given.items() if value is not None}
     if given.get("pruning") == NO_PRUNING:
@@ -118,4 +120,8 @@ _SWITCHES = {
     "average_gain_rule": "compare the ratios also of gains below average (c45)",
     "mdl_correction": "let cuts of numeric columns cost nothing (c45)",
     "collapse": "keep splits that save no error (c45)",
+}
+
+_EXTRAS = {
+    "binary_splits": "part one category from all others, in place of a branch for each (c45)",
 }

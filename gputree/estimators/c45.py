@@ -58,6 +58,10 @@ class C45Classifier(MultiwayTree):
         Thresholds lie midway between two values of the node, or, as C4.5 and J48 print them,
         at the greatest value of the whole table that is not above that. Training rows go
         the same ways.
+    binary_splits : bool, default=False
+        A split on categories parts one category from all others of its column, those that no
+        row of the node has among them: that of the greatest gain ratio, of equals the first.
+        J48's ``-B``. Grown on the CPU.
     collapse : bool, default=True
         Splits that classify no more training rows correctly than a leaf are taken back,
         before any pruning.
@@ -99,6 +103,7 @@ class C45Classifier(MultiwayTree):
         "average_gain_rule": ["boolean"],
         "mdl_correction": ["boolean"],
         "threshold_placement": [StrOptions({"midpoint", "data"})],
+        "binary_splits": ["boolean"],
         "collapse": ["boolean"],
     }
 
@@ -110,6 +115,7 @@ class C45Classifier(MultiwayTree):
         average_gain_rule: bool = True,
         mdl_correction: bool = True,
         threshold_placement: Literal["midpoint", "data"] = "midpoint",
+        binary_splits: bool = False,
         collapse: bool = True,
         pruning: Pruner | str | None = "pessimistic",
         max_depth: int | None = None,
@@ -126,6 +132,7 @@ class C45Classifier(MultiwayTree):
         self.average_gain_rule = average_gain_rule
         self.mdl_correction = mdl_correction
         self.threshold_placement = threshold_placement
+        self.binary_splits = binary_splits
         self.collapse = collapse
         self.pruning = pruning
         self.max_depth = max_depth
@@ -164,6 +171,16 @@ class C45Classifier(MultiwayTree):
         tree = super()._grow_tree(view, target, weight, n)
         return collapse_splits(tree) if self.collapse else tree
 
+    def _device(self) -> str:
+        if not self.binary_splits:
+            return super()._device()
+        if self.device == "cuda":
+            raise ValueError(
+                "C45Classifier with binary_splits=True grows on the CPU alone: pass "
+                "device='cpu' or 'auto'. Got device='cuda'."
+            )
+        return "cpu"
+
     def _options(self, n: int, n_weighted: int) -> ListOptions:
         columns = self.columns_
         few = ~columns.nominal | (columns.n_categories < FEW_CATEGORIES * n_weighted)
@@ -176,7 +193,8 @@ class C45Classifier(MultiwayTree):
                 min_gain=float(self.min_gain),
             ),
             missing_is_category=False,
-            every_category=True,
+            every_category=not self.binary_splits,
+            one_against_rest=self.binary_splits,
             min_branch_weight=float(self.min_samples_leaf),
             cut_share=CUT_SHARE / self.n_classes_,
             max_cut_weight=MOST_CUT_WEIGHT,

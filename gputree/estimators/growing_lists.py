@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._memory import require_memory
 from gputree.backends import get_list_backend
 from gputree.backends.lists import BranchLimits, ListTask
 from gputree.backends.rules import midpoints
-from gputree.branches import BranchLists
+from gputree.branches import BranchLists, places_of
 from gputree.criteria import node_entropies
 from gputree.criteria.information import new_information
 from gputree.dtypes import (
@@ -23,6 +24,7 @@ from gputree.dtypes import (
     NO_FEATURE,
     NO_THRESHOLD,
     NODE,
+    SUBSET_SPLIT,
     THRESHOLD_SPLIT,
 )
 from gputree.encoding import code_columns
@@ -37,6 +39,9 @@ from gputree.tree import Tree
 # Weights, counts and sums nearer than this are equal, where rows weigh about 1.
 WEIGHT_SLACK = 1e-6
 
+# Bytes of a category in a list while lists are made.
+LIST_BYTES = 64
+
 # Bytes of the lists of one level, at least; beyond it the table's own size sets the budget.
 LEAST_LIST_BYTES = 1 << 28
 
@@ -50,6 +55,8 @@ class ListOptions(NamedTuple):
         One more branch (ID3), rather than fractions of a row in every branch (C4.5).
     every_category : bool
         A split has a branch for every category of its column, with rows or not.
+    one_against_rest : bool
+        A split has two branches: one category, and all others of its column.
     min_branch_weight : float
         Least weight of a branch that counts; nodes of less than twice as much are leaves.
     cut_share, max_cut_weight : float
@@ -64,6 +71,7 @@ class ListOptions(NamedTuple):
     rule: Rule
     missing_is_category: bool
     every_category: bool
+    one_against_rest: bool
     min_branch_weight: float
     cut_share: float
     max_cut_weight: float
@@ -127,6 +135,7 @@ def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:
             slack=WEIGHT_SLACK / weights.unit,
             unit=weight,
         ),
+        one_against_rest=options.one_against_rest,
     )
 
 
@@ -165,7 +174,8 @@ def _to_tree(
     shape = breadth_first(splits, nodes.n_nodes, n_children, ordinal)
     sums = np.concatenate([*nodes.weights, np.zeros((1, options.n_classes), np.int64)])
     rows = np.concatenate([*nodes.rows, [0]])
-    kind = np.where(is_nominal, BRANCH_SPLIT, THRESHOLD_SPLIT)
+    by_category = SUBSET_SPLIT if options.one_against_rest else BRANCH_SPLIT
+    kind = np.where(is_nominal, by_category, THRESHOLD_SPLIT)
     threshold = _thresholds(splits, distinct, options)
     missing_child = _missing_children(splits, local, options)
     return Tree(
@@ -228,6 +238,8 @@ def _branch_lists(
 ) -> BranchLists:
     """The category that leads to each child of a split by categories."""
     is_nominal, n_nodes = options.nominal[splits.feature], shape.split.size
+    if options.one_against_rest:
+        return _pairs_against_rest(splits, shape, is_nominal, options)
     if options.every_category:
         parent = shape.parent[1:]
         child = 1 + np.flatnonzero(is_nominal[shape.split[parent]])
@@ -239,6 +251,28 @@ def _branch_lists(
     listed = is_nominal[part_split] & (splits.code != MISSING_CODE)
     child = (first_child[part_split] + ordinal)[listed]
     return BranchLists.of_pairs(n_nodes, child, splits.code[listed])
+
+
+def _pairs_against_rest(
+    splits: Expansion, shape: Shape, is_nominal: NDArray[np.bool_], options: ListOptions
+) -> BranchLists:
+    """One category leads to the first child, all others of the column to the second.
+
+    Those that the node has no rows of as well, as in J48; and those that a node above has parted
+    off, for raising may take that away.
+    """
+    node = np.flatnonzero(np.append(is_nominal, False)[shape.split])
+    split = shape.split[node]
+    alone = splits.code[splits.part[split]].astype(np.int64)
+    sizes = options.n_categories[splits.feature[split]]
+    require_memory(
+        LIST_BYTES * int(sizes.sum()),
+        f"Listing the categories of {node.size:,} splits of one against the rest",
+        "Leave out columns of many categories, or limit the depth.",
+    )
+    owner, code = places_of(np.zeros_like(sizes), sizes)
+    child = shape.first_child[node][owner] + (code != alone[owner])
+    return BranchLists.of_pairs(shape.split.size, child, code)
 
 
 def _entropies(sums: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -101,6 +101,7 @@ class ID3Classifier(MultiwayTree):
             rule=InformationGain(float(self.min_gain)),
             missing_is_category=True,
             every_category=False,
+            one_against_rest=False,
             min_branch_weight=0.0,
             cut_share=0.0,
             max_cut_weight=0.0,

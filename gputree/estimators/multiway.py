@@ -55,7 +55,11 @@ class MultiwayTree(TreeClassifier):
             "n_categories": self.columns_.n_categories,
             "max_depth": self.max_depth,
             "min_samples_split": max(count_rows(self.min_samples_split, n), 2),
-            "device": resolve_device(self.device, bool(self.verbose)),
+            "device": self._device(),
             "n_threads": n_threads(self.n_jobs),
             "verbose": bool(self.verbose),
         }
+
+    def _device(self) -> str:
+        """Where the tree is grown: "cpu" or "cuda"."""
+        return resolve_device(self.device, bool(self.verbose))

@@ -148,9 +148,9 @@ class CpuLevel:
             score_columns,
             self.end - self.begin,
             lambda f, g, a, b: (
-                task.information, task.limits, task.missing_is_category, task.nominal,
-                *self.lists, self.entries.target, self.entries.weight, self.begin, self.end,
-                self.weights, self.resting, f, g, a, b, out,
+                task.information, task.limits, task.missing_is_category, task.one_against_rest,
+                task.nominal, *self.lists, self.entries.target, self.entries.weight, self.begin,
+                self.end, self.weights, self.resting, f, g, a, b, out,
             ),
             columns=d,
         )  # fmt: skip
@@ -173,8 +173,9 @@ class CpuLevel:
             assign_entries,
             sizes,
             lambda a, b: (
-                task.nominal, task.missing_is_category, *self.lists, self.entries.weight,
-                self.begin, self.end, tests, a, b, child, parts.code, part_weight, missing,
+                task.nominal, task.missing_is_category, task.one_against_rest, *self.lists,
+                self.entries.weight, self.begin, self.end, tests, a, b, child, parts.code,
+                part_weight, missing,
             ),
         )  # fmt: skip
         self._run(
@@ -204,7 +205,8 @@ class CpuLevel:
         lists = Lists(memory.take(shape, ROW), memory.take(shape, np.uint32))
         skip = self.resting[:, tests.node]
         own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
-        skip = skip | (own & self.backend.task.nominal[:, None])
+        if not self.backend.task.one_against_rest:  # one category is left in each part
+            skip = skip | (own & self.backend.task.nominal[:, None])
         self._run(
             move_lists,
             (self.end - self.begin)[tests.node],

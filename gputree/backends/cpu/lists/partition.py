@@ -19,8 +19,8 @@ from gputree.fixed_point import fraction
 
 @kernel
 def assign_entries(
-    nominal, missing_is_category, item, code, weight, begin, end, tests, first, last, child,
-    part_code, part_weight, missing,
+    nominal, missing_is_category, one_against_rest, item, code, weight, begin, end, tests, first,
+    last, child, part_code, part_weight, missing,
 ):  # fmt: skip
     """Write the part of each entry to `child`, -1 where the value is missing.
 
@@ -33,6 +33,12 @@ def assign_entries(
         part = tests.part[j] - 1
         own = np.int32(-1)
         previous = MISSING_CODE
+        if nominal[f] and one_against_rest:
+            missing[j] += assign_against_rest(
+                item[f], code[f], weight, begin[node], end[node], tests.cut[j], part + 1, child,
+                part_code, part_weight,
+            )  # fmt: skip
+            continue
         for i in range(begin[node], end[node]):
             e = item[f, i]
             this = code[f, i]
@@ -51,6 +57,26 @@ def assign_entries(
                 part_weight[part] = 0
             child[e] = own
             part_weight[part] += pick(weight, e, 1)
+
+
+@inner
+def assign_against_rest(
+    item, code, weight, begin, end, category, first, child, part_code, part_weight
+):
+    """Part one category from the rest; returns the number of entries without a value."""
+    part_code[first], part_code[first + 1] = category, MISSING_CODE
+    part_weight[first] = part_weight[first + 1] = 0
+    missing = 0
+    for i in range(begin, end):
+        e = item[i]
+        if code[i] == MISSING_CODE:
+            child[e] = -1
+            missing += 1
+            continue
+        own = np.int32(code[i] != category)
+        child[e] = own
+        part_weight[first + own] += pick(weight, e, 1)
+    return missing
 
 
 @kernel

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import inner, kernel, pick
-from gputree.criteria.information import in_steps, term
+from gputree.criteria.information import GAIN_BITS, in_steps, term
 from gputree.dtypes import MISSING_CODE
+
+# Ratios nearer than this are equal, as J48 compares them; less split information is none.
+TOLERANCE = 1e-6
 
 
 class Scan(NamedTuple):
@@ -222,10 +225,65 @@ def score_nominal(
         out.gain[f, j] = max(in_steps(information, gain), 0)
 
 
+@inner
+def rest_terms(information, item, target, weight, begin, end, known, state):
+    """How the class terms of `known` change without the entries ``begin .. end``."""
+    change = np.int64(0)
+    for i in range(begin, end):
+        state.fresh[target[item[i]]] += pick(weight, item[i], 1)
+    for i in range(begin, end):
+        k = target[item[i]]
+        if state.fresh[k] > 0:
+            change += term(information, known[k] - state.fresh[k]) - term(information, known[k])
+            state.fresh[k] = 0
+    return change
+
+
+@inner
+def score_one_against_rest(
+    information, limits, item, code, target, weight, begin, end, whole, known, state, out, f, j
+):
+    """The category of greatest gain ratio against all others in node j, of equals the first.
+
+    `known` holds the node's class weights. Both sides need the weight of a branch that counts.
+    """
+    end, unknown = take_missing(item, code, target, weight, begin, end, known)
+    if end == begin or code[begin] == code[end - 1]:
+        return
+    out.parts[f, j] = 2
+    class_sum, total = class_terms(information, known)
+    before = term(information, total) - class_sum
+    bits = term(information, whole) - term(information, unknown)
+    best = 0.0
+    start = begin
+    while start < end:
+        stop = start + 1
+        while stop < end and code[stop] == code[start]:
+            stop += 1
+        terms, branch = add_run(information, item, target, weight, start, stop, state)
+        lighter = np.float64(min(branch, total - branch))
+        if lighter >= limits.least - limits.slack:
+            terms += class_sum
+            terms += rest_terms(information, item, target, weight, start, stop, known, state)
+            own = term(information, branch) + term(information, total - branch)
+            gain = max(in_steps(information, before + terms - own), 0)
+            split = np.float64(bits - own) / information.scale
+            ratio = 0.0
+            if split > TOLERANCE:
+                ratio = np.float64(gain) / np.float64(1 << GAIN_BITS) / split
+            if out.tries[f, j] == 0 or ratio > best + TOLERANCE:
+                best = ratio
+                out.gain[f, j] = gain
+                out.split[f, j] = bits - own
+                out.cut[f, j] = code[start]
+            out.tries[f, j] += 1
+        start = stop
+
+
 @kernel
 def score_columns(
-    information, limits, missing_is_category, nominal, item, code, target, weight, begin, end,
-    weights, resting, first_column, last_column, first, last, out,
+    information, limits, missing_is_category, one_against_rest, nominal, item, code, target,
+    weight, begin, end, weights, resting, first_column, last_column, first, last, out,
 ):  # fmt: skip
     """Score columns ``first_column .. last_column`` in nodes ``first .. last``.
 
@@ -245,7 +303,12 @@ def score_columns(
             for k in range(known.size):
                 known[k] = weights[j, k]
                 whole += weights[j, k]
-            if nominal[f]:
+            if nominal[f] and one_against_rest:
+                score_one_against_rest(
+                    information, limits, item[f], code[f], target, weight, begin[j], end[j],
+                    whole, known, state, out, f, j,
+                )  # fmt: skip
+            elif nominal[f]:
                 score_nominal(
                     information, limits, missing_is_category, item[f], code[f], target, weight,
                     begin[j], end[j], whole, known, state, out, f, j,
