@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gputree.check import check_device
     from gputree.discretization import MDLPDiscretizer
     from gputree.estimators import (
+        BoostedC45Classifier,
         C45Classifier,
         CodedTable,
         DecisionTreeClassifier,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BoostedC45Classifier",
     "C45Classifier",
     "CodedTable",
     "DecisionTreeClassifier",
@@ -61,6 +63,7 @@ _MODULES = {
     "check": ("check_device",),
     "discretization": ("MDLPDiscretizer",),
     "estimators": (
+        "BoostedC45Classifier",
         "C45Classifier",
         "CodedTable",
         "DecisionTreeClassifier",

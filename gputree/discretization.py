@@ -15,8 +15,8 @@ from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.backends.arrays import to_host
 from gputree.backends.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
 from gputree.compilation.waits import on_screen, waiting
-from gputree.estimators.base import MOST_JOBS, n_threads
 from gputree.estimators.held import missing_columns
+from gputree.estimators.table_estimator import MOST_JOBS, n_threads
 from gputree.growth.progress import new_bar
 from gputree.labels import Floats
 from gputree.threads import even_spans, run

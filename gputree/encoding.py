@@ -11,10 +11,11 @@ from gputree.backends.lists import ColumnCodes
 from gputree.dtypes import MISSING_CODE, ROW
 from gputree.threads import run
 
+# Codes, and the distinct values of each numeric column.
+CodedColumns = tuple[ColumnCodes, list[NDArray]]
 
-def code_columns(
-    values: NDArray, nominal: NDArray[np.bool_], n_threads: int
-) -> tuple[ColumnCodes, list[NDArray]]:
+
+def code_columns(values: NDArray, nominal: NDArray[np.bool_], n_threads: int) -> CodedColumns:
     """Code every column by its distinct values, and sort the rows by it.
 
     Parameters

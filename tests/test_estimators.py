@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.utils import compute_sample_weight
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.estimators.base import n_threads
+from gputree.estimators.table_estimator import n_threads
 from gputree.pruning import CostComplexity, PenalizedLoss, ReducedError
 
 KINDS = [DecisionTreeClassifier, DecisionTreeRegressor]

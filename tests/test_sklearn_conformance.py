@@ -16,7 +16,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
+from gputree import (
+    BoostedC45Classifier,
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+)
 from gputree.pruning import CostComplexity, PenalizedLoss, ReducedError
 
 ESTIMATORS = [
@@ -26,6 +32,7 @@ ESTIMATORS = [
     DecisionTreeRegressor(max_leaf_nodes=8, pruning=CostComplexity(0.001)),
     C45Classifier(),
     ID3Classifier(),
+    BoostedC45Classifier(n_trials=3),
 ]
 
 

@@ -1,58 +1,50 @@
-"""What all estimators share: parameters, fitting, descent to the leaves."""
+"""What all trees share: parameters, growth and pruning, descent to the leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
-from inspect import signature
+from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree._sklearn import (
     Interval,
-    InvalidParameterError,
     RealNotInt,
     StrOptions,
-    validate_parameter_constraints,
 )
 from gputree.backends import DEVICES
 from gputree.backends.arrays import device_labels, to_host
 from gputree.backends.inspection import Inspection
-from gputree.compilation.waits import on_screen, waiting
 from gputree.encoding import forbid_infinity
-from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
-from gputree.estimators.coded_table import CodedTable, known_view, learn_table
+from gputree.estimators.arguments import explained
+from gputree.estimators.coded_table import CodedTable, known_view
 from gputree.estimators.devices import resolve_device
-from gputree.estimators.held import Held, View
+from gputree.estimators.held import View
 from gputree.estimators.identifiers import (
-    count_codes,
-    find_identifiers,
-    warn_of_identifiers,
     warn_of_winners,
 )
+from gputree.estimators.table_estimator import MOST_JOBS, TableEstimator, n_threads
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.tree import Tree
-from gputree.validation import check_table, check_weight_range, check_weights
-
-# Threads that may be asked for: no machine has more, and a slip is told.
-MOST_JOBS = 1 << 16
-
+from gputree.validation import check_weight_range, check_weights
 
 # Folds that are grown at once: each has targets, entries and histograms of its own.
 MOST_FOLDS = 4
 
+# X, y and sample_weight.
+Given = tuple[Any, Any, Any]
 
-class BaseDecisionTree(BaseEstimator):
+
+class BaseDecisionTree(TableEstimator):
     """Growth, pruning and descent; subclasses say what the target is."""
 
     pruning: Pruner | str | None
@@ -60,22 +52,8 @@ class BaseDecisionTree(BaseEstimator):
     unpruned_tree_: Tree
     n_features_in_: int
 
-    # Parameters, and values of parameters, that other trees have and this one has not: what to
-    # write instead.
-    _lacks: ClassVar[dict[str, str]] = {}
-    _refuses: ClassVar[dict[tuple[str, str], str]] = {}
-
-    # Whether a table on a CUDA device is grown on where it is.
-    _grows_on_device: ClassVar[bool] = False
-
-    # Whether the values of numeric columns are categories, too.
-    _every_nominal: ClassVar[bool] = False
-
     # Whether trees of parts of a table may share its codes, and the categories that it has.
     _shares_codes: ClassVar[bool] = False
-
-    # Order of the table in memory that growth reads fastest.
-    _order: ClassVar[Literal["C", "F"]] = "C"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -91,17 +69,6 @@ class BaseDecisionTree(BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit wholly, or stay as before."""
-        before = vars(self).copy()
-        try:
-            with waiting(on_screen if self.verbose else None):
-                return self._fit_afresh(X, y, sample_weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
         self.__dict__.pop("missing_marks_", None)  # of the file that a former fit read
@@ -113,13 +80,15 @@ class BaseDecisionTree(BaseEstimator):
         weight = self._combine_weights(check_weights(sample_weight, target), target)
         check_weight_range(weight)
         self.n_outputs_ = 1
-        identifiers = find_identifiers(
-            self.columns_,
-            lambda f: count_codes(view.column(f)),
-            getattr(self, "feature_names_in_", None),
-            self._every_nominal,
-        )
-        warn_of_identifiers(identifiers, type(self).__name__)
+        identifiers = self._warn_of_identifiers(view)
+        self._grow_and_prune(view, target, weight, (X, y, sample_weight))
+        warn_of_winners(identifiers, self.tree_, type(self).__name__)
+        return self
+
+    def _grow_and_prune(
+        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, given: Given
+    ) -> None:
+        """Keep the tree of some rows; `given` are they as `fit` takes them."""
         pruner = self._pruner()
         if isinstance(pruner, ValidationPruner):
             growing, held = pruner.hold_out(view.shape[0])
@@ -128,56 +97,16 @@ class BaseDecisionTree(BaseEstimator):
         else:
             self._grow(view, target, weight)
         if isinstance(pruner, CostComplexityCV):  # grows again, on parts of the table
+            X, y, sample_weight = given
             table = CodedTable.of(view) if self._shares_codes else None
             self.tree_ = pruner.prune_on(self, to_host(X), y, sample_weight, table).tree_
         elif pruner is not None:  # rows descend on the host
             rows = np.ascontiguousarray(to_host(view.values)), target, weight
             self.tree_ = pruner.prune_tree(self.tree_, pruner.place(self.tree_, *rows))
         self._cut_back()
-        warn_of_winners(identifiers, self.tree_, type(self).__name__)
-        return self
 
     def _cut_back(self) -> None:
         """Prune by parameters other than `pruning`."""
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of a pruner given by name (``pruning__confidence``), too.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            There is no such parameter, or one is that of a pruner and `pruning` is None.
-        """
-        for name in params:
-            if name in self._lacks:
-                kind = type(self).__name__
-                raise ValueError(f"{kind} has no parameter {name!r}: {advise(self, name)}")
-        pruning = params.get("pruning", self.pruning)
-        nested = [name for name in params if name.startswith("pruning__")]
-        if nested and pruning is None:
-            require_pruner(self, nested)
-        if nested and isinstance(pruning, str):
-            params["pruning"] = get_pruner(pruning, given=nested)
-        return super().set_params(**params)
-
-    def _validate_params(self) -> None:
-        """Check the parameters, but for those left as they are by default: once is enough."""
-        forbid_values(self)
-        kind: Any = type(self)
-        given = {
-            name: value
-            for name, valid in _valid_defaults(kind).items()
-            if (value := getattr(self, name)) is not valid
-        }
-        validate_parameter_constraints(self._parameter_constraints, given, kind.__name__)
 
     def _pruner(self) -> Pruner | None:
         """The pruner, as random as the estimator where it has no random state of its own."""
@@ -187,13 +116,6 @@ class BaseDecisionTree(BaseEstimator):
         if "random_state" in pruner.get_params() and pruner.random_state is None:
             pruner.set_params(random_state=self.random_state)
         return pruner
-
-    def _view(self, X: Any) -> View:
-        """All of a table to grow on; its columns are learned."""
-        if isinstance(X, CodedTable):
-            return learn_table(self, X)
-        values = check_table(self, X, reset=True, order=self._order)
-        return View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
 
     def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
         """Whether labels may stay on a device: nothing but growth looks at them."""
@@ -229,13 +151,6 @@ class BaseDecisionTree(BaseEstimator):
         raise NotImplementedError
 
     # ---------------------------------------------------------- descent
-    def _values(self, X: Any) -> NDArray:
-        """`X` as the matrix that the tree tests, columns as at fit."""
-        if isinstance(X, CodedTable):
-            values: NDArray = to_host(known_view(self, X).values)
-            return values
-        return check_table(self, X, reset=False)
-
     def _descend(self, descent: Callable[..., Any], X: Any) -> Any:
         """What `descent`, of `gputree.prediction`, finds for each row of `X`."""
         check_is_fitted(self, "tree_")
@@ -305,37 +220,6 @@ class BaseDecisionTree(BaseEstimator):
         """Share of each column in the total decrease of impurity, shape (n_features,)."""
         check_is_fitted(self, "tree_")
         return impurity_importances(self.tree_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-
-@cache
-def _valid_defaults(kind: Any) -> dict[str, Any]:
-    """Of each parameter of a kind of estimators, its default if that is valid; else a mark."""
-    found = {}
-    parameters = signature(kind).parameters
-    for name in kind._get_param_names():
-        default = parameters[name].default
-        try:
-            given = {name: default}
-            validate_parameter_constraints(kind._parameter_constraints, given, kind.__name__)
-            found[name] = default
-        except InvalidParameterError:  # a subclass has a default of its own
-            found[name] = object()
-    return found
-
-
-def n_threads(n_jobs: int | None) -> int:
-    """Threads for `n_jobs`: None is all of numba's, negative counts back from them."""
-    most = numba.config.NUMBA_NUM_THREADS
-    if n_jobs is None:
-        return most
-    if n_jobs == 0:
-        raise ValueError("n_jobs == 0 has no meaning; use None for all threads, or 1.")
-    return max(n_jobs if n_jobs > 0 else most + 1 + n_jobs, 1)
 
 
 def count_rows(number: float, n: int) -> int:

@@ -19,7 +19,7 @@ from gputree.estimators.arguments import (
     REGRESSOR_REFUSES,
     explained,
 )
-from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
+from gputree.estimators.base import BaseDecisionTree, count_rows
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
@@ -27,6 +27,7 @@ from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
 from gputree.estimators.growing_categories import CategoricalSplit
 from gputree.estimators.held import View
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.estimators.table_estimator import n_threads
 from gputree.pruning import CostComplexity, Pruner, cost_complexity_path
 from gputree.tree import Tree
 from gputree.validation import check_targets

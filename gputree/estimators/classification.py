@@ -15,11 +15,12 @@ from gputree.dtypes import MISSING_TO_ALL
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
 from gputree.estimators.held import View
+from gputree.estimators.table_estimator import TableEstimator
 from gputree.validation import check_labels
 
 
-class TreeClassifier(ClassifierMixin, BaseDecisionTree):
-    """A classifier that answers with the class weights where a row stops."""
+class TableClassifier(ClassifierMixin, TableEstimator):
+    """A classifier on tables: labels, class weights."""
 
     classes_: NDArray[Any]
     n_classes_: int
@@ -29,11 +30,6 @@ class TreeClassifier(ClassifierMixin, BaseDecisionTree):
         self.classes_, codes = check_labels(self, y, n_rows)
         self.n_classes_ = self.classes_.size
         return codes
-
-    def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
-        weighted = sample_weight is not None or self.class_weight is not None
-        alone = not weighted and self.pruning is None and view.rows is None
-        return self._grows_on_device and alone
 
     def _combine_weights(
         self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
@@ -48,6 +44,29 @@ class TreeClassifier(ClassifierMixin, BaseDecisionTree):
                 f"non-negative weights. Got {self.class_weight!r} instead."
             )
         return by_class if weight is None else weight * by_class
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Natural logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        log_probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class TreeClassifier(TableClassifier, BaseDecisionTree):
+    """A classifier that answers with the class weights where a row stops."""
+
+    def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
+        weighted = sample_weight is not None or self.class_weight is not None
+        alone = not weighted and self.pruning is None and view.rows is None
+        return self._grows_on_device and alone
 
     @explained
     def predict(self, X: Any) -> NDArray[Any]:
@@ -84,17 +103,3 @@ class TreeClassifier(ClassifierMixin, BaseDecisionTree):
         """Whether rows may go down several branches at once."""
         check_is_fitted(self, "tree_")
         return bool((self.tree_.missing_child == MISSING_TO_ALL).any())
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Natural logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        log_probabilities : float64 array of shape (n_rows, n_classes)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))

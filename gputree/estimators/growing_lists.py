@@ -27,7 +27,7 @@ from gputree.dtypes import (
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
 )
-from gputree.encoding import code_columns
+from gputree.encoding import CodedColumns
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Weights, about_one, fix_weights
@@ -84,7 +84,7 @@ class ListOptions(NamedTuple):
 
 
 def grow_lists(
-    values: NDArray,
+    columns: CodedColumns,
     target: NDArray,
     sample_weight: NDArray[np.float64] | None,
     options: ListOptions,
@@ -93,13 +93,13 @@ def grow_lists(
 
     Parameters
     ----------
-    values : float32 or float64 array of shape (n, d), NaN where missing
-        Numbers, and codes of categories in nominal columns.
+    columns : CodedColumns
+        Numbers, and codes of categories in nominal columns; growth uses the codes up.
     target : class codes of shape (n,)
     sample_weight : float64 array of shape (n,), positive, or None
     options : ListOptions
     """
-    codes, distinct = code_columns(values, options.nominal, options.n_threads)
+    codes, distinct = columns
     has_missing = bool((codes.code[:, -1] == MISSING_CODE).any())
     weights = about_one(
         fix_weights(
@@ -110,7 +110,7 @@ def grow_lists(
     warn_if_coarse(sample_weight, weights)
     task = _task(target, weights, options)
     grower = ListGrower(
-        task, options.rule, _limits(weights, options), distinct, _budget(values, target.size)
+        task, options.rule, _limits(weights, options), distinct, _budget(*codes.order.shape)
     )
     with Progress(target.size, enabled=options.verbose) as progress:
         nodes = grower.grow(
@@ -149,9 +149,9 @@ def _limits(weights: Weights, options: ListOptions) -> Limits:
     )
 
 
-def _budget(values: NDArray, n: int) -> Budget:
+def _budget(d: int, n: int) -> Budget:
     """Entries of one level: twice the table's, or what a small table can afford."""
-    entry_bytes = 8 * values.shape[1] + 16
+    entry_bytes = 8 * d + 16
     entries = max(2 * n, LEAST_LIST_BYTES // entry_bytes)
     return Budget(min(entries, MOST_ROWS))  # lists number entries as tables do rows
 

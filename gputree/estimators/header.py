@@ -108,12 +108,13 @@ def _reason(error: Exception) -> str:
 def _registry() -> dict[str, type[BaseEstimator]]:
     """The estimators that files may name."""
     from gputree import estimators  # here, for the package imports this module
+    from gputree.estimators.base import BaseDecisionTree
 
     public = (getattr(estimators, name) for name in estimators.__all__)
     return {
         item.__name__: item
         for item in public
-        if isinstance(item, type) and issubclass(item, BaseEstimator)
+        if isinstance(item, type) and issubclass(item, BaseDecisionTree)
     }
 
 

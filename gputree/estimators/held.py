@@ -13,9 +13,10 @@ from gputree.backends import PartitionedTable, get_table
 from gputree.backends.arrays import take_rows, to_host
 from gputree.backends.base import DeviceTable, Int64s
 from gputree.backends.inspection import inspect
+from gputree.backends.lists import ColumnCodes
 from gputree.columns import Columns
 from gputree.compilation.arrays import writable
-from gputree.encoding import forbid_infinity
+from gputree.encoding import CodedColumns, code_columns, forbid_infinity
 from gputree.estimators.growing_categories import categories_in_growth
 
 # Bytes of values that are copied at once where some rows of a table are read.
@@ -75,6 +76,7 @@ class Held:
         self.max_bins = max_bins
         self.parts = parts
         self._tables: dict[str, DeviceTable] = {}
+        self._lists: CodedColumns | None = None
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,6 +86,23 @@ class Held:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, values=writable(state["values"]), _lock=Lock())
+
+    def keep_lists(self, n_threads: int) -> None:
+        """Code the columns for all trees that are grown from attribute lists on all rows."""
+        self._lists = self.lists(n_threads)
+
+    def lists(self, n_threads: int) -> CodedColumns:
+        """The columns as `gputree.encoding.code_columns` codes them, for growth to use up.
+
+        Raises
+        ------
+        ValueError
+            If there is an infinite value.
+        """
+        if self._lists is None:
+            return code_columns(to_host(self.values), self.columns.nominal, n_threads)
+        codes, distinct = self._lists
+        return ColumnCodes(codes.order.copy(), codes.code.copy()), distinct
 
     def of_rows(self, rows: Int64s) -> Held:
         """A table of its own of some rows, in their order; a copy of them."""

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._sklearn import Interval, StrOptions
-from gputree.backends.arrays import to_host
-from gputree.estimators.base import BaseDecisionTree, count_rows, n_threads
+from gputree.estimators.base import BaseDecisionTree, count_rows
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.growing_lists import ListOptions, grow_lists
 from gputree.estimators.held import View
+from gputree.estimators.table_estimator import n_threads
 from gputree.tree import Tree
 
 
@@ -40,8 +40,9 @@ class MultiwayTree(TreeClassifier):
     def _grow_tree(
         self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        values = to_host(view.values)
-        return grow_lists(values, target, weight, self._options(n, target.size))
+        options = self._options(n, target.size)
+        columns = view.alone().held.lists(options.n_threads)
+        return grow_lists(columns, target, weight, options)
 
     @abstractmethod
     def _options(self, n: int, n_weighted: int) -> ListOptions:

@@ -103,6 +103,7 @@ def class_distributions(
     values: NDArray,
     n_threads: int = 1,
     before: Callable[[int, int], object] | None = None,
+    answers: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Share of each class in the node that answers each row; the mean target in regression.
 
@@ -115,6 +116,8 @@ def class_distributions(
     tree : Tree
     values, n_threads, before
         As in `apply`.
+    answers : float64 array of shape (N, K), or None
+        What nodes answer, instead of the shares of their classes.
 
     Returns
     -------
@@ -125,10 +128,10 @@ def class_distributions(
     J. R. Quinlan. C4.5: Programs for Machine Learning. Morgan Kaufmann, 1993. Section 3.2.
     """
     parts = _parts(tree)
+    answer = np.ascontiguousarray(tree.value[:, 0] if answers is None else answers)
     if parts is None:
-        return take(tree, values, tree.value[:, 0], n_threads, before)
+        return take(tree, values, answer, n_threads, before)
     packed, depths = pack(tree, values.dtype), leaf_depths(tree)
-    answer = np.ascontiguousarray(tree.value[:, 0])
     stop = np.empty(values.shape[0], NODE)
     out = np.empty((values.shape[0], tree.n_classes))
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from gputree.backends.arrays import take_column
 from gputree.backends.cut_points import MdlRule, cut_values, new_mdl_task
 from gputree.columns import Columns
-from gputree.estimators.base import n_threads
 from gputree.estimators.coded_table import read_view
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View, missing_columns
+from gputree.estimators.table_estimator import n_threads
 from gputree.labels import Codes, Floats
 from gputree.scores.targets import Labels, Target
 from gputree.threads import run

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from gputree._sklearn import Interval, StrOptions, validate_params
 from gputree.backends import DEVICES
-from gputree.estimators.base import MOST_JOBS
+from gputree.estimators.table_estimator import MOST_JOBS
 from gputree.labels import Floats
 from gputree.scores.branches import Numeric, read_table, scores_of
 from gputree.scores.measures import (

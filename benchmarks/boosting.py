@@ -1,0 +1,184 @@
+"""`python -m benchmarks.boosting`: boosted trees of C4.5 beside one, on held-out rows.
+
+Test error on every classification table of the folder that GPUTREE_DATA names: a fifth of the
+rows at a time, stratified, the trees grown on the others. AdaBoost is scikit-learn's
+`AdaBoostClassifier` over unpruned `C45Classifier`, for its weights add up to 1; c50py the package
+of that name, where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.model_selection import StratifiedKFold
+
+from benchmarks import data
+from benchmarks.compare.report import table_line
+from gputree import BoostedC45Classifier, C45Classifier
+from gputree._sklearn import safe_indexing
+
+FOLDS = 5
+
+
+def one_tree(trials: int, nominal: list[bool], n: int) -> Any:
+    return C45Classifier(categorical_features=nominal)
+
+
+def boosted(trials: int, nominal: list[bool], n: int) -> Any:
+    return BoostedC45Classifier(n_trials=trials, categorical_features=nominal)
+
+
+def adaboost(trials: int, nominal: list[bool], n: int) -> Any:
+    """Its weights add up to 1: leaves of 2 rows weigh 2 / n, and pruning knows no rows."""
+    tree = C45Classifier(categorical_features=nominal, min_samples_leaf=2 / n, pruning=None)
+    return AdaBoostClassifier(tree, n_estimators=trials)
+
+
+def c50py(trials: int, nominal: list[bool], n: int) -> Any:
+    from c50py import C5Classifier
+
+    return C5Classifier(
+        trials=trials,
+        categorical_features=list(np.flatnonzero(nominal)),
+        infer_categorical=False,
+        random_state=0,
+    )
+
+
+LEARNERS: dict[str, Callable[[int, list[bool], int], Any]] = {
+    "one tree": one_tree,
+    "boosted": boosted,
+    "AdaBoost over it": adaboost,
+    "c50py": c50py,
+}
+
+
+class LeftOut(Exception):
+    """Why a learner has no figure."""
+
+
+# --------------------------------------------------------------------- tables
+def table_names() -> Iterator[str]:
+    """The classification tables, by name."""
+    folder = Path(os.environ.get("GPUTREE_DATA", ""))
+    places = [p for d in (folder, folder.parent) if (p := d / "manifest.json").is_file()]
+    if "GPUTREE_DATA" not in os.environ or not places:
+        raise data.TableAbsent("GPUTREE_DATA names no folder of real tables")
+    for name, told in sorted(json.loads(places[0].read_text("utf-8")).items()):
+        files = folder / f"{name}.csv", folder / f"{name}.csv.gz"
+        if told["target_kind"] == "classification" and any(f.is_file() for f in files):
+            yield name
+
+
+def drawn(table: data.FrameTable, rows: int) -> tuple[NDArray, NDArray, list[bool]]:
+    """Up to so many rows as numbers and codes, classes that each fold has, nominal columns."""
+    own = np.sort(np.random.default_rng(0).permutation(len(table.y))[:rows])
+    label, count = np.unique(table.y[own], return_counts=True)
+    own = own[np.isin(table.y[own], label[count >= FOLDS])]
+    nominal = [column in table.categories for column in table.X]
+    frame = table.declared().iloc[own]
+    columns = [frame[c].cat.codes if c in table.categories else frame[c] for c in frame]
+    X = np.column_stack([np.asarray(column, np.float64) for column in columns])
+    return np.where((X < 0) & nominal, np.nan, X), table.y[own], nominal
+
+
+def folds(y: NDArray) -> list[tuple[NDArray, NDArray]]:
+    """Places of the rows to grow on and to test on."""
+    return list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(y[:, None], y))
+
+
+# -------------------------------------------------------------------- figures
+def measure(learner: Any, X: Any, y: NDArray, limit: int) -> tuple[float, float]:
+    """Mean share of test errors, and processor time of the fits, unless that is too long."""
+
+    def too_long(*_: object) -> None:
+        raise LeftOut(f"over {limit} s")
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(limit)
+    found, seconds = [], 0.0
+    try:
+        for train, test in folds(y):
+            began = process_time()
+            learner.fit(safe_indexing(X, train), y[train])
+            seconds += process_time() - began
+            found.append(np.mean(learner.predict(safe_indexing(X, test)) != y[test]))
+    except (ValueError, TypeError) as error:
+        raise LeftOut(type(error).__name__) from error
+    finally:
+        signal.alarm(0)
+    return float(np.mean(found)), seconds
+
+
+def cells_of(name: str, options: argparse.Namespace) -> tuple[list[str], dict[str, float]]:
+    """The line of a table, and the errors by learner."""
+    X, y, nominal = drawn(data.frame_table(name), options.rows)
+    cells, errors = [f"{name}, {len(y):,} x {X.shape[1]}"], {}
+    for label, new in LEARNERS.items():
+        try:
+            error, seconds = measure(new(options.trials, nominal, len(y)), X, y, options.limit)
+        except (ImportError, LeftOut) as why:
+            cells.append("-" if isinstance(why, ImportError) else str(why))
+            continue
+        errors[label] = error
+        cells.append(f"{100 * error:.2f} ({seconds:.1f} s)")
+    return cells, errors
+
+
+def summary(found: list[dict[str, float]]) -> Iterator[str]:
+    """Mean errors, and tables won and lost against one tree."""
+    for label in LEARNERS:
+        pairs = [(one["one tree"], one[label]) for one in found if label in one]
+        if pairs:
+            before, after = np.array(pairs).T
+            yield (
+                f"{label}: mean error {100 * after.mean():.2f}% on {len(pairs)} tables, where one "
+                f"tree has {100 * before.mean():.2f}%; better than it on {sum(after < before)}, "
+                f"worse on {sum(after > before)}."
+            )
+
+
+def versions() -> str:
+    """Of what the figures depend on."""
+    found = []
+    for library in ("numpy", "numba", "scikit-learn", "c50py"):
+        try:
+            found.append(f"{library} {version(library)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", help="names; all classification tables by default")
+    parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--rows", type=int, default=5000, help="rows drawn of longer tables")
+    parser.add_argument("--limit", type=int, default=60, help="seconds a table and learner")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # columns that name rows
+    print(f"{versions()}\n")
+    print(table_line(["table", *LEARNERS]))
+    print(table_line(["---"] * (len(LEARNERS) + 1)))
+    found = []
+    for name in options.tables or table_names():
+        cells, errors = cells_of(name, options)
+        found.append(errors)
+        print(table_line(cells), flush=True)
+    print("", *summary(found), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

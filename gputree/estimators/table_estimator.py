@@ -1,0 +1,165 @@
+"""What all estimators over tables share: parameters, reading, a fit that is whole or none."""
+
+from __future__ import annotations
+
+from functools import cache
+from inspect import signature
+from typing import Any, ClassVar, Literal, Self
+
+import numba
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from gputree._sklearn import InvalidParameterError, validate_parameter_constraints
+from gputree.backends.arrays import to_host
+from gputree.columns import Columns
+from gputree.compilation.waits import on_screen, waiting
+from gputree.estimators.arguments import advise, forbid_values, require_pruner
+from gputree.estimators.coded_table import CodedTable, known_view, learn_table
+from gputree.estimators.held import Held, View
+from gputree.estimators.identifiers import (
+    Identifier,
+    count_codes,
+    find_identifiers,
+    warn_of_identifiers,
+)
+from gputree.pruning import Pruner, get_pruner
+from gputree.validation import check_table
+
+# Threads that may be asked for: no machine has more, and a slip is told.
+MOST_JOBS = 1 << 16
+
+
+class TableEstimator(BaseEstimator):
+    """Parameters and tables; subclasses say what is fitted on them."""
+
+    pruning: Pruner | str | None
+    verbose: int
+    columns_: Columns
+    n_features_in_: int
+
+    # Parameters, and values of parameters, that other trees have and this one has not: what to
+    # write instead.
+    _lacks: ClassVar[dict[str, str]] = {}
+    _refuses: ClassVar[dict[tuple[str, str], str]] = {}
+
+    # Whether a table on a CUDA device is grown on where it is.
+    _grows_on_device: ClassVar[bool] = False
+
+    # Whether the values of numeric columns are categories, too.
+    _every_nominal: ClassVar[bool] = False
+
+    # Order of the table in memory that growth reads fastest.
+    _order: ClassVar[Literal["C", "F"]] = "C"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit wholly, or stay as before."""
+        before = vars(self).copy()
+        try:
+            with waiting(on_screen if self.verbose else None):
+                return self._fit_afresh(X, y, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Validate and fit."""
+        raise NotImplementedError
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a pruner given by name (``pruning__confidence``), too.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            There is no such parameter, or one is that of a pruner and `pruning` is None.
+        """
+        for name in params:
+            if name in self._lacks:
+                kind = type(self).__name__
+                raise ValueError(f"{kind} has no parameter {name!r}: {advise(self, name)}")
+        pruning = params.get("pruning", self.pruning)
+        nested = [name for name in params if name.startswith("pruning__")]
+        if nested and pruning is None:
+            require_pruner(self, nested)
+        if nested and isinstance(pruning, str):
+            params["pruning"] = get_pruner(pruning, given=nested)
+        return super().set_params(**params)
+
+    def _validate_params(self) -> None:
+        """Check the parameters, but for those left as they are by default: once is enough."""
+        forbid_values(self)
+        kind: Any = type(self)
+        given = {
+            name: value
+            for name, valid in _valid_defaults(kind).items()
+            if (value := getattr(self, name)) is not valid
+        }
+        validate_parameter_constraints(self._parameter_constraints, given, kind.__name__)
+
+    def _view(self, X: Any) -> View:
+        """All of a table to grow on; its columns are learned."""
+        if isinstance(X, CodedTable):
+            return learn_table(self, X)
+        values = check_table(self, X, reset=True, order=self._order)
+        return View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
+
+    def _warn_of_identifiers(self, view: View) -> list[Identifier]:
+        """The columns of categories that name rows, each warned of."""
+        found = find_identifiers(
+            self.columns_,
+            lambda f: count_codes(view.column(f)),
+            getattr(self, "feature_names_in_", None),
+            self._every_nominal,
+        )
+        warn_of_identifiers(found, type(self).__name__)
+        return found
+
+    def _values(self, X: Any) -> NDArray:
+        """`X` as the matrix that the tree tests, columns as at fit."""
+        if isinstance(X, CodedTable):
+            values: NDArray = to_host(known_view(self, X).values)
+            return values
+        return check_table(self, X, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+@cache
+def _valid_defaults(kind: Any) -> dict[str, Any]:
+    """Of each parameter of a kind of estimators, its default if that is valid; else a mark."""
+    found = {}
+    parameters = signature(kind).parameters
+    for name in kind._get_param_names():
+        default = parameters[name].default
+        try:
+            given = {name: default}
+            validate_parameter_constraints(kind._parameter_constraints, given, kind.__name__)
+            found[name] = default
+        except InvalidParameterError:  # a subclass has a default of its own
+            found[name] = object()
+    return found
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`: None is all of numba's, negative counts back from them."""
+    most = numba.config.NUMBA_NUM_THREADS
+    if n_jobs is None:
+        return most
+    if n_jobs == 0:
+        raise ValueError("n_jobs == 0 has no meaning; use None for all threads, or 1.")
+    return max(n_jobs if n_jobs > 0 else most + 1 + n_jobs, 1)
