@@ -2,8 +2,9 @@
 
 Test error on every classification table of the folder that GPUTREE_DATA names: a fifth of the
 rows at a time, stratified, the trees grown on the others. AdaBoost is scikit-learn's
-`AdaBoostClassifier` over unpruned `C45Classifier`, for its weights add up to 1; c50py the package
-of that name, where it is installed.
+`AdaBoostClassifier` over `C45Classifier`, which is given its weights times the number of rows: they
+add up to 1, and C4.5 asks for leaves of 2 rows. c50py is the package of that name, where it is
+installed.
 """
 
 from __future__ import annotations
@@ -32,21 +33,26 @@ from gputree._sklearn import safe_indexing
 FOLDS = 5
 
 
-def one_tree(trials: int, nominal: list[bool], n: int) -> Any:
+class _OfMeanOne(C45Classifier):
+    """A tree on weights that are scaled to a mean of 1."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        return super().fit(X, y, sample_weight / sample_weight.mean())
+
+
+def one_tree(trials: int, nominal: list[bool]) -> Any:
     return C45Classifier(categorical_features=nominal)
 
 
-def boosted(trials: int, nominal: list[bool], n: int) -> Any:
+def boosted(trials: int, nominal: list[bool]) -> Any:
     return BoostedC45Classifier(n_trials=trials, categorical_features=nominal)
 
 
-def adaboost(trials: int, nominal: list[bool], n: int) -> Any:
-    """Its weights add up to 1: leaves of 2 rows weigh 2 / n, and pruning knows no rows."""
-    tree = C45Classifier(categorical_features=nominal, min_samples_leaf=2 / n, pruning=None)
-    return AdaBoostClassifier(tree, n_estimators=trials)
+def adaboost(trials: int, nominal: list[bool]) -> Any:
+    return AdaBoostClassifier(_OfMeanOne(categorical_features=nominal), n_estimators=trials)
 
 
-def c50py(trials: int, nominal: list[bool], n: int) -> Any:
+def c50py(trials: int, nominal: list[bool]) -> Any:
     from c50py import C5Classifier
 
     return C5Classifier(
@@ -57,7 +63,7 @@ def c50py(trials: int, nominal: list[bool], n: int) -> Any:
     )
 
 
-LEARNERS: dict[str, Callable[[int, list[bool], int], Any]] = {
+LEARNERS: dict[str, Callable[[int, list[bool]], Any]] = {
     "one tree": one_tree,
     "boosted": boosted,
     "AdaBoost over it": adaboost,
@@ -128,7 +134,7 @@ def cells_of(name: str, options: argparse.Namespace) -> tuple[list[str], dict[st
     cells, errors = [f"{name}, {len(y):,} x {X.shape[1]}"], {}
     for label, new in LEARNERS.items():
         try:
-            error, seconds = measure(new(options.trials, nominal, len(y)), X, y, options.limit)
+            error, seconds = measure(new(options.trials, nominal), X, y, options.limit)
         except (ImportError, LeftOut) as why:
             cells.append("-" if isinstance(why, ImportError) else str(why))
             continue

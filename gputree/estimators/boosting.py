@@ -73,7 +73,7 @@ class BoostedC45Classifier(TableClassifier):
         Trees to grow, at most.
     min_samples_leaf : float, default=2
         Least weight (rows, where no weights are given) of two of a split's branches.
-    average_gain_rule, mdl_correction, threshold_placement, collapse
+    average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
         As for `C45Classifier`.
     pruning : Pruner, str or None, default="pessimistic"
         How each tree is pruned.
@@ -129,6 +129,7 @@ class BoostedC45Classifier(TableClassifier):
         average_gain_rule: bool = True,
         mdl_correction: bool = True,
         threshold_placement: Literal["midpoint", "data"] = "midpoint",
+        binary_splits: bool = False,
         collapse: bool = True,
         pruning: Pruner | str | None = "pessimistic",
         max_depth: int | None = None,
@@ -146,6 +147,7 @@ class BoostedC45Classifier(TableClassifier):
         self.average_gain_rule = average_gain_rule
         self.mdl_correction = mdl_correction
         self.threshold_placement = threshold_placement
+        self.binary_splits = binary_splits
         self.collapse = collapse
         self.pruning = pruning
         self.max_depth = max_depth
