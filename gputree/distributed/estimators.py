@@ -16,6 +16,7 @@ from gputree.backends.workers.tasks import Tasks
 from gputree.distributed import collections, growing
 from gputree.distributed.reading import Asked, Known, Look
 from gputree.estimators.cart import Cart, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.estimators.declared_classes import declare_classes
 from gputree.estimators.identifiers import (
     find_identifiers,
     warn_of_identifiers,
@@ -76,8 +77,9 @@ class _DaskTree(Cart):
         found = growing.look_at(tasks, partitions, asked)
         self._learn(found)
         known = Known(
-            asked, found.columns, found.names, found.dtype, found.classes, self._by_class(found)
-        )
+            asked, found.columns, found.names, found.dtype,
+            getattr(self, "classes_", None), self._by_class(found),
+        )  # fmt: skip
         rowsets = growing.read_all(tasks, partitions, known)
         counts = growing.category_counts(tasks, rowsets)
         identifiers = find_identifiers(self.columns_, counts, found.names, self._every_nominal)
@@ -239,15 +241,23 @@ class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
     def _learn_target(self, found: Look) -> None:
         assert found.classes is not None
         self.classes_ = found.classes
-        self.n_classes_ = found.classes.size
+        if self.classes is not None:
+            every = np.arange(found.classes.size)
+            self.classes_, _ = declare_classes(self, None, found.classes, every)
+        self.n_classes_ = self.classes_.size
 
     def _by_class(self, found: Look) -> NDArray[np.float64] | None:
         """Weight of each class."""
         if self.class_weight is None:
             return None
         assert found.counts is not None
+        assert found.classes is not None
         if isinstance(self.class_weight, str):  # balanced
-            return found.n_rows / (found.counts.size * found.counts.astype(np.float64))
+            weight = np.zeros(self.n_classes_)
+            weight[np.searchsorted(self.classes_, found.classes)] = found.n_rows / (
+                found.counts.size * found.counts.astype(np.float64)
+            )
+            return weight
         every = np.arange(self.n_classes_)
         return self._combine_weights(None, every)
 

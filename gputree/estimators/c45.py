@@ -123,6 +123,7 @@ class C45Classifier(MultiwayTree):
         min_gain: float = 0.0,
         categorical_features: Any = "auto",
         class_weight: dict[Any, float] | str | None = None,
+        classes: ArrayLike | str | None = None,
         random_state: Any = None,
         device: str = "auto",
         n_jobs: int | None = None,
@@ -140,6 +141,7 @@ class C45Classifier(MultiwayTree):
         self.min_gain = min_gain
         self.categorical_features = categorical_features
         self.class_weight = class_weight
+        self.classes = classes
         self.random_state = random_state
         self.device = device
         self.n_jobs = n_jobs

@@ -20,7 +20,7 @@ from gputree.estimators.arguments import (
     explained,
 )
 from gputree.estimators.base import BaseDecisionTree, count_rows
-from gputree.estimators.classification import TreeClassifier
+from gputree.estimators.classification import CLASSES, TreeClassifier
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
@@ -163,6 +163,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
     {parameters}
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied into the sample weights.
+    {classes}
 
     Attributes
     ----------
@@ -185,6 +186,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         **Cart._parameter_constraints,
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "classes": CLASSES,
     }
     _refuses = CLASSIFIER_REFUSES
 
@@ -201,6 +203,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
+        classes: ArrayLike | str | None = None,
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         pruning: Pruner | str | None = None,
@@ -223,6 +226,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
         self.class_weight = class_weight
+        self.classes = classes
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.pruning = pruning

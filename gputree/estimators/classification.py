@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
+from gputree._sklearn import StrOptions
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
+from gputree.estimators.declared_classes import DECLARED, declare_classes
 from gputree.estimators.held import View
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.validation import check_labels
+
+# What the parameter `classes` may be.
+CLASSES = ["array-like", StrOptions({DECLARED}), None]
 
 
 class TableClassifier(ClassifierMixin, TableEstimator):
@@ -25,9 +30,12 @@ class TableClassifier(ClassifierMixin, TableEstimator):
     classes_: NDArray[Any]
     n_classes_: int
     class_weight: dict[Any, float] | str | None
+    classes: ArrayLike | str | None = None
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         self.classes_, codes = check_labels(self, y, n_rows)
+        if self.classes is not None:
+            self.classes_, codes = declare_classes(self, y, self.classes_, codes)
         self.n_classes_ = self.classes_.size
         return codes
 
@@ -65,7 +73,7 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
 
     def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
         weighted = sample_weight is not None or self.class_weight is not None
-        alone = not weighted and self.pruning is None and view.rows is None
+        alone = not weighted and self.pruning is self.classes is None and view.rows is None
         return self._grows_on_device and alone
 
     @explained

@@ -12,13 +12,21 @@ def document(parameters: str, attributes: str) -> Callable[[type], type]:
     def fill(cls: type) -> type:
         if cls.__doc__:  # python -OO has none
             filled = inspect.cleandoc(cls.__doc__)  # as Python 3.13 does by itself
-            for place, text in (("{parameters}", parameters), ("{attributes}", attributes)):
-                filled = filled.replace(place, text.replace("\n    ", "\n"))
+            texts = {"parameters": parameters, "attributes": attributes, "classes": CLASSES}
+            for place, text in texts.items():
+                filled = filled.replace(f"{{{place}}}", text.replace("\n    ", "\n"))
             cls.__doc__ = filled
         return cls
 
     return fill
 
+
+CLASSES = """classes : array-like of labels, "declared" or None, default=None
+        The classes there are, those that no row of y has among them; None takes those of y.
+        "declared" takes the categories of y's type (pandas Categorical, polars Enum, pyarrow
+        dictionary), as J48 counts the values that a header declares. They are kept in
+        ascending order, which settles ties. C4.5 asks of either side of a cut a tenth of an
+        average class, so that more classes let smaller branches grow."""
 
 CART_PARAMETERS = """max_depth : int, default=None
         Greatest depth of the tree; None for no limit.
@@ -121,6 +129,7 @@ MULTIWAY_PARAMETERS = """max_depth : int, default=None
         or a mask. Text is always categorical.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied into the sample weights.
+    {classes}
     random_state : int, RandomState instance or None, default=None
         Draws the rows that a pruner holds out, if it has no random state of its own.
         Growth is not random.

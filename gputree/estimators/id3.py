@@ -60,6 +60,7 @@ class ID3Classifier(MultiwayTree):
         pruning: Pruner | str | None = None,
         categorical_features: Any = "auto",
         class_weight: dict[Any, float] | str | None = None,
+        classes: ArrayLike | str | None = None,
         random_state: Any = None,
         device: str = "auto",
         n_jobs: int | None = None,
@@ -71,6 +72,7 @@ class ID3Classifier(MultiwayTree):
         self.pruning = pruning
         self.categorical_features = categorical_features
         self.class_weight = class_weight
+        self.classes = classes
         self.random_state = random_state
         self.device = device
         self.n_jobs = n_jobs

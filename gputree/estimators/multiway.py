@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import Interval, StrOptions
 from gputree.estimators.base import BaseDecisionTree, count_rows
-from gputree.estimators.classification import TreeClassifier
+from gputree.estimators.classification import CLASSES, TreeClassifier
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.growing_lists import ListOptions, grow_lists
 from gputree.estimators.held import View
@@ -35,6 +35,7 @@ class MultiwayTree(TreeClassifier):
         **BaseDecisionTree._parameter_constraints,
         "min_gain": [Interval(Real, 0.0, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "classes": CLASSES,
     }
 
     def _grow_tree(

@@ -192,6 +192,8 @@ class CostComplexityCV(Pruner):
         """Loss of the rows at each step of the sequence, each row by a tree grown without it."""
         between = np.append(np.sqrt(alphas[:-1] * alphas[1:]), np.inf)
         grower = _without_pruning(estimator)
+        if isinstance(getattr(estimator, "classes", None), str):  # of y's type, which folds lack
+            grower.set_params(classes=estimator.classes_)
         if at_once > 1:
             grower.set_params(n_jobs=1)
         weight = None
