@@ -13,6 +13,7 @@ from mixed_tables import random_mixed_tables
 from sklearn.base import clone
 
 from gputree import (
+    BoostedC45Classifier,
     C45Classifier,
     DecisionTreeClassifier,
     ID3Classifier,
@@ -50,6 +51,14 @@ def test_classes_without_rows_have_columns_of_zeros(kind, y):
     shares = model.predict_proba(X)
     np.testing.assert_array_equal(shares[:, [1, 3]], kind().fit(X, y).predict_proba(X))
     assert (shares[:, [0, 2]] == 0).all()
+    assert (model.predict(X) == Y).all()
+
+
+def test_boosted_trees_know_them():
+    model = BoostedC45Classifier(n_trials=2, classes=WORDS, pruning=CostComplexityCV(cv=3))
+    model.fit(X, Y)
+    assert model.classes_.tolist() == sorted(WORDS)
+    assert model.predict_proba(X).shape == (12, 4)
     assert (model.predict(X) == Y).all()
 
 

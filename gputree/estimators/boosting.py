@@ -137,6 +137,7 @@ class BoostedC45Classifier(TableClassifier):
         min_gain: float = 0.0,
         categorical_features: Any = "auto",
         class_weight: dict[Any, float] | str | None = None,
+        classes: ArrayLike | str | None = None,
         random_state: Any = None,
         device: str = "auto",
         n_jobs: int | None = None,
@@ -155,6 +156,7 @@ class BoostedC45Classifier(TableClassifier):
         self.min_gain = min_gain
         self.categorical_features = categorical_features
         self.class_weight = class_weight
+        self.classes = classes
         self.random_state = random_state
         self.device = device
         self.n_jobs = n_jobs
@@ -214,9 +216,10 @@ class BoostedC45Classifier(TableClassifier):
             name: value for name, value in self.get_params(deep=False).items() if name in names
         }
         least = max(count_rows(self.min_samples_split, n), 2)  # shares are of all rows
-        grower = C45Classifier(
-            **{**params, "class_weight": None, "min_samples_split": least, "verbose": 0}
-        )
+        params |= {"class_weight": None, "min_samples_split": least, "verbose": 0}
+        if self.classes is not None:  # its classes are codes
+            params["classes"] = np.arange(self.n_classes_)
+        grower = C45Classifier(**params)
         for name in ("columns_", "n_features_in_", "feature_names_in_", "n_classes_"):
             if hasattr(self, name):
                 setattr(grower, name, getattr(self, name))

@@ -30,7 +30,7 @@ class TableClassifier(ClassifierMixin, TableEstimator):
     classes_: NDArray[Any]
     n_classes_: int
     class_weight: dict[Any, float] | str | None
-    classes: ArrayLike | str | None = None
+    classes: ArrayLike | str | None
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         self.classes_, codes = check_labels(self, y, n_rows)
