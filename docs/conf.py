@@ -55,15 +55,15 @@ autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-# Chinese labels of the build's own plots: the glyphs that they have, and no others.
+# Chinese labels of the pictures: docs/zh/labels.py makes the font.
 font_manager.fontManager.addfont(DOCS / "zh" / "labels.otf")
 os.environ.setdefault("MPLBACKEND", "agg")
 matplotlib.use("agg")
 warnings.filterwarnings("error", message="Glyph .* missing")
 
 sphinx_gallery_conf = {
-    "examples_dirs": ["examples"],
-    "gallery_dirs": ["gallery"],
+    "examples_dirs": ["examples", "zh/tutorial"],
+    "gallery_dirs": ["gallery", "zh/steps"],
     "filename_pattern": r"[\\/]plot_",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,

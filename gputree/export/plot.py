@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gputree._optional import require
 from gputree.export.describe import LONGEST, Description, describe, shorten, shown_part, wrapped
+from gputree.export.glyphs import hint_at_fonts
 from gputree.export.palette import answer_colors, class_color, rgb
 from gputree.export.parameters import checked
 from gputree.tree import Tree
@@ -128,6 +129,7 @@ def plot_tree(
     _draw_boxes(ax, answer_colors(shown.tree), layout, scale)
     if bars:
         _draw_bars(ax, shown.tree, layout, scale)
+    hint_at_fonts(ax)
     return ax
 
 

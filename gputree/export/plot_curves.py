@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gputree._optional import require
 from gputree.export.describe import describe, shorten
 from gputree.export.digits import format_number
+from gputree.export.glyphs import hint_at_fonts
 from gputree.export.parameters import checked
 from gputree.importance import impurity_importances
 
@@ -74,6 +75,7 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
     ax.set(xscale="log", xlabel="leaves", ylabel="cross-validated error, relative to the root")
     ax.legend()
     _label_trees(ax, table)
+    hint_at_fonts(ax)
     return ax
 
 
@@ -129,6 +131,7 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
         _draw_held_out(ax, table)
         _label_leaves(ax, table)
     ax.set(xlabel="alpha", ylabel="risk, relative to the root's", ylim=(0, None))
+    hint_at_fonts(ax)
     return ax
 
 
@@ -258,6 +261,7 @@ def _draw_bars(
     ax.set_xlim(0, 1.12 * values.max() or 1.0)
     rest = values.size - drawn.size
     ax.set_xlabel(f"{label} (and {rest} more columns)" if rest else label)
+    hint_at_fonts(ax)
     return ax
 
 

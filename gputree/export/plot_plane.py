@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from gputree._optional import require
 from gputree.dtypes import THRESHOLD_SPLIT
 from gputree.export.describe import Description, describe, shorten
+from gputree.export.glyphs import hint_at_fonts
 from gputree.export.palette import class_color, class_tints
 from gputree.export.parameters import checked
 from gputree.importance import impurity_importances
@@ -133,6 +134,7 @@ def plot_partition(
     if rows is not None:
         _draw_rows(ax, described, across, up, rows, _colors_of(estimator_or_tree, tree, y))
     _name(ax, described, across, up)
+    hint_at_fonts(ax)
     return ax
 
 
