@@ -238,6 +238,15 @@ class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
     }
     __init__ = _with_client(DecisionTreeClassifier)
 
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Read, grow and prune."""
+        if self.misclassification_costs is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no 'misclassification_costs': weigh the classes by "
+                "'class_weight'."
+            )
+        return super()._fit_afresh(X, y, sample_weight)
+
     def _learn_target(self, found: Look) -> None:
         assert found.classes is not None
         self.classes_ = found.classes

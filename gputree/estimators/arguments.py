@@ -21,6 +21,7 @@ CART_LACKS = {
 REGRESSOR_LACKS = {
     **CART_LACKS,
     "class_weight": "targets have no classes. Pass sample_weight to fit.",
+    "misclassification_costs": "targets have no classes. Pass sample_weight to fit.",
 }
 MULTIWAY_LACKS = {
     "criterion": "C4.5 splits by the gain ratio and ID3 by the information gain. For gini or "

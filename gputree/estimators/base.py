@@ -108,6 +108,10 @@ class BaseDecisionTree(TableEstimator):
     def _cut_back(self) -> None:
         """Prune by parameters other than `pruning`."""
 
+    def _loss_weights(self, weight: NDArray[np.float64], target: NDArray) -> NDArray[np.float64]:
+        """What rows weigh where a pruner counts losses on them."""
+        return weight
+
     def _pruner(self) -> Pruner | None:
         """The pruner, as random as the estimator where it has no random state of its own."""
         if self.pruning is None:

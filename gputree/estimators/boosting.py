@@ -138,6 +138,7 @@ class BoostedC45Classifier(TableClassifier):
         categorical_features: Any = "auto",
         class_weight: dict[Any, float] | str | None = None,
         classes: ArrayLike | str | None = None,
+        misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
         random_state: Any = None,
         device: str = "auto",
         n_jobs: int | None = None,
@@ -157,6 +158,7 @@ class BoostedC45Classifier(TableClassifier):
         self.categorical_features = categorical_features
         self.class_weight = class_weight
         self.classes = classes
+        self.misclassification_costs = misclassification_costs
         self.random_state = random_state
         self.device = device
         self.n_jobs = n_jobs
@@ -205,7 +207,8 @@ class BoostedC45Classifier(TableClassifier):
         self.estimator_errors_ = np.array(errors)
         self.estimator_weights_ = np.ones(len(errors))
         for tree in self.estimators_:
-            tree.classes_ = self.classes_
+            tree.classes_, tree.costs_ = self.classes_, self.costs_
+            tree.misclassification_costs = self.misclassification_costs
         warn_of_winners(identifiers, self.estimators_[0].tree_, type(self).__name__)
         return self
 
@@ -216,7 +219,8 @@ class BoostedC45Classifier(TableClassifier):
             name: value for name, value in self.get_params(deep=False).items() if name in names
         }
         least = max(count_rows(self.min_samples_split, n), 2)  # shares are of all rows
-        params |= {"class_weight": None, "min_samples_split": least, "verbose": 0}
+        params |= {"class_weight": None, "misclassification_costs": None}  # the rows weigh so
+        params |= {"min_samples_split": least, "verbose": 0}
         if self.classes is not None:  # its classes are codes
             params["classes"] = np.arange(self.n_classes_)
         grower = C45Classifier(**params)
@@ -251,6 +255,8 @@ class BoostedC45Classifier(TableClassifier):
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of the class with the most confidence; of equals, the first.
 
+        With `misclassification_costs`, of the class of the least expected cost.
+
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
@@ -259,8 +265,7 @@ class BoostedC45Classifier(TableClassifier):
         -------
         labels : array of shape (n_rows,)
         """
-        votes = self.predict_proba(X)
-        return self.classes_[votes.argmax(axis=1)]
+        return self._answer(self.predict_proba(X))
 
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -290,7 +295,7 @@ class BoostedC45Classifier(TableClassifier):
         labels : array of shape (n_rows,)
         """
         for votes in self.staged_predict_proba(X):
-            yield self.classes_[votes.argmax(axis=1)]
+            yield self._answer(votes)
 
     @explained
     def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:

@@ -164,6 +164,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied into the sample weights.
     {classes}
+    {costs}
 
     Attributes
     ----------
@@ -187,6 +188,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "classes": CLASSES,
+        "misclassification_costs": ["array-like", dict, None],
     }
     _refuses = CLASSIFIER_REFUSES
 
@@ -204,6 +206,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         min_impurity_decrease: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
         classes: ArrayLike | str | None = None,
+        misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         pruning: Pruner | str | None = None,
@@ -227,6 +230,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         self.min_impurity_decrease = min_impurity_decrease
         self.class_weight = class_weight
         self.classes = classes
+        self.misclassification_costs = misclassification_costs
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.pruning = pruning

@@ -15,6 +15,7 @@ from gputree._sklearn import StrOptions
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
+from gputree.estimators.costs import Costs, check_costs, cost_weights, least_cost
 from gputree.estimators.declared_classes import DECLARED, declare_classes
 from gputree.estimators.held import View
 from gputree.estimators.table_estimator import TableEstimator
@@ -31,18 +32,27 @@ class TableClassifier(ClassifierMixin, TableEstimator):
     n_classes_: int
     class_weight: dict[Any, float] | str | None
     classes: ArrayLike | str | None
+    misclassification_costs: Any
+    costs_: Costs | None = None
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         self.classes_, codes = check_labels(self, y, n_rows)
         if self.classes is not None:
             self.classes_, codes = declare_classes(self, y, self.classes_, codes)
         self.n_classes_ = self.classes_.size
+        self.costs_ = check_costs(self, self.classes_)
         return codes
 
     def _combine_weights(
         self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
     ) -> NDArray[np.float64] | None:
-        """Sample weights times class weights."""
+        """Sample weights times class weights, and what errors of the classes cost."""
+        weight = self._times_class_weights(weight, codes)
+        return weight if self.costs_ is None else cost_weights(self.costs_, weight, codes)
+
+    def _times_class_weights(
+        self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
+    ) -> NDArray[np.float64] | None:
         if self.class_weight is None:
             return weight
         by_class = compute_sample_weight(self.class_weight, self.classes_[codes])
@@ -52,6 +62,25 @@ class TableClassifier(ClassifierMixin, TableEstimator):
                 f"non-negative weights. Got {self.class_weight!r} instead."
             )
         return by_class if weight is None else weight * by_class
+
+    def _loss_weights(self, weight: NDArray[np.float64], codes: NDArray) -> NDArray[np.float64]:
+        """Weights times what the errors cost; labels that no row had in `fit` have the code -1."""
+        known = codes >= 0
+        if self.costs_ is not None and known.any():
+            weight = weight.copy()
+            weight[known] = cost_weights(self.costs_, weight[known], codes[known])
+        return weight
+
+    def _answer(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+        """Labels of the greatest shares, or of the least expected cost."""
+        if self.costs_ is not None and self._weighs_errors:
+            return self.classes_[least_cost(shares, self.costs_)]
+        return self.classes_[shares.argmax(axis=1)]
+
+    @property
+    def _weighs_errors(self) -> bool:
+        """Whether the class of most weight may not be that of the least cost."""
+        return self.costs_ is not None and self.n_classes_ > 2
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`.
@@ -72,13 +101,16 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
     """A classifier that answers with the class weights where a row stops."""
 
     def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
-        weighted = sample_weight is not None or self.class_weight is not None
+        by_class = self.class_weight is not None or self.misclassification_costs is not None
+        weighted = sample_weight is not None or by_class
         alone = not weighted and self.pruning is self.classes is None and view.rows is None
         return self._grows_on_device and alone
 
     @explained
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of the greatest class where each row stops; of equals, the first.
+
+        With `misclassification_costs`, of the class of the least expected cost.
 
         Parameters
         ----------
@@ -88,8 +120,8 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
         -------
         labels : array of shape (n_rows,)
         """
-        if self._has_fractions:
-            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        if self._has_fractions or self._weighs_errors:
+            return self._answer(self.predict_proba(X))
         return self._take(self.classes_[self.tree_.value[:, 0].argmax(axis=1)], X)
 
     @explained

@@ -12,7 +12,8 @@ def document(parameters: str, attributes: str) -> Callable[[type], type]:
     def fill(cls: type) -> type:
         if cls.__doc__:  # python -OO has none
             filled = inspect.cleandoc(cls.__doc__)  # as Python 3.13 does by itself
-            texts = {"parameters": parameters, "attributes": attributes, "classes": CLASSES}
+            texts = {"parameters": parameters, "attributes": attributes}
+            texts |= {"classes": CLASSES, "costs": COSTS}
             for place, text in texts.items():
                 filled = filled.replace(f"{{{place}}}", text.replace("\n    ", "\n"))
             cls.__doc__ = filled
@@ -27,6 +28,15 @@ CLASSES = """classes : array-like of labels, "declared" or None, default=None
         dictionary), as J48 counts the values that a header declares. They are kept in
         ascending order, which settles ties. C4.5 asks of either side of a cut a tenth of an
         average class, so that more classes let smaller branches grow."""
+
+COSTS = """misclassification_costs : array-like, dict or None, default=None
+        What errors cost, of shape (n_classes, n_classes): rows are the true classes, columns the
+        predicted ones, in the order of `classes_`, as in scikit-learn's confusion matrix; C50 of R
+        has the transpose. A dict gives the costs of pairs (true, predicted) of labels; those
+        that it has not cost 1. Only ratios count. With two classes rows weigh what their
+        errors cost, in growth, in pruning and in answers. With more they weigh what the errors
+        of their class cost together, and `predict` answers with the least expected cost.
+        `predict_proba` has the shares of rows weighted so, as with `class_weight`."""
 
 CART_PARAMETERS = """max_depth : int, default=None
         Greatest depth of the tree; None for no limit.
@@ -130,6 +140,7 @@ MULTIWAY_PARAMETERS = """max_depth : int, default=None
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied into the sample weights.
     {classes}
+    {costs}
     random_state : int, RandomState instance or None, default=None
         Draws the rows that a pruner holds out, if it has no random state of its own.
         Growth is not random.

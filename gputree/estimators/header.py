@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree._warnings import warn
 from gputree.columns import Columns
+from gputree.estimators.costs import check_costs
 from gputree.pruning import PRUNERS, Pruner
 from gputree.tree import Tree
 
@@ -145,6 +146,7 @@ def _rebuild(header: dict[str, Any], tree: Tree, columns: Columns | None) -> Bas
     if tree.task == "classification":
         estimator.classes_ = _classes(decode(_of_kind(header, "classes", dict, list)))
         estimator.n_classes_ = len(estimator.classes_)
+        estimator.costs_ = check_costs(estimator, estimator.classes_)
     _check_count("classes", getattr(estimator, "classes_", [None]), tree.n_classes)
     return estimator
 

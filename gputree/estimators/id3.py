@@ -61,6 +61,7 @@ class ID3Classifier(MultiwayTree):
         categorical_features: Any = "auto",
         class_weight: dict[Any, float] | str | None = None,
         classes: ArrayLike | str | None = None,
+        misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
         random_state: Any = None,
         device: str = "auto",
         n_jobs: int | None = None,
@@ -73,6 +74,7 @@ class ID3Classifier(MultiwayTree):
         self.categorical_features = categorical_features
         self.class_weight = class_weight
         self.classes = classes
+        self.misclassification_costs = misclassification_costs
         self.random_state = random_state
         self.device = device
         self.n_jobs = n_jobs

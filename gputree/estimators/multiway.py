@@ -36,6 +36,7 @@ class MultiwayTree(TreeClassifier):
         "min_gain": [Interval(Real, 0.0, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "classes": CLASSES,
+        "misclassification_costs": ["array-like", dict, None],
     }
 
     def _grow_tree(

@@ -111,9 +111,15 @@ def model_of(
     TypeError
         It is none of gputree's, nor a Tree.
     ValueError
-        The number of names is not that of the tree.
+        The number of names is not that of the tree, or costs decide between its classes.
     """
     tree = tree_of(estimator_or_tree)
+    if getattr(estimator_or_tree, "_weighs_errors", False):
+        raise ValueError(
+            f"Exports answer with the class of most weight, and {type(estimator_or_tree).__name__} "
+            "with that of the least of 'misclassification_costs', which may be another where there "
+            "are more than two classes. Pass its tree_ to see the tree."
+        )
     columns = getattr(estimator_or_tree, "columns_", None)
     categories = (None,) * tree.n_features if columns is None else tuple(columns.categories)
     features = check_names("feature_names", feature_names, tree.n_features)

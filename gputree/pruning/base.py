@@ -259,7 +259,8 @@ def _encode(
     values = np.ascontiguousarray(estimator._values(X))
     assert_all_finite(values, allow_nan=True, input_name="X")
     weight = check_sample_weight(sample_weight, values, ensure_non_negative=True)
-    return values, _encode_target(estimator, y), weight
+    target = _encode_target(estimator, y)
+    return values, target, estimator._loss_weights(weight, target)
 
 
 def _require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:

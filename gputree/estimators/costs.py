@@ -1,0 +1,129 @@
+"""Costs of misclassification: weights of rows for growth and pruning, answers of least cost.
+
+With two classes the weight of a row is the cost of its being wrong, and growth, pruning and answers
+are those of the least cost. With more, the rows of a class weigh what its errors cost together:
+the altered priors of Breiman et al. (Classification and Regression Trees, 1984, section 4.4), which
+Ting (An instance-weighting method to induce cost-sensitive trees, IEEE TKDE 14, 2002) scales to the
+number of rows. Which error it is counts where a tree answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree._sklearn import InvalidParameterError
+from gputree.fixed_point import fix_weights
+
+Costs = NDArray[np.float64]
+
+# Costs are told apart in these steps of the greatest: a factor of all of them changes nothing.
+STEP = 2.0**-40
+
+
+def check_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
+    """The costs as shares of the greatest, of shape (K, K); None where all errors cost the same.
+
+    Raises
+    ------
+    ValueError
+        Costs of another shape or of other labels, negative or infinite ones, a cost of a right
+        answer, or errors that all cost nothing.
+    """
+    given = estimator.misclassification_costs
+    if given is None:
+        return None
+    name, k = type(estimator).__name__, classes.size
+    read = _of_pairs if isinstance(given, dict) else _of_array
+    costs = read(name, given, classes)
+    if not (np.isfinite(costs) & (costs >= 0.0)).all():
+        raise _wrong(name, "hold finite, non-negative costs", given)
+    if np.diagonal(costs).any():
+        raise _wrong(name, "hold 0 on the diagonal, where answers are right", given)
+    errors = costs[~np.eye(k, dtype=bool)]
+    if errors.size and not errors.any():
+        raise _wrong(name, "hold an error that costs more than 0", given)
+    if errors.size == 0 or (errors == errors[0]).all():
+        return None
+    return np.rint(costs / costs.max() / STEP) * STEP
+
+
+def _of_array(name: str, given: Any, classes: NDArray[Any]) -> Costs:
+    k = classes.size
+    shape = f"have the shape (n_classes, n_classes) = ({k}, {k})"
+    try:
+        costs = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise _wrong(name, f"be numbers and {shape}", given) from error
+    if costs.shape != (k, k):
+        raise _wrong(name, shape, f"an array of shape {costs.shape}")
+    return costs
+
+
+def _of_pairs(name: str, given: dict[Any, Any], classes: NDArray[Any]) -> Costs:
+    places = {label: i for i, label in enumerate(classes.tolist())}
+    costs = 1.0 - np.eye(classes.size)
+    for pair, cost in given.items():
+        if not isinstance(pair, tuple) or len(pair) != 2 or not set(pair) <= set(places):
+            expected = f"have pairs (true, predicted) of the classes {classes.tolist()} as its keys"
+            raise _wrong(name, expected, f"the key {pair!r}")
+        try:
+            costs[places[pair[0]], places[pair[1]]] = cost
+        except (TypeError, ValueError) as error:
+            raise _wrong(name, "hold numbers", f"{cost!r} for {pair!r}") from error
+    return costs
+
+
+def _wrong(name: str, expected: str, got: Any) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"The 'misclassification_costs' parameter of {name} must {expected}. Got {got} instead."
+    )
+
+
+def class_costs(costs: Costs) -> NDArray[np.float64]:
+    """What the errors of each class cost together, of shape (K,)."""
+    return costs.sum(axis=1)
+
+
+def cost_weights(
+    costs: Costs, weight: NDArray[np.float64] | None, codes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Weights of n rows times what the errors of their classes cost; the total stays.
+
+    Parameters
+    ----------
+    costs : float64 array of shape (K, K)
+    weight : float64 array of shape (n,), or None
+    codes : integer array of shape (n,)
+        Class codes.
+    """
+    of_class = class_costs(costs)
+    taken = np.arange(codes.size) if weight is None else np.flatnonzero(weight)
+    fixed = fix_weights(None if weight is None else weight[taken], taken.size)
+    total = np.zeros(of_class.size, np.int64)  # no order of rows shows in sums of integers
+    np.add.at(total, codes[taken], 1 if fixed.weight is None else fixed.weight)
+    costly = float((total * of_class).sum())
+    if costly == 0.0:
+        raise ValueError("The errors of all classes that y has cost nothing.")
+    factor = of_class * (float(total.sum()) / costly)
+    return factor[codes] if weight is None else weight * factor[codes]
+
+
+def least_cost(shares: NDArray[np.float64], costs: Costs) -> NDArray[np.intp]:
+    """The class of the least expected cost; of equals, the first.
+
+    Parameters
+    ----------
+    shares : float64 array of shape (n, K)
+        Of classes among rows that weigh what the errors of their classes cost.
+    costs : float64 array of shape (K, K)
+    """
+    of_class = class_costs(costs)[:, None]
+    each = costs / np.where(of_class > 0.0, of_class, 1.0)
+    expected = np.zeros_like(shares)
+    for true in range(len(costs)):  # a product of matrices may add up in another order
+        expected += shares[:, true, None] * each[true]
+    answers: NDArray[np.intp] = expected.argmin(axis=1)
+    return answers

@@ -1,0 +1,284 @@
+"""Costs of misclassification: what they weigh, what they decide, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.metrics import confusion_matrix
+from sklearn.model_selection import cross_val_score
+
+from gputree import (
+    BoostedC45Classifier,
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+    export_text,
+    load_model,
+    save_model,
+)
+from gputree.export import export_python
+from gputree.pruning import CostComplexityCV, Pessimistic, ReducedError
+
+KINDS = [C45Classifier, ID3Classifier, DecisionTreeClassifier, BoostedC45Classifier]
+THREE = np.array([[0.0, 1.0, 2.0], [5.0, 0.0, 1.0], [20.0, 4.0, 0.0]])
+TWO = np.array([[0.0, 1.0], [6.0, 0.0]])
+
+
+def make(kind, **params):
+    return kind(n_trials=3, **params) if kind is BoostedC45Classifier else kind(**params)
+
+
+def table(seed: int, n_classes: int = 3, n: int = 200):
+    """Few values, so that ID3 learns, with noise; later classes are rarer."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 5, (n, 4)).astype(float)
+    score = X[:, 0] + X[:, 1] - X[:, 2] + rng.normal(size=n)
+    return X, np.digitize(score, [3.0, 5.0][: n_classes - 1])
+
+
+def trees_of(model):
+    return [tree.tree_ for tree in getattr(model, "estimators_", [model])]
+
+
+def same_trees(a, b):
+    return all(x.equals(y) for x, y in zip(trees_of(a), trees_of(b), strict=True))
+
+
+def naive_weights(y, costs, weight=None):
+    """Of each row: its weight x what errors of its class cost; the total is kept."""
+    weight = np.ones(len(y)) if weight is None else weight
+    costly = np.array([w * sum(costs[k]) for w, k in zip(weight, y, strict=True)])
+    return costly * (weight.sum() / costly.sum())
+
+
+# --------------------------------------------------------------------- growth
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("costs", [THREE, TWO])
+def test_rows_weigh_what_errors_of_their_class_cost(kind, costs):
+    X, y = table(0, len(costs))
+    weighted = make(kind).fit(X, y, naive_weights(y, costs))
+    model = make(kind, misclassification_costs=costs).fit(X, y)
+    assert not same_trees(model, make(kind).fit(X, y))
+    for ours, theirs in zip(trees_of(model), trees_of(weighted), strict=True):
+        for name in ("first_child", "feature", "threshold", "n_rows"):
+            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+        np.testing.assert_allclose(ours.statistics, theirs.statistics, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equal_costs_change_nothing(kind, n_classes):
+    X, y = table(1, n_classes)
+    plain = make(kind).fit(X, y)
+    equal = make(kind, misclassification_costs=7.3 * (1 - np.eye(n_classes))).fit(X, y)
+    assert same_trees(plain, equal)
+    np.testing.assert_array_equal(plain.predict_proba(X), equal.predict_proba(X))
+    np.testing.assert_array_equal(plain.predict(X), equal.predict(X))
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(0, 100),
+    st.sampled_from([0.1, 3.0, 1 / 3, 7e9, 1e-8]),
+    st.lists(st.sampled_from([0.0, 0.3, 1.0, 2.5, 10.0]), min_size=6, max_size=6),
+)
+def test_a_factor_of_all_costs_changes_nothing(seed, factor, errors):
+    X, y = table(seed, n=60)
+    costs = np.zeros((3, 3))
+    costs[~np.eye(3, dtype=bool)] = errors
+    if not costs[np.unique(y)].any():
+        costs[0, 1] = 1.0
+    one = C45Classifier(misclassification_costs=costs).fit(X, y)
+    other = C45Classifier(misclassification_costs=factor * costs).fit(X, y)
+    assert same_trees(one, other)
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_order_of_rows_changes_nothing(kind, weighted):
+    X, y = table(2)
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.1, 2.0, len(y)) if weighted else None
+    order = rng.permutation(len(y))
+    one = make(kind, misclassification_costs=THREE).fit(X, y, weight)
+    other = make(kind, misclassification_costs=THREE).fit(
+        X[order], y[order], weight if weight is None else weight[order]
+    )
+    assert same_trees(one, other)
+    np.testing.assert_array_equal(one.predict(X[order]), other.predict(X)[order])
+
+
+def test_class_weights_multiply():
+    X, y = table(3, 2)
+    both = C45Classifier(misclassification_costs=TWO, class_weight={0: 1.0, 1: 0.5}).fit(X, y)
+    alone = C45Classifier(misclassification_costs=[[0, 1], [3, 0]]).fit(X, y)
+    np.testing.assert_allclose(
+        both.unpruned_tree_.value[0], alone.unpruned_tree_.value[0], rtol=1e-9
+    )
+
+
+def test_a_class_whose_errors_cost_nothing_takes_no_part():
+    X, y = table(4)
+    costs = np.array([[0, 1, 1], [0, 0, 0], [4, 1, 0]])
+    model = C45Classifier(misclassification_costs=costs).fit(X, y)
+    assert model.tree_.statistics[:, 1].tolist() == [0.0] * model.tree_.n_nodes
+    assert set(model.predict(X)) <= {0, 1, 2}
+
+
+# -------------------------------------------------------------------- answers
+@pytest.mark.parametrize(
+    ("costs", "answer"),
+    [
+        (1 - np.eye(3), "a"),
+        ([[0, 1, 1], [2, 0, 2], [1, 1, 0]], "b"),  # b costs 5 + 2, a 6 + 2, c 5 + 6
+        ([[0, 1, 1], [1, 0, 1], [9, 9, 0]], "c"),
+        ([[0, 1, 9], [1, 0, 9], [9, 1, 0]], "b"),  # between them: 5 + 2 against 3 + 18
+        ([[0, 9, 1], [9, 0, 1], [1, 1, 0]], "c"),
+        ([[0, 9, 9], [1, 0, 1], [1, 1, 0]], "a"),
+    ],
+)
+def test_the_answer_has_the_least_expected_cost(costs, answer):
+    """Five a, three b and two c that no column tells apart."""
+    X, y = np.zeros((10, 1)), np.array(list("aaaaabbbcc"))
+    for kind in (C45Classifier, DecisionTreeClassifier):
+        model = kind(misclassification_costs=costs, pruning=None).fit(X, y)
+        assert model.predict([[0.0]]).tolist() == [answer]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_of_least_expected_cost(kind):
+    """As a plain loop over classes finds them from the shares of rows as they are."""
+    X, y = table(0)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    costs = np.array([[0, 9, 1], [1, 0, 9], [9, 1, 0]])
+    model = make(kind, misclassification_costs=costs, max_depth=2).fit(X, y)
+    shares = model.predict_proba(X) / costs.sum(axis=1)
+    expected = [[sum(row[i] * costs[i, j] for i in range(3)) for j in range(3)] for row in shares]
+    found = np.searchsorted(model.classes_, model.predict(X))
+    least = np.min(expected, axis=1)
+    np.testing.assert_allclose(np.array(expected)[np.arange(len(X)), found], least, rtol=1e-12)
+    other = model.predict_proba(X).argmax(axis=1)
+    assert (found != other).any()
+
+
+def test_two_classes_answer_with_the_class_of_most_weight():
+    X, y = table(6, 2)
+    model = C45Classifier(misclassification_costs=TWO).fit(X, y)
+    shares = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), shares.argmax(axis=1))
+    program: dict = {}
+    exec(export_python(model), program)
+    assert [program["predict"](row) for row in X.tolist()] == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_costs_fall(kind):
+    X, y = table(7, n=2000)
+    train, test = slice(0, 1000), slice(1000, None)
+
+    def cost(model):
+        answers = model.fit(X[train], y[train]).predict(X[test])
+        return (confusion_matrix(y[test], answers) * THREE).sum()
+
+    assert cost(make(kind, misclassification_costs=THREE)) < 0.9 * cost(make(kind))
+
+
+# -------------------------------------------------------------------- pruning
+def test_pruning_counts_what_errors_cost():
+    X, y = table(8)
+    weight = naive_weights(y, THREE)
+    grown = C45Classifier(misclassification_costs=THREE, pruning=None).fit(X, y)
+    pruned = C45Classifier(misclassification_costs=THREE, pruning=Pessimistic()).fit(X, y)
+    assert Pessimistic().prune(grown, X, y).tree_.equals(pruned.tree_)
+    plain = C45Classifier(pruning=None).fit(X, y, weight)
+    reduced = ReducedError().prune(grown, X[::2], y[::2]).tree_
+    share = weight[::2] * (len(y[::2]) / naive_weights(y[::2], THREE).sum())
+    assert reduced.n_leaves == ReducedError().prune(plain, X[::2], y[::2], share).get_n_leaves()
+
+
+def test_cross_validated_pruning_counts_what_errors_cost():
+    X, y = table(9, 2)
+    pruner = CostComplexityCV(random_state=0)
+    model = DecisionTreeClassifier(misclassification_costs=TWO, pruning=None).fit(X, y)
+    weighted = DecisionTreeClassifier(pruning=None).fit(X, y, naive_weights(y, TWO))
+    ours = pruner.prune(model, X, y).tree_
+    theirs = CostComplexityCV(random_state=0).prune(weighted, X, y, naive_weights(y, TWO)).tree_
+    assert ours.n_leaves == theirs.n_leaves
+
+
+# ------------------------------------------------------------- a drop-in part
+def test_pairs_of_labels():
+    X, y = table(0)
+    y = np.array(["low", "middle", "high"])[y]  # classes_ are high, low, middle
+    pairs = {("high", "low"): 9.0, ("middle", "low"): 2.0, ("low", "high"): 0.5}
+    costs = [[0, 9, 1], [0.5, 0, 1], [1, 2, 0]]
+    of_pairs = C45Classifier(misclassification_costs=pairs).fit(X, y)
+    of_array = C45Classifier(misclassification_costs=costs).fit(X, y)
+    assert same_trees(of_pairs, of_array)
+    np.testing.assert_array_equal(of_pairs.predict(X), of_array.predict(X))
+
+
+@pytest.mark.parametrize("costs", [THREE, THREE.tolist(), {(2, 0): 20.0, (1, 0): 5.0}])
+def test_copies_and_files(costs, tmp_path):
+    X, y = table(1)
+    model = clone(C45Classifier(misclassification_costs=costs)).fit(X, y)
+    save_model(model, tmp_path / "model.gputree")
+    for again in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.gputree")):
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert cross_val_score(model, X, y, cv=3).shape == (3,)
+
+
+def test_exports_that_would_answer_otherwise_are_refused():
+    X, y = table(2)
+    model = DecisionTreeClassifier(misclassification_costs=THREE, max_depth=3).fit(X, y)
+    for export in (export_text, export_python):
+        with pytest.raises(ValueError, match="least of 'misclassification_costs'"):
+            export(model)
+    assert "x0" in export_text(model.tree_)
+
+
+def test_trees_over_partitions_take_no_costs():
+    pytest.importorskip("distributed")
+    from gputree.distributed import DaskDecisionTreeClassifier
+
+    with pytest.raises(ValueError, match="DaskDecisionTreeClassifier takes no 'misclassification_"):
+        DaskDecisionTreeClassifier(misclassification_costs=TWO).fit(*table(0, 2))
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        ([[0, 1], [1, 0]], r"have the shape \(n_classes, n_classes\) = \(3, 3\)\. Got an array of"),
+        ([[0, 1, 1], [1, 0, 1]], r"have the shape .*Got an array of shape \(2, 3\)"),
+        ([["a", "b", "c"]] * 3, r"be numbers and have the shape"),
+        (np.full((3, 3), np.nan), r"hold finite, non-negative costs"),
+        (-THREE, r"hold finite, non-negative costs"),
+        (np.where(THREE > 9, np.inf, THREE), r"hold finite, non-negative costs"),
+        (np.ones((3, 3)), r"hold 0 on the diagonal"),
+        (np.zeros((3, 3)), r"hold an error that costs more than 0"),
+        ({(0, 3): 2.0}, r"\(true, predicted\) of the classes \[0, 1, 2\].*Got the key \(0, 3\)"),
+        ({0: 2.0}, r"\(true, predicted\) of the classes .*Got the key 0 instead"),
+        ({(0, 1): "dear"}, r"hold numbers\. Got 'dear' for \(0, 1\)"),
+        ({(0, 0): 1.0}, r"hold 0 on the diagonal"),
+        (5, r"must be an array-like"),
+        ("balanced", r"must be an array-like"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors(kind, costs, message):
+    started = rf"The 'misclassification_costs' parameter of {kind.__name__} must"
+    with pytest.raises(ValueError, match=started) as raised:
+        kind(misclassification_costs=costs).fit(*table(0))
+    raised.match(message)
+
+
+def test_targets_without_classes():
+    with pytest.raises(TypeError, match="targets have no classes"):
+        DecisionTreeRegressor(misclassification_costs=TWO)
