@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gputree.estimators.json_file import export_json, json_schema, read_json
     from gputree.estimators.model_file import load_model, save_model
     from gputree.export import export_text
+    from gputree.rules import C45Rules, to_rules
     from gputree.scores import (
         entropy,
         gain_ratio,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BoostedC45Classifier",
     "C45Classifier",
+    "C45Rules",
     "CodedTable",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
@@ -55,6 +57,7 @@ __all__ = [
     "read_json",
     "save_model",
     "symmetric_uncertainty",
+    "to_rules",
     "variance_reduction",
 ]
 
@@ -73,6 +76,7 @@ _MODULES = {
     "estimators.json_file": ("export_json", "json_schema", "read_json"),
     "estimators.model_file": ("load_model", "save_model"),
     "export": ("export_text",),
+    "rules": ("C45Rules", "to_rules"),
     "scores": (
         "entropy",
         "gain_ratio",
@@ -99,6 +103,7 @@ _PACKAGES = (
     "persistence",
     "prediction",
     "pruning",
+    "rules",
     "scores",
     "tree",
     "validation",

@@ -1,7 +1,7 @@
 """Imports go downward only: the floor plan, enforced on the syntax tree.
 
     5  edges     cli, __main__, distributed, datasets
-    4  face      estimators, validation, check, scores, discretization
+    4  face      estimators, validation, check, scores, discretization, rules
     3  growth    growth, encoding
     2  backends  backends               host wing: pruning, export, persistence
                                         (imports 0 and 1 only)
@@ -50,6 +50,7 @@ FLOORS = {
     "estimators": 4,
     "scores": 4,
     "discretization": 4,
+    "rules": 4,
     "check": 4,
     "validation": 4,
     "cli": 5,

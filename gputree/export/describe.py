@@ -19,7 +19,7 @@ from gputree.subtrees import add_up
 from gputree.tree import Tree
 
 _ERROR_DIGITS = 4  # significant: squares of large targets have many before the point
-_MOST_CATEGORIES = 20  # of a set, before the others are counted
+MOST_CATEGORIES = 20  # of a set, before the others are counted
 LONGEST = 60  # letters of a line in a picture
 _UNCLEAR = re.compile(r'^$|^\s|\s$|[,{}":]|^(missing|present)$')  # words that need quotes
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # would break or garble lines
@@ -76,7 +76,7 @@ class Description:
     class_names: Sequence[str] | None
     decimals: int | None
     categories: Sequence[NDArray[Any] | None] | None = None
-    most_categories: int | None = _MOST_CATEGORIES
+    most_categories: int | None = MOST_CATEGORIES
 
     def condition(self, node: int) -> Condition:
         """The condition that leads from the parent of `node` (not the root) to it."""
@@ -152,22 +152,8 @@ class Description:
 
     def words_of_set(self, feature: int, codes: NDArray[np.int32]) -> tuple[str, str]:
         """Operator and operand of a test for some categories of a feature."""
-        words = [self._category(feature, int(code)) for code in codes[: self.most_categories]]
-        if len(words) == 1:
-            return "=", words[0]
-        if codes.size > len(words):
-            words.append(f"... {codes.size - len(words):,} more")
-        return "in", f"{{{', '.join(words)}}}"
-
-    def _category(self, feature: int, code: int) -> str:
         categories = None if self.categories is None else self.categories[feature]
-        if categories is None:
-            return str(code)
-        category = categories[code]
-        if isinstance(category, str):
-            return _word(category)
-        truth = isinstance(category, (bool, np.bool_))
-        return str(category) if truth else format_number(category, None)
+        return words_of_set(categories, codes, self.most_categories)
 
     def _takes_missing(self, node: int, ordinal: int) -> bool:
         # The rule of growth where nothing was missing, which is not worth saying. Rows, not
@@ -212,11 +198,11 @@ def describe(
         The number of names is not that of the tree.
     """
     model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
-    features = list(map(_on_one_line, model.feature_names))
+    features = list(map(on_one_line, model.feature_names))
     classes = None
     if model.classes is not None:
-        classes = [_on_one_line(str(label)) for label in model.classes]
-    most = None if all_categories else _MOST_CATEGORIES
+        classes = [on_one_line(str(label)) for label in model.classes]
+    most = None if all_categories else MOST_CATEGORIES
     return Description(model.tree, features, classes, decimals, model.categories, most)
 
 
@@ -225,6 +211,28 @@ def shown_part(whole: Description, max_depth: int | None) -> Description:
     if max_depth is None:
         return whole
     return replace(whole, tree=whole.tree.collapse(whole.tree.depth >= max_depth))
+
+
+def words_of_set(
+    categories: NDArray[Any] | None, codes: NDArray[np.int32], most: int | None = MOST_CATEGORIES
+) -> tuple[str, str]:
+    """Operator and operand of a test for some categories; codes stand for themselves if None."""
+    words = [_category(categories, int(code)) for code in codes[:most]]
+    if len(words) == 1:
+        return "=", words[0]
+    if codes.size > len(words):
+        words.append(f"... {codes.size - len(words):,} more")
+    return "in", f"{{{', '.join(words)}}}"
+
+
+def _category(categories: NDArray[Any] | None, code: int) -> str:
+    if categories is None:
+        return str(code)
+    category = categories[code]
+    if isinstance(category, str):
+        return _word(category)
+    truth = isinstance(category, (bool, np.bool_))
+    return str(category) if truth else format_number(category, None)
 
 
 def descendants(tree: Tree) -> NDArray[np.int64]:
@@ -255,9 +263,9 @@ def _word(category: str) -> str:
     """A category on one line, in double quotes where it could be mistaken."""
     if _UNCLEAR.search(category):
         category = f'"{category}"'
-    return _on_one_line(category)
+    return on_one_line(category)
 
 
-def _on_one_line(name: str) -> str:
+def on_one_line(name: str) -> str:
     """The name with control characters as escapes."""
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gputree.dtypes import THRESHOLD_SPLIT
 from gputree.tree import Tree
@@ -55,8 +58,15 @@ def more_digits(tree: Tree, decimals: int) -> dict[tuple[int, float], int | None
         None where only all digits tell.
     """
     nodes = np.flatnonzero((tree.split_kind == THRESHOLD_SPLIT) & np.isfinite(tree.threshold))
-    order = nodes[np.lexsort((tree.threshold[nodes], tree.feature[nodes]))]
-    value, feature = tree.threshold[order], tree.feature[order]
+    return apart(tree.feature[nodes], tree.threshold[nodes], decimals)
+
+
+def apart(
+    feature: NDArray[Any], threshold: NDArray[np.float64], decimals: int
+) -> dict[tuple[int, float], int | None]:
+    """`more_digits` of thresholds and their features, in any order."""
+    order = np.lexsort((threshold, feature))
+    value, feature = threshold[order], feature[order]
     near = np.diff(value) <= 1.5 * 10.0**-decimals  # rounding moves each by half a digit at most
     near |= np.abs(value[1:]) >= _FIXED_POINT_BELOW
     near &= (np.diff(feature) == 0) & (np.diff(value) > 0)
@@ -65,8 +75,8 @@ def more_digits(tree: Tree, decimals: int) -> dict[tuple[int, float], int | None
         low, high = float(value[i]), float(value[i + 1])
         enough = _apart(low, high, decimals)
         if enough != decimals:
-            for threshold in (low, high):
-                key = int(feature[i]), threshold
+            for end in (low, high):
+                key = int(feature[i]), end
                 found[key] = _greater(found.get(key, decimals), enough)
     return found
 

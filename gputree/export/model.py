@@ -44,19 +44,17 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Model:
-    """A tree, and what its columns, codes and classes stand for.
+class Names:
+    """What columns, codes and classes stand for.
 
     Attributes
     ----------
-    tree : Tree
     feature_names : list of str, one a column
     classes : array of K labels; None for regression
     categories : tuple of arrays or None, one a column
         Values of the codes 0, 1, ... of a column of categories; None where it is numeric.
     """
 
-    tree: Tree
     feature_names: list[str]
     classes: NDArray[Any] | None
     categories: tuple[NDArray[Any] | None, ...]
@@ -64,6 +62,18 @@ class Model:
     @property
     def is_classifier(self) -> bool:
         return self.classes is not None
+
+    def words(self, feature: int, codes: NDArray[np.int32]) -> list[Any]:
+        """The categories of some codes as Python's values; codes where they have no names."""
+        categories = self.categories[feature]
+        return (codes if categories is None else categories[codes]).tolist()
+
+
+@dataclass(frozen=True)
+class Model(Names):
+    """A tree, and what its columns, codes and classes stand for."""
+
+    tree: Tree
 
     def split(self, node: int) -> Split:
         """The split of an inner node."""
@@ -81,11 +91,6 @@ class Model:
         return Split(
             node, feature, None, children, codes, missing, MISSING_STOPS if apart else missing
         )
-
-    def words(self, feature: int, codes: NDArray[np.int32]) -> list[Any]:
-        """The categories of some codes as Python's values; codes where they have no names."""
-        categories = self.categories[feature]
-        return (codes if categories is None else categories[codes]).tolist()
 
 
 def model_of(
@@ -127,13 +132,13 @@ def model_of(
         found = getattr(estimator_or_tree, "feature_names_in_", None)
         features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
     if tree.task == "regression":
-        return Model(tree, features, None, categories)
+        return Model(features, None, categories, tree)
     if class_names is None:
         classes = np.asarray(getattr(estimator_or_tree, "classes_", np.arange(tree.n_classes)))
     else:
         names = check_names("class_names", class_names, tree.n_classes)
         classes = np.array(names, dtype=object)
-    return Model(tree, features, classes, categories)
+    return Model(features, classes, categories, tree)
 
 
 def tree_of(estimator_or_tree: Any) -> Tree:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.export.model import Model, Split, model_of, single_paths
+from gputree.export.model import Model, Names, Split, model_of, single_paths
 from gputree.export.parameters import checked
 from gputree.export.sql_nodes import table_of_nodes, walk
 
@@ -145,7 +145,7 @@ def export_sql(
     model = single_paths(model, missing, "SQL")
     if nodes is not None and table is None:
         raise ValueError("nodes needs table: the name of the table whose rows are to be answered.")
-    _forbid_twins(model)
+    forbid_twins(model)
     writer = Writer(model, DIALECTS[dialect])
     answer, type_name = _answers(model, writer, output, probability_of)
     name = writer.dialect.name
@@ -214,10 +214,10 @@ def _answers(
     return (lambda node: labels[best[node]]), None
 
 
-def _forbid_twins(model: Model) -> None:
+def forbid_twins(names: Names) -> None:
     """Raise ValueError where databases take two columns for one."""
     seen: dict[str, str] = {}
-    for name in model.feature_names:
+    for name in names.feature_names:
         if (twin := seen.get(name.lower())) is not None:
             raise ValueError(
                 f"SQL cannot hold this tree: it does not tell the columns {twin!r} and {name!r} "
@@ -238,12 +238,64 @@ def _place_of(model: Model, label: Any) -> int:
     return labels.index(label)
 
 
-class Writer:
+class Literals:
+    """Names, values and tests for missing values, as one dialect writes them."""
+
+    def __init__(self, names: Names, dialect: Dialect) -> None:
+        self.names, self.dialect = names, dialect
+        self.columns = list(map(dialect.name, names.feature_names))
+
+    def is_missing(self, feature: int) -> str:
+        """The condition that a column has no value."""
+        categories = self.names.categories[feature]
+        numeric = categories is None or categories.dtype.kind == "f"
+        pattern = self.dialect.missing_number if numeric else "{0} IS NULL"
+        return pattern.format(self.columns[feature])
+
+    def literals(self, feature: int, codes: NDArray[np.int32]) -> list[str]:
+        """The categories of some codes."""
+        categories = self.names.categories[feature]
+        if categories is not None and categories.dtype.kind == "O":
+            texts = sum(isinstance(word, str) for word in categories)
+            if 0 < texts < categories.size:
+                raise ValueError(
+                    f"SQL cannot hold this tree: column {self.names.feature_names[feature]!r} has "
+                    "both numbers and text as categories, which no column of a database has."
+                )
+        return list(map(self.literal, self.names.words(feature, codes)))
+
+    def literal(self, value: Any) -> str:
+        """A label or category."""
+        if isinstance(value, bool):
+            return self.dialect.truth[value]
+        if isinstance(value, int):
+            return str(value)
+        if isinstance(value, float):
+            return self.number(value)
+        if isinstance(value, str) and "\0" not in value:
+            return "'" + value.replace("'", "''") + "'"
+        raise ValueError(f"SQL cannot hold {value!r} of type {type(value).__name__}.")
+
+    def number(self, value: float) -> str:
+        """A float64, so that it is read as the same."""
+        value = float(value)
+        digits, _, exponent = f"{value!r}".partition("e")
+        mantissa = digits.lstrip("-").replace(".", "").strip("0")
+        plain = (
+            len(mantissa) <= _EXACT_DIGITS
+            and abs(int(exponent or 0)) + len(digits) <= _EXACT_EXPONENT
+        )
+        if self.dialect.reads_exactly or plain or not math.isfinite(value):
+            return f"{digits}e{int(exponent or 0)}"
+        return _as_fraction(value)
+
+
+class Writer(Literals):
     """The parts of the expression for one model and dialect."""
 
     def __init__(self, model: Model, dialect: Dialect) -> None:
-        self.model, self.dialect = model, dialect
-        self.columns = list(map(dialect.name, model.feature_names))
+        super().__init__(model, dialect)
+        self.model = model
 
     def flat(self, answer: Callable[[int], str]) -> str:
         """One CASE with a condition a leaf: rows that come to one have failed those before it."""
@@ -322,25 +374,6 @@ class Writer:
             ("ELSE ", second),
         ]
 
-    def is_missing(self, feature: int) -> str:
-        """The condition that a column has no value."""
-        categories = self.model.categories[feature]
-        numeric = categories is None or categories.dtype.kind == "f"
-        pattern = self.dialect.missing_number if numeric else "{0} IS NULL"
-        return pattern.format(self.columns[feature])
-
-    def literals(self, feature: int, codes: NDArray[np.int32]) -> list[str]:
-        """The categories of some codes."""
-        categories = self.model.categories[feature]
-        if categories is not None and categories.dtype.kind == "O":
-            texts = sum(isinstance(word, str) for word in categories)
-            if 0 < texts < categories.size:
-                raise ValueError(
-                    f"SQL cannot hold this tree: column {self.model.feature_names[feature]!r} has "
-                    "both numbers and text as categories, which no column of a database has."
-                )
-        return list(map(self.literal, self.model.words(feature, codes)))
-
     def codes(self, feature: int) -> NDArray[np.int32]:
         """The codes of the categories that a column is tested for."""
         categories, tree = self.model.categories[feature], self.model.tree
@@ -349,31 +382,6 @@ class Writer:
         tested = (~tree.is_leaf & (tree.feature == feature)).nonzero()[0].tolist()
         found = [codes for node in tested for codes in self.model.split(node).codes]
         return np.unique(np.concatenate(found)).astype(np.int32)
-
-    def literal(self, value: Any) -> str:
-        """A label or category."""
-        if isinstance(value, bool):
-            return self.dialect.truth[value]
-        if isinstance(value, int):
-            return str(value)
-        if isinstance(value, float):
-            return self.number(value)
-        if isinstance(value, str) and "\0" not in value:
-            return "'" + value.replace("'", "''") + "'"
-        raise ValueError(f"SQL cannot hold {value!r} of type {type(value).__name__}.")
-
-    def number(self, value: float) -> str:
-        """A float64, so that it is read as the same."""
-        value = float(value)
-        digits, _, exponent = f"{value!r}".partition("e")
-        mantissa = digits.lstrip("-").replace(".", "").strip("0")
-        plain = (
-            len(mantissa) <= _EXACT_DIGITS
-            and abs(int(exponent or 0)) + len(digits) <= _EXACT_EXPONENT
-        )
-        if self.dialect.reads_exactly or plain or not math.isfinite(value):
-            return f"{digits}e{int(exponent or 0)}"
-        return _as_fraction(value)
 
 
 def _as_fraction(value: float) -> str:

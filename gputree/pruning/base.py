@@ -135,9 +135,9 @@ class Pruner(BaseEstimator):
         pruned.tree_ = pruned.unpruned_tree_ = tree
         data = None
         if y is not None:
-            rows = _encode(pruned, X, y, sample_weight)
+            rows = encode(pruned, X, y, sample_weight)
             if self.takes_training_rows:
-                _require_known_labels(y, rows[1])
+                require_known_labels(y, rows[1])
             data = self.place(tree, *rows)
         pruned.tree_ = self.prune_tree(tree, data)
         return pruned
@@ -236,7 +236,7 @@ def _kind(data: Rows | None) -> str:
 
 def route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:
     """The rows of `X`, or the parts of them, where they stop in the estimator's tree."""
-    return _route(estimator.tree_, *_encode(estimator, X, y, sample_weight))
+    return _route(estimator.tree_, *encode(estimator, X, y, sample_weight))
 
 
 def _route(
@@ -251,7 +251,7 @@ def _route(
     return RoutedRows(node=shares.indices, target=target[row], weight=share)
 
 
-def _encode(
+def encode(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[np.floating], NDArray[Any], NDArray[np.float64]]:
     """Rows as the estimator's tree sees them: matrix, class codes or targets, weights."""
@@ -263,7 +263,8 @@ def _encode(
     return values, target, estimator._loss_weights(weight, target)
 
 
-def _require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
+def require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
+    """Raise ValueError for labels that have no code."""
     unknown = sorted(set(np.asarray(y)[target == UNKNOWN_CLASS].tolist()))
     if unknown:
         raise ValueError(f"y contains labels that the tree was not grown on: {unknown}.")

@@ -1,0 +1,144 @@
+"""Conditions of rules, and the paths of a tree as lists of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.tree import Tree
+
+Kind = Literal["<=", ">", "in", "present", "missing"]
+
+
+class Condition(NamedTuple):
+    """A test of one column. A missing value meets none but ``missing``.
+
+    Attributes
+    ----------
+    feature : int
+        The column.
+    kind : "<=", ">", "in", "present" or "missing"
+    threshold : float
+        Of "<=" and ">"; else 0.
+    codes : tuple of int
+        Of "in": the categories, ascending; else empty.
+    """
+
+    feature: int
+    kind: Kind
+    threshold: float = 0.0
+    codes: tuple[int, ...] = ()
+
+
+# Conditions of a column that one further down the path makes superfluous.
+_REPLACES: dict[Kind, frozenset[Kind]] = {
+    "<=": frozenset(["<=", "present"]),
+    ">": frozenset([">", "present"]),
+    "in": frozenset(["in", "present"]),
+    "present": frozenset(["present"]),
+    "missing": frozenset(["<=", ">", "in", "present", "missing"]),
+}
+
+
+class Rules(NamedTuple):
+    """Many rules as arrays, over one list of conditions.
+
+    Attributes
+    ----------
+    conditions : list of U different Condition
+    begin : int64 array of shape (R + 1,)
+        Rule r has the conditions ``condition[begin[r] : begin[r + 1]]``.
+    condition : int64 array
+        Indices of `conditions`, in the order of a path.
+    label : int64 array of shape (R,)
+        Code of the class that each rule answers with.
+    """
+
+    conditions: list[Condition]
+    begin: NDArray[np.int64]
+    condition: NDArray[np.int64]
+    label: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Conditions of each rule."""
+        return np.diff(self.begin)
+
+    def of(self, rule: int) -> NDArray[np.int64]:
+        """Indices of the conditions of one rule."""
+        return self.condition[self.begin[rule] : self.begin[rule + 1]]
+
+    def take(self, rules: NDArray[np.int64]) -> Rules:
+        """Some rules, in their order; conditions that none has are dropped."""
+        return rules_of(
+            ([self.conditions[i] for i in self.of(rule)], int(self.label[rule]))
+            for rule in rules.tolist()
+        )
+
+
+def rules_of(rules: Iterator[tuple[Sequence[Condition], int]]) -> Rules:
+    """Rules from lists of conditions, each with the code of its class."""
+    places: dict[Condition, int] = {}
+    condition: list[int] = []
+    ends, labels = [0], []
+    for conditions, label in rules:
+        condition += [places.setdefault(one, len(places)) for one in conditions]
+        ends.append(len(condition))
+        labels.append(label)
+    return Rules(
+        list(places),
+        np.array(ends, np.int64),
+        np.array(condition, np.int64),
+        np.array(labels, np.int64),
+    )
+
+
+def rules_of_leaves(tree: Tree) -> Rules:
+    """One rule a leaf that training rows reached, from left to right.
+
+    The conditions of a column on a path are narrowed to at most one of each kind, at the place of
+    the last test that narrowed them.
+    """
+    label = tree.answers.argmax(axis=1)
+    return rules_of((path, int(label[leaf])) for leaf, path in _paths(tree))
+
+
+def _paths(tree: Tree) -> Iterator[tuple[int, tuple[Condition, ...]]]:
+    """Leaves with weight, from left to right, and the conditions of their paths."""
+    rest: list[tuple[int, tuple[Condition, ...]]] = [(0, ())]
+    while rest:
+        node, path = rest.pop()
+        if tree.weight[node] == 0.0:
+            continue
+        if tree.is_leaf[node]:
+            yield node, path
+            continue
+        for child in reversed(tree.children(node)):
+            rest.append((child, _narrowed(path, condition_of(tree, child))))
+
+
+def _narrowed(path: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
+    """The path with one condition more, without those that it implies."""
+    replaced = _REPLACES[new.kind]
+    kept = tuple(old for old in path if old.feature != new.feature or old.kind not in replaced)
+    implied = new.kind == "present" and any(old.feature == new.feature for old in kept)
+    return kept if implied else (*kept, new)
+
+
+def condition_of(tree: Tree, node: int) -> Condition:
+    """What known values, or missing ones alone, meet on the way from the parent to a node."""
+    parent = int(tree.parent[node])
+    feature, first = int(tree.feature[parent]), node == tree.first_child[parent]
+    if tree.split_kind[parent] == THRESHOLD_SPLIT:
+        threshold = float(tree.threshold[parent])
+        if np.isposinf(threshold):
+            return Condition(feature, "present" if first else "missing")
+        return Condition(feature, "<=" if first else ">", threshold)
+    codes = tree.categories(node)
+    if codes.size == 0 and tree.missing_child[parent] == node - tree.first_child[parent]:
+        return Condition(feature, "missing")
+    return Condition(feature, "in", codes=tuple(np.sort(codes).tolist()))

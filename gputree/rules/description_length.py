@@ -1,0 +1,129 @@
+"""Bits that rules and their exceptions take (Quinlan 1993, 5.2; 1995).
+
+What is sent is which rows are of a class: rules for it, and the rows where they are wrong. The
+formulas are those of C4.5 Release 8, whose published session on the golf table they repeat.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from gputree.compilation import inner
+from gputree.rules.conditions import Condition, Rules
+from gputree.rules.simplification import Rows
+
+# Bits that no message takes: an exception is coded that has no chance.
+IMPOSSIBLE = 1e6
+
+
+def rule_bits(
+    rules: Rules, rows: Rows, n_categories: NDArray[np.int64], redundancy: float
+) -> NDArray[np.float64]:
+    """Bits of each rule: those of its conditions and of their number, less those of their order.
+
+    Parameters
+    ----------
+    rules : Rules
+    rows : Rows
+    n_categories : int64 array of shape (d,)
+        Categories of each column; 0 for numbers.
+    redundancy : float
+        How many columns there are for one that matters: the bits that name a column are divided
+        by it.
+    """
+    value = column_bits(rows, n_categories)
+    name = entropy_bits(value) / redundancy
+    bits = np.array([name + _value_bits(one, value, n_categories) for one in rules.conditions])
+    sizes = rules.sizes
+    total = np.add.reduceat(bits[rules.condition], rules.begin[:-1]) if sizes.size else np.empty(0)
+    found: NDArray[np.float64] = total + np.log2(sizes) - log2_factorial(sizes)
+    return found
+
+
+def column_bits(rows: Rows, n_categories: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Bits that name a value in a test of each column, shape (d,).
+
+    Of categories the entropy; of m > 1 numbers one bit for the side, and half of log2 m.
+    """
+    found = np.zeros(n_categories.size)
+    for feature in range(n_categories.size):
+        column = rows.values[:, feature]
+        known = ~np.isnan(column)
+        if n_categories[feature]:
+            codes = np.where(known & (column >= 0), column, n_categories[feature]).astype(np.int64)
+            count = np.bincount(codes, rows.weights, minlength=n_categories[feature] + 1)
+            share = count[:-1][count[:-1] > 0] / count.sum()
+            found[feature] = -(share * np.log2(share)).sum()
+        else:
+            different = np.unique(column[known]).size
+            found[feature] = 1.0 + np.log2(different) / 2.0 if different > 1 else 0.0
+    return found
+
+
+def entropy_bits(parts: NDArray[np.float64]) -> float:
+    """Entropy of shares of a whole; 0 where there is nothing."""
+    share = parts[parts > 0] / max(parts.sum(), np.finfo(np.float64).tiny)
+    return float(-(share * np.log2(share)).sum())
+
+
+def log2_factorial(n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``log2(n!)``."""
+    found: NDArray[np.float64] = gammaln(np.asarray(n) + 1.0) / np.log(2.0)
+    return found
+
+
+def _value_bits(
+    condition: Condition, value: NDArray[np.float64], n_categories: NDArray[np.int64]
+) -> float:
+    """Bits of a condition whose column is known.
+
+    A set of categories is named one by one, in any order, or the others are, and one bit says
+    which; whether a value is missing takes one bit.
+    """
+    if condition.kind in ("present", "missing"):
+        return 1.0
+    bits = float(value[condition.feature])
+    if len(condition.codes) <= 1:
+        return bits
+    others = int(n_categories[condition.feature]) - len(condition.codes)
+    named = np.array([len(condition.codes), max(others, 1)])
+    return 1.0 + float((named * bits - log2_factorial(named)).min())
+
+
+@inner
+def exception_bits(total: float, covered: float, false: float, missed: float) -> float:
+    """Bits that tell the exceptions of rules for a class.
+
+    Parameters
+    ----------
+    total : float
+        Weight of all rows.
+    covered : float
+        Of those that some rule covers.
+    false : float
+        Of the covered ones of other classes.
+    missed : float
+        Of those of the class that no rule covers.
+
+    Notes
+    -----
+    The errors are expected to be half false, half missed. Their chance is told from that in the
+    larger part of the table, and is the observed one in the other (Quinlan 1995).
+    """
+    rest, half = total - covered, 0.5 * (false + missed)
+    if covered > 0.5 * total:
+        return np.log2(total) + _coded(covered, false, half) + _coded(rest, missed, missed)
+    return np.log2(total) + _coded(covered, false, false) + _coded(rest, missed, half)
+
+
+@inner
+def _coded(n: float, errors: float, expected: float) -> float:
+    """Bits that tell which of n rows are errors, where so many are expected."""
+    if expected <= 0.0:
+        return 0.0 if errors <= 0.0 else IMPOSSIBLE
+    if expected >= n:
+        return 0.0 if errors >= n else IMPOSSIBLE
+    rate = expected / n
+    return -errors * np.log2(rate) - (n - errors) * np.log2(1.0 - rate)

@@ -1,0 +1,328 @@
+"""C4.5rules: rules from a tree, as an estimator."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from gputree._sklearn import Interval, StrOptions, fit_context
+from gputree.backends.arrays import to_host
+from gputree.estimators.base import MOST_JOBS, n_threads
+from gputree.estimators.c45 import C45Classifier
+from gputree.estimators.classification import TreeClassifier
+from gputree.estimators.coded_table import CodedTable, known_view
+from gputree.export.model import Names, model_of, require_estimator
+from gputree.fixed_point import fix_weights
+from gputree.pruning.base import encode, require_known_labels
+from gputree.pruning.error_limit import Quantile, error_limit
+from gputree.rules.learning import Options, learn
+from gputree.rules.ruleset import RuleSet
+from gputree.rules.simplification import Rows
+
+
+class C45Rules(ClassifierMixin, BaseEstimator):
+    """Rules from a decision tree, as C4.5rules makes them.
+
+    Every leaf of the tree is a rule. Its conditions are dropped while that lowers a pessimist's
+    estimate of its error rate; of what is left, each class keeps the rules that describe its rows
+    in the fewest bits. Classes are asked in the order of the harm that their rules do, and a
+    default class answers for rows without a rule. Rules are often fewer and shorter than the
+    leaves of the tree, and each can be read without the others of its class.
+
+    Parameters
+    ----------
+    estimator : C45Classifier, DecisionTreeClassifier, ID3Classifier or None, default=None
+        The tree to grow; None is an unpruned `C45Classifier`, as C4.5rules takes it.
+    confidence : float in (0, 1), default=0.25
+        Of the pessimistic estimate: the smaller, the more conditions are dropped.
+    quantile : "release8" or "exact", default="release8"
+        The normal quantile of that confidence, as C4.5 Release 8 interpolates it, or exact;
+        see `gputree.pruning.Pessimistic`.
+    rule_weight : float, default=0.5
+        What a bit of a rule counts for beside one of an exception. The greater, the fewer rules.
+    redundancy : float, default=1.0
+        How many columns there are for one that matters: naming one takes fewer bits then.
+    n_jobs : int, default=None
+        Threads; None for all. The rules do not depend on it.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        The rules; ``print(rules_)`` shows them.
+    estimator_ : fitted estimator
+        The tree that they are from.
+    classes_ : array of shape (n_classes,)
+        Labels seen in `fit`.
+    n_classes_ : int
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Their names, where X has string names.
+
+    See Also
+    --------
+    gputree.to_rules : Rules from a tree that is grown already.
+    gputree.export.path_rules : The paths of a tree in words, one a leaf, as they are.
+
+    Notes
+    -----
+    A missing value meets no condition, but one that asks whether the value is missing. A row of
+    weight w counts as w rows.
+
+    References
+    ----------
+    J. R. Quinlan. C4.5: Programs for Machine Learning. Morgan Kaufmann, 1993. Chapter 5.
+
+    J. R. Quinlan. MDL and categorical theories (continued). ICML 1995, 464-470.
+
+    Examples
+    --------
+    >>> from gputree import C45Rules
+    >>> from gputree.datasets import load_iris
+    >>> iris = load_iris()
+    >>> rules = C45Rules().fit(iris.data, iris.target)
+    >>> print(rules.rules_.to_text(feature_names=iris.feature_names))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [TreeClassifier, None],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "quantile": [StrOptions({"release8", "exact"})],
+        "rule_weight": [Interval(Real, 0, None, closed="left")],
+        "redundancy": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both"), None],
+    }
+
+    rules_: RuleSet
+    estimator_: Any
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: TreeClassifier | None = None,
+        *,
+        confidence: float = 0.25,
+        quantile: Quantile = "release8",
+        rule_weight: float = 0.5,
+        redundancy: float = 1.0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.confidence = confidence
+        self.quantile = quantile
+        self.rule_weight = rule_weight
+        self.redundancy = redundancy
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the tree and learn its rules.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            Numbers and categories; None, NaN or NA where missing.
+        y : array-like of shape (n_rows,)
+            Class labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Non-negative weights; rows of weight zero take no part.
+
+        Returns
+        -------
+        self
+        """
+        grown = clone(self.estimator) if self.estimator is not None else None
+        tree = C45Classifier(pruning=None, n_jobs=self.n_jobs) if grown is None else grown
+        tree.fit(X, y, sample_weight)
+        return self._learn(tree, X, y, sample_weight)
+
+    def _learn(self, tree: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+        """The rules of a fitted tree and the rows that it was grown on."""
+        self.__dict__.pop("feature_names_in_", None)  # of a former fit
+        rows = _rows(tree, X, y, sample_weight)
+        options = Options(
+            error_limit(self.confidence, self.quantile),
+            float(self.rule_weight),
+            float(self.redundancy),
+            n_threads(self.n_jobs),
+        )
+        learned = learn(tree.tree_, rows, tree.columns_.n_categories, options)
+        model = model_of(tree)
+        self.estimator_ = tree
+        self.classes_, self.n_classes_ = tree.classes_, tree.n_classes_
+        self.n_features_in_ = tree.n_features_in_
+        if hasattr(tree, "feature_names_in_"):
+            self.feature_names_in_ = tree.feature_names_in_
+        self.rules_ = RuleSet(
+            learned.rules,
+            1.0 - learned.error,
+            learned.class_weights,
+            learned.default,
+            learned.default_weights,
+            learned.prior,
+            Names(model.feature_names, model.classes, model.categories),
+        )
+        return self
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """The rule that answers each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        rules : int32 array of shape (n_rows,)
+            Places in ``rules_``; -1 for rows that no rule covers.
+        """
+        decided = self._decide(X)
+        decided[decided == len(self.rules_)] = -1
+        return decided
+
+    def _decide(self, X: Any) -> NDArray[np.int32]:
+        check_is_fitted(self, "rules_")
+        tree = self.estimator_
+        if isinstance(X, CodedTable):
+            parts = list(known_view(tree, X).blocks())
+        else:
+            parts = [tree._values(X)]
+        threads = n_threads(self.n_jobs)
+        return np.concatenate([self.rules_.decide(to_host(part), threads) for part in parts])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of the rule that answers each row, or the default class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+        """
+        decided = self._decide(X)
+        return self.classes_[self.rules_.answers[decided]]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Share of each class among the training rows that the answering rule covers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        decided = self._decide(X)
+        return self.rules_.probabilities[decided]
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Natural logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        log_probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        return np.log(self.predict_proba(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def to_rules(
+    tree: Any,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    confidence: float = 0.25,
+    quantile: Literal["release8", "exact"] = "release8",
+    rule_weight: float = 0.5,
+    redundancy: float = 1.0,
+    n_jobs: int | None = None,
+) -> C45Rules:
+    """Make rules of a tree that is grown already.
+
+    Parameters
+    ----------
+    tree : fitted C45Classifier, DecisionTreeClassifier or ID3Classifier
+        Its ``tree_``, pruned or not, is taken as it is.
+    X : array-like or data frame of shape (n_rows, n_features)
+        The rows that it was grown on: rules are simplified and chosen by them.
+    y : array-like of shape (n_rows,)
+        Their labels.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Their weights. Class weights of the tree are taken into account.
+    confidence, quantile, rule_weight, redundancy, n_jobs
+        As of `C45Rules`.
+
+    Returns
+    -------
+    C45Rules
+        Fitted: it predicts, and ``rules_`` has the rules.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The tree is not fitted.
+    TypeError
+        It is no classification tree of gputree.
+    ValueError
+        X has other columns than the tree, or y labels that it was not grown on.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier, to_rules
+    >>> from gputree.datasets import load_golf
+    >>> golf = load_golf()
+    >>> tree = DecisionTreeClassifier().fit(golf.data, golf.target)
+    >>> rules = to_rules(tree, golf.data, golf.target)
+    >>> print(rules.rules_.to_text(feature_names=golf.feature_names))
+    """
+    require_estimator(tree, "to_rules")
+    if not isinstance(tree, TreeClassifier):
+        raise TypeError(
+            "to_rules takes a fitted classification tree of gputree, got "
+            f"{type(tree).__name__}. Of a pipeline or a search, pass the tree in it: "
+            "pipeline[-1], search.best_estimator_."
+        )
+    check_is_fitted(tree, "tree_")
+    rules = C45Rules(
+        clone(tree),
+        confidence=confidence,
+        quantile=quantile,
+        rule_weight=rule_weight,
+        redundancy=redundancy,
+        n_jobs=n_jobs,
+    )
+    rules._validate_params()
+    return rules._learn(tree, X, y, sample_weight)
+
+
+def _rows(tree: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+    """Training rows that have weight, as the tree's tests see them."""
+    values, target, weight = encode(tree, X, to_host(y), to_host(sample_weight))
+    require_known_labels(y, target)
+    weight = tree._combine_weights(weight, target)
+    label = target.astype(np.int64)
+    if not weight.all():
+        heavy = np.flatnonzero(weight)
+        values, label, weight = values[heavy], label[heavy], weight[heavy]
+    if weight.size == 0:
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    fixed = fix_weights(weight, weight.size)
+    units = np.empty(0, np.int64) if fixed.weight is None else fixed.weight
+    return Rows(values, label, units, fixed.unit * fixed.scale, tree.n_classes_)

@@ -1,0 +1,123 @@
+"""From a tree and its training rows to an ordered set of rules (Quinlan 1993, chapter 5)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.pruning.error_limit import ErrorLimit
+from gputree.rules.conditions import Rules, rules_of_leaves
+from gputree.rules.coverage import Coverage, coverage
+from gputree.rules.description_length import rule_bits
+from gputree.rules.masks import Masks
+from gputree.rules.ordering import default_class, harmless, order_classes
+from gputree.rules.selection import select
+from gputree.rules.simplification import Rows, simplify
+from gputree.tree import Tree
+
+
+class Options(NamedTuple):
+    """How rules are learned; see `gputree.rules.C45Rules`."""
+
+    limit: ErrorLimit
+    rule_weight: float
+    redundancy: float
+    n_threads: int
+
+
+class Learned(NamedTuple):
+    """R rules in the order in which they are asked.
+
+    Attributes
+    ----------
+    rules : Rules
+    error : float64 array of shape (R,)
+        Pessimistic error rates.
+    class_weights : float64 array of shape (R, K)
+        Weight of the training rows that each rule covers, by class.
+    default : int
+        Code of the class of rows without a rule.
+    default_weights, prior : float64 arrays of shape (K,)
+        Weight of the training rows without a rule, and of all, by class.
+    """
+
+    rules: Rules
+    error: NDArray[np.float64]
+    class_weights: NDArray[np.float64]
+    default: int
+    default_weights: NDArray[np.float64]
+    prior: NDArray[np.float64]
+
+
+def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Options) -> Learned:
+    """The rules of a tree: simplified, chosen class by class, ordered.
+
+    Parameters
+    ----------
+    tree : Tree
+        Of classes.
+    rows : Rows
+        The rows that the tree was grown on.
+    n_categories : int64 array of shape (d,)
+        Categories of each column; 0 for numbers.
+    options : Options
+    """
+    leaves = rules_of_leaves(tree)
+    masks = Masks(rows.values, leaves.conditions)
+    rules, error = simplify(leaves, rows, masks, options.limit, options.n_threads)
+    covers = coverage(rules, Masks(rows.values, rules.conditions), rows.label.size)
+    order = _by_confidence(rules, error, covers, rows)
+    rules, error, covers = rules.take(order), error[order], covers.take(order)
+    chosen = _chosen(rules, covers, rows, n_categories, options)
+    rules, error, covers = rules.take(chosen), error[chosen], covers.take(chosen)
+    places = {c: i for i, c in enumerate(order_classes(covers, rules.label, rows))}
+    order = np.argsort([places[c] for c in rules.label.tolist()], kind="stable")
+    default = default_class(covers, rows)
+    left = harmless(covers.take(order), rules.label[order], default, rows)
+    order = order[left]
+    rules, covers = rules.take(order), covers.take(order)
+    alone = np.diff(covers.row_begin) == 0
+    return Learned(
+        rules,
+        error[order],
+        np.array([_weights(covers.of(r), rows) for r in range(order.size)]).reshape(
+            order.size, rows.n_classes
+        ),
+        default,
+        _weights(np.flatnonzero(alone), rows),
+        _weights(np.arange(rows.label.size), rows),
+    )
+
+
+def _weights(places: NDArray[np.integer], rows: Rows) -> NDArray[np.float64]:
+    """Weight of some rows by class."""
+    units = np.bincount(rows.label[places], rows.weights[places], minlength=rows.n_classes)
+    return np.asarray(units * rows.unit, np.float64)
+
+
+def _by_confidence(
+    rules: Rules, error: NDArray[np.float64], covers: Coverage, rows: Rows
+) -> NDArray[np.int64]:
+    """Rules by their error rates; of equals those of most weight, then of fewest conditions."""
+    weight = np.array([rows.weights[covers.of(r)].sum() for r in range(error.size)], np.int64)
+    return np.lexsort((rules.sizes, -weight, error))
+
+
+def _chosen(
+    rules: Rules,
+    covers: Coverage,
+    rows: Rows,
+    n_categories: NDArray[np.int64],
+    options: Options,
+) -> NDArray[np.int64]:
+    """The rules that describe their classes in the fewest bits."""
+    bits = rule_bits(rules, rows, n_categories, options.redundancy)
+    found = [np.empty(0, np.int64)]
+    for label in np.unique(rules.label).tolist():
+        own = np.flatnonzero(rules.label == label)
+        of_class = rows.label == label
+        chosen, _ = select(covers.take(own), rows, of_class, bits[own], options.rule_weight)
+        found.append(own[chosen])
+    return np.sort(np.concatenate(found))

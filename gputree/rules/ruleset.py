@@ -1,0 +1,388 @@
+"""An ordered set of rules: what people read, and what rows are answered by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import kernel
+from gputree.export.describe import MOST_CATEGORIES, on_one_line, words_of_set
+from gputree.export.digits import apart, format_number
+from gputree.export.model import Names, check_names
+from gputree.export.parameters import checked
+from gputree.rules.bits import WORD, Words, lowest_bit
+from gputree.rules.conditions import Condition, Rules
+from gputree.rules.masks import Masks
+from gputree.rules.sql import Output, write_sql
+from gputree.threads import run
+
+# Rows that one thread answers at a time, at least.
+ANSWERED = 1 << 14
+
+JSON_FORMAT = "gputree-rules"
+JSON_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ClassRule:
+    """One rule of a `RuleSet`.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        All hold. `gputree.rules.Condition` names columns by their places, categories by codes.
+    label : class label
+    coverage : float
+        Weight of the training rows that it covers, those that an earlier rule answers included.
+    errors : float
+        Weight of those of other classes.
+    confidence : float
+        One minus the pessimistic error rate.
+    class_weights : float64 array of shape (n_classes,)
+        `coverage` by class.
+    text : str
+        The rule in words.
+    """
+
+    conditions: tuple[Condition, ...]
+    label: Any
+    coverage: float
+    errors: float
+    confidence: float
+    class_weights: NDArray[np.float64]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, eq=False)
+class RuleSet:
+    """Rules in the order in which they are asked, and a class for rows that none covers.
+
+    ``str(rules)`` prints them, ``len(rules)`` is their number, ``rules[0]`` the first, and a loop
+    gives one after the other.
+
+    Attributes
+    ----------
+    rules : Rules
+        Conditions and classes as arrays.
+    confidence : float64 array of shape (R,)
+        One minus the pessimistic error rate of each rule.
+    class_weights : float64 array of shape (R, K)
+        Weight of the training rows that each rule covers, by class.
+    default : int
+        Place in `classes` of the class of rows that no rule covers.
+    default_weights : float64 array of shape (K,)
+        Weight of the training rows that no rule covers, by class.
+    prior : float64 array of shape (K,)
+        Weight of all training rows, by class.
+    names : Names
+        Of the columns, the classes and the categories.
+    """
+
+    rules: Rules
+    confidence: NDArray[np.float64]
+    class_weights: NDArray[np.float64]
+    default: int
+    default_weights: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    names: Names
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Class labels, ascending."""
+        assert self.names.classes is not None
+        return self.names.classes
+
+    @property
+    def n_conditions(self) -> int:
+        """Conditions of all rules."""
+        return int(self.rules.condition.size)
+
+    @cached_property
+    def coverage(self) -> NDArray[np.float64]:
+        """Weight of the training rows that each rule covers, shape (R,)."""
+        found: NDArray[np.float64] = self.class_weights.sum(axis=1)
+        return found
+
+    @cached_property
+    def errors(self) -> NDArray[np.float64]:
+        """Weight of the rows of other classes among them, shape (R,)."""
+        others = self.class_weights.copy()
+        others[np.arange(len(self)), self.rules.label] = 0.0
+        found: NDArray[np.float64] = others.sum(axis=1)
+        return found
+
+    def __len__(self) -> int:
+        return int(self.rules.label.size)
+
+    def __getitem__(self, place: int) -> ClassRule:
+        place = range(len(self))[place]
+        return ClassRule(
+            tuple(self.rules.conditions[i] for i in self.rules.of(place)),
+            self.classes[self.rules.label[place]],
+            float(self.coverage[place]),
+            float(self.errors[place]),
+            float(self.confidence[place]),
+            self.class_weights[place],
+            self._line(place, self.names, 4),
+        )
+
+    def __iter__(self) -> Iterator[ClassRule]:
+        return (self[place] for place in range(len(self)))
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<RuleSet of {len(self)} rules, {self.n_conditions} conditions>"
+
+    # ------------------------------------------------------------- answers
+    def decide(self, values: NDArray[np.floating], n_threads: int = 1) -> NDArray[np.int32]:
+        """The rule that answers each row: the first that covers it; R where none does.
+
+        Parameters
+        ----------
+        values : float array of shape (n_rows, n_features)
+            Numbers, codes of categories, NaN where missing.
+        n_threads : int, default=1
+        """
+        masks = Masks(values, self.rules.conditions)
+        found = np.full(values.shape[0], len(self), np.int32)
+
+        def decide(first: int) -> None:
+            block = masks.block(first)
+            part = found[first : first + masks.height]
+            _first_rules(block.rows, block.masks, self.rules.begin, self.rules.condition, part)
+
+        n = values.shape[0]
+        masks.height = min(masks.height, -(-max(n // n_threads, ANSWERED) // WORD) * WORD)
+        run(n_threads, decide, [(first,) for first in range(0, n, masks.height)])
+        return found
+
+    @property
+    def answers(self) -> NDArray[np.int64]:
+        """Code of the class that each rule, and behind them no rule, answers; shape (R + 1,)."""
+        return np.append(self.rules.label, self.default)
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Shares of the classes where each rule, and behind them no rule, decides.
+
+        Of the training rows that it covers, with as many more as there are classes, of the shares
+        of all rows. Shape (R + 1, K).
+        """
+        weights = np.vstack([self.class_weights, self.default_weights])
+        share = self.prior / self.prior.sum()
+        n = share.size
+        found: NDArray[np.float64] = (weights + n * share) / (weights.sum(axis=1) + n)[:, None]
+        return found
+
+    # --------------------------------------------------------------- texts
+    @checked
+    def to_text(
+        self,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+        decimals: int | None = 4,
+    ) -> str:
+        """Print the rules, one a line, in the order in which they are asked.
+
+        A line ends in the rule's confidence, and in the weight of the training rows that it
+        covers, with that of the rows of other classes among them: ``[0.937] (45/1)``.
+
+        Parameters
+        ----------
+        feature_names : sequence of str or None, default=None
+            None takes the names seen in `fit`, else x0, x1, ...
+        class_names : sequence of str or None, default=None
+            In the order of `classes`; None takes `classes` itself.
+        decimals : int or None, default=4
+            Of thresholds, as in `gputree.export_text`.
+
+        Returns
+        -------
+        str
+        """
+        names = self._named(feature_names, class_names)
+        lines = [
+            f"Rule {place + 1}: {self._line(place, names, decimals)}" for place in range(len(self))
+        ]
+        default = on_one_line(str(names.classes[self.default]))  # type: ignore[index]
+        return "\n".join([*lines, f"Default: class {default}"])
+
+    def _named(
+        self, feature_names: Sequence[str] | None, class_names: Sequence[Any] | None
+    ) -> Names:
+        features = check_names("feature_names", feature_names, len(self.names.feature_names))
+        classes = check_names("class_names", class_names, self.classes.size)
+        return Names(
+            self.names.feature_names if features is None else features,
+            self.classes if classes is None else np.array(classes, dtype=object),
+            self.names.categories,
+        )
+
+    def _line(self, place: int, names: Names, decimals: int | None) -> str:
+        conditions = [self.rules.conditions[i] for i in self.rules.of(place)]
+        told = " and ".join(self._words(condition, names, decimals) for condition in conditions)
+        label = on_one_line(str(names.classes[self.rules.label[place]]))  # type: ignore[index]
+        weight = format_number(self.coverage[place], 2)
+        if self.errors[place] > 0:
+            weight += f"/{format_number(self.errors[place], 2)}"
+        return f"{told} -> class {label} [{self.confidence[place]:.3f}] ({weight})"
+
+    def _words(self, condition: Condition, names: Names, decimals: int | None) -> str:
+        name = on_one_line(names.feature_names[condition.feature])
+        if condition.kind == "in":
+            codes = np.array(condition.codes, np.int32)
+            words = words_of_set(names.categories[condition.feature], codes, MOST_CATEGORIES)
+            return f"{name} {' '.join(words)}"
+        if condition.kind in ("present", "missing"):
+            return f"{name} is {condition.kind}"
+        if decimals is not None:
+            decimals = self._more_digits(decimals).get(condition[::2], decimals)
+        return f"{name} {condition.kind} {format_number(condition.threshold, decimals)}"
+
+    def _more_digits(self, decimals: int) -> dict[Any, int | None]:
+        """Decimals of thresholds that would read as another of their column."""
+        found = self._digits.get(decimals)
+        if found is None:
+            numeric = [one for one in self.rules.conditions if one.kind in ("<=", ">")]
+            feature = np.array([one.feature for one in numeric], np.int64)
+            threshold = np.array([one.threshold for one in numeric], np.float64)
+            found = self._digits[decimals] = apart(feature, threshold, decimals)
+        return found
+
+    @cached_property
+    def _digits(self) -> dict[int, dict[Any, int | None]]:
+        return {}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Write the rules as JSON: all that `predict` needs, in values, not in codes.
+
+        An object of ``format``, ``version``, ``features``, ``classes``, ``rules`` and ``default``.
+        A rule has ``conditions``, ``class``, ``confidence``, ``coverage``, ``errors`` and
+        ``class_weights``; a condition ``feature``, ``column`` (from 0), ``operator`` ("<=", ">",
+        "in", "present" or "missing") and ``threshold`` or ``values``. The first rule whose
+        conditions all hold answers; a missing value meets "missing" alone.
+
+        Parameters
+        ----------
+        indent : int or None, default=None
+            As of `json.dumps`.
+
+        Returns
+        -------
+        str
+        """
+        classes = self.classes.tolist()
+        default = {
+            "class": classes[self.default],
+            "coverage": float(self.default_weights.sum()),
+            "class_weights": self.default_weights.tolist(),
+        }
+        whole = {
+            "format": JSON_FORMAT,
+            "version": JSON_VERSION,
+            "features": [str(name) for name in self.names.feature_names],
+            "classes": classes,
+            "rules": [self._plain(place) for place in range(len(self))],
+            "default": default,
+        }
+        return json.dumps(whole, indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def _plain(self, place: int) -> dict[str, Any]:
+        conditions = [self.rules.conditions[i] for i in self.rules.of(place)]
+        return {
+            "conditions": [self._plain_condition(condition) for condition in conditions],
+            "class": self.classes.tolist()[self.rules.label[place]],
+            "confidence": float(self.confidence[place]),
+            "coverage": float(self.coverage[place]),
+            "errors": float(self.errors[place]),
+            "class_weights": self.class_weights[place].tolist(),
+        }
+
+    def _plain_condition(self, condition: Condition) -> dict[str, Any]:
+        feature = condition.feature
+        found: dict[str, Any] = {
+            "feature": str(self.names.feature_names[feature]),
+            "column": feature,
+            "operator": condition.kind,
+        }
+        if condition.kind == "in":
+            found["values"] = self.names.words(feature, np.array(condition.codes, np.int32))
+        elif condition.kind in ("<=", ">"):
+            found["threshold"] = condition.threshold
+        return found
+
+    @checked
+    def to_sql(
+        self,
+        *,
+        dialect: Literal["duckdb", "postgres", "sqlite"] = "duckdb",
+        output: Output = "prediction",
+        table: str | None = None,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[Any] | None = None,
+    ) -> str:
+        """Write the rules as one CASE expression of SQL, with the answers of `predict`.
+
+        Parameters
+        ----------
+        dialect : "duckdb", "postgres" or "sqlite", default="duckdb"
+        output : "prediction", "confidence" or "rule", default="prediction"
+            The label; the confidence of the rule that answers, NULL where none does; or its
+            number, from 1, and 0 where none does.
+        table : str or None, default=None
+            Write a query that adds the answer to the rows of this table, instead of the
+            expression alone.
+        feature_names : sequence of str or None, default=None
+            Names of columns; None takes the names seen in `fit`, else x0, x1, ...
+        class_names : sequence or None, default=None
+            In the order of `classes`; None takes `classes` itself.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            A name, label or category cannot be written in SQL.
+        """
+        names = self._named(feature_names, class_names)
+        answers = self.rules, self.default, self.confidence
+        return write_sql(names, *answers, dialect, output, table)
+
+
+@kernel
+def _first_rules(
+    rows: Words,
+    masks: Words,
+    begin: NDArray[np.int64],
+    condition: NDArray[np.int64],
+    found: NDArray[np.int32],
+) -> None:
+    """Write the first rule that covers each row of a block; others stay as they are."""
+    for w in range(rows.size):
+        open_rows = rows[w]
+        for rule in range(begin.size - 1):
+            met = open_rows
+            for i in range(begin[rule], begin[rule + 1]):
+                met &= masks[condition[i], w]
+                if met == 0:
+                    break
+            open_rows &= ~met
+            while met != 0:
+                found[w * WORD + lowest_bit(met)] = rule
+                met &= met - np.uint64(1)
+            if open_rows == 0:
+                break

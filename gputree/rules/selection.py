@@ -1,0 +1,208 @@
+"""The rules of a class that describe it in the fewest bits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import inner, kernel
+from gputree.rules.coverage import Coverage
+from gputree.rules.description_length import exception_bits, log2_factorial
+from gputree.rules.simplification import Rows
+
+# Up to so many rules of a class every subset is tried.
+MOST_TRIED = 10
+
+# Bits that a step has to save: less is rounding.
+LEAST_SAVED = 1e-9
+
+
+class Message(NamedTuple):
+    """What it takes to send one class by rules, as kernels take it.
+
+    Attributes
+    ----------
+    bits : float64 array of shape (R,)
+        Of each rule.
+    order : float64 array of shape (R + 1,)
+        ``log2(m!)``, saved where m rules are sent in any order.
+    rule_weight : float
+        What a bit of a rule counts for, beside one of an exception.
+    unit : float
+        What a unit of weight weighs.
+    total, own : float
+        Weight of all rows, and of those of the class.
+    """
+
+    bits: NDArray[np.float64]
+    order: NDArray[np.float64]
+    rule_weight: float
+    unit: float
+    total: float
+    own: float
+
+
+@inner
+def message_bits(message: Message, size: int, bits: float, own: int, other: int) -> float:
+    """Bits of some rules that cover rows of the class and of others, of so many units."""
+    right, false = own * message.unit, other * message.unit
+    exceptions = exception_bits(message.total, right + false, false, message.own - right)
+    return exceptions + message.rule_weight * (bits - message.order[size])
+
+
+def select(
+    covers: Coverage,
+    rows: Rows,
+    of_class: NDArray[np.bool_],
+    bits: NDArray[np.float64],
+    weight: float,
+) -> tuple[NDArray[np.bool_], float]:
+    """The subset of the rules for one class that takes the fewest bits.
+
+    Parameters
+    ----------
+    covers : Coverage
+        Of R rules, those of the class.
+    rows : Rows
+    of_class : bool array of shape (n,)
+        Which rows are of the class.
+    bits : float64 array of shape (R,)
+        What each rule takes.
+    weight : float
+        What a bit of a rule counts for.
+
+    Returns
+    -------
+    chosen : bool array of shape (R,)
+    value : float
+        Bits of the message.
+
+    Notes
+    -----
+    Of up to `MOST_TRIED` rules every subset is tried. Of more, the search goes from no rule and
+    from all rules, and adds or removes in each step the rule that saves most; the better end is
+    taken.
+    """
+    n = covers.n_rules
+    total = float(rows.class_weights.sum()) * rows.unit
+    own = float(rows.weights[of_class].sum()) * rows.unit
+    order = log2_factorial(np.arange(n + 1))
+    message = Message(bits, order, weight, rows.unit, total, own)
+    if n <= MOST_TRIED:
+        return _try_all(covers, rows, of_class, message)
+    found = []
+    for begin_with_all in (False, True):
+        chosen = np.zeros(n, np.bool_)
+        value = _climb(*covers, of_class, rows.weights, message, begin_with_all, chosen)
+        found.append((chosen, value))
+    return found[1] if found[1][1] < found[0][1] - LEAST_SAVED else found[0]
+
+
+def _try_all(
+    covers: Coverage, rows: Rows, of_class: NDArray[np.bool_], message: Message
+) -> tuple[NDArray[np.bool_], float]:
+    """The best of all subsets: rows are counted by the set of rules that cover them."""
+    n = covers.n_rules
+    pattern = np.zeros(of_class.size, np.int64)
+    for rule in range(n):
+        pattern[covers.of(rule)] |= 1 << rule
+    count = np.bincount(2 * pattern + of_class, rows.weights, minlength=2 << n).reshape(-1, 2)
+    best, value = _best_subset(np.rint(count).astype(np.int64), message)
+    return (best >> np.arange(n)) & 1 == 1, float(value)
+
+
+@kernel
+def _best_subset(count: NDArray[np.int64], message: Message) -> tuple[int, float]:
+    """The subset of fewest bits, as bits; of equals the one of fewest rules, then the lowest."""
+    best, least, fewest = 0, np.inf, 0
+    for subset in range(count.shape[0]):
+        own = other = np.int64(0)
+        for pattern in range(count.shape[0]):
+            if pattern & subset:
+                other += count[pattern, 0]
+                own += count[pattern, 1]
+        size, bits = 0, 0.0
+        for rule in range(message.bits.size):
+            if subset >> rule & 1:
+                size += 1
+                bits += message.bits[rule]
+        value = message_bits(message, size, bits, own, other)
+        same = value <= least + LEAST_SAVED
+        if value < least - LEAST_SAVED or (same and size < fewest):
+            best, least, fewest = subset, value, size
+    return best, least
+
+
+@kernel
+def _climb(
+    rule_begin: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    row_begin: NDArray[np.int64],
+    rules: NDArray[np.int32],
+    of_class: NDArray[np.bool_],
+    weight: NDArray[np.int64],
+    message: Message,
+    begin_with_all: bool,
+    chosen: NDArray[np.bool_],
+) -> float:
+    """Add or remove, in each step, the rule that saves most; of equals the first."""
+    n = chosen.size
+    count = np.zeros(row_begin.size - 1, np.int32)  # chosen rules that cover a row
+    alone = np.zeros((n, 2), np.int64)  # rows that no other chosen rule covers, by `of_class`
+    for rule in range(n):
+        for i in range(rule_begin[rule], rule_begin[rule + 1]):
+            alone[rule, np.int64(of_class[rows[i]])] += weight[rows[i]]
+    covered = np.zeros(2, np.int64)
+    tables = rule_begin, rows, row_begin, rules, of_class, weight, chosen, count, alone
+    size, bits = 0, 0.0
+    if begin_with_all:
+        for rule in range(n):
+            covered += alone[rule]
+            _turn(rule, *tables)
+            size, bits = size + 1, bits + message.bits[rule]
+    value = message_bits(message, size, bits, covered[1], covered[0])
+    while True:
+        best, least = n, value - LEAST_SAVED
+        for rule in range(n):
+            step = -1 if chosen[rule] else 1
+            own, other = covered[1] + step * alone[rule, 1], covered[0] + step * alone[rule, 0]
+            after = message_bits(message, size + step, bits + step * message.bits[rule], own, other)
+            if after < least:
+                best, least = rule, after
+        if best == n:
+            return value
+        step = -1 if chosen[best] else 1
+        covered += step * alone[best]
+        size, bits, value = size + step, bits + step * message.bits[best], least
+        _turn(best, *tables)
+
+
+@inner
+def _turn(
+    rule: int,
+    rule_begin: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    row_begin: NDArray[np.int64],
+    rules: NDArray[np.int32],
+    of_class: NDArray[np.bool_],
+    weight: NDArray[np.int64],
+    chosen: NDArray[np.bool_],
+    count: NDArray[np.int32],
+    alone: NDArray[np.int64],
+) -> None:
+    """Add or remove a rule; tell the others what they now cover alone."""
+    adds = not chosen[rule]
+    chosen[rule] = adds
+    for i in range(rule_begin[rule], rule_begin[rule + 1]):
+        row = rows[i]
+        count[row] += 1 if adds else -1
+        others = count[row] - 1 if adds else count[row]  # chosen ones that cover the row
+        if others > 1:
+            continue
+        change = -weight[row] if adds else weight[row]
+        for j in range(row_begin[row], row_begin[row + 1]):
+            other = rules[j]
+            if other != rule and (others == 0 or chosen[other]):
+                alone[other, np.int64(of_class[row])] += change

@@ -1,0 +1,70 @@
+"""Rules as one CASE expression of SQL."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.export.model import Names
+from gputree.export.sql import DIALECTS, Literals, forbid_twins
+from gputree.rules.conditions import Condition, Rules
+
+Output = Literal["prediction", "confidence", "rule"]
+
+
+def write_sql(
+    names: Names,
+    rules: Rules,
+    default: int,
+    confidence: NDArray[np.float64],
+    dialect: str,
+    output: Output,
+    table: str | None,
+) -> str:
+    """The expression, or the query of a table; see `gputree.rules.RuleSet.to_sql`."""
+    forbid_twins(names)
+    writer = Literals(names, DIALECTS[dialect])
+    answers = _answers(writer, rules, default, confidence, output)
+    tests = [_test(writer, condition) for condition in rules.conditions]
+    lines = [
+        f"  WHEN {' AND '.join(tests[i] for i in rules.of(rule))} THEN {answer}"
+        for rule, answer in enumerate(answers[:-1])
+    ]
+    expression = "\n".join(["CASE", *lines, f"  ELSE {answers[-1]}", "END"])
+    if not lines:
+        expression = answers[-1]
+    if table is None:
+        return f"{expression}\n"
+    name = writer.dialect.name
+    return f"SELECT *,\n{expression} AS {name(output)}\nFROM {name(table)};\n"
+
+
+def _answers(
+    writer: Literals, rules: Rules, default: int, confidence: NDArray[np.float64], output: Output
+) -> list[str]:
+    """What each rule answers, and behind them no rule."""
+    if output == "rule":
+        return [*map(str, range(1, rules.label.size + 1)), "0"]
+    if output == "confidence":
+        return [*map(writer.number, confidence.tolist()), "NULL"]
+    assert writer.names.classes is not None
+    labels = writer.names.classes.tolist()
+    return [writer.literal(labels[c]) for c in [*rules.label.tolist(), default]]
+
+
+def _test(writer: Literals, condition: Condition) -> str:
+    """A condition that is true for the rows that meet it; false or NULL for others."""
+    column, is_missing = writer.columns[condition.feature], writer.is_missing(condition.feature)
+    if condition.kind == "missing":
+        return f"({is_missing})"
+    if condition.kind == "present":
+        return f"NOT ({is_missing})"
+    if condition.kind == "in":
+        codes = np.array(condition.codes, np.int32)
+        return f"{column} IN ({', '.join(writer.literals(condition.feature, codes))})"
+    number = writer.dialect.as_double.format(column)
+    test = f"{number} {condition.kind} {writer.number(condition.threshold)}"
+    # databases hold that NaN is greater than all numbers
+    return test if condition.kind == "<=" else f"{test} AND NOT ({is_missing})"
