@@ -6,9 +6,9 @@ import inspect
 import pytest
 
 import gputree
-from gputree import columns, datasets, export, prediction, pruning
+from gputree import columns, datasets, export, prediction, pruning, rules
 
-PACKAGES = (gputree, columns, datasets, export, prediction, pruning)
+PACKAGES = (gputree, columns, datasets, export, prediction, pruning, rules)
 FINDER = doctest.DocTestFinder()
 
 

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gputree import (
     BoostedC45Classifier,
     C45Classifier,
+    C45Rules,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ID3Classifier,
@@ -33,6 +34,7 @@ ESTIMATORS = [
     C45Classifier(),
     ID3Classifier(),
     BoostedC45Classifier(n_trials=3),
+    C45Rules(),
 ]
 
 

@@ -95,6 +95,10 @@ def path_rules(
     ValueError
         The number of names is not that of the tree, or `decimals` is negative.
 
+    See Also
+    --------
+    gputree.to_rules : Fewer and shorter rules, made of these with the training rows.
+
     Examples
     --------
     >>> from gputree import DecisionTreeClassifier

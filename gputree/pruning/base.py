@@ -257,7 +257,8 @@ def encode(
     """Rows as the estimator's tree sees them: matrix, class codes or targets, weights."""
     check_consistent_length(X, y)
     values = np.ascontiguousarray(estimator._values(X))
-    assert_all_finite(values, allow_nan=True, input_name="X")
+    with np.errstate(invalid="ignore"):  # sums of huge numbers on both sides of 0
+        assert_all_finite(values, allow_nan=True, input_name="X")
     weight = check_sample_weight(sample_weight, values, ensure_non_negative=True)
     target = _encode_target(estimator, y)
     return values, target, estimator._loss_weights(weight, target)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from gputree.compilation import inner
+from gputree.compilation import jitable
+from gputree.criteria.logarithm import log2
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.simplification import Rows
 
@@ -92,7 +93,7 @@ def _value_bits(
     return 1.0 + float((named * bits - log2_factorial(named)).min())
 
 
-@inner
+@jitable
 def exception_bits(total: float, covered: float, false: float, missed: float) -> float:
     """Bits that tell the exceptions of rules for a class.
 
@@ -114,11 +115,11 @@ def exception_bits(total: float, covered: float, false: float, missed: float) ->
     """
     rest, half = total - covered, 0.5 * (false + missed)
     if covered > 0.5 * total:
-        return np.log2(total) + _coded(covered, false, half) + _coded(rest, missed, missed)
-    return np.log2(total) + _coded(covered, false, false) + _coded(rest, missed, half)
+        return log2(total) + _coded(covered, false, half) + _coded(rest, missed, missed)
+    return log2(total) + _coded(covered, false, false) + _coded(rest, missed, half)
 
 
-@inner
+@jitable
 def _coded(n: float, errors: float, expected: float) -> float:
     """Bits that tell which of n rows are errors, where so many are expected."""
     if expected <= 0.0:
@@ -126,4 +127,4 @@ def _coded(n: float, errors: float, expected: float) -> float:
     if expected >= n:
         return 0.0 if errors >= n else IMPOSSIBLE
     rate = expected / n
-    return -errors * np.log2(rate) - (n - errors) * np.log2(1.0 - rate)
+    return -errors * log2(rate) - (n - errors) * log2(1.0 - rate)

@@ -83,10 +83,16 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from gputree import C45Rules
-    >>> from gputree.datasets import load_iris
-    >>> iris = load_iris()
-    >>> rules = C45Rules().fit(iris.data, iris.target)
-    >>> print(rules.rules_.to_text(feature_names=iris.feature_names))
+    >>> from gputree.datasets import load_golf
+    >>> golf = load_golf()
+    >>> rules = C45Rules().fit(golf.data, golf.target)
+    >>> print(rules.rules_.to_text(feature_names=golf.feature_names))
+    Rule 1: outlook = sunny and humidity = high -> class no [0.630] (3)
+    Rule 2: outlook = rain and wind = strong -> class no [0.500] (2)
+    Rule 3: outlook = overcast -> class yes [0.707] (4)
+    Rule 4: humidity = normal -> class yes [0.662] (7/1)
+    Rule 5: outlook = rain and wind = weak -> class yes [0.630] (3)
+    Default: class yes
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -291,6 +297,12 @@ def to_rules(
     >>> tree = DecisionTreeClassifier().fit(golf.data, golf.target)
     >>> rules = to_rules(tree, golf.data, golf.target)
     >>> print(rules.rules_.to_text(feature_names=golf.feature_names))
+    Rule 1: humidity = high and outlook = sunny -> class no [0.630] (3)
+    Rule 2: outlook = rain and wind = strong -> class no [0.500] (2)
+    Rule 3: outlook = overcast -> class yes [0.707] (4)
+    Rule 4: humidity = normal -> class yes [0.662] (7/1)
+    Rule 5: outlook = rain and wind = weak -> class yes [0.630] (3)
+    Default: class yes
     """
     require_estimator(tree, "to_rules")
     if not isinstance(tree, TreeClassifier):

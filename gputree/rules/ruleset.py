@@ -11,11 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._sklearn import StrOptions, validate_params
 from gputree.compilation import kernel
 from gputree.export.describe import MOST_CATEGORIES, on_one_line, words_of_set
 from gputree.export.digits import apart, format_number
 from gputree.export.model import Names, check_names
-from gputree.export.parameters import checked
+from gputree.export.parameters import PARAMETERS, checked
 from gputree.rules.bits import WORD, Words, lowest_bit
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.masks import Masks
@@ -24,6 +25,11 @@ from gputree.threads import run
 
 # Rows that one thread answers at a time, at least.
 ANSWERED = 1 << 14
+
+_SQL_PARAMETERS = {
+    "output": [StrOptions({"prediction", "confidence", "rule"})],
+    **{name: PARAMETERS[name] for name in ("dialect", "table", "feature_names", "class_names")},
+}
 
 JSON_FORMAT = "gputree-rules"
 JSON_VERSION = 1
@@ -323,7 +329,7 @@ class RuleSet:
             found["threshold"] = condition.threshold
         return found
 
-    @checked
+    @validate_params(_SQL_PARAMETERS, prefer_skip_nested_validation=False)
     def to_sql(
         self,
         *,
