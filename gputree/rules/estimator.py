@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.backends.arrays import to_host
-from gputree.estimators.base import MOST_JOBS, n_threads
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.coded_table import CodedTable, known_view
+from gputree.estimators.table_estimator import MOST_JOBS, n_threads
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.fixed_point import fix_weights
 from gputree.pruning.base import encode, require_known_labels
