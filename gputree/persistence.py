@@ -29,6 +29,10 @@ those of estimators). Format versions:
 4. Arrays ``lower`` and ``upper`` (float64, N), too: what the share of the second class, or the
    mean target, that node t answers with lies between. Written only where a tree has such
    bounds, which a reader of version 3 would pass over; other trees are files of version 3.
+5. Trees that smooth the shares of classes, or have soft thresholds, in place of bounds: the key
+   ``smoothing`` of ``tree`` is what is added to the weight of every class; where there are
+   arrays ``soft_lower`` and ``soft_upper`` (float64, N), they lie around ``threshold``, and equal
+   it where nothing is soft.
 
 The same model gives the same bytes (under one zlib): members have a fixed order and no time
 stamp. Arrays are little-endian or big-endian as written; reading converts. A reader takes
@@ -59,7 +63,7 @@ from gputree.plausibility import check_statistics
 from gputree.tree import Task, Tree
 
 FORMAT = "gputree-model"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 _LAST_WITH_TABLES = 2  # from categories to children, one a node
 _LAST_WITHOUT_BOUNDS = 3
 
@@ -89,6 +93,10 @@ BOUNDS: dict[str, tuple[type[np.generic], int]] = {  # of trees that have them
     "lower": (np.float64, 1),
     "upper": (np.float64, 1),
 }
+SOFT: dict[str, tuple[type[np.generic], int]] = {  # in the place of those
+    "soft_lower": (np.float64, 1),
+    "soft_upper": (np.float64, 1),
+}
 _TABLES: dict[str, tuple[type[np.generic], int]] = {
     "branch_offset": (np.int64, 1),
     "branch_child": (NODE, 1),
@@ -116,8 +124,7 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree
     if reserved:
         raise ValueError(f"The header keys {reserved} are reserved.")
     tree.check()
-    version = FORMAT_VERSION if tree.lower is not None else _LAST_WITHOUT_BOUNDS
-    own = own_header(FORMAT, version, tree)
+    own = own_header(FORMAT, _LAST_WITHOUT_BOUNDS + additions(tree), tree)
     text = json.dumps({**own, **header}, indent=2, ensure_ascii=False, allow_nan=False)
     members = {_HEADER: text.encode()}
     members |= {_member(name): _npy(getattr(tree, name)) for name in arrays_of(tree)}
@@ -201,7 +208,19 @@ class FutureModelError(RefusedError):
 # ------------------------------------------------------------------ writing
 def arrays_of(tree: Tree) -> dict[str, tuple[type[np.generic], int]]:
     """The arrays that the tree has: their dtypes and dimensions."""
-    return ARRAYS | (BOUNDS if tree.lower is not None else {})
+    return kinds_of(additions(tree), tree.soft_lower is not None)
+
+
+def kinds_of(added: int, is_soft: bool) -> dict[str, tuple[type[np.generic], int]]:
+    """The arrays of trees that need so many versions beyond that of plain ones."""
+    return ARRAYS | ({}, BOUNDS, SOFT if is_soft else {})[added]
+
+
+def additions(tree: Tree) -> int:
+    """How many versions of a format beyond that of plain trees a tree needs."""
+    if tree.smoothing or tree.soft_lower is not None:
+        return 2
+    return int(tree.lower is not None)
 
 
 def own_header(name: str, version: int, tree: Tree) -> dict[str, Any]:
@@ -216,6 +235,7 @@ def own_header(name: str, version: int, tree: Tree) -> dict[str, Any]:
             "task": tree.task,
             "criterion": tree.criterion,
             "n_features": int(tree.n_features),
+            **({"smoothing": float(tree.smoothing)} if additions(tree) == 2 else {}),
         },
     }
 
@@ -236,7 +256,7 @@ def _read_header(path: Path, members: Members) -> dict[str, Any]:
         raise RefusedError(f"{path} is not a gputree model file: it holds no {_HEADER}.")
     header: dict[str, Any] = json.loads(members.text(_HEADER))
     check_format(header, str(path), _HEADER, FORMAT, FORMAT_VERSION)
-    check_scalars(header.get("tree"), set())
+    check_scalars(header.get("tree"), set(), header["format_version"] - _LAST_WITHOUT_BOUNDS)
     return header
 
 
@@ -258,9 +278,13 @@ def check_format(header: Any, path: str, part: str, name: str, version: int) -> 
         )
 
 
-def check_scalars(scalars: Any, others: set[str]) -> None:
-    """Raise ValueError unless the header's tree has what is one value a tree, and `others`."""
+def check_scalars(scalars: Any, others: set[str], added: int) -> None:
+    """Raise ValueError unless the header's tree has what is one value a tree, and `others`.
+
+    `added` is how many versions its format is beyond that of plain trees.
+    """
     keys = {"task", "criterion", "n_features"} | others
+    keys |= {"smoothing"} if added == 2 else set()
     if not isinstance(scalars, dict) or set(scalars) != keys:
         raise ValueError(f"the header's tree must have the keys {sorted(keys)}.")
     if scalars["task"] not in get_args(Task):
@@ -269,6 +293,8 @@ def check_scalars(scalars: Any, others: set[str]) -> None:
         raise ValueError(
             f"criterion must be one of {CRITERIA[scalars['task']]}, got {scalars['criterion']!r}."
         )
+    if type(scalars.get("smoothing", 0.0)) not in (int, float):
+        raise ValueError(f"smoothing must be a number, got {scalars['smoothing']!r}.")
     if type(scalars["n_features"]) is not int or not 1 <= scalars["n_features"] <= MOST_COLUMNS:
         raise ValueError(
             f"n_features must be an int from 1 to {MOST_COLUMNS}, got {scalars['n_features']!r}."
@@ -277,8 +303,9 @@ def check_scalars(scalars: Any, others: set[str]) -> None:
 
 def _read_tree(scalars: dict[str, Any], version: int, members: Members) -> Tree:
     if version > _LAST_WITH_TABLES:
-        bounds = BOUNDS if version > _LAST_WITHOUT_BOUNDS else {}
-        tree = Tree(**scalars, **_read_arrays(members, ARRAYS | bounds))
+        is_soft = _member("soft_lower") in members
+        kinds = kinds_of(version - _LAST_WITHOUT_BOUNDS, is_soft)
+        tree = Tree(**scalars, **_read_arrays(members, kinds))
     else:
         per_node = {k: v for k, v in ARRAYS.items() if k not in BranchLists._fields}
         tree = Tree(**scalars, **_read_arrays(members, per_node))

@@ -83,6 +83,12 @@ class Tree:
     lower, upper : float64 arrays of shape (N,), or None
         What the share of the second class, or the mean target, that a node answers with lies
         between; None where nothing is held to be monotonic. `statistics` may lie outside.
+    smoothing : float
+        Weight that every class has in what a node answers, beyond that of the node's rows
+        (classification): 0, or 1 for Laplace's estimate. Not together with bounds.
+    soft_lower, soft_upper : float64 arrays of shape (N,), or None
+        Where a number lies between these two, both children of a threshold split answer, by
+        shares (see `gputree.prediction.shares`); other nodes have their `threshold` in both.
     branch_begin, branch_end : int64 arrays of shape (N,)
         To node t lead from its parent the categories ``branch_code[branch_begin[t] :
         branch_end[t]]``, in no order; none where the parent tests none. Nodes share
@@ -121,6 +127,9 @@ class Tree:
     branch_code: NDArray[np.int32] = None  # type: ignore[assignment]
     lower: NDArray[np.float64] | None = None
     upper: NDArray[np.float64] | None = None
+    smoothing: float = 0.0
+    soft_lower: NDArray[np.float64] | None = None
+    soft_upper: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.branch_begin is None:
@@ -295,6 +304,7 @@ class Tree:
             gain=cut(self.gain, 0.0),
             **self.branch_lists.take(kept)._asdict(),
             **self.bounds_of(kept),
+            **self.soft_bounds_of(cut),
         )
 
     def bounds_of(self, nodes: NDArray[Any]) -> dict[str, Any]:
@@ -302,6 +312,13 @@ class Tree:
         if self.lower is None or self.upper is None:
             return {"lower": None, "upper": None}
         return {"lower": self.lower[nodes], "upper": self.upper[nodes]}
+
+    def soft_bounds_of(self, taken: Callable[[NDArray, float], NDArray]) -> dict[str, Any]:
+        """The fields that bound soft thresholds, of what is taken of each node's array."""
+        if self.soft_lower is None or self.soft_upper is None:
+            return {"soft_lower": None, "soft_upper": None}
+        bounds = {"soft_lower": self.soft_lower, "soft_upper": self.soft_upper}
+        return {name: taken(values, NO_THRESHOLD) for name, values in bounds.items()}
 
     def within(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Tree:
         """The tree with what it answers held within bounds, arrays of shape (N,)."""
@@ -336,12 +353,15 @@ class Tree:
     def value(self) -> NDArray[np.float64]:
         """Class fractions (classification) or mean target, shape (N, 1, K).
 
-        A node without weight has those of its nearest ancestor with weight. They are held
-        within `lower` and `upper`.
+        Fractions are smoothed by `smoothing`. A node without weight has those of its nearest
+        ancestor with weight. They are held within `lower` and `upper`.
         """
         empty = self.weight == 0
         value = self.statistics
-        if self.task == "classification":
+        if self.task == "classification" and self.smoothing:
+            whole = self.weight + self.smoothing * self.n_classes
+            value = (value + self.smoothing) / whole[:, None]
+        elif self.task == "classification":
             value = value / np.where(empty, 1.0, self.weight)[:, None]
         if empty.any():
             value = value[self.nearest_with_weight()]
@@ -397,9 +417,25 @@ class Tree:
         )
         for name in ("weight", "statistics", "impurity", "gain"):
             yield f"{name} is not finite", ~np.isfinite(arrays[name]).all()
+        yield "smoothing is negative or no number", not 0.0 <= self.smoothing < np.inf
+        yield "answers are smoothed and held within bounds", self.smoothing and self._is_held
+        yield "soft thresholds are incomplete, or do not lie around theirs", self._wrong_soft()
         yield "bounds of answers are incomplete, or none lies between them", self._wrong_bounds()
         yield from self._shape_problems()
         yield from self._split_problems()
+
+    @property
+    def _is_held(self) -> bool:
+        return self.lower is not None
+
+    def _wrong_soft(self) -> Any:
+        """Whether, or where, `soft_lower` and `soft_upper` do not lie around a threshold."""
+        if self.soft_lower is None or self.soft_upper is None:
+            return (self.soft_lower is None) != (self.soft_upper is None)
+        around = (self.soft_lower <= self.threshold) & (self.threshold <= self.soft_upper)
+        spread = self.soft_lower < self.soft_upper
+        numeric = self.split_kind == THRESHOLD_SPLIT
+        return ~around | (spread & ~numeric) | self._is_held
 
     def _wrong_bounds(self) -> Any:
         """Whether, or where, `lower` and `upper` are no bounds."""

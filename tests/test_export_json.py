@@ -209,7 +209,7 @@ def test_broken_documents(name, data):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"format_version": 1', '"format_version": 3', "written by a newer gputree"),
+        ('"format_version": 1', '"format_version": 4', "written by a newer gputree"),
         ('"gputree-json"', '"gputree-model"', "does not name the format"),
         ("[14.0,", "[NaN,", "JSON has no NaN"),
         ("[14.0,", '[{"float":"inf"},', "weight is not finite"),

@@ -94,14 +94,33 @@ def test_bounds_of_answers_make_a_file_of_version_4(tmp_path):
     tree, held = small_tree(), held_tree()
     write_model(tmp_path / "held.gputree", HEADER, held)
     header, found = read_model(tmp_path / "held.gputree")
-    assert header["format_version"] == FORMAT_VERSION == 4
+    assert header["format_version"] == FORMAT_VERSION - 1 == 4
     assert found.equals(held)
     assert not found.equals(tree)
 
 
+def soft_tree():
+    """The small tree with smoothed shares and a soft threshold."""
+    tree = small_tree()
+    soft = tree.threshold - 0.5 * (np.arange(5) == 0), tree.threshold + 0.25 * (np.arange(5) == 0)
+    return replace(tree, smoothing=1.0, soft_lower=soft[0], soft_upper=soft[1])
+
+
+@pytest.mark.parametrize(
+    "parts", [{}, {"soft_lower": None, "soft_upper": None}, {"smoothing": 0.0}]
+)
+def test_smoothed_shares_and_soft_thresholds_make_a_file_of_version_5(parts, tmp_path):
+    tree = replace(soft_tree(), **parts)
+    write_model(tmp_path / "soft.gputree", HEADER, tree)
+    header, found = read_model(tmp_path / "soft.gputree")
+    assert header["format_version"] == FORMAT_VERSION == 5
+    assert found.equals(tree)
+    assert not found.equals(small_tree())
+
+
 def test_files_of_older_releases_are_read():
     for version in range(1, FORMAT_VERSION + 1):
-        expected = small_tree() if version < 4 else held_tree()
+        expected = {4: held_tree, 5: soft_tree}.get(version, small_tree)()
         header, tree = read_model(MODEL_FILES / f"version_{version}.gputree")
         assert header["format_version"] == version
         assert header["algorithm"] == "DecisionTreeClassifier"
@@ -109,8 +128,13 @@ def test_files_of_older_releases_are_read():
 
 
 def test_every_array_of_the_tree_is_in_the_file():
-    names = {field.name for field in fields(Tree)} - {"task", "criterion", "n_features"}
-    assert persistence.ARRAYS.keys() | persistence.BOUNDS.keys() == names
+    names = {field.name for field in fields(Tree)} - {
+        "task",
+        "criterion",
+        "n_features",
+        "smoothing",
+    }
+    assert persistence.ARRAYS.keys() | persistence.BOUNDS.keys() | persistence.SOFT.keys() == names
     tree = small_tree()
     for name, (dtype, n_dimensions) in persistence.ARRAYS.items():
         assert getattr(tree, name).dtype == dtype

@@ -124,4 +124,5 @@ _SWITCHES = {
 
 _EXTRAS = {
     "binary_splits": "part one category from all others, in place of a branch for each (c45)",
+    "laplace": "answer with shares smoothed by one more row of each class (c45)",
 }

@@ -6,6 +6,7 @@ that bring Release 8's ways back say so.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -65,6 +66,11 @@ class C45Classifier(MultiwayTree):
     collapse : bool, default=True
         Splits that classify no more training rows correctly than a leaf are taken back,
         before any pruning.
+    laplace : bool, default=False
+        Each class of a node weighs 1 more in what the node answers: Laplace's estimate, J48's
+        ``-A``. Leaves of few rows are less sure of themselves, and no class has probability 0.
+        A leaf without rows answers as its nearest node above with rows, in any case. Growth
+        and pruning do not look at it.
     pruning : Pruner, str or None, default="pessimistic"
         A method of `gputree.pruning`, or its short name. "pessimistic" is C4.5's own, with
         confidence 0.25 and subtree raising.
@@ -105,6 +111,7 @@ class C45Classifier(MultiwayTree):
         "threshold_placement": [StrOptions({"midpoint", "data"})],
         "binary_splits": ["boolean"],
         "collapse": ["boolean"],
+        "laplace": ["boolean"],
     }
 
     @explained
@@ -117,6 +124,7 @@ class C45Classifier(MultiwayTree):
         threshold_placement: Literal["midpoint", "data"] = "midpoint",
         binary_splits: bool = False,
         collapse: bool = True,
+        laplace: bool = False,
         pruning: Pruner | str | None = "pessimistic",
         max_depth: int | None = None,
         min_samples_split: float = 2,
@@ -136,6 +144,7 @@ class C45Classifier(MultiwayTree):
         self.threshold_placement = threshold_placement
         self.binary_splits = binary_splits
         self.collapse = collapse
+        self.laplace = laplace
         self.pruning = pruning
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
@@ -173,7 +182,8 @@ class C45Classifier(MultiwayTree):
         self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
         tree = super()._grow_tree(view, target, weight, n)
-        return collapse_splits(tree) if self.collapse else tree
+        tree = collapse_splits(tree) if self.collapse else tree
+        return replace(tree, smoothing=1.0) if self.laplace else tree
 
     def _device(self) -> str:
         if not self.binary_splits:

@@ -35,7 +35,14 @@ Format versions:
 1. The first.
 2. Arrays ``lower`` and ``upper``, too, of trees held to be monotonic: the share of the second
    class, or the mean target, is ``min(max(it, lower[t]), upper[t])``, and that of the first
-   class is 1 less it. Other documents are of version 1.
+   class is 1 less it.
+3. With ``smoothing``, and perhaps arrays ``soft_lower`` and ``soft_upper``, in their
+   place. Shares are
+   ``(statistics[t] + smoothing) / (weight[t] + smoothing * number of classes)``. Where split_kind
+   is 1 and ``soft_lower[t] < x < soft_upper[t]``, the first child has the share
+   ``1 - 0.5 * (x - soft_lower[t]) / (threshold[t] - soft_lower[t])`` up to the threshold, then
+   ``0.5 - 0.5 * (x - threshold[t]) / (soft_upper[t] - threshold[t])``; the second has the rest.
+   Other documents are of version 1.
 """
 
 from __future__ import annotations
@@ -53,19 +60,19 @@ from gputree._files import naming, replaced_file, require_file
 from gputree._memory import require_memory
 from gputree.estimators.header import decode, encode, header_of, rebuild
 from gputree.persistence import (
-    ARRAYS,
-    BOUNDS,
     FutureModelError,
+    additions,
     arrays_of,
     check_format,
     check_scalars,
+    kinds_of,
     own_header,
 )
 from gputree.plausibility import check_statistics
 from gputree.tree import Tree
 
 FORMAT = "gputree-json"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _LAST_WITHOUT_BOUNDS = 1
 
 # Bytes that a document takes for each of its own while it is read, at the least.
@@ -110,8 +117,7 @@ def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> s
     header = header_of(estimator, "export_json")
     tree: Tree = estimator.tree_
     tree.check()
-    version = FORMAT_VERSION if tree.lower is not None else _LAST_WITHOUT_BOUNDS
-    own = own_header(FORMAT, version, tree)
+    own = own_header(FORMAT, _LAST_WITHOUT_BOUNDS + additions(tree), tree)
     members = own.pop("tree") | {name: _numbers(getattr(tree, name)) for name in arrays_of(tree)}
     outer = ",\n".join(f"  {_json(key)}: {_json(value)}" for key, value in (own | header).items())
     inner = ",\n".join(f"    {_json(key)}: {_json(value)}" for key, value in members.items())
@@ -220,8 +226,9 @@ def _refuse_constant(word: str) -> None:
 
 
 def _tree(members: Any, version: int) -> Tree:
-    kinds = ARRAYS | (BOUNDS if version > _LAST_WITHOUT_BOUNDS else {})
-    check_scalars(members, set(kinds))
+    is_soft = isinstance(members, dict) and "soft_lower" in members
+    kinds = kinds_of(version - _LAST_WITHOUT_BOUNDS, is_soft)
+    check_scalars(members, set(kinds), version - _LAST_WITHOUT_BOUNDS)
     arrays: dict[str, Any] = {
         name: _array(name, members[name], *kind) for name, kind in kinds.items()
     }

@@ -148,6 +148,7 @@ def _renumbered(
         gain=carried(old.gain, 0.0),
         **lists._asdict(),
         **old.bounds_of(split),
+        **old.soft_bounds_of(carried),
     )
     return _measure(tree, nodes["refilled"].copy())
 
