@@ -1,7 +1,7 @@
 """Imports go downward only: the floor plan, enforced on the syntax tree.
 
     5  edges     cli, __main__, distributed, datasets
-    4  face      estimators, validation, check, scores, discretization, rules
+    4  face      estimators, validation, evaluation, check, scores, discretization, rules
     3  growth    growth, encoding
     2  backends  backends               host wing: pruning, export, persistence
                                         (imports 0 and 1 only)
@@ -43,6 +43,7 @@ FLOORS = {
     "export": 2,
     "persistence": 2,
     "plausibility": 1,
+    "_texts": 0,
     "_warnings": 0,
     "backends": 2,
     "growth": 3,
@@ -53,6 +54,7 @@ FLOORS = {
     "rules": 4,
     "check": 4,
     "validation": 4,
+    "evaluation": 4,
     "cli": 5,
     "__main__": 5,
     "distributed": 5,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from gputree.cli.report import aligned, escape_unknown_characters, say, with_examples
+from gputree._texts import aligned
+from gputree.cli.report import escape_unknown_characters, say, with_examples
 
 DIFFERENT = 3
 

@@ -7,24 +7,21 @@ import csv
 import io
 import json
 import shutil
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.cli.measures import Answers, answers, shown
+from gputree._texts import aligned, shown, tabled
 from gputree.cli.report import (
-    aligned,
     counted,
     escape_unknown_characters,
     say,
-    tabled,
     with_examples,
 )
 from gputree.cli.streams import check_inputs, check_output, load, write_text
 from gputree.cli.tables import add_missing, add_target, label_of, table_with_target
+from gputree.evaluation import Answers, PerClass, answers, confusion_rows, score_rows
 
 # Of a table of confusions that is too wide for the terminal.
 MOST_CONFUSIONS = 20
@@ -73,30 +70,6 @@ def _tell_unknown(y: NDArray[Any], classes: NDArray[Any]) -> None:
         say(f"warning: {rows} of classes that the model does not know, such as {labels}")
 
 
-class _PerClass:
-    """Precision, recall and F1, and the confusion matrix, by scikit-learn."""
-
-    def __init__(self, found: Answers) -> None:
-        from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
-
-        assert found.labels is not None
-        self.labels = found.labels
-        with warnings.catch_warnings():  # that there is one label
-            warnings.simplefilter("ignore")
-            self.matrix = confusion_matrix(found.y, found.predicted, labels=found.labels)
-        by_class = precision_recall_fscore_support(
-            found.y, found.predicted, labels=found.labels, zero_division=0.0
-        )
-        self.scores = list(zip(*(column.tolist() for column in by_class), strict=True))
-        self.means = tuple(np.mean(np.array(self.scores)[:, :3], axis=0).tolist())
-
-    def confusions(self) -> Iterator[tuple[Any, Any, int]]:
-        """True class, answer, rows."""
-        for true, row in zip(self.labels.tolist(), self.matrix.tolist(), strict=True):
-            for answer, rows in zip(self.labels.tolist(), row, strict=True):
-                yield true, answer, rows
-
-
 # ------------------------------------------------------------------------- text
 def _text(found: Answers) -> str:
     overall = {"rows": f"{found.y.size:,}"}
@@ -106,26 +79,13 @@ def _text(found: Answers) -> str:
     }
     parts = [aligned(overall)]
     if found.labels is not None:
-        classes = _PerClass(found)
-        parts += [tabled(_score_rows(classes)), _confusion_text(classes)]
+        classes = PerClass(found)
+        parts += [tabled(score_rows(classes)), _confusion_text(classes)]
     return "\n\n".join(parts) + "\n"
 
 
-def _score_rows(classes: _PerClass) -> list[list[str]]:
-    rows = [["class", "precision", "recall", "F1", "rows"]]
-    for label, (*scores, support) in zip(classes.labels.tolist(), classes.scores, strict=True):
-        rows.append([str(label), *map(shown, scores), f"{support:,}"])
-    return [*rows, ["mean", *map(shown, classes.means), f"{sum(s[3] for s in classes.scores):,}"]]
-
-
-def _confusion_text(classes: _PerClass) -> str:
-    labels = [str(label) for label in classes.labels.tolist()]
-    rows = [["true class \\ answer", *labels]]
-    counts = classes.matrix.tolist()
-    rows += [
-        [label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts, strict=True)
-    ]
-    table = tabled(rows)
+def _confusion_text(classes: PerClass) -> str:
+    table = tabled(confusion_rows(classes))
     if max(map(len, table.splitlines())) <= shutil.get_terminal_size().columns:
         return table
     wrong = [one for one in classes.confusions() if one[0] != one[1] and one[2]]
@@ -143,7 +103,7 @@ def _json(found: Answers) -> str:
         key = _key(name)
         content |= {key: _or_null(measure.value), f"{key}_std_error": _or_null(measure.error)}
     if found.labels is not None:
-        classes = _PerClass(found)
+        classes = PerClass(found)
         pairs = zip(classes.labels.tolist(), classes.scores, strict=True)
         content["classes"] = [{"class": label} | _named(scores) for label, scores in pairs]
         content["confusion_matrix"] = classes.matrix.tolist()
@@ -160,7 +120,7 @@ def _csv(found: Answers) -> str:
         writer.writerow([_key(name), "", "", measure.value])
         writer.writerow([f"{_key(name)}_std_error", "", "", measure.error])
     if found.labels is not None:
-        classes = _PerClass(found)
+        classes = PerClass(found)
         for label, scores in zip(classes.labels.tolist(), classes.scores, strict=True):
             writer.writerows([name, label, "", value] for name, value in _named(scores).items())
         writer.writerows(["confusion", *one] for one in classes.confusions())

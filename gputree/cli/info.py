@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gputree.cli.report import aligned, with_examples
+from gputree._texts import aligned
+from gputree.cli.report import with_examples
 
 
 def add_info(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,9 @@ import argparse
 import sys
 from typing import Any
 
+from gputree._texts import aligned
 from gputree.cli.options import RANDOM_STATE, add_pruning
-from gputree.cli.report import UsageError, aligned, escape_unknown_characters, size, with_examples
+from gputree.cli.report import UsageError, escape_unknown_characters, size, with_examples
 from gputree.cli.streams import (
     STANDARD,
     check_inputs,

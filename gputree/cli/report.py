@@ -58,22 +58,6 @@ def counted(count: int, one: str, more: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
-def aligned(lines: dict[str, str]) -> str:
-    """A line for each key, the values below one another."""
-    width = max(map(len, lines)) + 2
-    return "\n".join(f"{key:{width}}{value}" for key, value in lines.items())
-
-
-def tabled(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of a table: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *rest in rows:
-        cells = [f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join([f"{first:{widths[0]}}", *cells]).rstrip())
-    return "\n".join(lines)
-
-
 def escape_unknown_characters() -> None:
     """Text for people is to appear on any terminal; predictions must not be changed."""
     if isinstance(sys.stdout, io.TextIOWrapper):

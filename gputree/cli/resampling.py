@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.cli.measures import answers, shown
-from gputree.cli.report import UsageError, counted, tabled
+from gputree._texts import shown, tabled
+from gputree.cli.report import UsageError, counted
+from gputree.evaluation import answers
 from gputree.growth.progress import new_bar
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to ask about

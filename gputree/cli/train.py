@@ -9,10 +9,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from gputree._texts import aligned
 from gputree.cli.options import add_options, flag, given_options
 from gputree.cli.report import (
     UsageError,
-    aligned,
     counted,
     escape_unknown_characters,
     size,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from gputree import prediction
 from gputree._sklearn import (
@@ -31,6 +31,7 @@ from gputree.estimators.identifiers import (
     warn_of_winners,
 )
 from gputree.estimators.table_estimator import MOST_JOBS, TableEstimator, n_threads
+from gputree.evaluation import Report, report
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
@@ -218,6 +219,33 @@ class BaseDecisionTree(TableEstimator):
         """Number of leaves."""
         check_is_fitted(self, "tree_")
         return self.tree_.n_leaves
+
+    @explained
+    def report(self, X: Any, y: Any) -> Report:
+        """Size of the tree, and its answers beside the truth, as J48 and C5.0 print them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels, or targets.
+
+        Returns
+        -------
+        Report
+            Prints as a table: leaves and nodes, errors, accuracy and kappa, scores of each class
+            and the confusion matrix; of regression the errors that Weka has. `as_dict` gives
+            the numbers.
+
+        Raises
+        ------
+        ValueError
+            X or y are none that the tree knows, or have different lengths.
+        """
+        check_is_fitted(self, "tree_")
+        y = column_or_1d(to_host(y), warn=True)
+        check_consistent_length(X, y)
+        return report(self, X, y)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -1,0 +1,30 @@
+"""Numbers and tables as text of one width a letter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def aligned(lines: dict[str, str]) -> str:
+    """A line for each key, the values below one another."""
+    width = max(map(len, lines)) + 2
+    return "\n".join(f"{key:{width}}{value}" for key, value in lines.items())
+
+
+def tabled(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([f"{first:{widths[0]}}", *cells]).rstrip())
+    return "\n".join(lines)
+
+
+def shown(value: float) -> str:
+    """A measure as text: four decimals, or digits."""
+    if np.isnan(value):
+        return "-"
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
