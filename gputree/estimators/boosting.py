@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from copy import copy
-from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,7 +16,6 @@ from gputree import prediction
 from gputree._sklearn import Interval, fit_context
 from gputree.backends.arrays import to_host
 from gputree.estimators.arguments import MULTIWAY_LACKS, explained
-from gputree.estimators.base import count_rows
 from gputree.estimators.boosting_weights import (
     first_weights,
     next_weights,
@@ -30,6 +28,7 @@ from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
 from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import warn_of_winners
 from gputree.estimators.table_estimator import n_threads
+from gputree.estimators.winnowing import as_grown, coded_grower, column_view, winnow
 from gputree.growth.progress import new_bar
 from gputree.pruning import Pruner
 from gputree.tree import Tree
@@ -50,6 +49,8 @@ BOOSTED_ATTRIBUTES = """classes_ : array of shape (n_classes_,)
         Weighted share of each tree's errors on the rows that it was grown on.
     estimator_weights_ : float64 array of shape (n_trees,)
         Weight of each tree's votes: 1, as in C5.0.
+    winnowed_ : bool array of shape (n_features_in_,)
+        Which columns `winnow` has left out.
     columns_ : Columns
         What each column holds; the categories of those that have any.
     n_features_in_ : int
@@ -77,6 +78,8 @@ class BoostedC45Classifier(TableClassifier):
         As for `C45Classifier`.
     pruning : Pruner, str or None, default="pessimistic"
         How each tree is pruned.
+    winnow : bool, default=False
+        Columns that do not help are left out before the first trial; see `C45Classifier`.
     {parameters}
 
     Attributes
@@ -132,6 +135,7 @@ class BoostedC45Classifier(TableClassifier):
         binary_splits: bool = False,
         collapse: bool = True,
         pruning: Pruner | str | None = "pessimistic",
+        winnow: bool = False,
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_gain: float = 0.0,
@@ -152,6 +156,7 @@ class BoostedC45Classifier(TableClassifier):
         self.binary_splits = binary_splits
         self.collapse = collapse
         self.pruning = pruning
+        self.winnow = winnow
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_gain = min_gain
@@ -191,10 +196,16 @@ class BoostedC45Classifier(TableClassifier):
         weight = self._combine_weights(check_weights(to_host(sample_weight), target), target)
         check_weight_range(weight)
         identifiers = self._warn_of_identifiers(view)
-        grower = self._grower(view.shape[0])
+        grower = coded_grower(self, C45Classifier, view.shape[0])
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
             view, target, weight = view.take(rows), target[rows], weight[rows]
+        kept = np.ones(self.n_features_in_, np.bool_)
+        if self.winnow:
+            kept = winnow(grower, view, target, weight, self.random_state)
+            view = column_view(view, np.flatnonzero(kept))
+        grower.columns_, grower.n_features_in_ = view.held.columns, view.shape[1]
+        self.winnowed_ = ~kept
         view = _coded(view, n_threads(self.n_jobs))
         self.estimators_, errors = [], []
         bar = new_bar(self.n_trials, bool(self.verbose), desc="trials", unit="tree")
@@ -207,29 +218,11 @@ class BoostedC45Classifier(TableClassifier):
         self.estimator_errors_ = np.array(errors)
         self.estimator_weights_ = np.ones(len(errors))
         for tree in self.estimators_:
-            tree.classes_, tree.costs_ = self.classes_, self.costs_
-            tree.misclassification_costs = self.misclassification_costs
+            as_grown(tree, self, np.flatnonzero(kept))
+            for name in ("classes_", "costs_", "classes", "misclassification_costs"):
+                setattr(tree, name, getattr(self, name))
         warn_of_winners(identifiers, self.estimators_[0].tree_, type(self).__name__)
         return self
-
-    def _grower(self, n: int) -> C45Classifier:
-        """A tree with these parameters, for the columns and the class codes of n rows."""
-        names = signature(C45Classifier).parameters
-        params = {
-            name: value for name, value in self.get_params(deep=False).items() if name in names
-        }
-        least = max(count_rows(self.min_samples_split, n), 2)  # shares are of all rows
-        params |= {"class_weight": None, "misclassification_costs": None}  # the rows weigh so
-        params |= {"min_samples_split": least, "verbose": 0}
-        if self.classes is not None:  # its classes are codes
-            params["classes"] = np.arange(self.n_classes_)
-        grower = C45Classifier(**params)
-        for name in ("columns_", "n_features_in_", "feature_names_in_", "n_classes_"):
-            if hasattr(self, name):
-                setattr(grower, name, getattr(self, name))
-        grower.classes_ = np.arange(self.n_classes_)
-        grower.n_outputs_ = 1
-        return grower
 
     def _boost(
         self, grower: C45Classifier, view: View, target: NDArray, weight: NDArray | None

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.estimators.arguments import MULTIWAY_LACKS, explained
+from gputree.estimators.base import Given
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
     MULTIWAY_PARAMETERS,
@@ -23,6 +24,7 @@ from gputree.estimators.documentation import (
 from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.held import View
 from gputree.estimators.multiway import MultiwayTree
+from gputree.estimators.winnowing import coded_grower, grow_on, winnow
 from gputree.growth.gain_ratio import GainRatio
 from gputree.pruning import Pruner, collapse_splits
 from gputree.tree import Tree
@@ -74,11 +76,17 @@ class C45Classifier(MultiwayTree):
     pruning : Pruner, str or None, default="pessimistic"
         A method of `gputree.pruning`, or its short name. "pessimistic" is C4.5's own, with
         confidence 0.25 and subtree raising.
+    winnow : bool, default=False
+        Columns that do not help are left out before growth, as in C5.0: those that a tree on
+        half of the rows, drawn by `random_state`, does not test, and those without which it errs
+        less on the other half; unless a tree without all of them errs more there.
     {parameters}
 
     Attributes
     ----------
     {attributes}
+    winnowed_ : bool array of shape (n_features_in_,)
+        Which columns `winnow` has left out.
 
     Notes
     -----
@@ -111,6 +119,7 @@ class C45Classifier(MultiwayTree):
         "threshold_placement": [StrOptions({"midpoint", "data"})],
         "binary_splits": ["boolean"],
         "collapse": ["boolean"],
+        "winnow": ["boolean"],
         "laplace": ["boolean"],
     }
 
@@ -126,6 +135,7 @@ class C45Classifier(MultiwayTree):
         collapse: bool = True,
         laplace: bool = False,
         pruning: Pruner | str | None = "pessimistic",
+        winnow: bool = False,
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_gain: float = 0.0,
@@ -146,6 +156,7 @@ class C45Classifier(MultiwayTree):
         self.collapse = collapse
         self.laplace = laplace
         self.pruning = pruning
+        self.winnow = winnow
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_gain = min_gain
@@ -177,6 +188,18 @@ class C45Classifier(MultiwayTree):
         self
         """
         return self._fit(X, y, sample_weight)
+
+    def _grow_and_prune(self, view: View, target: NDArray, weight: Any, given: Given) -> None:
+        self.winnowed_ = np.zeros(self.n_features_in_, np.bool_)
+        if not self.winnow:
+            return super()._grow_and_prune(view, target, weight, given)
+        grower = coded_grower(self, C45Classifier, view.shape[0])
+        if weight is not None and not weight.all():
+            rows = np.flatnonzero(weight)
+            view, target, weight = view.take(rows), target[rows], weight[rows]
+        kept = winnow(grower, view, target, weight, self.random_state)
+        tree = grow_on(grower, kept, view, target, weight)
+        self.tree_, self.unpruned_tree_, self.winnowed_ = tree.tree_, tree.unpruned_tree_, ~kept
 
     def _grow_tree(
         self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int

@@ -1,0 +1,135 @@
+"""Winnowing: columns that do not help are left out before growth, as C5.0 does it.
+
+One tree is grown on half of the rows, drawn at random. Columns that it does not test are left out,
+and so are those without which it errs less on the other half. A second tree is grown on the first
+half without them; where that errs more on the other half than the first did, all columns stay.
+(Kuhn and Johnson, Applied Predictive Modeling, 2013, section 14.6.) "Without a column" means here
+that its values are missing, which trees of C4.5 know how to answer.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from gputree.backends.arrays import to_host
+from gputree.columns import Columns
+from gputree.estimators.base import count_rows
+from gputree.estimators.boosting_weights import first_weights
+from gputree.estimators.coded_table import CodedTable
+from gputree.estimators.held import Held, View
+from gputree.tree import Tree
+
+Weight = NDArray[np.float64] | None
+
+
+def coded_grower(estimator: Any, kind: type, n: int) -> Any:
+    """A tree of `kind` with the parameters of an estimator, for class codes of n weighted rows."""
+    given = estimator.get_params(deep=False)
+    params = {name: given[name] for name in signature(kind).parameters if name in given}
+    least = max(count_rows(estimator.min_samples_split, n), 2)  # shares are of all rows
+    params |= {"class_weight": None, "misclassification_costs": None}  # the rows weigh so
+    params |= {"min_samples_split": least, "verbose": 0, "winnow": False}
+    if estimator.classes is not None:  # its classes are codes
+        params["classes"] = np.arange(estimator.n_classes_)
+    grower = kind(**params)
+    for name in ("columns_", "n_features_in_", "feature_names_in_", "n_classes_"):
+        if hasattr(estimator, name):
+            setattr(grower, name, getattr(estimator, name))
+    grower.classes_ = np.arange(estimator.n_classes_)
+    grower.n_outputs_ = 1
+    return grower
+
+
+def winnow(
+    grower: Any, view: View, target: NDArray, weight: Weight, random_state: Any
+) -> NDArray[np.bool_]:
+    """Which columns to grow on, of shape (n_features,).
+
+    Parameters
+    ----------
+    grower : C45Classifier
+        Not fitted, as `coded_grower` makes it.
+    view : View
+    target : class codes of shape (n,)
+    weight : float64 array of shape (n,), positive, or None
+    random_state : int, RandomState instance or None
+        Draws the half that the tree is grown on.
+    """
+    n, d = view.shape
+    every = np.ones(d, np.bool_)
+    if n < 2:
+        return every
+    order = check_random_state(random_state).permutation(n)
+    first, second = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
+    judge = _Judge(view.take(second), target[second], _take(weight, second))
+    half = view.take(first), target[first], _take(weight, first)
+    tree = grow_on(grower, every, *half)
+    errors = judge.errors(tree)
+    kept = np.zeros(d, np.bool_)
+    for f in np.unique(tree.tree_.feature[~tree.tree_.is_leaf]):
+        kept[f] = judge.errors(tree, without=f) >= errors
+    if not kept.any():
+        return every
+    return kept if judge.errors(grow_on(grower, kept, *half)) <= errors else every
+
+
+class _Judge:
+    """Counts errors on rows that no tree was grown on, in units of weight."""
+
+    def __init__(self, view: View, target: NDArray, weight: Weight) -> None:
+        self.values = np.array(to_host(view.values), order="C")
+        self.target = target
+        self.units = first_weights(weight, target.size).units
+
+    def errors(self, tree: Any, without: int | None = None) -> int:
+        """Weight of the rows that a tree classifies wrongly, where it may miss a column."""
+        values = self.values
+        if without is not None:
+            values = values.copy()
+            values[:, without] = np.nan
+        table = CodedTable.of(View(Held(tree.columns_, values, None)))
+        return int(self.units[tree.predict(table) != self.target].sum())
+
+
+def grow_on(
+    grower: Any, kept: NDArray[np.bool_], view: View, target: NDArray, weight: Weight
+) -> Any:
+    """A copy of `grower`, fitted on some of the columns; its trees number all of them."""
+    own, tree = np.flatnonzero(kept), copy(grower)
+    if own.size < kept.size:
+        view = column_view(view, own)
+        tree.columns_, tree.n_features_in_ = view.held.columns, own.size
+    tree._grow_and_prune(view, target, weight, (CodedTable.of(view), target, weight))
+    return as_grown(tree, grower, own)
+
+
+def column_view(view: View, own: NDArray[np.intp]) -> View:
+    """The rows of a view with some of the columns, copied."""
+    held, values = view.held, view.values
+    columns = Columns(held.columns.nominal[own], tuple(held.columns.categories[f] for f in own))
+    return View(Held(columns, np.ascontiguousarray(to_host(values)[:, own]), None, held.device))
+
+
+def as_grown(tree: Any, grower: Any, own: NDArray[np.intp]) -> Any:
+    """The fitted `tree` of the columns `own` of those that `grower` knows, with all of them."""
+    for name in ("tree_", "unpruned_tree_"):
+        setattr(tree, name, _numbered(getattr(tree, name), own, grower.n_features_in_))
+    tree.columns_, tree.n_features_in_ = grower.columns_, grower.n_features_in_
+    return tree
+
+
+def _numbered(tree: Tree, own: NDArray[np.intp], n_features: int) -> Tree:
+    """The tree of the columns `own`, of so many."""
+    feature = np.where(tree.is_leaf, tree.feature, own[np.maximum(tree.feature, 0)])
+    return replace(tree, feature=feature.astype(tree.feature.dtype), n_features=n_features)
+
+
+def _take(weight: Weight, rows: NDArray[np.intp]) -> Weight:
+    return None if weight is None else weight[rows]
