@@ -27,23 +27,22 @@ version = release = gputree.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "computed",
+    "mathml",
     "repository",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "examples", "zh/tutorial", "**/GALLERY_HEADER.md"]
+exclude_patterns = ["_build", "examples", "zh/tutorial", "**/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"gputree {version}"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_show_sourcelink = False
-# Formulas are drawn by the browser; without the network they are read as TeX.
-math_number_all = False
+html_math_renderer = "mathml"
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3

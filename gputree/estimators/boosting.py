@@ -40,7 +40,7 @@ FEW_ERRORS = 0.1
 # A tree that errs for this share of the weight, or for more, is not kept.
 MOST_ERRORS = 0.5
 
-BOOSTED_ATTRIBUTES = """classes_ : array of shape (n_classes_,)
+BOOSTED_ATTRIBUTES = """classes_ : array of shape (`n_classes_`,)
         Class labels, ascending.
     n_classes_ : int
     estimators_ : list of C45Classifier
@@ -55,7 +55,7 @@ BOOSTED_ATTRIBUTES = """classes_ : array of shape (n_classes_,)
         What each column holds; the categories of those that have any.
     n_features_in_ : int
         Columns seen in `fit`.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (`n_features_in_`,)
         Their names, where X has string names."""
 
 
