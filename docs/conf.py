@@ -68,6 +68,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "capture_repr": (),
     "min_reported_time": 1,
     "plot_gallery": "True",
     "remove_config_comments": True,

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
-# Files that pages include, and the pages.
-PAGES = {
-    "README.md": "index.md",
-    "README.zh.md": "zh/readme.md",
-    "ARCHITECTURE.md": "architecture.md",
-    "CHANGELOG.md": "changelog.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "gputree/distributed/README.md": "dask.md",
-    "gputree/export/README.md": "export.md",
-    "gputree/pruning/README.md": "pruning.md",
-}
+DOCS = Path(__file__).parents[1]
+_INCLUDE = re.compile(r"^```\{include\} (\S+)", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()([\w./-]+\.md)(?=[#)])")
+
+
+@cache
+def pages() -> dict[str, str]:
+    """The page of each file that a page includes, by paths in the repository and in docs."""
+    found: dict[str, str] = {}
+    for page in sorted(DOCS.glob("**/*.md")):
+        for file in _INCLUDE.findall(page.read_text("utf-8")):
+            path = (page.parent / file).resolve().relative_to(DOCS.parent)
+            found.setdefault(path.as_posix(), page.relative_to(DOCS).as_posix())
+    return found
 
 
 def with_pages(text: str, folder: str) -> str:
@@ -28,7 +31,9 @@ def with_pages(text: str, folder: str) -> str:
 
     def page(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, link[1]))
-        return "/" + PAGES.get(target, target.removeprefix("docs/"))
+        if target.startswith("benchmarks/results/") and target not in pages():
+            return "/benchmarks.md"
+        return "/" + pages().get(target, target.removeprefix("docs/"))
 
     return _LINK.sub(page, text)
 

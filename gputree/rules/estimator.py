@@ -61,7 +61,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     n_classes_ : int
     n_features_in_ : int
         Columns seen in `fit`.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (`n_features_in_`,)
         Their names, where X has string names.
 
     See Also
