@@ -71,6 +71,10 @@ LEARNERS: dict[str, Callable[[int, list[bool]], Any]] = {
 }
 
 
+# Of which the summary tells the errors on the tables of each.
+BESIDE = "one tree", "boosted"
+
+
 class LeftOut(Exception):
     """Why a learner has no figure."""
 
@@ -144,16 +148,19 @@ def cells_of(name: str, options: argparse.Namespace) -> tuple[list[str], dict[st
 
 
 def summary(found: list[dict[str, float]]) -> Iterator[str]:
-    """Mean errors, and tables won and lost against one tree."""
-    for label in LEARNERS:
-        pairs = [(one["one tree"], one[label]) for one in found if label in one]
-        if pairs:
-            before, after = np.array(pairs).T
-            yield (
-                f"{label}: mean error {100 * after.mean():.2f}% on {len(pairs)} tables, where one "
-                f"tree has {100 * before.mean():.2f}%; better than it on {sum(after < before)}, "
-                f"worse on {sum(after > before)}."
-            )
+    """Mean errors, and tables won and lost, on those that a learner has figures of."""
+    for label in list(LEARNERS)[1:]:
+        own = [one for one in found if label in one]
+        if not own:
+            continue
+        mean = {name: np.mean([one[name] for one in own]) for name in (label, *BESIDE)}
+        beside = " and ".join(f"{name} {100 * mean[name]:.2f}%" for name in BESIDE if name != label)
+        won = sum(one[label] < one["one tree"] for one in own)
+        lost = sum(one[label] > one["one tree"] for one in own)
+        yield (
+            f"- {label}: mean error {100 * mean[label]:.2f}% on {len(own)} tables, where {beside}; "
+            f"less than one tree on {won}, more on {lost}."
+        )
 
 
 def versions() -> str:

@@ -106,7 +106,7 @@ def cost_weights(
     np.add.at(total, codes[taken], 1 if fixed.weight is None else fixed.weight)
     costly = float((total * of_class).sum())
     if costly == 0.0:
-        raise ValueError("The errors of all classes that y has cost nothing.")
+        raise ValueError("By 'misclassification_costs' no error of the classes that y has costs.")
     factor = of_class * (float(total.sum()) / costly)
     return factor[codes] if weight is None else weight * factor[codes]
 

@@ -153,7 +153,7 @@ def tree_of(estimator_or_tree: Any) -> Tree:
     raise TypeError(
         "Exports take a fitted estimator of gputree or its tree_, got "
         f"{type(estimator_or_tree).__name__}. Of a pipeline or a search, pass the tree in it: "
-        "pipeline[-1], search.best_estimator_."
+        "pipeline[-1], search.best_estimator_; of boosted trees, one of estimators_."
     )
 
 
