@@ -38,8 +38,7 @@ counts = [5, 4, 5]  # 晴、阴、雨
 print(f"分裂信息 {entropy(counts=counts):.3f}，增益比 {gains[0] / entropy(counts=counts):.3f}")
 
 # %%
-# 日期的增益比还是不低（0.247），比天气大。单靠增益比不够，而且它又偏爱一边倒的分法。C4.5 的规则是：只在增益不低于
-# 平均的列里选增益比最大的；每天一个值的列，每个分支只有一行，少于 ``min_samples_leaf`` （默认 2），也进不来。
+# 日期的增益比还是不低（0.247），比天气大。单靠增益比不够，而且它又偏爱一边倒的分法。C4.5 的规则是：只在增益不低于平均的列里选增益比最大的；每天一个值的列，每个分支只有一行，少于 ``min_samples_leaf`` （默认 2），也进不来。
 tree = C45Classifier(pruning=None).fit(dated, y)
 print(export_text(tree, feature_names=[*names, "日期"]))
 
@@ -47,8 +46,7 @@ print(export_text(tree, feature_names=[*names, "日期"]))
 # 缺失值：一行分到各个分支
 # ------------------------
 #
-# 昆兰的例子：第 12 天的天气没有记下来。其余 13 天里 5 天晴、3 天阴、5 天雨。增益只用已知的 13 天算，再乘以
-# 已知的比例 13/14：
+# 昆兰的例子：第 12 天的天气没有记下来。其余 13 天里 5 天晴、3 天阴、5 天雨。增益只用已知的 13 天算，再乘以已知的比例 13/14：
 known = np.arange(14) != 11
 inside = sum(
     (y[known][X[known, 0] == value].size / 13) * entropy(y[known][X[known, 0] == value])
@@ -63,8 +61,7 @@ gain = 13 / 14 * (entropy(y[known]) - inside)
 print(f"天气的分裂信息 {lost:.3f}，增益比 {gain / lost:.3f}；湿度的增益比 {ratios[2]:.3f}")
 
 # %%
-# 那一天湿度高。湿度高的其余六天里 3 天晴、1 天阴、2 天雨，所以它以 3/6、1/6、2/6 的份额走进三个分支，
-# 叶上的行数是小数：
+# 那一天湿度高。湿度高的其余六天里 3 天晴、1 天阴、2 天雨，所以它以 3/6、1/6、2/6 的份额走进三个分支，叶上的行数是小数：
 holes = X.copy()
 holes[11, 0] = None
 tree = C45Classifier(pruning=None).fit(holes, y)
@@ -81,8 +78,7 @@ for day in (["雨", "温", "高", "弱"], [None, "温", "高", "弱"]):
 # 数值：切一刀，并为这一刀付费
 # ----------------------------
 #
-# 数值列按 ``x <= 阈值`` 分成两支。候选的阈值越多，越容易碰巧切得好，所以 C4.5（1996 年的改进）从增益里扣掉
-# “说出是哪一刀”所需的比特数。鸢尾花的根结点：
+# 数值列按 ``x <= 阈值`` 分成两支。候选的阈值越多，越容易碰巧切得好，所以 C4.5（1996 年的改进）从增益里扣掉“说出是哪一刀”所需的比特数。鸢尾花的根结点：
 iris = load_iris()
 for mdl in (True, False):
     tree = C45Classifier(mdl_correction=mdl).fit(iris.data, iris.target)
@@ -93,17 +89,15 @@ for mdl in (True, False):
 # 悲观剪枝
 # --------
 #
-# 叶子在自己的训练数据上错得太少，不能全信。C4.5 把错误数抬高到二项分布的置信上限（置信度 0.25）。
-# 没有错的叶子可以手算：加上 :math:`N (1 - 0.25^{1/N})` 。
+# 叶子在自己的训练数据上错得太少，不能全信。C4.5 把错误数抬高到二项分布的置信上限（置信度 0.25）。没有错的叶子可以手算：加上 :math:`N (1 - 0.25^{1/N})` 。
 for n in (1, 6, 100):
     print(f"{n} 行没有错：手算加 {n * (1 - 0.25 ** (1 / n)):.4f}，gputree {add_errors(n, 0):.4f}")
 print(f"14 行错 5 行：加 {add_errors(14, 5):.4f}")
 
 # %%
-# 自下而上，一个结点若变成叶子，估计的错误不多于它的子树（外加 0.1），就剪掉。 ``C45Classifier`` 默认就这样剪。
-# 隐形眼镜的 24 行：
+# 自下而上，一个结点若变成叶子，估计的错误不多于它的子树（外加 0.1），就剪掉。 ``C45Classifier`` 默认就这样剪。隐形眼镜的 24 行：
 lenses = load_contact_lenses()
 for pruning in (None, "pessimistic"):
-    tree = C45Classifier(pruning=pruning).fit(lenses.data, lenses.target)
+    tree = C45Classifier(pruning=pruning, collapse=False).fit(lenses.data, lenses.target)
     print(f"pruning={pruning}：{tree.get_n_leaves()} 片叶子")
 print(export_text(tree, feature_names=["年龄", "视力", "散光", "泪液"]))
