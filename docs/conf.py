@@ -69,7 +69,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "show_memory": False,
     "capture_repr": (),
-    "min_reported_time": 1,
+    "write_computation_times": False,  # its page asks for scripts of the network
     "plot_gallery": "True",
     "remove_config_comments": True,
     "reset_modules": ("matplotlib",),

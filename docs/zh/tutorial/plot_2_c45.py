@@ -95,7 +95,7 @@ for n in (1, 6, 100):
 print(f"14 行错 5 行：加 {add_errors(14, 5):.4f}")
 
 # %%
-# 自下而上，一个结点若变成叶子，估计的错误不多于它的子树（外加 0.1），就剪掉。 ``C45Classifier`` 默认就这样剪。隐形眼镜的 24 行：
+# 自下而上，一个结点若变成叶子，估计的错误不多于它的子树（外加 0.1），就剪掉。 ``C45Classifier`` 默认就这样剪。隐形眼镜的 24 行（ ``collapse=False`` 关掉剪枝之前的另一步：不减少训练错误的子树直接收起）：
 lenses = load_contact_lenses()
 for pruning in (None, "pessimistic"):
     tree = C45Classifier(pruning=pruning, collapse=False).fit(lenses.data, lenses.target)
