@@ -39,7 +39,7 @@ trees = {
 figure, axes = plt.subplots(2, 2, figsize=(9, 8), layout="constrained")
 for ax, (name, tree) in zip(axes.flat, trees.items(), strict=True):
     plot_partition(tree, X=rows[0], y=rows[1], ax=ax)
-    ax.set_title(f"{name}: {tree.get_n_leaves()} leaves, test accuracy {tree.score(*test):.3f}")
+    ax.set_title(f"{name}: {tree.get_n_leaves()} leaves\ntest accuracy {tree.score(*test):.3f}")
 
 # %%
 # How `CostComplexityCV` chose: the error of rows held out against the number of leaves. The 1-SE

@@ -61,7 +61,7 @@ ax.legend(loc="upper left", ncols=2)
 # One bin as a box. A cut inside it is a point on the path; the values decide which path, so without
 # sorting it could be any from the lower left to the upper right corner. The score is convex: its
 # greatest value in the box is at a corner.
-k = int(np.flatnonzero(alive)[0])
+k = int(np.searchsorted(edges, scores.argmax(), side="right")) - 1
 a, b = low[k], high[k]
 first, second = np.meshgrid(np.linspace(a[0], b[0], 200), np.linspace(a[1], b[1], 200))
 surface = score(np.stack([first, second], axis=-1), total)
@@ -70,10 +70,11 @@ path = np.vstack([a, crossed[edges[k] : edges[k + 1]]])
 figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 shades = ax.contourf(first, second, surface, levels=15, cmap="viridis", alpha=0.8)
 figure.colorbar(shades, label="decrease of gini")
-ax.plot(path[:, 0], path[:, 1], color="white", linewidth=1.5, label="cuts inside the bin")
-ax.plot([a[0], b[0], a[0], b[0]], [a[1], a[1], b[1], b[1]], "o", color="C3", label="corners")
+ax.plot(path[:, 0], path[:, 1], color="black", linewidth=1.5, label="cuts inside the bin")
+ends = [a[0], b[0], a[0], b[0]], [a[1], a[1], b[1], b[1]]
+ax.plot(*ends, "o", color="C3", clip_on=False, zorder=3, label="corners")
 ax.set(xlabel="first class, sent left", ylabel="second class, sent left")
-ax.legend(loc="lower right")
+ax.legend(loc="center right")
 
 # %%
 # The tree takes the cut that sorting finds.
