@@ -94,6 +94,9 @@ class _Grown(BaseEstimator):
     def _for_folds(self, X):
         return X, 1
 
+    def _loss_weights(self, weight, target):
+        return weight
+
     def _values(self, X):
         """The table in scikit-learn's precision, as the tree was grown."""
         assert self.tree_ is self.unpruned_tree_  # pruners route rows through no other

@@ -222,6 +222,9 @@ class _Fitted:
         self.tree_ = tree
         self.classes_ = np.arange(tree.n_classes)
 
+    def _loss_weights(self, weight, target):
+        return weight
+
     def _values(self, X):
         return X
 
