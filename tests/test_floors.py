@@ -3,7 +3,8 @@
     5  edges     cli, __main__, distributed, datasets
     4  face      estimators, validation, evaluation, check, scores, discretization, rules
     3  growth    growth, encoding
-    2  backends  backends               host wing: pruning, export, persistence
+    2  backends  backends               host wing: pruning, export, persistence,
+                                        softening
                                         (imports 0 and 1 only)
     1  data      tree, plausibility, subtrees, branches, columns, criteria, importance, labels;
                  fixed_point, sums without an order; prediction, the descent of rows
@@ -42,6 +43,7 @@ FLOORS = {
     "importance": 1,
     "export": 2,
     "persistence": 2,
+    "softening": 2,
     "plausibility": 1,
     "_texts": 0,
     "_warnings": 0,
@@ -61,7 +63,7 @@ FLOORS = {
     "datasets": 5,
     "": 5,  # gputree/__init__.py: the public names
 }
-HOST_WING = {"pruning", "export", "persistence"}
+HOST_WING = {"pruning", "export", "persistence", "softening"}
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

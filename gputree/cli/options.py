@@ -124,5 +124,6 @@ _SWITCHES = {
 
 _EXTRAS = {
     "binary_splits": "part one category from all others, in place of a branch for each (c45)",
+    "soft_thresholds": "answer by both sides near a threshold, by shares (c45)",
     "laplace": "answer with shares smoothed by one more row of each class (c45)",
 }

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gputree._sklearn import Interval, StrOptions, fit_context
+from gputree.backends.arrays import to_host
 from gputree.estimators.arguments import MULTIWAY_LACKS, explained
 from gputree.estimators.base import Given
 from gputree.estimators.documentation import (
@@ -27,6 +28,7 @@ from gputree.estimators.multiway import MultiwayTree
 from gputree.estimators.winnowing import coded_grower, grow_on, winnow
 from gputree.growth.gain_ratio import GainRatio
 from gputree.pruning import Pruner, collapse_splits
+from gputree.softening import soften
 from gputree.tree import Tree
 
 # As in Release 8 and J48: either side of a numeric cut holds a tenth of the known rows of an
@@ -73,6 +75,14 @@ class C45Classifier(MultiwayTree):
         ``-A``. Leaves of few rows are less sure of themselves, and no class has probability 0.
         A leaf without rows answers as its nearest node above with rows, in any case. Growth
         and pruning do not look at it.
+    soft_thresholds : bool, default=False
+        In prediction, a number near a threshold goes down both branches, by shares that change
+        linearly between a lower and an upper bound, with halves at the threshold; C4.5's ``-p``.
+        A bound lies where the errors of the training rows in the node, were the threshold
+        there, would exceed those that they make by their standard deviation (Quinlan 1993,
+        chapter 8). Found after pruning, and kept in ``tree_.soft_lower`` and
+        ``tree_.soft_upper``. Model files and JSON hold them, other formats refuse; texts and
+        pictures show the threshold alone. ``prune`` of a fitted tree starts without them.
     pruning : Pruner, str or None, default="pessimistic"
         A method of `gputree.pruning`, or its short name. "pessimistic" is C4.5's own, with
         confidence 0.25 and subtree raising.
@@ -121,6 +131,7 @@ class C45Classifier(MultiwayTree):
         "collapse": ["boolean"],
         "winnow": ["boolean"],
         "laplace": ["boolean"],
+        "soft_thresholds": ["boolean"],
     }
 
     @explained
@@ -134,6 +145,7 @@ class C45Classifier(MultiwayTree):
         binary_splits: bool = False,
         collapse: bool = True,
         laplace: bool = False,
+        soft_thresholds: bool = False,
         pruning: Pruner | str | None = "pessimistic",
         winnow: bool = False,
         max_depth: int | None = None,
@@ -155,6 +167,7 @@ class C45Classifier(MultiwayTree):
         self.binary_splits = binary_splits
         self.collapse = collapse
         self.laplace = laplace
+        self.soft_thresholds = soft_thresholds
         self.pruning = pruning
         self.winnow = winnow
         self.max_depth = max_depth
@@ -207,6 +220,14 @@ class C45Classifier(MultiwayTree):
         tree = super()._grow_tree(view, target, weight, n)
         tree = collapse_splits(tree) if self.collapse else tree
         return replace(tree, smoothing=1.0) if self.laplace else tree
+
+    def _grow_and_prune(
+        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, given: Given
+    ) -> None:
+        super()._grow_and_prune(view, target, weight, given)
+        if self.soft_thresholds:
+            values = np.ascontiguousarray(to_host(view.values))
+            self.tree_ = soften(self.tree_, values, target, weight)
 
     def _device(self) -> str:
         if not self.binary_splits:

@@ -142,4 +142,5 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
     def _has_fractions(self) -> bool:
         """Whether rows may go down several branches at once."""
         check_is_fitted(self, "tree_")
-        return bool((self.tree_.missing_child == MISSING_TO_ALL).any())
+        tree = self.tree_
+        return tree.soft_lower is not None or bool((tree.missing_child == MISSING_TO_ALL).any())

@@ -197,7 +197,12 @@ def describe(
     ValueError
         The number of names is not that of the tree.
     """
-    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    model = model_of(
+        estimator_or_tree,
+        feature_names=feature_names,
+        class_names=class_names,
+        only_shown=True,
+    )
     features = list(map(on_one_line, model.feature_names))
     classes = None
     if model.classes is not None:

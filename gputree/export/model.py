@@ -98,6 +98,7 @@ def model_of(
     *,
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
+    only_shown: bool = False,
 ) -> Model:
     """The model of a fitted estimator or a Tree.
 
@@ -108,6 +109,8 @@ def model_of(
         None takes the estimator's `feature_names_in_`, else x0, x1, ...
     class_names : sequence or None
         None takes the estimator's `classes_`, else 0, 1, ...
+    only_shown : bool, default=False
+        For texts and pictures, which show a soft threshold as the threshold that it is around.
 
     Raises
     ------
@@ -116,9 +119,12 @@ def model_of(
     TypeError
         It is none of gputree's, nor a Tree.
     ValueError
-        The number of names is not that of the tree, or costs decide between its classes.
+        The number of names is not that of the tree, or costs decide between its classes, or
+        its thresholds are soft.
     """
     tree = tree_of(estimator_or_tree)
+    if not only_shown:
+        forbid_soft_thresholds(tree)
     if getattr(estimator_or_tree, "_weighs_errors", False):
         raise ValueError(
             f"Exports answer with the class of most weight, and {type(estimator_or_tree).__name__} "
@@ -170,6 +176,16 @@ def check_names(parameter: str, names: Sequence[Any] | None, count: int) -> list
     if len(names) != count:
         raise ValueError(f"{parameter} must contain {count} elements, got {len(names)}.")
     return list(map(str, names))
+
+
+def forbid_soft_thresholds(tree: Tree) -> None:
+    """Raise ValueError if numbers near a threshold go down both branches."""
+    if tree.soft_lower is not None:
+        raise ValueError(
+            "This tree has soft thresholds: numbers near one go down both branches, in shares, "
+            "which save_model and export_json alone can hold. Fit with soft_thresholds=False, "
+            "which changes predictions for such numbers only."
+        )
 
 
 def forbid_fractions(model: Model, format_name: str) -> None:

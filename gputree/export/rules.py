@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gputree.dtypes import THRESHOLD_SPLIT
 from gputree.export.describe import Description, describe
+from gputree.export.model import forbid_soft_thresholds, tree_of
 from gputree.export.parameters import checked
 from gputree.tree import Tree
 
@@ -109,6 +110,7 @@ def path_rules(
     >>> print(path_rules(tree, feature_names=iris.feature_names)[1])  # doctest: +ELLIPSIS
     if 2.45 < petal length <= 4.95 and petal width <= 1.75 then versicolor (support 48, ...
     """
+    forbid_soft_thresholds(tree_of(estimator_or_tree))
     description = describe(
         estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
     )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.export.model import require_estimator, tree_of
+from gputree.export.model import forbid_soft_thresholds, require_estimator, tree_of
 from gputree.prediction.shapley import expected_answer, shapley_values
 
 
@@ -82,6 +82,7 @@ def shap_values(estimator: Any, X: Any) -> ShapValues:
     array([ 0.443,  0.   ,  0.271, -0.071])
     """
     tree = tree_of(estimator)
+    forbid_soft_thresholds(tree)
     require_estimator(estimator, "shap_values")
     values = estimator._descend(shapley_values, X)
     base = expected_answer(tree)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from gputree.dtypes import MISSING_TO_ALL, NODE
 from gputree.prediction.descent import arrange, leaf_depths, pack, walk
-from gputree.prediction.shares import Parts, list_stops, mix, portions, settle
+from gputree.prediction.shares import Parts, list_stops, mix, portions, settle, soft_of
 from gputree.threads import run
 from gputree.tree import Tree
 
@@ -48,12 +48,13 @@ def apply(
     parts = _parts(tree)
     if parts is None:
         return take(tree, values, np.arange(tree.n_nodes, dtype=NODE), n_threads, before)
-    packed, depths = pack(tree, values.dtype), leaf_depths(tree)
-    stop = np.empty(values.shape[0], NODE)
+    packed, depths, soft = pack(tree, values.dtype), leaf_depths(tree), soft_of(tree)
+    stop = np.zeros(values.shape[0], NODE)
 
     def block(begin: int, end: int) -> None:
-        walk(values, begin, end, *packed, depths, stop)
-        settle(values, begin, end, *packed, parts, stop)
+        if soft is None:
+            walk(values, begin, end, *packed, depths, stop)
+        settle(values, begin, end, *packed, parts, soft, stop)
 
     _run_blocks(values.shape[0], n_threads, before, block)
     return stop
@@ -131,13 +132,14 @@ def class_distributions(
     answer = np.ascontiguousarray(tree.value[:, 0] if answers is None else answers)
     if parts is None:
         return take(tree, values, answer, n_threads, before)
-    packed, depths = pack(tree, values.dtype), leaf_depths(tree)
-    stop = np.empty(values.shape[0], NODE)
+    packed, depths, soft = pack(tree, values.dtype), leaf_depths(tree), soft_of(tree)
+    stop = np.zeros(values.shape[0], NODE)
     out = np.empty((values.shape[0], tree.n_classes))
 
     def block(begin: int, end: int) -> None:
-        walk(values, begin, end, *packed, depths, stop)
-        mix(values, begin, end, *packed, parts, stop, answer, out)
+        if soft is None:
+            walk(values, begin, end, *packed, depths, stop)
+        mix(values, begin, end, *packed, parts, soft, stop, answer, out)
 
     _run_blocks(values.shape[0], n_threads, before, block)
     return out
@@ -166,12 +168,13 @@ def stopping_shares(
     if parts is None:
         stop = apply(tree, values, n_threads, before)
         return csr_matrix((np.ones(n), stop, np.arange(n + 1)), shape=(n, tree.n_nodes))
-    packed, depths = pack(tree, values.dtype), leaf_depths(tree)
-    stop, count = np.empty(n, NODE), np.zeros(n + 1, np.int64)
+    packed, depths, soft = pack(tree, values.dtype), leaf_depths(tree), soft_of(tree)
+    stop, count = np.zeros(n, NODE), np.zeros(n + 1, np.int64)
 
     def block(begin: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        walk(values, begin, end, *packed, depths, stop)
-        return list_stops(values, begin, end, *packed, parts, stop, count[1:])
+        if soft is None:
+            walk(values, begin, end, *packed, depths, stop)
+        return list_stops(values, begin, end, *packed, parts, soft, stop, count[1:])
 
     lists = _run_blocks(n, n_threads, before, block)
     nodes = np.concatenate([node for node, _ in lists]) if lists else np.empty(0, NODE)
@@ -227,7 +230,8 @@ def _paths(tree: Tree, nodes: NDArray[np.int32]) -> csr_matrix:
 
 def _parts(tree: Tree) -> Parts | None:
     """How rows are spread over children; None where they never are."""
-    return portions(tree) if (tree.missing_child == MISSING_TO_ALL).any() else None
+    spreads = tree.soft_lower is not None or (tree.missing_child == MISSING_TO_ALL).any()
+    return portions(tree) if spreads else None
 
 
 def _run_blocks(

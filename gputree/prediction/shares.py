@@ -7,6 +7,9 @@ The nodes that a row visits are listed in the order of their numbers:
           1   2        0.6 stops at 1, 0.4 goes on to 5
              / \
             4   5
+
+Where thresholds are soft (Quinlan 1993, chapter 8), a number between their bounds goes to both
+children, by shares that change linearly: 1 and 0 at the lower bound, halves at the threshold.
 """
 
 from __future__ import annotations
@@ -41,6 +44,15 @@ class Parts(NamedTuple):
     portion: NDArray[np.float64]
 
 
+class Soft(NamedTuple):
+    """Where thresholds are soft: between `lower` and `upper`, arrays of shape (N,)."""
+
+    feature: NDArray[np.int32]
+    lower: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
 def portions(tree: Tree) -> Parts:
     """Weights of children by weights of nodes; what has no child with weight stays."""
     below = np.zeros(tree.n_nodes)
@@ -51,6 +63,22 @@ def portions(tree: Tree) -> Parts:
     return Parts(spreads, tree.first_child, tree.n_children, portion)
 
 
+def soft_of(tree: Tree) -> Soft | None:
+    """Soft thresholds, if the tree has any."""
+    if tree.soft_lower is None or tree.soft_upper is None:
+        return None
+    feature = np.maximum(tree.feature, 0)
+    return Soft(feature, tree.soft_lower, tree.threshold, tree.soft_upper)
+
+
+@inner
+def share_below(x: float, lower: float, threshold: float, upper: float) -> float:
+    """Share that the first child has between the bounds: 1 at `lower`, a half at `threshold`."""
+    if x <= threshold:
+        return 1.0 - 0.5 * (x - lower) / (threshold - lower)
+    return 0.5 - 0.5 * (x - threshold) / (upper - threshold)
+
+
 @inner
 def spread(
     values: NDArray,
@@ -59,6 +87,7 @@ def spread(
     target: NDArray[np.int32] | None,
     lists: Lists | None,
     parts: Parts,
+    soft: Soft | None,
     node: NDArray[np.int32],
     share: NDArray[np.float64],
 ) -> int:
@@ -71,6 +100,17 @@ def spread(
     i = 0
     while i < visited:
         at = node[i]
+        if soft is not None:
+            x = np.float64(values[row, soft.feature[at]])
+            if soft.lower[at] < x < soft.upper[at]:
+                left = share_below(x, soft.lower[at], soft.threshold[at], soft.upper[at])
+                first = parts.first_child[at]
+                node[visited], share[visited] = first, share[i] * left
+                node[visited + 1], share[visited + 1] = first + 1, share[i] * (1.0 - left)
+                visited += 2
+                share[i] = 0.0
+                i += 1
+                continue
         below = step(values, row, nodes, target, lists, at)
         if below != at:
             node[visited], share[visited] = below, share[i]
@@ -96,15 +136,16 @@ def settle(
     target: NDArray[np.int32] | None,
     lists: Lists | None,
     parts: Parts,
+    soft: Soft | None,
     stop: NDArray[np.int32],
 ) -> None:
     """Where rows stay at a node that spreads, write the node of the greatest share to `stop`."""
     node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
     for row in range(begin, end):
-        if not parts.spreads[stop[row]]:
+        if soft is None and not parts.spreads[stop[row]]:
             continue
         node[0] = stop[row]
-        visited = spread(values, row, nodes, target, lists, parts, node, share)
+        visited = spread(values, row, nodes, target, lists, parts, soft, node, share)
         stop[row] = node[np.argmax(share[:visited])]
 
 
@@ -117,6 +158,7 @@ def mix(
     target: NDArray[np.int32] | None,
     lists: Lists | None,
     parts: Parts,
+    soft: Soft | None,
     stop: NDArray[np.int32],
     answer: NDArray[np.float64],
     out: NDArray[np.float64],
@@ -125,8 +167,8 @@ def mix(
     node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
-        if parts.spreads[stop[row]]:
-            visited = spread(values, row, nodes, target, lists, parts, node, share)
+        if soft is not None or parts.spreads[stop[row]]:
+            visited = spread(values, row, nodes, target, lists, parts, soft, node, share)
         for k in range(answer.shape[1]):
             out[row, k] = share[0] * answer[node[0], k]
         for i in range(1, visited):
@@ -153,6 +195,7 @@ def list_stops(
     target: NDArray[np.int32] | None,
     lists: Lists | None,
     parts: Parts,
+    soft: Soft | None,
     stop: NDArray[np.int32],
     count: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
@@ -162,8 +205,8 @@ def list_stops(
     n = 0
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
-        if parts.spreads[stop[row]]:
-            visited = spread(values, row, nodes, target, lists, parts, node, share)
+        if soft is not None or parts.spreads[stop[row]]:
+            visited = spread(values, row, nodes, target, lists, parts, soft, node, share)
         if n + visited > all_nodes.size:
             room = 2 * (n + visited)
             all_nodes, all_shares = _copy(all_nodes, room), _copy(all_shares, room)
