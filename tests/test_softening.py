@@ -235,6 +235,16 @@ def test_bounds_must_lie_around_their_threshold():
         replace(tree, soft_lower=None).check()
 
 
+def test_winnowed_trees_have_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = (X[:, 1] + 0.3 * rng.normal(size=400) > 0).astype(int)
+    model = C45Classifier(soft_thresholds=True, winnow=True, random_state=0).fit(X, y)
+    assert model.winnowed_.any()
+    assert model.tree_.feature[0] == 1
+    assert (model.tree_.soft_lower < model.tree_.soft_upper).any()
+
+
 def test_a_tree_of_one_leaf_has_none_to_soften():
     model = C45Classifier(soft_thresholds=True).fit([[0.0], [1.0]], [1, 1])
     np.testing.assert_array_equal(model.predict_proba([[0.5]]), [[1.0]])

@@ -205,7 +205,8 @@ class C45Classifier(MultiwayTree):
     def _grow_and_prune(self, view: View, target: NDArray, weight: Any, given: Given) -> None:
         self.winnowed_ = np.zeros(self.n_features_in_, np.bool_)
         if not self.winnow:
-            return super()._grow_and_prune(view, target, weight, given)
+            super()._grow_and_prune(view, target, weight, given)
+            return self._soften(view, target, weight)
         grower = coded_grower(self, C45Classifier, view.shape[0])
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
@@ -221,10 +222,7 @@ class C45Classifier(MultiwayTree):
         tree = collapse_splits(tree) if self.collapse else tree
         return replace(tree, smoothing=1.0) if self.laplace else tree
 
-    def _grow_and_prune(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, given: Given
-    ) -> None:
-        super()._grow_and_prune(view, target, weight, given)
+    def _soften(self, view: View, target: NDArray, weight: NDArray[np.float64] | None) -> None:
         if self.soft_thresholds:
             values = np.ascontiguousarray(to_host(view.values))
             self.tree_ = soften(self.tree_, values, target, weight)
