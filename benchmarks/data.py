@@ -321,6 +321,23 @@ def frame_table(name: str) -> FrameTable:
     return FrameTable(name, X.astype(dict.fromkeys(numeric, float)), y, categories, classes)
 
 
+def real_names(kind: str = "classification") -> list[str]:
+    """Names of the tables in the folder that GPUTREE_DATA names, of one kind of target."""
+    if "GPUTREE_DATA" not in os.environ:
+        raise TableAbsent("GPUTREE_DATA names no folder of real tables")
+    files = Path(os.environ["GPUTREE_DATA"]).glob("*.csv*")
+    names = sorted({file.name.partition(".")[0] for file in files})
+    return [name for name in names if _kind(name) == kind]
+
+
+def _kind(name: str) -> str | None:
+    """The kind of a table's target; None where no manifest has it."""
+    try:
+        return str(_locate(name)[1]["target_kind"])
+    except (KeyError, TableAbsent):
+        return None
+
+
 def _locate(name: str) -> tuple[Path, dict]:
     if "GPUTREE_DATA" not in os.environ:
         raise TableAbsent("GPUTREE_DATA names no folder of real tables")

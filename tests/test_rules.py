@@ -90,7 +90,7 @@ def test_the_session_that_release_8_prints_for_golf(weather):
         "Rule 4: outlook = rain and windy = true -> class Don't Play [0.500] (2)",
         "Default: class Play",
     ]
-    assert rules.default_weights.tolist() == [0, 2]
+    assert rules.decided_weights.tolist() == [[0, 4], [0, 3], [3, 0], [2, 0], [0, 2]]
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,9 @@ def test_the_order_of_classes_and_what_rows_get(kind, table):
     np.testing.assert_array_equal(rules.apply(table.X), first)
     answers = np.where(first < 0, learned.default, np.append(labels, 0)[first])
     np.testing.assert_array_equal(rules.predict(table.X), rules.classes_[answers])
+    for r in range(-1, len(learned)):
+        decided = np.bincount(y[first == r], weight[first == r], minlength=rules.n_classes_)
+        np.testing.assert_array_equal(learned.decided_weights[r], decided)
     for r, rule in enumerate(learned):
         by_class = np.bincount(y[hits[:, r]], weight[hits[:, r]], minlength=rules.n_classes_)
         np.testing.assert_array_equal(rule.class_weights, by_class)
@@ -244,6 +247,11 @@ def test_probabilities(kind):
     table = random_mixed_table(3, 200, True)
     rules = to_rules(grown(kind, table)[0], table.X, table.y, table.weight)
     proba = rules.predict_proba(table.X)
+    prior = np.bincount(table.y, table.weight) / table.weight.sum()
+    for r in np.unique(decided := rules.apply(table.X)):
+        here = np.bincount(table.y[decided == r], table.weight[decided == r], minlength=prior.size)
+        share = (here + 2 * prior) / (here.sum() + 2)
+        np.testing.assert_allclose(proba[decided == r], np.tile(share, (sum(decided == r), 1)))
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     assert (proba > 0).all()
     np.testing.assert_array_equal(rules.predict_log_proba(table.X), np.log(proba))
@@ -363,7 +371,7 @@ def test_thresholds_that_are_near_are_told_apart():
 
 
 def json_answers(text: str, X) -> list:
-    """What the JSON says, read by a dozen lines."""
+    """What the JSON says, read by a few lines."""
     whole = json.loads(text)
     tests = {
         "<=": lambda v, c: v is not None and v <= c["threshold"],

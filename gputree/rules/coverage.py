@@ -45,6 +45,19 @@ class Coverage(NamedTuple):
         """The rows that one rule covers."""
         return self.rows[self.rule_begin[rule] : self.rule_begin[rule + 1]]
 
+    @property
+    def rules_of_pairs(self) -> NDArray[np.int64]:
+        """The rule of each of `rows`."""
+        return np.repeat(np.arange(self.n_rules), np.diff(self.rule_begin))
+
+    @property
+    def first_rules(self) -> NDArray[np.int64]:
+        """The first rule that covers each row; R where none does."""
+        found = np.full(self.n_rows, self.n_rules, np.int64)
+        covered = np.flatnonzero(np.diff(self.row_begin))
+        found[covered] = self.rules[self.row_begin[covered]]
+        return found
+
     def take(self, rules: NDArray[np.int64]) -> Coverage:
         """That of some rules, in their order."""
         return from_lists([self.of(rule) for rule in rules.tolist()], self.n_rows)

@@ -169,8 +169,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
             1.0 - learned.error,
             learned.class_weights,
             learned.default,
-            learned.default_weights,
-            learned.prior,
+            learned.decided_weights,
             Names(model.feature_names, model.classes, model.categories),
         )
         return self
@@ -216,7 +215,10 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         return self.classes_[self.rules_.answers[decided]]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Share of each class among the training rows that the answering rule covers.
+        """Share of each class among the training rows that the same rule answers, smoothed.
+
+        See ``rules_.probabilities``. Where the class of a rule is not the most frequent one
+        among them, `predict` keeps to the rule.
 
         Parameters
         ----------

@@ -39,16 +39,15 @@ class Learned(NamedTuple):
         Weight of the training rows that each rule covers, by class.
     default : int
         Code of the class of rows without a rule.
-    default_weights, prior : float64 arrays of shape (K,)
-        Weight of the training rows without a rule, and of all, by class.
+    decided_weights : float64 array of shape (R + 1, K)
+        Weight of the training rows that each rule answers, and behind them no rule, by class.
     """
 
     rules: Rules
     error: NDArray[np.float64]
     class_weights: NDArray[np.float64]
     default: int
-    default_weights: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    decided_weights: NDArray[np.float64]
 
 
 def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Options) -> Learned:
@@ -78,23 +77,18 @@ def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Opti
     left = harmless(covers.take(order), rules.label[order], default, rows)
     order = order[left]
     rules, covers = rules.take(order), covers.take(order)
-    alone = np.diff(covers.row_begin) == 0
-    return Learned(
-        rules,
-        error[order],
-        np.array([_weights(covers.of(r), rows) for r in range(order.size)]).reshape(
-            order.size, rows.n_classes
-        ),
-        default,
-        _weights(np.flatnonzero(alone), rows),
-        _weights(np.arange(rows.label.size), rows),
-    )
+    covered = _by_class(covers.rules_of_pairs, rows, covers.rows, order.size)
+    decided = _by_class(covers.first_rules, rows, np.arange(rows.label.size), order.size + 1)
+    return Learned(rules, error[order], covered, default, decided)
 
 
-def _weights(places: NDArray[np.integer], rows: Rows) -> NDArray[np.float64]:
-    """Weight of some rows by class."""
-    units = np.bincount(rows.label[places], rows.weights[places], minlength=rows.n_classes)
-    return np.asarray(units * rows.unit, np.float64)
+def _by_class(
+    rule: NDArray[np.integer], rows: Rows, places: NDArray[np.integer], n_rules: int
+) -> NDArray[np.float64]:
+    """Weight by rule and class of some rows, each with a rule; shape (n_rules, K)."""
+    cell = rule.astype(np.int64) * rows.n_classes + rows.label[places]
+    units = np.bincount(cell, rows.weights[places], minlength=n_rules * rows.n_classes)
+    return np.asarray(units * rows.unit, np.float64).reshape(n_rules, rows.n_classes)
 
 
 def _by_confidence(

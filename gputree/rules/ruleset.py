@@ -23,6 +23,11 @@ from gputree.rules.masks import Masks
 from gputree.rules.sql import Output, write_sql
 from gputree.threads import run
 
+# Rows of the shares of the whole table that each rule's are mixed with. Mean log loss over 22 real
+# tables, by the rows that a rule answers: 0.491 with 1, 0.475 with 2, 0.491 with one a class; by
+# the rows that it covers: 0.508, 0.491, 0.500.
+PRIOR_WEIGHT = 2.0
+
 # Rows that one thread answers at a time, at least.
 ANSWERED = 1 << 14
 
@@ -85,10 +90,9 @@ class RuleSet:
         Weight of the training rows that each rule covers, by class.
     default : int
         Place in `classes` of the class of rows that no rule covers.
-    default_weights : float64 array of shape (K,)
-        Weight of the training rows that no rule covers, by class.
-    prior : float64 array of shape (K,)
-        Weight of all training rows, by class.
+    decided_weights : float64 array of shape (R + 1, K)
+        Weight of the training rows that each rule answers, because no rule before it covers them,
+        and behind them of those that no rule covers, by class.
     names : Names
         Of the columns, the classes and the categories.
     """
@@ -97,8 +101,7 @@ class RuleSet:
     confidence: NDArray[np.float64]
     class_weights: NDArray[np.float64]
     default: int
-    default_weights: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    decided_weights: NDArray[np.float64]
     names: Names
 
     @property
@@ -182,13 +185,15 @@ class RuleSet:
     def probabilities(self) -> NDArray[np.float64]:
         """Shares of the classes where each rule, and behind them no rule, decides.
 
-        Of the training rows that it covers, with as many more as there are classes, of the shares
-        of all rows. Shape (R + 1, K).
+        Of the training rows that it answers (those that it covers where it answers none), and of
+        `PRIOR_WEIGHT` rows more, of the shares of all training rows. Shape (R + 1, K).
         """
-        weights = np.vstack([self.class_weights, self.default_weights])
-        share = self.prior / self.prior.sum()
-        n = share.size
-        found: NDArray[np.float64] = (weights + n * share) / (weights.sum(axis=1) + n)[:, None]
+        weights = self.decided_weights.copy()
+        idle = np.flatnonzero(weights[:-1].sum(axis=1) == 0.0)
+        weights[idle] = self.class_weights[idle]
+        prior = self.decided_weights.sum(axis=0)
+        weights += PRIOR_WEIGHT * (prior / prior.sum())
+        found: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
         return found
 
     # --------------------------------------------------------------- texts
@@ -272,13 +277,13 @@ class RuleSet:
         return {}
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Write the rules as JSON: all that `predict` needs, in values, not in codes.
+        """Write the rules as JSON: all that `predict` and `predict_proba` need, in values.
 
         An object of ``format``, ``version``, ``features``, ``classes``, ``rules`` and ``default``.
-        A rule has ``conditions``, ``class``, ``confidence``, ``coverage``, ``errors`` and
-        ``class_weights``; a condition ``feature``, ``column`` (from 0), ``operator`` ("<=", ">",
-        "in", "present" or "missing") and ``threshold`` or ``values``. The first rule whose
-        conditions all hold answers; a missing value meets "missing" alone.
+        A rule has ``conditions``, ``class``, ``confidence``, ``coverage``, ``errors``,
+        ``class_weights`` and ``probabilities``; a condition ``feature``, ``column`` (from 0),
+        ``operator`` ("<=", ">", "in", "present" or "missing") and ``threshold`` or ``values``. The
+        first rule whose conditions all hold answers; a missing value meets "missing" alone.
 
         Parameters
         ----------
@@ -292,8 +297,9 @@ class RuleSet:
         classes = self.classes.tolist()
         default = {
             "class": classes[self.default],
-            "coverage": float(self.default_weights.sum()),
-            "class_weights": self.default_weights.tolist(),
+            "coverage": float(self.decided_weights[-1].sum()),
+            "class_weights": self.decided_weights[-1].tolist(),
+            "probabilities": self.probabilities[-1].tolist(),
         }
         whole = {
             "format": JSON_FORMAT,
@@ -314,6 +320,7 @@ class RuleSet:
             "coverage": float(self.coverage[place]),
             "errors": float(self.errors[place]),
             "class_weights": self.class_weights[place].tolist(),
+            "probabilities": self.probabilities[place].tolist(),
         }
 
     def _plain_condition(self, condition: Condition) -> dict[str, Any]:
