@@ -358,6 +358,7 @@ def test_text_of_iris():
     assert str(rules) == rules.to_text()
     assert str(rules[0]) == "x3 <= 0.8 -> class setosa [0.973] (50)"
     assert str(rules[-1]) == str(list(rules)[-1])
+    assert [str(rule) for rule in rules[:2]] == [str(rules[0]), str(rules[1])]
     with pytest.raises(IndexError):
         rules[len(rules)]
     with pytest.raises(ValueError, match="feature_names must contain 4 elements, got 1"):
@@ -470,5 +471,7 @@ def test_errors():
         to_rules(tree, X, y, confidence=1.5)
     with pytest.raises(ValueError, match="'estimator' parameter of C45Rules must be"):
         C45Rules(DecisionTreeRegressor()).fit(X, y)
+    with pytest.raises(ValueError, match="infinity"):
+        C45Rules().fit(X, y).predict([[np.inf, 0.0, 0.0, 0.0]])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         to_rules(tree, X, y[:5])

@@ -15,6 +15,7 @@ from gputree.backends.arrays import to_host
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.coded_table import CodedTable, known_view
+from gputree.estimators.held import missing_columns
 from gputree.estimators.table_estimator import MOST_JOBS, n_threads
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.fixed_point import fix_weights
@@ -197,8 +198,12 @@ class C45Rules(ClassifierMixin, BaseEstimator):
             parts = list(known_view(tree, X).blocks())
         else:
             parts = [tree._values(X)]
+        return np.concatenate([self._decide_part(to_host(part)) for part in parts])
+
+    def _decide_part(self, values: NDArray[np.floating]) -> NDArray[np.int32]:
         threads = n_threads(self.n_jobs)
-        return np.concatenate([self.rules_.decide(to_host(part), threads) for part in parts])
+        missing_columns(values, threads)  # refuses infinity, as trees do
+        return self.rules_.decide(values, threads)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of the rule that answers each row, or the default class.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +132,13 @@ class RuleSet:
     def __len__(self) -> int:
         return int(self.rules.label.size)
 
-    def __getitem__(self, place: int) -> ClassRule:
+    @overload
+    def __getitem__(self, place: int) -> ClassRule: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ClassRule]: ...
+    def __getitem__(self, place: int | slice) -> ClassRule | list[ClassRule]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(len(self))[place]]
         place = range(len(self))[place]
         return ClassRule(
             tuple(self.rules.conditions[i] for i in self.rules.of(place)),
