@@ -7,6 +7,7 @@ network.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -83,5 +84,11 @@ def is_elsewhere(app, what, name, obj, skip, options):
     return True if what == "class" and not home.startswith("gputree") else None
 
 
+def quote_sizes(app, what, name, obj, options, lines):
+    """Shapes such as (n_features_in_,) are names, not references."""
+    lines[:] = [re.sub(r"\((\w+_),", r"(`\1`,", line) for line in lines]
+
+
 def setup(app):
     app.connect("autodoc-skip-member", is_elsewhere)
+    app.connect("autodoc-process-docstring", quote_sizes, priority=100)  # before numpydoc

@@ -74,7 +74,7 @@ ax.plot(path[:, 0], path[:, 1], color="black", linewidth=1.5, label="cuts inside
 ends = [a[0], b[0], a[0], b[0]], [a[1], a[1], b[1], b[1]]
 ax.plot(*ends, "o", color="C3", clip_on=False, zorder=3, label="corners")
 ax.set(xlabel="first class, sent left", ylabel="second class, sent left")
-ax.legend(loc="center right")
+ax.legend(loc="upper left")
 
 # %%
 # The tree takes the cut that sorting finds.
