@@ -43,6 +43,8 @@ MOST_ERRORS = 0.5
 BOOSTED_ATTRIBUTES = """classes_ : array of shape (`n_classes_`,)
         Class labels, ascending.
     n_classes_ : int
+    costs_ : float64 array of shape (n_classes_, n_classes_), or None
+        `misclassification_costs` as shares of the greatest; None where all errors cost the same.
     estimators_ : list of C45Classifier
         The trees, in the order in which they were grown.
     estimator_errors_ : float64 array of shape (n_trees,)

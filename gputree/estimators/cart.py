@@ -171,6 +171,8 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
     classes_ : array of shape (`n_classes_`,)
         Class labels, ascending.
     n_classes_ : int
+    costs_ : float64 array of shape (n_classes_, n_classes_), or None
+        `misclassification_costs` as shares of the greatest; None where all errors cost the same.
     {attributes}
 
     Examples

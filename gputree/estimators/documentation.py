@@ -155,6 +155,8 @@ MULTIWAY_PARAMETERS = """max_depth : int, default=None
 MULTIWAY_ATTRIBUTES = """classes_ : array of shape (`n_classes_`,)
         Class labels, ascending.
     n_classes_ : int
+    costs_ : float64 array of shape (n_classes_, n_classes_), or None
+        `misclassification_costs` as shares of the greatest; None where all errors cost the same.
     tree_ : Tree
         The tree, after pruning, as arrays.
     unpruned_tree_ : Tree
