@@ -15,6 +15,7 @@ from numba import njit
 from gputree import C45Classifier, ID3Classifier
 from gputree.backends import lists
 from gputree.backends.cpu.lists.backend import CpuLists
+from gputree.backends.cuda.lists.backend import CudaLists
 from gputree.backends.lists import BranchLimits, ListTask
 from gputree.criteria.information import GAIN_BITS, in_steps, new_information
 from gputree.dtypes import MISSING_CODE
@@ -216,6 +217,12 @@ def test_a_column_of_names_does_not_win():
         model = C45Classifier(categorical_features=[0]).fit(X, y)
     assert 0 not in model.unpruned_tree_.feature
     assert model.score(X, y) > 0.95
+
+
+def test_cuda_refuses_what_it_does_not_grow():
+    task = new_task(random_mixed_table(0, 20, False))._replace(one_against_rest=True)
+    with pytest.raises(NotImplementedError, match="CUDA parts no category from all others"):
+        CudaLists(None, task, 1)
 
 
 def test_many_categories():

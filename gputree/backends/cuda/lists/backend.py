@@ -26,6 +26,8 @@ class CudaLists:
     name = "cuda"
 
     def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None:
+        if task.one_against_rest:
+            raise NotImplementedError("CUDA parts no category from all others of its column.")
         self.codes = codes
         self.task = task
         self.table = Table(
