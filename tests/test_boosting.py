@@ -94,6 +94,7 @@ def test_the_trees_are_those_of_fresh_fits(seed, weighted):
         {"min_samples_split": 0.1, "average_gain_rule": False, "min_gain": 0.01},
         {"pruning": "reduced_error", "random_state": 0},
         {"binary_splits": True},
+        {"soft_thresholds": True},
     ],
 )
 def test_parameters_are_those_of_each_tree(params):

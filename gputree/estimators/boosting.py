@@ -82,6 +82,8 @@ class BoostedC45Classifier(TableClassifier):
         How each tree is pruned.
     winnow : bool, default=False
         Columns that do not help are left out before the first trial; see `C45Classifier`.
+    soft_thresholds : bool, default=False
+        Numbers near a threshold go both ways in prediction; see `C45Classifier`.
     {parameters}
 
     Attributes
@@ -138,6 +140,7 @@ class BoostedC45Classifier(TableClassifier):
         collapse: bool = True,
         pruning: Pruner | str | None = "pessimistic",
         winnow: bool = False,
+        soft_thresholds: bool = False,
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_gain: float = 0.0,
@@ -159,6 +162,7 @@ class BoostedC45Classifier(TableClassifier):
         self.collapse = collapse
         self.pruning = pruning
         self.winnow = winnow
+        self.soft_thresholds = soft_thresholds
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_gain = min_gain
