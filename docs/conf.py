@@ -86,7 +86,7 @@ def is_elsewhere(app, what, name, obj, skip, options):
 
 def quote_sizes(app, what, name, obj, options, lines):
     """Shapes such as (n_features_in_,) are names, not references."""
-    lines[:] = [re.sub(r"\((\w+_),", r"(`\1`,", line) for line in lines]
+    lines[:] = [re.sub(r"(?<![`\w.])([a-z]\w*_)(?=[,)])", r"`\1`", line) for line in lines]
 
 
 def setup(app):
