@@ -23,7 +23,7 @@ import pytest
 
 import gputree
 from gputree.cli import main
-from gputree.compilation import decorators, folders, sources, store, waits
+from gputree.compilation import decorators, folders, parts, sources, store, waits
 from gputree.criteria import Gini, decreases
 from gputree.criteria.logarithm import log2
 
@@ -212,6 +212,81 @@ def test_modes_of_the_compiler_are_kept_apart(kept, monkeypatch, mode):
     before = cache._name((numba.int64,), codegen)
     monkeypatch.setattr(numba.config, mode, 1)
     assert cache._name((numba.int64,), codegen) != before
+
+
+# ----------------------------------------------------------- kernels and their parts
+def double(x):
+    return 2 * x
+
+
+def is_even(n):
+    """Called by what it calls, by an address that is known once there is machine code."""
+    if n == 0:
+        return True
+    return is_odd(n - 1)
+
+
+def is_odd(n):
+    if n == 0:
+        return False
+    return is_even(n - 1)
+
+
+@pytest.fixture
+def libraries(monkeypatch):
+    """Parts of kernels compiled now: names, and whether machine code was made of each alone."""
+    found = []
+    create = parts.JITCodeLibrary.__init__
+
+    def create_and_list(library, *names):
+        create(library, *names)
+        found.append(library)
+
+    monkeypatch.setattr(parts.Part, "__init__", create_and_list)
+    return lambda: {library.name: library._is_made for library in found}
+
+
+def make_kernel(part):
+    """A kernel that adds 1 to what its part finds."""
+    called = decorators.inner(part)
+    return decorators.kernel(lambda x: called(x) + 1)
+
+
+def test_only_the_kernel_is_made_machine_code(libraries):
+    assert make_kernel(double)(20) == 41
+    assert libraries()["double"] is False
+    assert libraries()["make_kernel.<locals>.<lambda>"] is True
+
+
+def test_parts_that_call_each_other_are_made_first(monkeypatch, libraries):
+    for function in (is_even, is_odd):
+        monkeypatch.setitem(globals(), function.__name__, decorators.inner(function))
+    function = decorators.kernel(lambda n: is_even(n))
+    assert function(7) is False
+    assert function(10) is True
+    assert libraries()["is_even"] is True
+
+
+def test_parts_are_callable_from_python_too():
+    called = numba.njit(double)
+    assert decorators.kernel(lambda x: called(x) + 1)(20) == 41
+    assert called(20) == 40
+    assert numba.njit(lambda x: called(x) + 2)(20) == 42
+
+
+def test_what_others_compile_is_left_to_numba(libraries):
+    codegen = decreases.targetctx.codegen()
+    make_kernel(double)(20)
+    assert codegen._library_class is parts.JITCodeLibrary
+    count = len(libraries())
+    numba.njit(lambda x: x + 1)(1)
+    assert len(libraries()) == count
+
+
+def test_a_numba_of_other_names_compiles_as_it_does(monkeypatch, libraries):
+    monkeypatch.setattr(parts, "KNOWN", False)
+    assert make_kernel(double)(20) == 41
+    assert not libraries()
 
 
 def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):

@@ -8,10 +8,11 @@ seconds, and kept for all later processes. Some things are not left to numba:
                                       in a temporary folder, else not at all
     how they lie there                `store`: one file a kernel and signature
     who compiles, of many processes   `turns`
+    what is compiled once, not twice  `parts`
     what Ctrl-C does meanwhile        `interrupts`
     what users are told meanwhile     `waits`
 """
 
-from gputree.compilation.decorators import inner, jitable, kernel, once, overload
+from gputree.compilation.decorators import inner, jitable, kernel, overload
 
-__all__ = ["inner", "jitable", "kernel", "once", "overload"]
+__all__ = ["inner", "jitable", "kernel", "overload"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import extending, njit
 
-from gputree.compilation import interrupts, sources
+from gputree.compilation import interrupts, parts, sources
 from gputree.compilation.store import KernelStore
 
 # nogil: kernels run on a thread pool. numpy's error model: a division by zero gives inf
@@ -29,6 +29,8 @@ def kernel(function: Callable) -> Any:
         return functools.wraps(function)(np.errstate(all="ignore")(function))
     sources.read(function.__module__)
     compiled._cache = KernelStore(function)
+    compiler = compiled._compiler
+    compiler.compile = parts.compile_in_parts(compiler.compile, compiler)
     compiled.compile = _interruptible(compiled.compile, compiled._cache)
     return compiled
 
@@ -54,15 +56,6 @@ def inner(function: Callable) -> Any:
     only what Python calls needs one.
     """
     return njit(**INNER)(function)
-
-
-def once(function: Callable) -> Any:
-    """Compile a large function that only one kernel calls, as a part of its caller.
-
-    Rather than be optimised on its own first: a cold fit compiles in 14.5 s instead of
-    16.9 s. With small functions too it takes longer.
-    """
-    return njit(**OPTIONS, inline="always")(function)
 
 
 def jitable(function: Callable) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Task
-from gputree.backends.cpu.jit import inner, once, pick
+from gputree.backends.cpu.jit import inner, pick
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import INSERTION_PAIRS, insertion_sort, sort_pairs
 
@@ -156,7 +156,7 @@ def sort_codes(codes, rows, m, f, bins, missing_bin, bits, order, places):
         places[code] += 1
 
 
-@once
+@inner
 def sort_columns(table, m, bits, block, stack, places):
     """Sort every column of the block's m rows, through their codes where there are some."""
     offset = table.offset
@@ -182,7 +182,7 @@ def sort_columns(table, m, bits, block, stack, places):
         rank_values(f, bits, block.order, block.distinct, block.values, block.items, known)
 
 
-@once
+@inner
 def load_rows(targets, weights, entries, first, m, rows, local, target, weight):
     """Copy the rows of entries ``first .. first + m`` and their statistics into the block."""
     weighted = weights is not None

@@ -16,7 +16,7 @@ from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
 from gputree.backends.cpu.finish_chain import add_leaf, grow_chain
 from gputree.backends.cpu.finish_scan import known_end, scan_column
-from gputree.backends.cpu.jit import inner, kernel, once
+from gputree.backends.cpu.jit import inner, kernel
 from gputree.backends.cpu.monotonic import at_node, at_place, new_stack, push_bounds
 from gputree.backends.cpu.refine import narrow
 from gputree.backends.rules import missing_goes_left
@@ -185,7 +185,7 @@ def places_equal(local, target, weight, weighted, s, t, rounded):
     return True
 
 
-@once
+@inner
 def find_split(
     criterion, regression, weighted, scratch, block, bits, active, s, t, limits, total, left, key
 ):
@@ -225,7 +225,7 @@ def may_split(regression, block, s, t, least):
     return False
 
 
-@once
+@inner
 def split_block(
     criterion, regression, scratch, block, bits, active, s, t, known, total, cut, further
 ):
@@ -250,7 +250,7 @@ def split_block(
     return middle
 
 
-@once
+@inner
 def grow(
     criterion, table, channels, weighted, regression, scratch, block, bits, first, m, depth, key,
     limits, out, at,

@@ -12,9 +12,9 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from gputree.compilation import inner, kernel, once, overload
+from gputree.compilation import inner, kernel, overload
 
-__all__ = ["PREFETCH_ROWS", "inner", "kernel", "once", "pick", "prefetch", "where_given"]
+__all__ = ["PREFETCH_ROWS", "inner", "kernel", "pick", "prefetch", "where_given"]
 
 # Rows whose codes are asked for while an earlier row is worked on. Measured on 1/16 of
 # 1,000,000 rows x 28 codes, histogram: 4.5 ns an update without, 0.9 ns with.

@@ -15,7 +15,7 @@ from gputree.backends.cpu.counted import refine_counted
 from gputree.backends.cpu.cut import new_cut, no_cut, precedes
 from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finer import GATHER_SHARE, new_work, next_column, scan_pairs
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, once, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.score import (
     add_cell,
@@ -108,7 +108,7 @@ def scan_column(
     return cut
 
 
-@once
+@inner
 def refine_columns(
     finer, criterion, table, rows, entries, first, last, limits, weighted, cells, total, bounds,
     pending, n_pending, room, cut, position, report,
@@ -154,7 +154,7 @@ def refine_columns(
         room = GATHER_SHARE * (last - first)
 
 
-@once
+@inner
 def choose_cut(
     finer, criterion, table, rows, entries, first, last, limits, weighted, exact, key, cells, total,
     best, bins, sides, bounds, position, report,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import inner, kernel, once
+from gputree.backends.cpu.jit import inner, kernel
 from gputree.backends.cpu.monotonic import at_column, at_node, boundary_keeps_order
 from gputree.criteria import begin, bound, left_weight, margin, score, tighten
 
@@ -99,7 +99,7 @@ def start_side(cells, missing_at, missing_left, left):
     return False
 
 
-@once
+@inner
 def score_column(
     criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
 ):
