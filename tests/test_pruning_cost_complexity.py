@@ -228,6 +228,7 @@ def test_alpha_must_be_a_price(alpha):
 @settings(deadline=None)  # the first call compiles
 def test_cp_is_alpha_as_a_share_of_the_roots_risk(tree, risk):
     path = cost_complexity_path(tree, risk)
+    assert path.ccp_alphas.min() == 0.0  # none is negative by a rounding
     root = path.impurities[-1]
     for alpha in np.unique(path.ccp_alphas):
         beside = np.nextafter(alpha, np.inf) * (1 + 1e-12), alpha * (1 - 1e-12)

@@ -11,6 +11,7 @@ seconds, and kept for all later processes. Some things are not left to numba:
     what is compiled once, not twice  `parts`
     what Ctrl-C does meanwhile        `interrupts`
     what users are told meanwhile     `waits`
+    memory asked for ahead of its use `prefetching`
 """
 
 from gputree.compilation.decorators import inner, jitable, kernel, overload

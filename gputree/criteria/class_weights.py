@@ -54,7 +54,7 @@ def _class_weight(criterion, statistics, at):
 
 @formula(add_row, Gini, TwoClassGini, WideGini, Entropy, ManyClassEntropy)
 def _class_add_row(criterion, statistics, at, target, weight, square):
-    statistics[at + np.int64(target)] += weight
+    statistics[np.uintp(at) + np.uintp(target)] += weight
 
 
 @formula(is_pure, Gini, TwoClassGini, WideGini, Entropy, ManyClassEntropy)

@@ -178,7 +178,8 @@ def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
     order = links[np.lexsort((depth_first[links], alpha[links]))]
     # Shares of the weight are taken last: sums of misclassified rows are exact until then.
     total = tree.weight[0]
-    return WeakestLinks(alpha / total, risk_increase / total, leaves_lost, order)
+    # A split that gains nothing may have lost a last bit; no price is negative.
+    return WeakestLinks(np.maximum(alpha / total, 0.0), risk_increase / total, leaves_lost, order)
 
 
 def node_risk(tree: Tree, risk: Risk) -> NDArray[np.float64]:

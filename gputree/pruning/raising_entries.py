@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from gputree.compilation import inner
 from gputree.compilation.arrays import record
+from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
 from gputree.dtypes import NO_FRAME
 from gputree.fixed_point import fraction
 from gputree.prediction.descent import step
@@ -53,8 +54,8 @@ NODE_STATE = record(
         ("rows_stay", np.bool_),
     ]
 )
-# A row in a node, and what of it is there, in units of weight.
-ENTRY = record([("units", np.int64), ("row", np.int32)], align=False)
+# A row in a node, what of it is there, in units of weight, and its class.
+ENTRY = record([("units", np.int64), ("row", np.int32), ("label", np.int32)])
 # A node to visit, its entries, and the frame of its parent. Once they are in order: how many
 # stay, where those of the last child begin, which child that is, and units that go on.
 FRAME = record(
@@ -81,14 +82,12 @@ class Rows(NamedTuple):
     target : int32 array or None
     lists : Lists or None
     values : array of shape (n_rows, n_features)
-    label : int array of shape (n_rows,)
     """
 
     nodes: NDArray
     target: NDArray[np.int32] | None
     lists: Lists | None
     values: NDArray[np.floating]
-    label: NDArray[np.integer]
 
 
 class Scratch(NamedTuple):
@@ -122,11 +121,25 @@ def with_room(entries: NDArray, end: int, size: int) -> NDArray:
 
 
 @inner
-def count(rows: Rows, entries: NDArray, begin: int, end: int, units: NDArray[np.int64]) -> None:
+def put(entries: NDArray, place: int, entry: Any, units: int) -> None:
+    """Let a place hold so much of what an entry holds."""
+    entries[place].row, entries[place].label = entry.row, entry.label
+    entries[place].units = units
+
+
+@inner
+def count(entries: NDArray, begin: int, end: int, units: NDArray[np.int64]) -> None:
     """Write the class weights of a range to `units`."""
     units[:] = 0
     for i in range(begin, end):
-        units[rows.label[entries[i].row]] += entries[i].units
+        units[entries[i].label] += entries[i].units
+
+
+@inner
+def ask_ahead(rows: Rows, entries: NDArray, i: int, end: int, split: int) -> None:
+    """Ask for the value that an entry some places after `i` is split by."""
+    ahead = entries[min(i + PREFETCH_ROWS, end - 1)].row
+    prefetch(rows.values, ahead, rows.nodes[split].feature)
 
 
 @inner
@@ -145,7 +158,7 @@ def enter(nodes: NDArray, entries: NDArray, frames: NDArray, at: int) -> NDArray
     if not frame.state & LAST:
         frame.begin = top
         for i in range(begin, end):
-            entries[place].row, entries[place].units = entries[i].row, entries[i].units
+            put(entries, place, entries[i], entries[i].units)
             place += 1
     whole = above.known
     if whole == 0:  # nothing says how to divide them
@@ -153,7 +166,7 @@ def enter(nodes: NDArray, entries: NDArray, frames: NDArray, at: int) -> NDArray
     for i in range(above.begin, above.begin + n_spread):
         share = fraction(entries[i].units, part, whole)
         if share > 0:
-            entries[place].row, entries[place].units = entries[i].row, share
+            put(entries, place, entries[i], share)
             place += 1
     frame.end = place
     return entries
@@ -169,6 +182,7 @@ def arrange(rows: Rows, node: Any, entries: NDArray, frame: Any, scratch: Scratc
     place[: node.n_children + 1] = 0
     split, first = node.split_of, node.split_child
     for i in range(begin, end):
+        ask_ahead(rows, entries, i, end, split)
         below = step(rows.values, entries[i].row, rows.nodes, rows.target, rows.lists, split)
         ordinal = 0 if below == split else below - first + 1
         scratch.ordinal[i - begin] = ordinal
@@ -185,8 +199,7 @@ def arrange(rows: Rows, node: Any, entries: NDArray, frame: Any, scratch: Scratc
     frame.last_begin = place[last] = at
     for i in range(end - begin):
         ordinal, entry = scratch.ordinal[i], scratch.entries[i]
-        entries[place[ordinal]].row = entry.row
-        entries[place[ordinal]].units = entry.units
+        put(entries, place[ordinal], entry, entry.units)
         place[ordinal] += 1
         if ordinal > 0:
             frame.known += entry.units
@@ -216,8 +229,9 @@ def restore(rows: Rows, nodes: NDArray, entries: NDArray, frame: Any) -> None:
     split = nodes[frame.node].split_of
     place = i = frame.last_begin
     while place < frame.end:
+        ask_ahead(rows, entries, i, frame.end, split)
         below = step(rows.values, entries[i].row, rows.nodes, rows.target, rows.lists, split)
         if below != split:
-            entries[place].row, entries[place].units = entries[i].row, entries[i].units
+            put(entries, place, entries[i], entries[i].units)
             place += 1
         i += 1

@@ -26,10 +26,12 @@ from gputree.pruning.raising_entries import (
     Rows,
     Scratch,
     arrange,
+    ask_ahead,
     count,
     enter,
     push,
     push_children,
+    put,
     restore,
     with_room,
 )
@@ -56,6 +58,7 @@ class Visited(NamedTuple):
 
 def walk(
     rows: Rows,
+    label: NDArray[np.integer],
     nodes: NDArray,
     weights: Weights,
     taking_part: NDArray[np.intp],
@@ -68,6 +71,7 @@ def walk(
     Parameters
     ----------
     rows : Rows
+    label : int array of shape (n_rows,)
     nodes : NODE_STATE array of shape (N,)
         Changed.
     weights : Weights
@@ -93,7 +97,8 @@ def walk(
         np.empty(n_classes),
     )
     entries = np.empty(n, ENTRY)
-    entries["row"], entries["units"] = taking_part, weights.weight
+    entries["row"], entries["label"] = taking_part, label[taking_part]
+    entries["units"] = weights.weight
     units = np.zeros((nodes.size, n_classes), np.int64)
     unit = weights.unit * weights.scale
     room = _walk(rows, nodes, units, entries, frames, scratch, unit, limit, slack)
@@ -110,7 +115,6 @@ def _limit(scratch: Scratch, units: NDArray[np.int64], unit: float, limit: Error
 
 @inner
 def _stopped_errors(
-    rows: Rows,
     entries: NDArray,
     frame: Any,
     class_units: NDArray[np.int64],
@@ -122,7 +126,7 @@ def _stopped_errors(
     weight = errors = np.int64(0)
     for i in range(frame.begin, frame.begin + frame.n_stay):
         weight += entries[i].units
-        if rows.label[entries[i].row] != answer:
+        if entries[i].label != answer:
             errors += entries[i].units
     return errors * unit + added_errors(weight * unit, errors * unit, limit)
 
@@ -145,7 +149,7 @@ def _distribute(
     arrange(rows, nodes[frame.node], entries, frame, scratch)
     stopped = 0.0
     if frame.n_stay > 0 and not nodes[frame.node].spreads:
-        stopped = _stopped_errors(rows, entries, frame, class_units, unit, limit)
+        stopped = _stopped_errors(entries, frame, class_units, unit, limit)
     return push_children(nodes, frames, n_frames, scratch), stopped
 
 
@@ -180,7 +184,7 @@ def _estimate_all(
         if total > enough or frame.begin == frame.end:
             n_frames -= 1
             continue
-        count(rows, entries, frame.begin, frame.end, scratch.units)
+        count(entries, frame.begin, frame.end, scratch.units)
         if nodes[node].n_children == 0:
             total += _limit(scratch, scratch.units, unit, limit)
             n_frames -= 1
@@ -203,10 +207,11 @@ def _copy_others(
     entries = with_room(entries, frame.end, 2 * frame.end - frame.begin)
     place = frame.end
     for i in range(frame.begin, end):
+        ask_ahead(rows, entries, i, end, node.split_of)
         row = entries[i].row
         to = step(rows.values, row, rows.nodes, rows.target, rows.lists, node.split_of)
         if to != below:
-            entries[place].row, entries[place].units = entries[i].row, entries[i].units
+            put(entries, place, entries[i], entries[i].units)
             place += 1
     return entries, place
 
@@ -241,7 +246,7 @@ def _estimate_added(
         if frame.begin == frame.end:
             n_frames -= 1
         elif nodes[node].n_children == 0:
-            count(rows, entries, frame.begin, frame.end, scratch.units)
+            count(entries, frame.begin, frame.end, scratch.units)
             for k in range(scratch.units.size):
                 scratch.units[k] += units[node, k]
             total += _limit(scratch, scratch.units, unit, limit) - nodes[node].as_leaf
@@ -311,7 +316,7 @@ def _walk(
         if not frame.state & DONE:  # on the way down
             entries = enter(nodes, entries, frames, n_frames - 1)
             own = units[node]
-            count(rows, entries, frame.begin, frame.end, own)
+            count(entries, frame.begin, frame.end, own)
             if frame.state & MOVED:
                 as_leaf = _limit(scratch, own, unit, limit)
                 _refill(nodes[node], own.sum() * unit, as_leaf, frame.end - frame.begin)

@@ -73,15 +73,15 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     weight = np.asarray(data.weight, np.float64)[taking_part]
     weights = fix_weights(weight, taking_part.size, fractions=True)
     rows = _rows(tree, data)
-    visited = walk(rows, nodes, weights, taking_part, tree.n_classes, limit, slack)
+    label = np.asarray(data.target)
+    visited = walk(rows, label, nodes, weights, taking_part, tree.n_classes, limit, slack)
     refilled = visited.units * (weights.unit * weights.scale)
     return _rebuild(tree, nodes, np.where(nodes["refilled"][:, None], refilled, tree.statistics))
 
 
 def _rows(tree: Tree, data: TrainingRows) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
-    label = np.ascontiguousarray(data.target, np.int64)
-    return Rows(*pack(tree, data.X.dtype), np.ascontiguousarray(data.X), label)
+    return Rows(*pack(tree, data.X.dtype), np.ascontiguousarray(data.X))
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
