@@ -34,6 +34,7 @@ from gputree.export import (
     to_sklearn,
 )
 from gputree.prediction import apply, class_distributions, decision_path, stopping_shares
+from gputree.pruning import CostComplexity, Pessimistic
 from gputree.softening import soften
 
 
@@ -205,6 +206,20 @@ def test_files_keep_them(tmp_path):
         assert again.get_params()["soft_thresholds"] is True
         assert again.tree_.equals(model.tree_)
         np.testing.assert_array_equal(again.predict_proba(table.X), model.predict_proba(table.X))
+
+
+@pytest.mark.parametrize("pruner", [Pessimistic(subtree_raising=False), CostComplexity(0.001)])
+def test_pruning_starts_without_them(pruner, tmp_path):
+    table = random_mixed_table(3, 300, False)
+    model = fit(table, pruning=None)
+    assert (model.tree_.soft_lower < model.tree_.soft_upper).any()
+    save_model(model, tmp_path / "model")
+    expected = pruner.prune(fit(table, pruning=None, soft_thresholds=False)).tree_
+    for fitted in (model, load_model(tmp_path / "model")):
+        pruned = pruner.prune(fitted)
+        assert pruned.tree_.equals(expected)
+        assert pruned.unpruned_tree_.soft_lower is None
+        assert fitted.tree_.soft_lower is not None
 
 
 STEP, STEP_Y = np.arange(8.0)[:, None], [0] * 4 + [1] * 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -132,6 +132,8 @@ class Pruner(BaseEstimator):
             raise ValueError(f"{type(self).__name__}.prune needs X and y together, or neither.")
         pruned = copy.copy(estimator)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
+        if tree.soft_lower is not None:  # bounds are of one tree and its rows
+            tree = replace(tree, soft_lower=None, soft_upper=None)
         pruned.tree_ = pruned.unpruned_tree_ = tree
         data = None
         if y is not None:
