@@ -18,6 +18,7 @@ from gputree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ID3Classifier,
+    export_json,
     export_text,
     load_model,
     save_model,
@@ -235,10 +236,31 @@ def test_copies_and_files(costs, tmp_path):
     assert cross_val_score(model, X, y, cv=3).shape == (3,)
 
 
+@pytest.mark.parametrize("since", [None, THREE, {(0, 1): 2.0}, TWO, {(0, 3): 2.0}])
+def test_files_take_no_costs_that_were_set_after_fit(since, tmp_path):
+    X, y = table(1)
+    model = C45Classifier(misclassification_costs=THREE.T).fit(X, y)
+    model.set_params(misclassification_costs=since)
+    with pytest.raises(ValueError, match="'misclassification_costs' parameter of C45Classifier"):
+        save_model(model, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    save_model(model.set_params(misclassification_costs=2 * THREE.T), tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_costs_set_after_a_fit_without_them_say_what_to_do(tmp_path):
+    model = C45Classifier().fit(*table(1)).set_params(misclassification_costs=THREE)
+    with pytest.raises(ValueError, match="was set after fit: fit again, or set it back"):
+        save_model(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="was set after fit: fit again, or set it back"):
+        export_json(model)
+
+
 def test_exports_that_would_answer_otherwise_are_refused():
     X, y = table(2)
     model = DecisionTreeClassifier(misclassification_costs=THREE, max_depth=3).fit(X, y)
-    for export in (export_text, export_python):
+    for export in (export_text, export_python, export_json):
         with pytest.raises(ValueError, match="least of 'misclassification_costs'"):
             export(model)
     assert "x0" in export_text(model.tree_)

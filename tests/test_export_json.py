@@ -232,6 +232,9 @@ def test_documents_that_are_refused(old, new, message):
 def test_the_schema_names_all_estimators_and_criteria():
     schema = json_schema()
     assert schema["properties"]["algorithm"]["enum"] == sorted(_registry())
+    last = json_file.FORMAT_VERSION
+    assert schema["properties"]["format_version"]["enum"] == [*range(1, last + 1)]
+    assert schema["title"].endswith(f"versions 1 to {last}")
     found = schema["$defs"]["tree"]["properties"]["criterion"]["enum"]
     assert set(found) == {name for names in CRITERIA.values() for name in names}
 

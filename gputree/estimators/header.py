@@ -49,7 +49,7 @@ def header_of(estimator: Any, caller: str) -> dict[str, Any]:
     TypeError
         The estimator is not one of gputree's, or has a parameter that no file can hold.
     ValueError
-        A parameter that was set since `fit` is none that the estimator takes.
+        A parameter that was set since `fit` is none that the estimator takes, or is other costs.
     """
     name = type(estimator).__name__
     if _registry().get(name) is not type(estimator):
@@ -69,7 +69,19 @@ def header_of(estimator: Any, caller: str) -> dict[str, Any]:
     if marks := list(getattr(estimator, "missing_marks_", ())):
         header["missing_marks"] = encode(marks, "missing_marks_")
     estimator._validate_params()  # for those that were set since, and that no file is read with
+    if isinstance(estimator, ClassifierMixin):
+        _require_costs_of_fit(estimator)
     return header
+
+
+def _require_costs_of_fit(classifier: Any) -> None:
+    """Files hold the parameter, but trees answer by the costs of `fit`."""
+    costs: Any = check_costs(classifier, classifier.classes_)
+    if not np.array_equal(costs, classifier.costs_):
+        raise ValueError(
+            f"The 'misclassification_costs' parameter of {type(classifier).__name__} was set "
+            "after fit: fit again, or set it back."
+        )
 
 
 def rebuild(source: str, header: dict[str, Any], tree: Tree, columns: Columns | None = None) -> Any:

@@ -59,6 +59,7 @@ from sklearn.base import BaseEstimator
 from gputree._files import naming, replaced_file, require_file
 from gputree._memory import require_memory
 from gputree.estimators.header import decode, encode, header_of, rebuild
+from gputree.export.model import forbid_weighed_errors
 from gputree.persistence import (
     FutureModelError,
     additions,
@@ -82,7 +83,7 @@ _TIMES_IN_MEMORY = 3
 def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> str:
     """Write a fitted estimator as JSON, of the schema that `json_schema` gives.
 
-    The document holds all that `save_model` keeps: parameters, columns with their categories,
+    The document holds what `save_model` keeps: parameters, columns with their categories,
     classes, and the tree with every number to the last bit. `gputree.estimators.json_file`
     tells how to answer rows by it in any language.
 
@@ -104,7 +105,8 @@ def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> s
     TypeError
         The estimator is not one of gputree's, or has a parameter that JSON cannot hold.
     ValueError
-        A parameter that was set since `fit` is none that the estimator takes.
+        A parameter that was set since `fit` is none that the estimator takes, or is other costs;
+        or costs decide between more than two classes, which only `save_model` holds.
 
     Examples
     --------
@@ -115,6 +117,7 @@ def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> s
     3
     """
     header = header_of(estimator, "export_json")
+    forbid_weighed_errors(estimator)
     tree: Tree = estimator.tree_
     tree.check()
     own = own_header(FORMAT, _LAST_WITHOUT_BOUNDS + additions(tree), tree)
@@ -185,7 +188,7 @@ def json_schema() -> dict[str, Any]:
     --------
     >>> from gputree import json_schema
     >>> json_schema()["title"]
-    'A decision tree of gputree, version 1'
+    'A decision tree of gputree, format versions 1 to 3'
     """
     text = resources.files("gputree.estimators").joinpath("model.schema.json").read_text("utf-8")
     schema: dict[str, Any] = json.loads(text)

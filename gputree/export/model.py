@@ -125,12 +125,7 @@ def model_of(
     tree = tree_of(estimator_or_tree)
     if not only_shown:
         forbid_soft_thresholds(tree)
-    if getattr(estimator_or_tree, "_weighs_errors", False):
-        raise ValueError(
-            f"Exports answer with the class of most weight, and {type(estimator_or_tree).__name__} "
-            "with that of the least of 'misclassification_costs', which may be another where there "
-            "are more than two classes. Pass its tree_ to see the tree."
-        )
+    forbid_weighed_errors(estimator_or_tree)
     columns = getattr(estimator_or_tree, "columns_", None)
     categories = (None,) * tree.n_features if columns is None else tuple(columns.categories)
     features = check_names("feature_names", feature_names, tree.n_features)
@@ -185,6 +180,16 @@ def forbid_soft_thresholds(tree: Tree) -> None:
             "This tree has soft thresholds: numbers near one go down both branches, in shares, "
             "which save_model and export_json alone can hold. Fit with soft_thresholds=False, "
             "which changes predictions for such numbers only."
+        )
+
+
+def forbid_weighed_errors(estimator_or_tree: Any) -> None:
+    """Raise ValueError if the class of most weight may not be the one that `predict` answers."""
+    if getattr(estimator_or_tree, "_weighs_errors", False):
+        raise ValueError(
+            f"Exports answer with the class of most weight, and {type(estimator_or_tree).__name__} "
+            "with that of the least of 'misclassification_costs', which may be another where there "
+            "are more than two classes. Keep it with save_model; pass its tree_ to see the tree."
         )
 
 
