@@ -80,6 +80,7 @@ sphinx_gallery_conf = {
 
 def is_elsewhere(app, what, name, obj, skip, options):
     """Leave out what estimators inherit from other packages; their pages have it."""
+    obj = getattr(obj, "fget", None) or getattr(obj, "func", obj)  # what a property is made of
     home = getattr(obj, "__module__", None) or getattr(type(obj), "__module__", "")
     return True if what == "class" and not home.startswith("gputree") else None
 

@@ -124,7 +124,8 @@ def _reach(
     before, spent = threshold, base
     for at, now in zip(value.tolist(), cost.tolist(), strict=True):
         if now > limit:
-            return at + (before - at) * (now - limit) / (now - spent)
+            share = (now - limit) / (now - spent)
+            return at * (1.0 - share) + before * share
         before, spent = at, now
     return before
 

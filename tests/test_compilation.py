@@ -274,6 +274,17 @@ def test_parts_are_callable_from_python_too():
     assert numba.njit(lambda x: called(x) + 2)(20) == 42
 
 
+def refuse(x):
+    if x > 0:
+        raise ValueError("no", x)
+    return x
+
+
+def test_errors_of_parts_keep_what_they_say():
+    with pytest.raises(ValueError, match=r"\('no', 3\)"):
+        make_kernel(refuse)(3)
+
+
 def test_what_others_compile_is_left_to_numba(libraries):
     codegen = decreases.targetctx.codegen()
     make_kernel(double)(20)

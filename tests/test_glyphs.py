@@ -48,6 +48,13 @@ def test_an_installed_font_is_named(only_latin, tree):
         plot_tree(tree, feature_names=NAMES)
 
 
+def test_a_font_that_is_gone_is_passed_over(only_latin, tree):
+    gone = font_manager.FontEntry(fname="gone.ttf", name="Gone")
+    font_manager.fontManager.ttflist.append(gone)
+    with pytest.warns(UserWarning, match="The font has no"):
+        plot_tree(tree, feature_names=NAMES)
+
+
 def test_what_the_fonts_have_is_no_matter(only_latin, tree):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -239,6 +239,15 @@ def test_cp_is_alpha_as_a_share_of_the_roots_risk(tree, risk):
     assert CostComplexity(cp=1.0, risk=risk).prune_tree(tree).n_leaves == 1
 
 
+def test_cp_1_leaves_the_root_where_risks_round_apart():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        y = np.repeat(rng.normal(size=2), rng.integers(1, 20, 2))
+        X = (y > y.mean())[:, None].astype(float)
+        model = gputree.DecisionTreeRegressor(pruning=CostComplexity(cp=1.0), n_jobs=1).fit(X, y)
+        assert model.get_n_leaves() == 1
+
+
 def test_cp_is_the_column_of_the_table_of_cross_validation():
     X, y = datasets.make_classification(300, 6, n_informative=4, random_state=0)
     pruner = CostComplexityCV(cv=3, random_state=0)

@@ -182,6 +182,15 @@ def test_shares_are_linear_between_bounds_with_halves_at_the_threshold():
     assert set(model.predict(X[:9])) == {"a"}
 
 
+def test_bounds_whose_difference_exceeds_all_numbers():
+    x = np.array([-1.5e308] * 10 + [0.9e308] + [1.5e308] * 9)[:, None]
+    y = np.array([1] * 2 + [0] * 9 + [1] * 9)
+    soft = C45Classifier(soft_thresholds=True, min_samples_leaf=1, mdl_correction=False)
+    answers = soft.fit(x, y).predict_proba(x)
+    smaller = soft.fit(x / 4, y).predict_proba(x / 4)
+    np.testing.assert_allclose(answers, smaller, atol=1e-12)
+
+
 def test_without_the_option_there_are_none():
     table = random_mixed_table(1, 300, False)
     plain, soft = fit(table, soft_thresholds=False), fit(table)

@@ -83,6 +83,8 @@ def test_boosted_trees_share_the_columns_that_are_left():
     kept = oracle(X, y, 0)
     boosted = BoostedC45Classifier(n_trials=4, winnow=True, random_state=0).fit(X, y)
     np.testing.assert_array_equal(boosted.winnowed_, ~kept)
+    for tree in boosted.estimators_:
+        np.testing.assert_array_equal(tree.winnowed_, ~kept)
     part = BoostedC45Classifier(n_trials=4).fit(X[:, kept], y)
     for tree, other in zip(boosted.estimators_, part.estimators_, strict=True):
         assert_same(tree.tree_, other.tree_, kept)

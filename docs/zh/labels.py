@@ -2,7 +2,7 @@
 
     python docs/zh/labels.py NotoSansCJKsc-Regular.otf
 
-Noto Sans CJK is under the SIL Open Font License 1.1, which the file names in itself. The build of
+Noto Sans CJK is under the SIL Open Font License 1.1, whose text is in OFL.txt. The build of
 the pages takes letters from it, so that pictures are the same everywhere; a letter that it lacks is
 an error there.
 """

@@ -15,14 +15,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba.core.codegen import JITCodeLibrary, RuntimeLinker
+from numba.core import codegen as codegens
 from numba.core.compiler_lock import global_compiler_lock
 
+JITCodeLibrary: Any = getattr(codegens, "JITCodeLibrary", object)
+CALLED_BACK = getattr(getattr(codegens, "RuntimeLinker", None), "PREFIX", None)
 _STEPS = (
-    "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals",
-    "_unserialize", "get_pointer_to_function",
+    "_ensure_finalized", "_finalize_dynamic_globals", "_finalize_final_module",
+    "_optimize_final_module", "_unserialize", "add_ir_module", "add_linking_library",
+    "get_pointer_to_function",
 )  # fmt: skip
-KNOWN = all(hasattr(JITCodeLibrary, step) for step in _STEPS) and hasattr(RuntimeLinker, "PREFIX")
+KNOWN = CALLED_BACK is not None and all(hasattr(JITCodeLibrary, step) for step in _STEPS)
+
+# Environments of parts by their names, until the kernel that has them is made; under numba's lock.
+_environments: dict[str, Any] = {}
 
 
 def compile_in_parts(compile_: Callable, target: Any) -> Callable:
@@ -34,7 +40,10 @@ def compile_in_parts(compile_: Callable, target: Any) -> Callable:
         if not KNOWN or getattr(codegen, "_library_class", None) is not JITCodeLibrary:
             return compile_(*arguments)
         with global_compiler_lock, _libraries(codegen, Part):
-            return compile_(*arguments)
+            try:
+                return compile_(*arguments)
+            finally:
+                _set_environments(codegen)
 
     return compile
 
@@ -47,6 +56,14 @@ def _libraries(codegen: Any, kind: type) -> Iterator[None]:
         yield
     finally:
         codegen._library_class = before
+
+
+def _set_environments(codegen: Any) -> None:
+    """Let machine code that was made have what Python's objects it refers to."""
+    for name, environment in _environments.items():
+        if codegen._engine.get_global_value_address(name):
+            codegen.set_env(name, environment)
+    _environments.clear()
 
 
 class Part(JITCodeLibrary):
@@ -65,7 +82,7 @@ class Part(JITCodeLibrary):
     def add_ir_module(self, ir_module: Any) -> None:
         """Take what was lowered."""
         names = ir_module.globals
-        self._calls_back |= any(name.startswith(RuntimeLinker.PREFIX) for name in names)
+        self._calls_back |= any(name.startswith(CALLED_BACK) for name in names)
         super().add_ir_module(ir_module)
 
     def add_linking_library(self, library: Any) -> None:
@@ -106,7 +123,7 @@ class Part(JITCodeLibrary):
 
 
 class _NoAddresses:
-    """A code generator that is not told where the environment of a part is: nowhere yet."""
+    """A code generator that sets environments of parts later: they have no address yet."""
 
     def __init__(self, codegen: Any) -> None:
         self._codegen = codegen
@@ -115,4 +132,4 @@ class _NoAddresses:
         return getattr(self._codegen, name)
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Nothing: kernels find no environment of their parts either when read from disk."""
+        _environments[name] = environment

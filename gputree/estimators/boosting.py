@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import nullcontext
 from copy import copy
@@ -278,7 +279,7 @@ class BoostedC45Classifier(TableClassifier):
         -------
         probabilities : float64 array of shape (n_rows, n_classes)
         """
-        *_, last = self.staged_predict_proba(X)
+        (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # none is kept beside it
         return last
 
     @explained
@@ -315,7 +316,7 @@ class BoostedC45Classifier(TableClassifier):
         whole = 0.0
         for tree, weight in zip(self.estimators_, self.estimator_weights_, strict=True):
             found = [tree._descend_part(confidences, part) for part in parts]
-            votes += weight * np.concatenate(found)
+            votes += weight * (found[0] if len(found) == 1 else np.concatenate(found))
             whole += weight
             yield votes / whole
 

@@ -78,9 +78,9 @@ class C45Classifier(MultiwayTree):
     soft_thresholds : bool, default=False
         In prediction, a number near a threshold goes down both branches, by shares that change
         linearly between a lower and an upper bound, with halves at the threshold; C4.5's ``-p``.
-        A bound lies where the errors of the training rows in the node, were the threshold
-        there, would exceed those that they make by their standard deviation (Quinlan 1993,
-        chapter 8). Found after pruning, and kept in ``tree_.soft_lower`` and
+        A bound lies where the errors of the rows of ``fit`` in the node (those held out for
+        pruning, too), were the threshold there, would exceed those that they make by their
+        standard deviation (Quinlan 1993, chapter 8). Found after pruning, and kept in ``tree_.soft_lower`` and
         ``tree_.soft_upper``. Model files and JSON hold them, other formats refuse; texts and
         pictures show the threshold alone. ``prune`` of a fitted tree starts without them.
     pruning : Pruner, str or None, default="pessimistic"

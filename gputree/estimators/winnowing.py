@@ -122,6 +122,7 @@ def as_grown(tree: Any, grower: Any, own: NDArray[np.intp]) -> Any:
     for name in ("tree_", "unpruned_tree_"):
         setattr(tree, name, _numbered(getattr(tree, name), own, grower.n_features_in_))
     tree.columns_, tree.n_features_in_ = grower.columns_, grower.n_features_in_
+    tree.winnowed_ = ~np.isin(np.arange(grower.n_features_in_), own)
     return tree
 
 

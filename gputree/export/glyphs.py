@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
@@ -76,6 +77,9 @@ def _font_with(letters: list[str]) -> str | None:
 
     wanted = set(letters)
     for font in font_manager.fontManager.ttflist:
-        if not _STANDS_IN.match(font.name) and _letters_of(font.fname, wanted) == wanted:
-            return str(font.name)
+        if _STANDS_IN.match(font.name):
+            continue
+        with contextlib.suppress(OSError, RuntimeError):  # gone since the list was made, or broken
+            if _letters_of(font.fname, wanted) == wanted:
+                return str(font.name)
     return None

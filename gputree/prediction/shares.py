@@ -72,11 +72,19 @@ def soft_of(tree: Tree) -> Soft | None:
 
 
 @inner
+def part_of(x: float, low: float, high: float) -> float:
+    """How far x lies between two numbers, whose difference may exceed all numbers."""
+    if high - low < np.inf:
+        return (x - low) / (high - low)
+    return (0.5 * x - 0.5 * low) / (0.5 * high - 0.5 * low)
+
+
+@inner
 def share_below(x: float, lower: float, threshold: float, upper: float) -> float:
     """Share that the first child has between the bounds: 1 at `lower`, a half at `threshold`."""
     if x <= threshold:
-        return 1.0 - 0.5 * (x - lower) / (threshold - lower)
-    return 0.5 - 0.5 * (x - threshold) / (upper - threshold)
+        return 1.0 - 0.5 * part_of(x, lower, threshold)
+    return 0.5 - 0.5 * part_of(x, threshold, upper)
 
 
 @inner

@@ -138,6 +138,8 @@ class CostComplexity(Pruner):
         alpha = weakest_links(tree, self.risk).alpha
         if self.cp is None:
             return tree.collapse(alpha <= self.alpha)
+        if self.cp >= 1:  # gains and risks are rounded apart
+            return tree.collapse(np.ones(tree.n_nodes, np.bool_))
         return tree.collapse(alpha / root_risk(tree, self.risk) <= self.cp)
 
 

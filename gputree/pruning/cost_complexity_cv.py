@@ -294,6 +294,6 @@ def _choose(table: NDArray[Any], rule: Rule) -> int:
 
 def _without_pruning(estimator: Any) -> Any:
     """A clone that grows its tree in full."""
-    off = {"pruning": None, "ccp_alpha": 0.0}
+    off = {"pruning": None, "ccp_alpha": 0.0, "soft_thresholds": False}
     params = estimator.get_params(deep=False)
     return clone(estimator).set_params(**{k: v for k, v in off.items() if k in params})

@@ -150,7 +150,6 @@ class C45Rules(ClassifierMixin, BaseEstimator):
 
     def _learn(self, tree: Any, X: Any, y: Any, sample_weight: Any) -> Self:
         """The rules of a fitted tree and the rows that it was grown on."""
-        self.__dict__.pop("feature_names_in_", None)  # of a former fit
         rows = _rows(tree, X, y, sample_weight)
         options = Options(
             error_limit(self.confidence, self.quantile),
@@ -160,6 +159,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         )
         learned = learn(tree.tree_, rows, tree.columns_.n_categories, options)
         model = model_of(tree)
+        self.__dict__.pop("feature_names_in_", None)  # of a former fit
         self.estimator_ = tree
         self.classes_, self.n_classes_ = tree.classes_, tree.n_classes_
         self.n_features_in_ = tree.n_features_in_
@@ -247,7 +247,8 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         -------
         log_probabilities : float64 array of shape (n_rows, n_classes)
         """
-        return np.log(self.predict_proba(X))
+        with np.errstate(divide="ignore"):  # of declared classes without rows
+            return np.log(self.predict_proba(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -40,7 +40,7 @@ JSON_FORMAT = "gputree-rules"
 JSON_VERSION = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassRule:
     """One rule of a `RuleSet`.
 
