@@ -82,7 +82,8 @@ class C45Classifier(MultiwayTree):
         pruning, too), were the threshold there, would exceed those that they make by their
         standard deviation (Quinlan 1993, chapter 8). Found after pruning, and kept in
         ``tree_.soft_lower`` and ``tree_.soft_upper``. Model files and JSON hold them, other
-        formats refuse; texts and pictures show the threshold alone. ``prune`` of a fitted tree starts without them.
+        formats refuse; texts and pictures show the threshold alone. ``prune`` of a fitted tree
+        starts without them.
     pruning : Pruner, str or None, default="pessimistic"
         A method of `gputree.pruning`, or its short name. "pessimistic" is C4.5's own, with
         confidence 0.25 and subtree raising.
