@@ -94,6 +94,9 @@ class _Grown(BaseEstimator):
     def _for_folds(self, X):
         return X, 1
 
+    def _combine_weights(self, weight, target):
+        return weight
+
     def _loss_weights(self, weight, target):
         return weight
 

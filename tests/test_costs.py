@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import LeaveOneOut, cross_val_score
+from sklearn.utils import compute_sample_weight
 
 from gputree import (
     BoostedC45Classifier,
@@ -204,14 +205,61 @@ def test_pruning_counts_what_errors_cost():
     assert reduced.n_leaves == ReducedError().prune(plain, X[::2], y[::2], share).get_n_leaves()
 
 
-def test_cross_validated_pruning_counts_what_errors_cost():
+def same_tables(ours, theirs):
+    assert ours.dtype == theirs.dtype
+    for name in ours.dtype.names:
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-9, atol=1e-12)
+
+
+def cross_validated(model, X, y, weight=None, cv=10):
+    pruner = CostComplexityCV(cv=cv, random_state=0)
+    return pruner.prune(model.fit(X, y, weight), X, y, weight).get_n_leaves(), pruner.cp_table_
+
+
+@pytest.mark.parametrize("cv", [10, LeaveOneOut()])
+@pytest.mark.parametrize("costs", [TWO, THREE, [[0, 1, 1], [0, 0, 0], [4, 1, 0]]])
+def test_cross_validated_pruning_counts_what_errors_cost(costs, cv):
+    """Also where a fold lacks a class, or tests rows whose errors cost nothing."""
+    X, y = table(9, len(costs), n=60)
+    if len(costs) == 3:
+        y[y == 2] = 0
+        y[7] = 2
+    weight = naive_weights(y, costs)
+    ours = cross_validated(DecisionTreeClassifier(misclassification_costs=costs), X, y, cv=cv)
+    theirs = cross_validated(DecisionTreeClassifier(), X, y, weight, cv)
+    assert ours[0] == theirs[0]
+    same_tables(ours[1], theirs[1])
+
+
+@pytest.mark.parametrize("params", [{"misclassification_costs": TWO}, {"class_weight": {1: 6.0}}])
+def test_the_cross_validated_error_of_the_root_is_one(params):
     X, y = table(9, 2)
-    pruner = CostComplexityCV(random_state=0)
-    model = DecisionTreeClassifier(misclassification_costs=TWO, pruning=None).fit(X, y)
-    weighted = DecisionTreeClassifier(pruning=None).fit(X, y, naive_weights(y, TWO))
-    ours = pruner.prune(model, X, y).tree_
-    theirs = CostComplexityCV(random_state=0).prune(weighted, X, y, naive_weights(y, TWO)).tree_
-    assert ours.n_leaves == theirs.n_leaves
+    xerror = cross_validated(DecisionTreeClassifier(**params), X, y)[1]["xerror"]
+    assert xerror[0] == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("class_weight", [{0: 0.3, 1: 2.0}, {2: 7.0}, "balanced"])
+def test_pruning_counts_class_weights(class_weight):
+    X, y = table(10)
+    weight = compute_sample_weight(class_weight, y)
+    ours = cross_validated(DecisionTreeClassifier(class_weight=class_weight), X, y)
+    theirs = cross_validated(DecisionTreeClassifier(), X, y, weight)
+    assert ours[0] == theirs[0]
+    same_tables(ours[1], theirs[1])
+    other, answers = table(11)
+    grown = DecisionTreeClassifier(class_weight=class_weight).fit(X, y)
+    by_weight = compute_sample_weight(class_weight, answers)
+    plain = DecisionTreeClassifier().fit(X, y, weight)
+    expected = ReducedError().prune(plain, other, answers, by_weight).tree_
+    assert ReducedError().prune(grown, other, answers).tree_.equals(expected)
+    assert not ReducedError().prune(plain, other, answers).tree_.equals(expected)
+
+
+def test_rows_to_prune_by_whose_errors_cost_nothing():
+    X, y = table(4)
+    model = DecisionTreeClassifier(misclassification_costs=[[0, 1, 1], [0, 0, 0], [4, 1, 0]])
+    held = y == 1
+    assert ReducedError().prune(model.fit(X, y), X[held], y[held]).get_n_leaves() == 1
 
 
 # ------------------------------------------------------------- a drop-in part
@@ -224,6 +272,13 @@ def test_pairs_of_labels():
     of_array = C45Classifier(misclassification_costs=costs).fit(X, y)
     assert same_trees(of_pairs, of_array)
     np.testing.assert_array_equal(of_pairs.predict(X), of_array.predict(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_class_weights_that_are_all_zero(kind):
+    model = make(kind, misclassification_costs=TWO, class_weight={0: 0.0, 1: 0.0})
+    with pytest.raises(ValueError, match=r"greatest sample weight \(times class weight\) must lie"):
+        model.fit(*table(0, 2))
 
 
 @pytest.mark.parametrize("costs", [THREE, THREE.tolist(), {(2, 0): 20.0, (1, 0): 5.0}])

@@ -475,3 +475,30 @@ def test_errors():
         C45Rules().fit(X, y).predict([[np.inf, 0.0, 0.0, 0.0]])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         to_rules(tree, X, y[:5])
+
+
+# ------------------------------------------------------------------- weights
+@pytest.mark.parametrize(
+    ("params", "by_class"),
+    [
+        ({"misclassification_costs": [[0.0, 1.0], [6.0, 0.0]]}, [1.0, 6.0]),
+        ({"class_weight": {0: 1.0, 1: 6.0}}, [1.0, 6.0]),
+        ({"misclassification_costs": [[0, 1], [3, 0]], "class_weight": {0: 1, 1: 2}}, [1.0, 6.0]),
+    ],
+)
+@pytest.mark.parametrize("kind", [C45Classifier, DecisionTreeClassifier])
+def test_costs_and_class_weights_count_once(kind, params, by_class):
+    """As sample weights of the same total do."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 5, (150, 4)).astype(float)
+    y = (X[:, 0] + X[:, 1] - X[:, 2] + rng.normal(size=150) > 4.0).astype(int)
+    weight = np.array(by_class)[y]
+    if "misclassification_costs" in params:  # they keep the total
+        total = np.array([1, params.get("class_weight", {}).get(1, 1)])[y].sum()
+        weight *= total / weight.sum()
+    ours = C45Rules(kind(**params)).fit(X, y).rules_
+    theirs = C45Rules(kind()).fit(X, y, weight).rules_
+    assert len(ours) > 1
+    assert ours.to_text() == theirs.to_text()
+    tree = kind(**params).fit(X, y)
+    assert to_rules(tree, X, y).rules_.to_text() == ours.to_text()

@@ -15,11 +15,11 @@ from gputree._sklearn import StrOptions
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
-from gputree.estimators.costs import Costs, check_costs, cost_weights, least_cost
+from gputree.estimators.costs import Costs, check_costs, class_costs, cost_weights, least_cost
 from gputree.estimators.declared_classes import DECLARED, declare_classes
 from gputree.estimators.held import View
 from gputree.estimators.table_estimator import TableEstimator
-from gputree.validation import check_labels
+from gputree.validation import check_labels, check_weight_range
 
 # What the parameter `classes` may be.
 CLASSES = ["array-like", StrOptions({DECLARED}), None]
@@ -48,14 +48,20 @@ class TableClassifier(ClassifierMixin, TableEstimator):
     ) -> NDArray[np.float64] | None:
         """Sample weights times class weights, and what errors of the classes cost."""
         weight = self._times_class_weights(weight, codes)
-        return weight if self.costs_ is None else cost_weights(self.costs_, weight, codes)
+        if self.costs_ is None:
+            return weight
+        check_weight_range(weight)
+        return cost_weights(self.costs_, weight, codes)
 
     def _times_class_weights(
         self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
     ) -> NDArray[np.float64] | None:
         if self.class_weight is None:
             return weight
-        by_class = compute_sample_weight(self.class_weight, self.classes_[codes])
+        if isinstance(self.class_weight, str):  # balanced
+            by_class = compute_sample_weight(self.class_weight, self.classes_[codes])
+        else:  # of every class, also of those that these rows lack
+            by_class = compute_sample_weight(self.class_weight, self.classes_)[codes]
         if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
             raise ValueError(
                 f"The 'class_weight' parameter of {type(self).__name__} must give finite, "
@@ -64,12 +70,21 @@ class TableClassifier(ClassifierMixin, TableEstimator):
         return by_class if weight is None else weight * by_class
 
     def _loss_weights(self, weight: NDArray[np.float64], codes: NDArray) -> NDArray[np.float64]:
-        """Weights times what the errors cost; labels that no row had in `fit` have the code -1."""
-        known = codes >= 0
-        if self.costs_ is not None and known.any():
-            weight = weight.copy()
-            weight[known] = cost_weights(self.costs_, weight[known], codes[known])
-        return weight
+        """As `_combine_weights`; also of rows whose labels no row had in `fit`, of the code -1.
+
+        They keep their weights. Where no error of the others costs, these weigh nothing.
+        """
+        known = np.flatnonzero(codes >= 0)
+        if known.size == 0:
+            return weight
+        codes, found = codes[known], weight.copy()
+        of_known = self._times_class_weights(weight[known], codes)
+        if self.costs_ is not None:
+            costly = (of_known * class_costs(self.costs_)[codes]).any()
+            none = np.zeros(known.size)
+            of_known = cost_weights(self.costs_, of_known, codes) if costly else none
+        found[known] = of_known
+        return found
 
     def _answer(self, shares: NDArray[np.float64]) -> NDArray[Any]:
         """Labels of the greatest shares, or of the least expected cost."""

@@ -114,6 +114,8 @@ class Pruner(BaseEstimator):
         y : array-like of shape (n_rows,), optional
             Their targets; required with `X`.
         sample_weight : array-like of shape (n_rows,), optional
+            They are multiplied by the estimator's class weights and costs of misclassification;
+            ``class_weight="balanced"`` balances the classes of these rows.
 
         Returns
         -------
@@ -137,10 +139,10 @@ class Pruner(BaseEstimator):
         pruned.tree_ = pruned.unpruned_tree_ = tree
         data = None
         if y is not None:
-            rows = encode(pruned, X, y, sample_weight)
+            values, target, weight = encode(pruned, X, y, sample_weight)
             if self.takes_training_rows:
-                require_known_labels(y, rows[1])
-            data = self.place(tree, *rows)
+                require_known_labels(y, target)
+            data = self.place(tree, values, target, pruned._loss_weights(weight, target))
         pruned.tree_ = self.prune_tree(tree, data)
         return pruned
 
@@ -236,9 +238,11 @@ def _kind(data: Rows | None) -> str:
     return "none" if data is None else type(data).__name__
 
 
-def route(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> RoutedRows:
+def route(estimator: Any, X: Any, y: ArrayLike, weight: NDArray[np.float64] | None) -> RoutedRows:
     """The rows of `X`, or the parts of them, where they stop in the estimator's tree."""
-    return _route(estimator.tree_, *encode(estimator, X, y, sample_weight))
+    return _route(
+        estimator.tree_, _encode_values(estimator, X, y), encode_target(estimator, y), weight
+    )
 
 
 def _route(
@@ -256,14 +260,18 @@ def _route(
 def encode(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[np.floating], NDArray[Any], NDArray[np.float64]]:
-    """Rows as the estimator's tree sees them: matrix, class codes or targets, weights."""
+    """Rows as the estimator's tree sees them: matrix, class codes or targets, sample weights."""
+    values = _encode_values(estimator, X, y)
+    weight = check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
+    return values, encode_target(estimator, y), weight
+
+
+def _encode_values(estimator: Any, X: Any, y: ArrayLike) -> NDArray[np.floating]:
     check_consistent_length(X, y)
     values = np.ascontiguousarray(estimator._values(X))
     with np.errstate(invalid="ignore"):  # sums of huge numbers on both sides of 0
         assert_all_finite(values, allow_nan=True, input_name="X")
-    weight = check_sample_weight(sample_weight, values, ensure_non_negative=True)
-    target = _encode_target(estimator, y)
-    return values, target, estimator._loss_weights(weight, target)
+    return values
 
 
 def require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
@@ -273,7 +281,7 @@ def require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
         raise ValueError(f"y contains labels that the tree was not grown on: {unknown}.")
 
 
-def _encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:
+def encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:
     """Class codes of labels as the tree's statistics order them; targets as float64."""
     if estimator.tree_.task == "regression":
         return column_or_1d(y, dtype=np.float64, warn=True)

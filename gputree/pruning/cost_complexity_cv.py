@@ -12,7 +12,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from gputree._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, safe_indexing
-from gputree.pruning.base import Pruner, RoutedRows, Rows, route
+from gputree.pruning.base import (
+    Pruner,
+    RoutedRows,
+    Rows,
+    encode_target,
+    require_known_labels,
+    route,
+)
 from gputree.pruning.cost_complexity import (
     CostComplexity,
     Risk,
@@ -132,6 +139,8 @@ class CostComplexityCV(Pruner):
             The rows that `estimator` was fitted on.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
+            They are multiplied by class weights and costs of misclassification as in `fit`, once
+            over all rows: folds and held-out losses share these weights.
 
         Returns
         -------
@@ -141,7 +150,8 @@ class CostComplexityCV(Pruner):
         Raises
         ------
         ValueError
-            If `X` or `y` is missing, or there are fewer rows than folds.
+            If `X` or `y` is missing, there are fewer rows than folds, or y has labels that
+            `estimator` was not fitted on.
         """
         return self.prune_on(estimator, X, y, sample_weight)
 
@@ -196,9 +206,7 @@ class CostComplexityCV(Pruner):
             grower.set_params(classes=estimator.classes_)
         if at_once > 1:
             grower.set_params(n_jobs=1)
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weight = _fold_weights(estimator, X, y, sample_weight)
 
         def loss_of(train: NDArray[Any], test: NDArray[Any]) -> list[NDArray[np.float64]]:
             on_train, on_test = (None, None) if weight is None else (weight[train], weight[test])
@@ -292,8 +300,23 @@ def _choose(table: NDArray[Any], rule: Rule) -> int:
     return int(np.flatnonzero(table["xerror"] <= limit)[0])
 
 
+def _fold_weights(
+    estimator: Any, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
+) -> NDArray[np.float64] | None:
+    """Weights of all rows, as in the estimator's own `fit`: a fold has its rows' share of them."""
+    target = encode_target(estimator, y)
+    if estimator.tree_.task == "classification":
+        require_known_labels(y, target)
+    weight = None
+    if sample_weight is not None:
+        weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    combined: NDArray[np.float64] | None = estimator._combine_weights(weight, target)
+    return combined
+
+
 def _without_pruning(estimator: Any) -> Any:
-    """A clone that grows its tree in full."""
-    off = {"pruning": None, "ccp_alpha": 0.0, "soft_thresholds": False}
+    """A clone that grows its tree in full, on rows whose weights are given."""
+    off: dict[str, Any] = {"pruning": None, "ccp_alpha": 0.0, "soft_thresholds": False}
+    off |= {"class_weight": None, "misclassification_costs": None}
     params = estimator.get_params(deep=False)
     return clone(estimator).set_params(**{k: v for k, v in off.items() if k in params})
