@@ -274,6 +274,22 @@ def test_pairs_of_labels():
     np.testing.assert_array_equal(of_pairs.predict(X), of_array.predict(X))
 
 
+def test_labels_of_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    X, y = table(0)
+    y = np.array(["low", "middle", "high"])[y]  # classes_ are high, low, middle
+    names = ["high", "low", "middle"]
+    frame = pandas.DataFrame(THREE, names, names)
+    expected = C45Classifier(misclassification_costs=THREE).fit(X, y).costs_
+    mixed = frame.loc[["low", "middle", "high"], ["middle", "high", "low"]]
+    for given_costs in (frame, mixed, pandas.DataFrame(THREE)):
+        model = C45Classifier(misclassification_costs=given_costs).fit(X, y)
+        np.testing.assert_array_equal(model.costs_, expected)
+    for wrong in (frame.rename({"low": "Low"}), pandas.DataFrame(THREE, columns=names)):
+        with pytest.raises(ValueError, match=r"have the classes .* as its index and as its col"):
+            C45Classifier(misclassification_costs=wrong).fit(X, y)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_class_weights_that_are_all_zero(kind):
     model = make(kind, misclassification_costs=TWO, class_weight={0: 0.0, 1: 0.0})

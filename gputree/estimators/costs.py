@@ -59,7 +59,21 @@ def _of_array(name: str, given: Any, classes: NDArray[Any]) -> Costs:
         raise _wrong(name, f"be numbers and {shape}", given) from error
     if costs.shape != (k, k):
         raise _wrong(name, shape, f"an array of shape {costs.shape}")
+    if hasattr(given, "index") and hasattr(given, "columns"):
+        return _by_labels(name, given, costs, classes.tolist())
     return costs
+
+
+def _by_labels(name: str, frame: Any, costs: Costs, labels: list[Any]) -> Costs:
+    """Costs of a data frame in the order of the classes; without labels, as they stand."""
+    axes = frame.index, frame.columns
+    if all(set(axis) == set(labels) for axis in axes):
+        return costs[np.ix_(*([axis.tolist().index(label) for label in labels] for axis in axes))]
+    numbers = list(range(len(labels)))
+    if all(type(axis).__name__ == "RangeIndex" and axis.tolist() == numbers for axis in axes):
+        return costs
+    got = " and ".join(str(axis.tolist()) for axis in axes)
+    raise _wrong(name, f"have the classes {labels} as its index and as its columns", got)
 
 
 def _of_pairs(name: str, given: dict[Any, Any], classes: NDArray[Any]) -> Costs:

@@ -32,7 +32,8 @@ CLASSES = """classes : array-like of labels, "declared" or None, default=None
 COSTS = """misclassification_costs : array-like, dict or None, default=None
         What errors cost, of shape (n_classes, n_classes): rows are the true classes, columns the
         predicted ones, in the order of `classes_`, as in scikit-learn's confusion matrix; C50 of R
-        has the transpose. A dict gives the costs of pairs (true, predicted) of labels; those
+        has the transpose. The labels of a data frame put its rows and columns into that order.
+        A dict gives the costs of pairs (true, predicted) of labels; those
         that it has not cost 1. Only ratios count. With two classes rows weigh what their
         errors cost, in growth, in pruning and in answers. With more they weigh what the errors
         of their class cost together, and `predict` answers with the least expected cost.
