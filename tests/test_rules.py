@@ -27,6 +27,7 @@ from gputree import (
 from gputree.datasets import load_contact_lenses, load_golf, load_iris
 from gputree.dtypes import UNSEEN
 from gputree.pruning.error_limit import error_limit
+from gputree.rules import estimator as rules_module
 from gputree.rules import masks as masks_module
 from gputree.rules.conditions import rules_of_leaves
 from gputree.rules.coverage import coverage
@@ -451,6 +452,31 @@ def test_the_rules_of_the_tree_that_is_given():
     assert rules.estimator_ is tree
     tests = set(rules_of_leaves(tree.tree_).conditions)
     assert {test for rule in rules.rules_ for test in rule.conditions} <= tests
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"soft_thresholds": True}, "No rules are made of this C45Classifier: it has soft"),
+        ({"misclassification_costs": {("setosa", "virginica"): 2.0}}, "No rules .* more than two"),
+    ],
+)
+def test_trees_that_rules_cannot_answer_as_are_refused_before_learning(
+    params, message, monkeypatch
+):
+    X, y = load_iris(return_X_y=True)
+    monkeypatch.setattr(rules_module, "learn", lambda *_: pytest.fail("rules are learned"))
+    tree = C45Classifier(**params)
+    with pytest.raises(ValueError, match=message):
+        C45Rules(tree).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        to_rules(tree.fit(X, y), X, y)
+
+
+def test_costs_of_two_classes_make_rules():
+    X, y = load_golf(return_X_y=True)
+    tree = C45Classifier(misclassification_costs={("no", "yes"): 3.0})
+    assert set(C45Rules(tree).fit(X, y).predict(X)) <= {"no", "yes"}
 
 
 def test_errors():

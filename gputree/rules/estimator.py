@@ -142,6 +142,11 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            The tree has soft thresholds, or costs of more than two classes.
         """
         grown = clone(self.estimator) if self.estimator is not None else None
         tree = C45Classifier(pruning=None, n_jobs=self.n_jobs) if grown is None else grown
@@ -150,6 +155,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
 
     def _learn(self, tree: Any, X: Any, y: Any, sample_weight: Any) -> Self:
         """The rules of a fitted tree and the rows that it was grown on."""
+        _forbid_parted_answers(tree)
         rows = _rows(tree, X, y, sample_weight)
         options = Options(
             error_limit(self.confidence, self.quantile),
@@ -295,7 +301,8 @@ def to_rules(
     TypeError
         It is no classification tree of gputree.
     ValueError
-        X has other columns than the tree, or y labels that it was not grown on.
+        X has other columns than the tree, or y labels that it was not grown on; or the tree
+        has soft thresholds, or costs of more than two classes.
 
     Examples
     --------
@@ -330,6 +337,21 @@ def to_rules(
     )
     rules._validate_params()
     return rules._learn(tree, X, y, sample_weight)
+
+
+def _forbid_parted_answers(tree: Any) -> None:
+    """Raise ValueError for trees whose answers no rules can give."""
+    if tree.tree_.soft_lower is not None:
+        raise ValueError(
+            f"No rules are made of this {type(tree).__name__}: it has soft thresholds, and a row "
+            "meets a condition or does not. Fit with soft_thresholds=False."
+        )
+    if tree._weighs_errors:
+        raise ValueError(
+            f"No rules are made of this {type(tree).__name__}: its 'misclassification_costs' are "
+            "of more than two classes, and a rule does not tell one error from another. Fit with "
+            "misclassification_costs=None; class_weight says what each class counts."
+        )
 
 
 def _rows(tree: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
