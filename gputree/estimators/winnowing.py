@@ -52,6 +52,8 @@ def winnow(
 ) -> NDArray[np.bool_]:
     """Which columns to grow on, of shape (n_features,).
 
+    The halves are drawn by position, so that rows in another order may winnow otherwise.
+
     Parameters
     ----------
     grower : C45Classifier

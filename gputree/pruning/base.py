@@ -191,6 +191,8 @@ class ValidationPruner(Pruner):
     def hold_out(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Split rows at random into those to grow on and those to prune by.
 
+        They are drawn by position: of rows in another order, others are held out.
+
         Parameters
         ----------
         n_rows : int
