@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 
 from gputree._texts import aligned, shown, tabled
 
@@ -141,7 +141,7 @@ def confusion_rows(classes: PerClass) -> list[list[str]]:
 
 
 # ------------------------------------------------------------------- reports
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Report:
     """A tree and its answers beside the truth, as J48, C5.0 and rpart tell them.
 
@@ -211,15 +211,17 @@ def report(estimator: Any, X: Any, y: NDArray[Any]) -> Report:
     Raises
     ------
     ValueError
-        y holds numbers where the tree knows text, or text where it knows numbers.
+        y holds numbers where the tree knows text, or text where it knows numbers; or NaN.
     """
     if not hasattr(estimator, "classes_"):
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     elif (y.dtype.kind in "biuf") != (estimator.classes_.dtype.kind in "biuf"):
         held = "numbers" if y.dtype.kind in "biuf" else "others"
         raise ValueError(
-            f"y must hold labels of the kind in fit, such as {estimator.classes_[0]!r}; got {held}."
+            "y must hold labels of the kind in fit, such as "
+            f"{estimator.classes_.item(0)!r}; got {held}."
         )
+    assert_all_finite(y, input_name="y")
     found, tree = answers(estimator, X, y), estimator.tree_
     if found.labels is None:
         measures, classes = _of_quantities(found, float(tree.statistics[0, 0])), None

@@ -15,7 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from gputree import (
+    BoostedC45Classifier,
     C45Classifier,
+    C45Rules,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ID3Classifier,
@@ -209,6 +211,11 @@ def test_what_is_left_by_default_is_valid(kind):
     """So that a fit may check only what was given."""
     defaults = kind().get_params(deep=False)
     validate_parameter_constraints(kind._parameter_constraints, defaults, kind.__name__)
+
+
+@pytest.mark.parametrize("kind", [*ESTIMATORS, BoostedC45Classifier, C45Rules])
+def test_constraints_are_of_the_parameters_that_there_are(kind):
+    assert set(kind._parameter_constraints) == set(kind().get_params(deep=False))
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
 
-from gputree import C45Classifier, ID3Classifier
+from gputree import BoostedC45Classifier, C45Classifier, ID3Classifier
 from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, SUBSET_SPLIT, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
@@ -257,6 +257,8 @@ def test_one_category_is_parted_from_all_others_those_unseen_at_the_node_too():
     np.testing.assert_array_equal(model.predict_proba(declared), [[1.0, 0.0, 0.0]])
 
 
-def test_splits_in_two_are_grown_on_the_host():
-    with pytest.raises(ValueError, match="grows on the CPU alone: pass device='cpu' or 'auto'"):
-        C45Classifier(binary_splits=True, device="cuda").fit([["a"], ["b"]], [0, 1])
+@pytest.mark.parametrize("kind", [C45Classifier, BoostedC45Classifier])
+def test_splits_in_two_are_grown_on_the_host(kind):
+    message = f"^{kind.__name__} .* grows on the CPU alone: pass device='cpu' or 'auto'"
+    with pytest.raises(ValueError, match=message):
+        kind(binary_splits=True, device="cuda").fit([["a"], ["b"]], [0, 1])

@@ -74,6 +74,12 @@ def test_the_text_has_all_of_it():
     assert [line.split() for line in lines[at + 1 :]] == [["no", "5", "0"], ["yes", "0", "9"]]
 
 
+def test_reports_may_be_keys_of_a_dict():
+    X, y = load_golf(return_X_y=True)
+    one, other = (golf().report(X, y) for _ in range(2))
+    assert {one: 1, other: 2}[one] == 1
+
+
 def test_the_numbers_are_json():
     X, y = load_iris(return_X_y=True)
     found = DecisionTreeClassifier(max_depth=2).fit(X, y).report(X, y).as_dict()
@@ -99,7 +105,8 @@ def test_classes_without_rows_and_labels_not_known():
     ("X", "y", "message"),
     [
         ([[0.0]], [0, 1], "inconsistent numbers of samples"),
-        ([[0.0]], ["a"], "y must hold labels of the kind in fit, such as .*0.*; got others"),
+        ([[0.0]], ["a"], "y must hold labels of the kind in fit, such as 0; got others"),
+        ([[0.0], [1.0]], [0.0, np.nan], "Input y contains NaN"),
         ([[0.0, 1.0]], [0], "X has 2 features"),
     ],
 )

@@ -22,7 +22,7 @@ from gputree.estimators.boosting_weights import (
     next_weights,
     outcome_of,
 )
-from gputree.estimators.c45 import C45Classifier
+from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable, known_view
 from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
@@ -127,6 +127,7 @@ class BoostedC45Classifier(TableClassifier):
         **C45Classifier._parameter_constraints,
         "n_trials": [Interval(Integral, 1, None, closed="left")],
     }
+    del _parameter_constraints["laplace"]  # votes have an estimate of their own
 
     @explained
     def __init__(
@@ -198,6 +199,7 @@ class BoostedC45Classifier(TableClassifier):
 
     # ----------------------------------------------------------- trials
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        forbid_binary_splits_on_cuda(self)
         view = self._view(X)
         target = self._check_target(to_host(y), view.shape[0])
         weight = self._combine_weights(check_weights(to_host(sample_weight), target), target)

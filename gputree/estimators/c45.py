@@ -83,14 +83,16 @@ class C45Classifier(MultiwayTree):
         standard deviation (Quinlan 1993, chapter 8). Found after pruning, and kept in
         ``tree_.soft_lower`` and ``tree_.soft_upper``. Model files and JSON hold them, other
         formats refuse; texts and pictures show the threshold alone. ``prune`` of a fitted tree
-        starts without them.
+        starts without them. With costs of more than two classes, the errors are those of answers
+        by the greatest weight.
     pruning : Pruner, str or None, default="pessimistic"
         A method of `gputree.pruning`, or its short name. "pessimistic" is C4.5's own, with
         confidence 0.25 and subtree raising.
     winnow : bool, default=False
         Columns that do not help are left out before growth, as in C5.0: those that a tree on
         half of the rows, drawn by `random_state`, does not test, and those without which it errs
-        less on the other half; unless a tree without all of them errs more there.
+        less on the other half; unless a tree without all of them errs more there. The halves
+        are drawn by position: rows in another order may leave out other columns.
     {parameters}
 
     Attributes
@@ -229,14 +231,8 @@ class C45Classifier(MultiwayTree):
             self.tree_ = soften(self.tree_, values, target, weight)
 
     def _device(self) -> str:
-        if not self.binary_splits:
-            return super()._device()
-        if self.device == "cuda":
-            raise ValueError(
-                "C45Classifier with binary_splits=True grows on the CPU alone: pass "
-                "device='cpu' or 'auto'. Got device='cuda'."
-            )
-        return "cpu"
+        forbid_binary_splits_on_cuda(self)
+        return "cpu" if self.binary_splits else super()._device()
 
     def _options(self, n: int, n_weighted: int) -> ListOptions:
         columns = self.columns_
@@ -257,4 +253,13 @@ class C45Classifier(MultiwayTree):
             max_cut_weight=MOST_CUT_WEIGHT,
             actual_values=self.threshold_placement == "data",
             **self._shared_options(n),
+        )
+
+
+def forbid_binary_splits_on_cuda(estimator: Any) -> None:
+    """Raise ValueError where binary splits are to be grown on a CUDA device."""
+    if estimator.binary_splits and estimator.device == "cuda":
+        raise ValueError(
+            f"{type(estimator).__name__} with binary_splits=True grows on the CPU alone: pass "
+            "device='cpu' or 'auto'. Got device='cuda'."
         )
