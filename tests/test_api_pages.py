@@ -14,6 +14,7 @@ MODULES = [
     "gputree.distributed",
     "gputree.export",
     "gputree.pruning",
+    "gputree.rules",
     "gputree.scores",
 ]
 

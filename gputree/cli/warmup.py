@@ -25,8 +25,8 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
         "--kinds",
         type=parse_names,
         metavar="A,B,...",
-        help="gini, entropy, regression, weights (CART); categories (CART over them); c45; id3; "
-        "default: all",
+        help="gini, entropy, regression, poisson, weights (CART); categories (CART over them); "
+        "c45; id3; default: all",
     )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes at a time; default: as many as cores"

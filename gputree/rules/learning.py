@@ -95,7 +95,8 @@ def _by_confidence(
     rules: Rules, error: NDArray[np.float64], covers: Coverage, rows: Rows
 ) -> NDArray[np.int64]:
     """Rules by their error rates; of equals those of most weight, then of fewest conditions."""
-    weight = np.array([rows.weights[covers.of(r)].sum() for r in range(error.size)], np.int64)
+    weights = rows.weights
+    weight = np.array([weights[covers.of(r)].sum() for r in range(error.size)], np.int64)
     return np.lexsort((rules.sizes, -weight, error))
 
 

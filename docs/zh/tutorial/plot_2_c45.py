@@ -33,7 +33,7 @@ for name, gain, ratio in zip([*names, "日期"], gains, ratios, strict=True):
     print(f"{name}  增益 {gain:.3f}  增益比 {ratio:.3f}")
 
 # %%
-# 增益比是增益除以这一列自己的熵（分裂信息）：分支越多，除数越大。天气手算：
+# 增益比（李航：信息增益比；周志华：增益率）是增益除以这一列（特征、属性）自己的熵，即分裂信息（李航记作 H_A(D)，周志华称“固有值”）：分支越多，除数越大。天气手算：
 counts = [5, 4, 5]  # 晴、阴、雨
 print(f"分裂信息 {entropy(counts=counts):.3f}，增益比 {gains[0] / entropy(counts=counts):.3f}")
 

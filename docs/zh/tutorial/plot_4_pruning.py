@@ -2,7 +2,7 @@
 四、剪枝
 ========
 
-长到底的树把训练数据连同噪声一起记住了。剪枝从下往上，把不值得的分裂去掉。
+长到底的树把训练数据连同噪声一起记住了。剪枝去掉不值得的分裂：预剪枝在生长时不做，后剪枝长完以后从下往上去掉。
 
 代价：李航的损失函数
 --------------------
@@ -63,7 +63,7 @@ for name, each in (("未剪枝", tree), ("预剪枝", early), ("后剪枝", late
 print(export_text(tree, feature_names=names))
 
 # %%
-# 后剪枝（降低错误剪枝）留下的树：
+# 后剪枝（错误率降低剪枝，REP）留下的树：
 print(export_text(late, feature_names=names))
 
 # %%
@@ -93,7 +93,7 @@ for ax, name, tree in zip(axes, ("未剪枝", "剪枝后"), (full, small), stric
     ax.set_title(f"{name}：{tree.get_n_leaves()} 片叶子，测试精度 {tree.score(*test):.3f}")
 
 # %%
-# 误差怎样随 :math:`\alpha` 变化：训练误差只升不降，交叉验证的误差先降后升。“一个标准误”的规则取误差不明显更大的最小的树。
+# 误差怎样随 :math:`\alpha` 变化：训练误差只升不降，交叉验证的误差先降后升。“一倍标准误”的规则取误差不明显更大的最小的树。
 ax = plot_pruning_path(pruner)
 ax.set(xlabel="复杂度参数 alpha", ylabel="误差（与根结点之比）")
 
