@@ -372,6 +372,17 @@ def test_errors(kind, costs, message):
     raised.match(message)
 
 
+def test_files_hold_costs_of_a_frame(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = table(1)
+    frame = pandas.DataFrame(THREE, index=[0, 1, 2], columns=[0, 1, 2])[[2, 0, 1]]
+    model = DecisionTreeClassifier(max_depth=3, misclassification_costs=frame).fit(X, y)
+    save_model(model, tmp_path / "model.gputree")
+    read = load_model(tmp_path / "model.gputree")
+    np.testing.assert_array_equal(read.costs_, model.costs_)
+    np.testing.assert_array_equal(read.predict(X), model.predict(X))
+
+
 def test_targets_without_classes():
     with pytest.raises(TypeError, match="targets have no classes"):
         DecisionTreeRegressor(misclassification_costs=TWO)

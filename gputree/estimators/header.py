@@ -57,6 +57,8 @@ def header_of(estimator: Any, caller: str) -> dict[str, Any]:
     check_is_fitted(estimator, "tree_")
     params = {}
     for key, value in estimator.get_params(deep=False).items():
+        if hasattr(value, "columns"):  # costs in a frame, by the order of the classes
+            value = check_costs(estimator, estimator.classes_)
         params[key] = encode(value, key)  # no comprehension: its frame would be warned at
     names = getattr(estimator, "feature_names_in_", None)
     header = {
