@@ -43,10 +43,10 @@ def leaf_tests(tree: Tree, leaf: int) -> list[Test]:
         same = [other for other in kept if other[0] == test[0]]
         if any(other[1] in (test[1], "missing") for other in same):
             continue
-        if test[1] == "present" and same:
-            continue
         kept.append(test)
-    return kept[::-1]
+    # Other tests of a column tell that it is present, above it on the path or below.
+    told = {test[0] for test in kept if test[1] != "present"}
+    return [test for test in kept[::-1] if test[1] != "present" or test[0] not in told]
 
 
 def _test(tree: Tree, node: int) -> Test:

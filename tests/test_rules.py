@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import rules_oracle as slow
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
 from sklearn.base import clone
@@ -113,6 +113,7 @@ def test_bits_of_rules_that_release_8_prints(weather):
 # ------------------------------------------------------------ simplification
 @in_each_kind
 @given(table=TABLES, quantile=st.sampled_from(["release8", "exact"]))
+@example(table=random_mixed_table(2068, 58, True), quantile="exact")  # present, below a number
 def test_conditions_are_dropped_as_one_by_one(kind, table, quantile):
     tree, X, y, weight = grown(kind, table)
     rows = _rows(tree, table.X, table.y, table.weight)
