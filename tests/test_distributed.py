@@ -194,6 +194,7 @@ def test_data_frames(class_weight):
     assert found.columns_.same_as(expected.columns_)
     assert found.predict(X).compute().tolist() == expected.predict(frame).tolist()
     assert found.score(X, y, w) == pytest.approx(expected.score(frame, label, weight))
+    assert found.report(X, y).as_dict() == expected.report(frame, label).as_dict()
 
 
 def test_partitions_without_rows_or_values():

@@ -23,6 +23,7 @@ from gputree.estimators.identifiers import (
     warn_of_winners,
 )
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.evaluation import Report
 from gputree.pruning import CostComplexityCV, Pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.validation import check_target_range
@@ -166,6 +167,21 @@ class _DaskTree(Cart):
         if not collections.is_collection(X):
             return super().apply(X)
         return self._lazily("apply", X, np.int32, None)
+
+    def report(self, X: Any, y: Any) -> Report:
+        """As of the plain estimator; rows of collections are gathered for it.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+        y : dask array or series of shape (n_rows,), or as elsewhere
+
+        Returns
+        -------
+        Report
+        """
+        dask = require("dask", "gputree.distributed")
+        return self.to_local().report(*dask.compute(X, y))
 
     def _score_sums(self, X: Any, y: Any, sample_weight: Any) -> NDArray[np.float64]:
         """Sums over all partitions that a score is made of."""
