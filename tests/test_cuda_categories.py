@@ -23,15 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:Use
 SPLITS = ("auto", "exhaustive", "ordered", "one_vs_rest")
 
 
-@pytest.fixture(params=[1, 30, None])
-def finish_rows(request, monkeypatch):
-    """How large nodes are that are finished: none, small ones, or as growth chooses."""
-    if request.param is not None:
-        monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: request.param)
-        monkeypatch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
-    return request.param
-
-
 def assert_same(kind, X, y, weight, nominal, **parameters):
     fit_both(kind(categorical_features=nominal, n_jobs=1, **parameters), X, y, weight)
 

@@ -111,6 +111,10 @@ def test_other_parameters(pruning):
     model = C45Classifier(winnow=True, misclassification_costs=costs, **params).fit(X, y)
     again = C45Classifier(winnow=True, misclassification_costs=costs, **params).fit(X, y)
     assert model.tree_.equals(again.tree_)
+    kept = ~model.winnowed_
+    assert not kept.all()
+    part = C45Classifier(misclassification_costs=costs, **params).fit(X[:, kept], y)
+    assert_same(model.tree_, part.tree_, kept)
     assert set(model.predict(X)) <= {"no", "yes"}
 
 

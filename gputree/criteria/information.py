@@ -20,6 +20,9 @@ from gputree.compilation import jitable, kernel
 from gputree.criteria.entropy import entropy_scale
 from gputree.criteria.logarithm import log2, xlog2x
 
+# Gains and ratios nearer than this are equal, as J48 compares them; less split information is none.
+TOLERANCE = 1e-6
+
 GAIN_BITS = 20  # total gains are compared in steps of 2**-20 bits x weight
 
 # Weights and terms are shorter: shifted by so many bits they are 0; by 64 it is not defined.

@@ -24,7 +24,7 @@ from gputree.backends.arrays import device_labels, to_host
 from gputree.backends.inspection import Inspection
 from gputree.encoding import forbid_infinity
 from gputree.estimators.arguments import explained
-from gputree.estimators.coded_table import CodedTable, known_view
+from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import View
 from gputree.estimators.identifiers import (
@@ -159,9 +159,7 @@ class BaseDecisionTree(TableEstimator):
     def _descend(self, descent: Callable[..., Any], X: Any) -> Any:
         """What `descent`, of `gputree.prediction`, finds for each row of `X`."""
         check_is_fitted(self, "tree_")
-        if not isinstance(X, CodedTable):
-            return self._descend_part(descent, self._values(X))
-        parts = [self._descend_part(descent, part) for part in known_view(self, X).blocks()]
+        parts = [self._descend_part(descent, part) for part in self._parts(X)]
         if len(parts) == 1:
             return parts[0]
         return vstack(parts, "csr") if issparse(parts[0]) else np.concatenate(parts)

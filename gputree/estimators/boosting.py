@@ -24,12 +24,18 @@ from gputree.estimators.boosting_weights import (
 )
 from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
 from gputree.estimators.classification import TableClassifier
-from gputree.estimators.coded_table import CodedTable, known_view
+from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
 from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import warn_of_winners
 from gputree.estimators.table_estimator import n_threads
-from gputree.estimators.winnowing import as_grown, coded_grower, column_view, winnow
+from gputree.estimators.winnowing import (
+    as_grown,
+    coded_grower,
+    column_view,
+    winnow,
+    with_weight,
+)
 from gputree.growth.progress import new_bar
 from gputree.pruning import Pruner
 from gputree.tree import Tree
@@ -206,9 +212,7 @@ class BoostedC45Classifier(TableClassifier):
         check_weight_range(weight)
         identifiers = self._warn_of_identifiers(view)
         grower = coded_grower(self, C45Classifier, view.shape[0])
-        if weight is not None and not weight.all():
-            rows = np.flatnonzero(weight)
-            view, target, weight = view.take(rows), target[rows], weight[rows]
+        view, target, weight = with_weight(view, target, weight)
         kept = np.ones(self.n_features_in_, np.bool_)
         if self.winnow:
             kept = winnow(grower, view, target, weight, self.random_state)
@@ -312,8 +316,7 @@ class BoostedC45Classifier(TableClassifier):
         probabilities : float64 array of shape (n_rows, n_classes)
         """
         check_is_fitted(self, "estimators_")
-        coded = isinstance(X, CodedTable)
-        parts = list(known_view(self, X).blocks()) if coded else [self._values(X)]
+        parts = list(self._parts(X))
         votes = np.zeros((sum(map(len, parts)), self.n_classes_))
         whole = 0.0
         for tree, weight in zip(self.estimators_, self.estimator_weights_, strict=True):

@@ -25,7 +25,7 @@ from gputree.estimators.documentation import (
 from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.held import View
 from gputree.estimators.multiway import MultiwayTree
-from gputree.estimators.winnowing import coded_grower, grow_on, winnow
+from gputree.estimators.winnowing import coded_grower, grow_on, winnow, with_weight
 from gputree.growth.gain_ratio import GainRatio
 from gputree.pruning import Pruner, collapse_splits
 from gputree.softening import soften
@@ -211,9 +211,7 @@ class C45Classifier(MultiwayTree):
             super()._grow_and_prune(view, target, weight, given)
             return self._soften(view, target, weight)
         grower = coded_grower(self, C45Classifier, view.shape[0])
-        if weight is not None and not weight.all():
-            rows = np.flatnonzero(weight)
-            view, target, weight = view.take(rows), target[rows], weight[rows]
+        view, target, weight = with_weight(view, target, weight)
         kept = winnow(grower, view, target, weight, self.random_state)
         tree = grow_on(grower, kept, view, target, weight)
         self.tree_, self.unpruned_tree_, self.winnowed_ = tree.tree_, tree.unpruned_tree_, ~kept

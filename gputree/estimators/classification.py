@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,27 @@ from gputree.validation import check_labels, check_weight_range
 CLASSES = ["array-like", StrOptions({DECLARED}), None]
 
 
-class TableClassifier(ClassifierMixin, TableEstimator):
+class LogProbabilities:
+    """What classifiers have beside `predict_proba`."""
+
+    predict_proba: Callable[..., NDArray[np.float64]]
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Natural logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        log_probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
     """A classifier on tables: labels, class weights."""
 
     classes_: NDArray[Any]
@@ -96,20 +117,6 @@ class TableClassifier(ClassifierMixin, TableEstimator):
     def _weighs_errors(self) -> bool:
         """Whether the class of most weight may not be that of the least cost."""
         return self.costs_ is not None and self.n_classes_ > 2
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Natural logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        log_probabilities : float64 array of shape (n_rows, n_classes)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
 
 
 class TreeClassifier(TableClassifier, BaseDecisionTree):

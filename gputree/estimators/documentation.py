@@ -33,10 +33,10 @@ COSTS = """misclassification_costs : array-like, dict or None, default=None
         What errors cost, of shape (n_classes, n_classes): rows are the true classes, columns the
         predicted ones, in the order of `classes_`, as in scikit-learn's confusion matrix; C50 of R
         has the transpose. The labels of a data frame put its rows and columns into that order.
-        A dict gives the costs of pairs (true, predicted) of labels; those
-        that it has not cost 1. Only ratios count. With two classes rows weigh what their
-        errors cost, in growth, in pruning and in answers. With more they weigh what the errors
-        of their class cost together, and `predict` answers with the least expected cost.
+        A dict gives the costs of pairs (true, predicted) of labels; those that it has not cost
+        1. Only ratios count. With two classes rows weigh what their errors cost, in growth, in
+        pruning and in answers. With more they weigh what the errors of their class cost together,
+        and `predict` answers with the least expected cost.
         `predict_proba` has the shares of rows weighted so, as with `class_weight`."""
 
 CART_PARAMETERS = """max_depth : int, default=None

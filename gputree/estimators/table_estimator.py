@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self
@@ -132,6 +133,13 @@ class TableEstimator(BaseEstimator):
             values: NDArray = to_host(known_view(self, X).values)
             return values
         return check_table(self, X, reset=False)
+
+    def _parts(self, X: Any) -> Iterator[NDArray]:
+        """As `_values`, in parts where `X` is a coded table, whose rows are not copied at once."""
+        if isinstance(X, CodedTable):
+            yield from known_view(self, X).blocks()
+        else:
+            yield self._values(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -47,6 +47,14 @@ def coded_grower(estimator: Any, kind: type, n: int) -> Any:
     return grower
 
 
+def with_weight(view: View, target: NDArray, weight: Weight) -> tuple[View, NDArray, Weight]:
+    """The rows that have weight."""
+    if weight is None or weight.all():
+        return view, target, weight
+    rows = np.flatnonzero(weight)
+    return view.take(rows), target[rows], weight[rows]
+
+
 def winnow(
     grower: Any, view: View, target: NDArray, weight: Weight, random_state: Any
 ) -> NDArray[np.bool_]:

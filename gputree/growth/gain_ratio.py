@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.lists import Candidates, ListTask
-from gputree.criteria.information import GAIN_BITS, Information, logarithms
+from gputree.criteria.information import GAIN_BITS, TOLERANCE, Information, logarithms
 
-# Numbers nearer than this are equal, and gains this little below the average still pass.
-TOLERANCE = 1e-6
+# Gains this little below the average still pass.
 AVERAGE_SLACK = 1e-3
 
 

@@ -45,6 +45,23 @@ def lowest_bit(word: np.uint64) -> Any:
 
 
 @inner
+def meet_all(
+    rows: np.uint64,
+    masks: Words,
+    w: int,
+    begin: NDArray[np.int64],
+    condition: NDArray[np.int64],
+    rule: int,
+) -> Any:
+    """Those of some rows of word w that meet all conditions of a rule."""
+    for i in range(begin[rule], begin[rule + 1]):
+        rows &= masks[condition[i], w]
+        if rows == 0:
+            break
+    return rows
+
+
+@inner
 def weigh(word: np.uint64, first: int, weight: NDArray[np.int64]) -> Any:
     """Weight of the rows in a word whose lowest bit is row `first`; without weights their count."""
     if weight.size == 0:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gputree._memory import require_memory
 from gputree.compilation import kernel
 from gputree.dtypes import ROW
-from gputree.rules.bits import WORD, Words, count_bits, lowest_bit
+from gputree.rules.bits import WORD, Words, count_bits, lowest_bit, meet_all
 from gputree.rules.conditions import Rules
 from gputree.rules.masks import Masks
 
@@ -113,12 +113,7 @@ def _count(
 ) -> None:
     for rule in range(size.size):
         for w in range(rows.size):
-            met = rows[w]
-            for i in range(begin[rule], begin[rule + 1]):
-                met &= masks[condition[i], w]
-                if met == 0:
-                    break
-            size[rule] += count_bits(met)
+            size[rule] += count_bits(meet_all(rows[w], masks, w, begin, condition, rule))
 
 
 @kernel
@@ -133,11 +128,7 @@ def _list(
     place = 0
     for rule in range(begin.size - 1):
         for w in range(rows.size):
-            met = rows[w]
-            for i in range(begin[rule], begin[rule + 1]):
-                met &= masks[condition[i], w]
-                if met == 0:
-                    break
+            met = meet_all(rows[w], masks, w, begin, condition, rule)
             while met != 0:
                 out[place] = first + w * WORD + lowest_bit(met)
                 place += 1

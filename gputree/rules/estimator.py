@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.backends.arrays import to_host
 from gputree.estimators.c45 import C45Classifier
-from gputree.estimators.classification import TreeClassifier
-from gputree.estimators.coded_table import CodedTable, known_view
+from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.held import missing_columns
 from gputree.estimators.table_estimator import MOST_JOBS, n_threads
 from gputree.export.model import Names, model_of, require_estimator
@@ -26,7 +25,7 @@ from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import Rows
 
 
-class C45Rules(ClassifierMixin, BaseEstimator):
+class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
     """Rules from a decision tree, as C4.5rules makes them.
 
     Every leaf of the tree is a rule. Its conditions are dropped while that lowers a pessimist's
@@ -199,11 +198,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
 
     def _decide(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "rules_")
-        tree = self.estimator_
-        if isinstance(X, CodedTable):
-            parts = list(known_view(tree, X).blocks())
-        else:
-            parts = [tree._values(X)]
+        parts = self.estimator_._parts(X)
         return np.concatenate([self._decide_part(to_host(part)) for part in parts])
 
     def _decide_part(self, values: NDArray[np.floating]) -> NDArray[np.int32]:
@@ -241,20 +236,6 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         """
         decided = self._decide(X)
         return self.rules_.probabilities[decided]
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Natural logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        log_probabilities : float64 array of shape (n_rows, n_classes)
-        """
-        with np.errstate(divide="ignore"):  # of declared classes without rows
-            return np.log(self.predict_proba(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,7 +17,7 @@ from gputree.export.describe import MOST_CATEGORIES, on_one_line, words_of_set
 from gputree.export.digits import apart, format_number
 from gputree.export.model import Names, check_names
 from gputree.export.parameters import PARAMETERS, checked
-from gputree.rules.bits import WORD, Words, lowest_bit
+from gputree.rules.bits import WORD, Words, lowest_bit, meet_all
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.masks import Masks
 from gputree.rules.sql import Output, write_sql
@@ -394,11 +394,7 @@ def _first_rules(
     for w in range(rows.size):
         open_rows = rows[w]
         for rule in range(begin.size - 1):
-            met = open_rows
-            for i in range(begin[rule], begin[rule + 1]):
-                met &= masks[condition[i], w]
-                if met == 0:
-                    break
+            met = meet_all(open_rows, masks, w, begin, condition, rule)
             open_rows &= ~met
             while met != 0:
                 found[w * WORD + lowest_bit(met)] = rule

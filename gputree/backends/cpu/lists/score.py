@@ -8,11 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import inner, kernel, pick
-from gputree.criteria.information import GAIN_BITS, in_steps, term
+from gputree.criteria.information import GAIN_BITS, TOLERANCE, in_steps, term
 from gputree.dtypes import MISSING_CODE
-
-# Ratios nearer than this are equal, as J48 compares them; less split information is none.
-TOLERANCE = 1e-6
 
 
 class Scan(NamedTuple):
