@@ -1,4 +1,4 @@
-"""The model file: one tree and what is needed to use it, without pickle.
+"""The model file: trees and what is needed to use them, without pickle.
 
 A model file is a zip archive. It holds
 
@@ -33,6 +33,16 @@ those of estimators). Format versions:
    ``smoothing`` of ``tree`` is what is added to the weight of every class; where there are
    arrays ``soft_lower`` and ``soft_upper`` (float64, N), they lie around ``threshold``, and equal
    it where nothing is soft.
+6. Several trees, and rules. The key ``trees`` is a list of objects like ``tree``, in its place;
+   the arrays of tree i are ``trees/<i>/<name>.npy``, with bounds or soft thresholds where it has
+   them. Rules are arrays ``rules/<name>.npy``: condition u of U tests column ``feature[u]``
+   (int32) in the way ``kind[u]`` (uint8: 0 "<=", 1 ">", 2 "in", 3 "present", 4 "missing") against
+   ``threshold[u]`` (float64) or the categories ``code[code_begin[u] : code_begin[u + 1]]`` (int32;
+   int64, U + 1); rule r of R has the conditions ``condition[begin[r] : begin[r + 1]]`` (int64;
+   int64, R + 1), answers class ``label[r]`` (int64) and has the ``confidence[r]`` (float64), the
+   weights ``class_weights[r]`` (float64, R x K) of the training rows that it covers, by class, and
+   ``decided_weights[r]`` (float64, R + 1 x K) of those that it answers, with a last line for
+   rows without a rule. Models of one tree alone are files of version 5 or before.
 
 The same model gives the same bytes (under one zlib): members have a fixed order and no time
 stamp. Arrays are little-endian or big-endian as written; reading converts. A reader takes
@@ -47,9 +57,10 @@ import io
 import json
 import os
 import zipfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, get_args
+from typing import Any, BinaryIO, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,14 +74,14 @@ from gputree.plausibility import check_statistics
 from gputree.tree import Task, Tree
 
 FORMAT = "gputree-model"
-FORMAT_VERSION = 5
-_LAST_WITH_TABLES = 2  # from categories to children, one a node
+FORMAT_VERSION = 6
+_LAST_OF_ONE_TREE = 5
 _LAST_WITHOUT_BOUNDS = 3
 
 _HEADER = "model.json"
 _END_BYTES = 1 << 17  # an archive's own end is there
 _BENT = (None, errno.EINVAL)  # of errors that come of wrong bytes: codecs, places before the first
-_OWN_KEYS = ("format", "format_version", "gputree_version", "tree")
+_OWN_KEYS = ("format", "format_version", "gputree_version", "tree", "trees")
 ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # name: dtype, dimensions
     "first_child": (NODE, 1),
     "n_children": (np.int32, 1),
@@ -97,10 +108,40 @@ SOFT: dict[str, tuple[type[np.generic], int]] = {  # in the place of those
     "soft_lower": (np.float64, 1),
     "soft_upper": (np.float64, 1),
 }
+RULES: dict[str, tuple[type[np.generic], int]] = {
+    "feature": (np.int32, 1),
+    "kind": (np.uint8, 1),
+    "threshold": (np.float64, 1),
+    "code_begin": (np.int64, 1),
+    "code": (CATEGORY, 1),
+    "begin": (np.int64, 1),
+    "condition": (np.int64, 1),
+    "label": (np.int64, 1),
+    "confidence": (np.float64, 1),
+    "class_weights": (np.float64, 2),
+    "decided_weights": (np.float64, 2),
+}
 _TABLES: dict[str, tuple[type[np.generic], int]] = {
     "branch_offset": (np.int64, 1),
     "branch_child": (NODE, 1),
 }
+
+
+class Contents(NamedTuple):
+    """What a model file holds.
+
+    Attributes
+    ----------
+    header : dict
+    trees : list of Tree
+        One or more.
+    rules : dict of arrays, or None
+        By the names of `RULES`.
+    """
+
+    header: dict[str, Any]
+    trees: list[Tree]
+    rules: dict[str, NDArray] | None
 
 
 def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree) -> None:
@@ -120,14 +161,38 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree
     TypeError
         The header holds something JSON cannot.
     """
+    _forbid_reserved(header)
+    tree.check()
+    own = own_header(FORMAT, _LAST_WITHOUT_BOUNDS + additions(tree), tree)
+    _write(path, own | header, _arrays("tree", tree, arrays_of(tree)))
+
+
+def write_contents(path: str | os.PathLike[str], contents: Contents) -> None:
+    """Write a model file of several trees, or with rules; otherwise as `write_model`."""
+    header, trees, rules = contents
+    _forbid_reserved(header)
+    own = own_header(FORMAT, FORMAT_VERSION, trees[0])
+    del own["tree"]
+    own["trees"] = [_scalars(tree) for tree in trees]
+    arrays: dict[str, NDArray] = {}
+    for place, tree in enumerate(trees):
+        tree.check()
+        arrays |= _arrays(f"trees/{place}", tree, arrays_of(tree))
+    arrays |= {_member("rules", name): rules[name] for name in RULES if rules is not None}
+    _write(path, own | header, arrays)
+
+
+def _forbid_reserved(header: dict[str, Any]) -> None:
     reserved = [key for key in _OWN_KEYS if key in header]
     if reserved:
         raise ValueError(f"The header keys {reserved} are reserved.")
-    tree.check()
-    own = own_header(FORMAT, _LAST_WITHOUT_BOUNDS + additions(tree), tree)
-    text = json.dumps({**own, **header}, indent=2, ensure_ascii=False, allow_nan=False)
-    members = {_HEADER: text.encode()}
-    members |= {_member(name): _npy(getattr(tree, name)) for name in arrays_of(tree)}
+
+
+def _write(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray]
+) -> None:
+    text = json.dumps(header, indent=2, ensure_ascii=False, allow_nan=False)
+    members = {_HEADER: text.encode()} | {name: _npy(array) for name, array in arrays.items()}
     with replaced_file(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in members.items():
             info = zipfile.ZipInfo(name)  # dated 1980: equal models, equal bytes
@@ -138,6 +203,20 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree
 def read_model(
     path: str | os.PathLike[str], max_bytes: int | None = None
 ) -> tuple[dict[str, Any], Tree]:
+    """Read a model file of one tree; see `read_contents`.
+
+    Raises
+    ------
+    ValueError
+        The file holds several trees, or rules; or as by `read_contents`.
+    """
+    header, trees, _ = read_contents(path, max_bytes)
+    if "tree" not in header:
+        raise ValueError(f"{path} holds several trees, or rules: load_model reads it.")
+    return header, trees[0]
+
+
+def read_contents(path: str | os.PathLike[str], max_bytes: int | None = None) -> Contents:
     """Read a model file.
 
     Parameters
@@ -148,9 +227,7 @@ def read_model(
 
     Returns
     -------
-    header : dict
-        The whole header.
-    tree : Tree
+    Contents
 
     Raises
     ------
@@ -162,7 +239,7 @@ def read_model(
         `path` is none.
     ValueError
         The file is no model file, is damaged, was written by a newer gputree, unpacks to
-        more than is allowed, or its arrays do not form a tree.
+        more than is allowed, or its arrays do not form trees.
     """
     path = require_file(path, "model")
     try:
@@ -175,15 +252,13 @@ def read_model(
                 )
             with zipfile.ZipFile(file) as archive:
                 members = Members(archive, path, max_bytes)
-                header = _read_header(path, members)
-                tree = _read_tree(header["tree"], header["format_version"], members)
+                return _read(_read_header(path, members), members)
     except (RefusedError, MemoryError):
         raise
     except Exception as error:  # damage can make zipfile, zlib and JSON raise anything
         if isinstance(error, OSError) and (type(error) is not OSError or error.errno not in _BENT):
             raise
         raise ValueError(f"{path} is damaged: {_reason(error)}") from error
-    return header, tree
 
 
 def _read_end(file: BinaryIO) -> None:
@@ -231,17 +306,26 @@ def own_header(name: str, version: int, tree: Tree) -> dict[str, Any]:
         "format": name,
         "format_version": version,
         "gputree_version": __version__,
-        "tree": {
-            "task": tree.task,
-            "criterion": tree.criterion,
-            "n_features": int(tree.n_features),
-            **({"smoothing": float(tree.smoothing)} if additions(tree) == 2 else {}),
-        },
+        "tree": _scalars(tree),
     }
 
 
-def _member(name: str) -> str:
-    return f"tree/{name}.npy"
+def _scalars(tree: Tree) -> dict[str, Any]:
+    return {
+        "task": tree.task,
+        "criterion": tree.criterion,
+        "n_features": int(tree.n_features),
+        **({"smoothing": float(tree.smoothing)} if additions(tree) == 2 else {}),
+    }
+
+
+def _member(folder: str, name: str) -> str:
+    return f"{folder}/{name}.npy"
+
+
+def _arrays(folder: str, of: Any, names: Iterable[str]) -> dict[str, NDArray]:
+    """Arrays by the members that hold them."""
+    return {_member(folder, name): getattr(of, name) for name in names}
 
 
 def _npy(array: NDArray) -> bytes:
@@ -256,8 +340,27 @@ def _read_header(path: Path, members: Members) -> dict[str, Any]:
         raise RefusedError(f"{path} is not a gputree model file: it holds no {_HEADER}.")
     header: dict[str, Any] = json.loads(members.text(_HEADER))
     check_format(header, str(path), _HEADER, FORMAT, FORMAT_VERSION)
-    check_scalars(header.get("tree"), set(), header["format_version"] - _LAST_WITHOUT_BOUNDS)
     return header
+
+
+def _read(header: dict[str, Any], members: Members) -> Contents:
+    """The trees, and the rules if there are any."""
+    version = header["format_version"]
+    if version <= _LAST_OF_ONE_TREE:
+        added = version - _LAST_WITHOUT_BOUNDS
+        return Contents(header, [_read_tree(header.get("tree"), added, "tree", members)], None)
+    listed = header.get("trees")
+    if not isinstance(listed, list) or not listed:
+        raise ValueError("the header's trees must be a list of one or more.")
+    trees = []
+    for place, scalars in enumerate(listed):
+        folder = f"trees/{place}"
+        is_smooth = isinstance(scalars, dict) and "smoothing" in scalars
+        added = 2 if is_smooth else int(_member(folder, "lower") in members)
+        trees.append(_read_tree(scalars, added, folder, members))
+    if _member("rules", "begin") not in members:
+        return Contents(header, trees, None)
+    return Contents(header, trees, _read_arrays(members, "rules", RULES))
 
 
 def check_format(header: Any, path: str, part: str, name: str, version: int) -> None:
@@ -301,16 +404,17 @@ def check_scalars(scalars: Any, others: set[str], added: int) -> None:
         )
 
 
-def _read_tree(scalars: dict[str, Any], version: int, members: Members) -> Tree:
-    if version > _LAST_WITH_TABLES:
-        is_soft = _member("soft_lower") in members
-        kinds = kinds_of(version - _LAST_WITHOUT_BOUNDS, is_soft)
-        tree = Tree(**scalars, **_read_arrays(members, kinds))
+def _read_tree(scalars: Any, added: int, folder: str, members: Members) -> Tree:
+    """A tree that needs so many versions beyond that of plain ones; below 0, one with tables."""
+    check_scalars(scalars, set(), added)
+    if added >= 0:
+        kinds = kinds_of(added, _member(folder, "soft_lower") in members)
+        tree = Tree(**scalars, **_read_arrays(members, folder, kinds))
     else:
         per_node = {k: v for k, v in ARRAYS.items() if k not in BranchLists._fields}
-        tree = Tree(**scalars, **_read_arrays(members, per_node))
+        tree = Tree(**scalars, **_read_arrays(members, folder, per_node))
         tree.check()  # before children are looked up
-        tables = _read_arrays(members, _TABLES)
+        tables = _read_arrays(members, folder, _TABLES)
         tree = replace(tree, **_from_tables(tree, *tables.values())._asdict())
     tree.check()
     check_statistics(tree)
@@ -331,6 +435,6 @@ def _from_tables(tree: Tree, offset: NDArray[np.int64], child: NDArray[np.int32]
 
 
 def _read_arrays(
-    members: Members, kinds: dict[str, tuple[type[np.generic], int]]
+    members: Members, folder: str, kinds: dict[str, tuple[type[np.generic], int]]
 ) -> dict[str, Any]:
-    return {name: members.array(name, _member(name), *kind) for name, kind in kinds.items()}
+    return {n: members.array(n, _member(folder, n), *kind) for n, kind in kinds.items()}

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from gputree import BoostedC45Classifier, C45Classifier, CodedTable, save_model
+from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json
 from gputree.estimators import held
 from gputree.fixed_point import fix_weights
 from gputree.pruning import Pessimistic
@@ -268,9 +268,9 @@ def test_number_of_trials(n_trials):
         BoostedC45Classifier(n_trials=n_trials).fit([[0], [1]], [0, 1])
 
 
-def test_what_asks_for_one_tree_says_so(tmp_path):
+def test_what_asks_for_one_tree_says_so():
     boosted = BoostedC45Classifier(n_trials=2).fit(*load_iris(return_X_y=True))
     with pytest.raises(TypeError, match=r"takes one of .*'C45Classifier'.*got Boosted"):
-        save_model(boosted, tmp_path / "boosted.gputree")
+        export_json(boosted)
     with pytest.raises(NotFittedError, match="This BoostedC45Classifier instance is not fitted"):
         BoostedC45Classifier().predict([[0.0]])

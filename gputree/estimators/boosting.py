@@ -232,8 +232,7 @@ class BoostedC45Classifier(TableClassifier):
         self.estimator_weights_ = np.ones(len(errors))
         for tree in self.estimators_:
             as_grown(tree, self, np.flatnonzero(kept))
-            for name in ("classes_", "costs_", "classes", "misclassification_costs"):
-                setattr(tree, name, getattr(self, name))
+            self._adopt(tree)
         warn_of_winners(identifiers, self.estimators_[0].tree_, type(self).__name__)
         return self
 
@@ -255,6 +254,11 @@ class BoostedC45Classifier(TableClassifier):
                 return
             weights = next_weights(weights, is_wrong, outcome)
             weight = weights.values
+
+    def _adopt(self, tree: C45Classifier) -> None:
+        """Let a tree that was grown on class codes answer with labels."""
+        for name in ("classes_", "costs_", "classes", "misclassification_costs"):
+            setattr(tree, name, getattr(self, name))
 
     # ------------------------------------------------------------ votes
     @explained

@@ -8,6 +8,7 @@
 - ``categories``: list of an array of categories, or null, for each column
 - ``missing_marks``: list of strings, what stood in missing cells of the text that `gputree
   train` read; absent where nothing did. The estimator has them as ``missing_marks_``.
+- ``winnowed``: list of the columns that `winnow` left out; absent where it was not asked for
 
 Values that JSON lacks are written as objects with one meaning each:
 ``{"float": "inf"}`` (also "-inf" and "nan"), ``{"tuple": [...]}``,
@@ -18,7 +19,8 @@ Values that JSON lacks are written as objects with one meaning each:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,8 +41,8 @@ _ARRAY_KINDS = "biufUO"  # numbers, booleans, strings; objects hold strings
 _MOST_TEXT_BYTES = 1 << 28
 
 
-def header_of(estimator: Any, caller: str) -> dict[str, Any]:
-    """The header of a fitted estimator, as JSON holds it.
+def header_of(estimator: Any, caller: str, also: Iterable[str] = ()) -> dict[str, Any]:
+    """The header of a fitted estimator, as JSON holds it; the caller may take others, too.
 
     Raises
     ------
@@ -53,27 +55,40 @@ def header_of(estimator: Any, caller: str) -> dict[str, Any]:
     """
     name = type(estimator).__name__
     if _registry().get(name) is not type(estimator):
-        raise TypeError(f"{caller} takes one of {sorted(_registry())}, got {name}.")
+        raise TypeError(f"{caller} takes one of {sorted([*_registry(), *also])}, got {name}.")
     check_is_fitted(estimator, "tree_")
-    params = {}
-    for key, value in estimator.get_params(deep=False).items():
-        if hasattr(value, "columns"):  # costs in a frame, by the order of the classes
-            value = check_costs(estimator, estimator.classes_)
-        params[key] = encode(value, key)  # no comprehension: its frame would be warned at
+    return described(estimator)
+
+
+def described(estimator: Any) -> dict[str, Any]:
+    """The header of a fitted estimator of one tree, or of several over the same columns."""
     names = getattr(estimator, "feature_names_in_", None)
+    classes = getattr(estimator, "classes_", None)
     header = {
-        "algorithm": name,
-        "params": params,
-        "classes": encode(getattr(estimator, "classes_", None), "classes_"),
+        "algorithm": type(estimator).__name__,
+        "params": params_of(estimator, classes),
+        "classes": encode(classes, "classes_"),
         "feature_names": None if names is None else list(map(str, names)),
         "categories": encode(list(estimator.columns_.categories), "columns_"),
     }
     if marks := list(getattr(estimator, "missing_marks_", ())):
         header["missing_marks"] = encode(marks, "missing_marks_")
+    if getattr(estimator, "winnow", False) and hasattr(estimator, "winnowed_"):
+        header["winnowed"] = np.flatnonzero(estimator.winnowed_).tolist()
     estimator._validate_params()  # for those that were set since, and that no file is read with
     if isinstance(estimator, ClassifierMixin):
         _require_costs_of_fit(estimator)
     return header
+
+
+def params_of(estimator: Any, classes: Any) -> dict[str, Any]:
+    """The parameters of an estimator of these classes, as JSON holds them."""
+    params = {}
+    for key, value in estimator.get_params(deep=False).items():
+        if hasattr(value, "columns"):  # costs in a frame, by the order of the classes
+            value = check_costs(estimator, classes)
+        params[key] = encode(value, key)  # no comprehension: its frame would be warned at
+    return params
 
 
 def _require_costs_of_fit(classifier: Any) -> None:
@@ -103,8 +118,19 @@ def rebuild(source: str, header: dict[str, Any], tree: Tree, columns: Columns | 
     ValueError
         The header is not that of an estimator with this tree.
     """
-    try:
+    with refusing(source, header):
         return _rebuild(header, tree, columns)
+
+
+@contextmanager
+def refusing(source: str, header: dict[str, Any]) -> Iterator[None]:
+    """Whatever a damaged header makes of its readers is a ValueError that names the file."""
+    try:
+        if (taken := _text_bytes(header)) > _MOST_TEXT_BYTES:
+            raise ValueError(
+                f"its arrays of text take {taken:,} bytes, but {_MOST_TEXT_BYTES:,} are allowed."
+            )
+        yield
     except (
         ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
     ) as error:  # fmt: skip
@@ -133,39 +159,71 @@ def _registry() -> dict[str, type[BaseEstimator]]:
     }
 
 
-def _rebuild(header: dict[str, Any], tree: Tree, columns: Columns | None) -> BaseEstimator:
-    if (taken := _text_bytes(header)) > _MOST_TEXT_BYTES:
-        raise ValueError(
-            f"its arrays of text take {taken:,} bytes, but {_MOST_TEXT_BYTES:,} are allowed."
-        )
-    algorithm = _of_kind(header, "algorithm", str)
+def _rebuild(header: dict[str, Any], tree: Tree, columns: Columns | None = None) -> Any:
+    kind = _kind_of(header)
+    if issubclass(kind, ClassifierMixin) != (tree.task == "classification"):
+        raise ValueError(f"{kind.__name__} cannot have a tree of task {tree.task!r}.")
+    estimator = with_params(kind, header)
+    estimator.tree_ = tree
+    estimator.n_outputs_ = 1
+    return completed(estimator, header, [tree], columns)
+
+
+def unfitted_of(header: dict[str, Any]) -> Any:
+    """An estimator of a tree with the parameters of a header."""
+    return with_params(_kind_of(header), header)
+
+
+def _kind_of(header: dict[str, Any]) -> type[BaseEstimator]:
+    algorithm = field_of(header, "algorithm", str)
     if algorithm not in _registry():
         raise ValueError(f"algorithm must be one of {sorted(_registry())}, got {algorithm!r}.")
-    kind = _registry()[algorithm]
-    if issubclass(kind, ClassifierMixin) != (tree.task == "classification"):
-        raise ValueError(f"{algorithm} cannot have a tree of task {tree.task!r}.")
-    params = {key: decode(value) for key, value in _of_kind(header, "params", dict).items()}
+    return _registry()[algorithm]
+
+
+def with_params(kind: Any, header: dict[str, Any]) -> Any:
+    """An estimator of some kind with the parameters of a header."""
+    params = {key: decode(value) for key, value in field_of(header, "params", dict).items()}
     estimator = kind(**params)
     estimator._validate_params()
-    estimator.tree_ = tree
-    estimator.n_features_in_ = tree.n_features
-    estimator.columns_ = _columns(header, tree) if columns is None else columns
-    estimator.n_outputs_ = 1
-    names = _of_kind(header, "feature_names", list, type(None))
-    if names is not None:
-        _check_count("feature_names", names, tree.n_features)
-        estimator.feature_names_in_ = np.array(_texts("feature_names", names), dtype=object)
-    if "missing_marks" in header:
-        estimator.missing_marks_ = _texts("missing_marks", header["missing_marks"])
-    if tree.task == "classification":
-        estimator.classes_ = _classes(decode(_of_kind(header, "classes", dict, list)))
-        estimator.n_classes_ = len(estimator.classes_)
-        estimator.costs_ = check_costs(estimator, estimator.classes_)
-    _check_count("classes", getattr(estimator, "classes_", [None]), tree.n_classes)
     return estimator
 
 
-def _of_kind(header: dict[str, Any], key: str, *kinds: type) -> Any:
+def completed(
+    estimator: Any, header: dict[str, Any], trees: list[Tree], columns: Columns | None = None
+) -> Any:
+    """The estimator with what the header says of its columns and classes, those of its trees."""
+    d = trees[0].n_features
+    estimator.n_features_in_ = d
+    estimator.columns_ = _columns(header, trees) if columns is None else columns
+    names = field_of(header, "feature_names", list, type(None))
+    if names is not None:
+        check_count("feature_names", names, d)
+        estimator.feature_names_in_ = np.array(_texts("feature_names", names), dtype=object)
+    if "missing_marks" in header:
+        estimator.missing_marks_ = _texts("missing_marks", header["missing_marks"])
+    if hasattr(estimator, "winnow"):
+        _restore_winnowed(estimator, header)
+    if isinstance(estimator, ClassifierMixin):
+        estimator.classes_ = _classes(decode(field_of(header, "classes", dict, list)))
+        estimator.n_classes_ = len(estimator.classes_)
+        estimator.costs_ = check_costs(estimator, estimator.classes_)
+    check_count("classes", getattr(estimator, "classes_", [None]), trees[0].n_classes)
+    return estimator
+
+
+def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
+    """`winnowed_`; files of before do not tell which columns were left out."""
+    if estimator.winnow and "winnowed" not in header:
+        return
+    d = estimator.n_features_in_
+    places = header.get("winnowed", [])
+    if not isinstance(places, list) or not all(type(f) is int and 0 <= f < d for f in places):
+        raise ValueError("winnowed must be a list of columns.")
+    estimator.winnowed_ = np.isin(np.arange(d), places)
+
+
+def field_of(header: dict[str, Any], key: str, *kinds: type) -> Any:
     """What the header has under a key, if it is of one of the kinds."""
     if key not in header:
         raise ValueError(f"its header lacks {key}.")
@@ -193,10 +251,10 @@ def _classes(labels: Any) -> NDArray[Any]:
     return labels
 
 
-def _columns(header: dict[str, Any], tree: Tree) -> Columns:
-    """The columns' specifications, if they are those of the tree."""
-    categories = decode(_of_kind(header, "categories", list))
-    _check_count("categories", categories, tree.n_features)
+def _columns(header: dict[str, Any], trees: list[Tree]) -> Columns:
+    """The columns' specifications, if they are those of the trees."""
+    categories = decode(field_of(header, "categories", list))
+    check_count("categories", categories, trees[0].n_features)
     for words in categories:
         if words is None:
             continue
@@ -206,16 +264,23 @@ def _columns(header: dict[str, Any], tree: Tree) -> Columns:
             raise ValueError("the categories of a column are no list, or one is repeated.")
     nominal = np.array([words is not None for words in categories])
     columns = Columns(nominal, tuple(categories))
+    for tree in trees:
+        _check_tests(tree, columns)
+    return columns
+
+
+def _check_tests(tree: Tree, columns: Columns) -> None:
+    """Raise ValueError where a tree tests categories that its columns do not have."""
     tests = np.flatnonzero(tree.tests_categories)
-    if not nominal[tree.feature[tests]].all():
+    if not columns.nominal[tree.feature[tests]].all():
         raise ValueError("a split tests categories of a column that has none.")
     greatest = tree.branch_spans.greatest(tree.tests_categories, tree.branch_code)[tests]
     if (greatest >= columns.n_categories[tree.feature[tests]]).any():
         raise ValueError("a split tests a category that its column does not have.")
-    return columns
 
 
-def _check_count(key: str, values: Any, count: int) -> None:
+def check_count(key: str, values: Any, count: int) -> None:
+    """Raise ValueError unless there are so many values."""
     if len(values) != count:
         raise ValueError(f"{key} must contain {count} elements, got {len(values)}.")
 

@@ -2,18 +2,21 @@
 
 Beside what `gputree.persistence` writes, the header of an estimator's file has what
 `gputree.estimators.header` documents. ``categories`` are there since format version 2; before,
-all columns are numeric.
+all columns are numeric. Files of version 6 hold boosted trees (`gputree.estimators.boosting_file`)
+or rules (`gputree.rules.model_file`).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from gputree.columns import Columns
 from gputree.estimators.header import header_of, rebuild
-from gputree.persistence import read_model, write_model
+from gputree.persistence import Contents, read_contents, write_contents, write_model
 from gputree.tree import Tree
 
 # Columns of a file whose header does not list them.
@@ -33,7 +36,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    What only growing knows, ``unpruned_tree_`` and ``growth_report_``, is not stored.
+    What only growing knows, ``unpruned_tree_`` and ``growth_report_``, is not stored. Boosted
+    trees are kept in one file, and rules with the tree that they are from.
 
     Raises
     ------
@@ -57,7 +61,11 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     >>> from gputree.datasets import load_fish
     >>> save_model(ID3Classifier().fit(*load_fish(return_X_y=True)), "fish.gputree")
     """
-    header = header_of(estimator, "save_model")
+    several = _several()
+    if type(estimator) in several:
+        write_contents(path, several[type(estimator)][0](estimator))
+        return
+    header = header_of(estimator, "save_model", [kind.__name__ for kind in several])
     write_model(path, header, estimator.tree_)
 
 
@@ -95,9 +103,35 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) ->
     >>> load_model("fish.gputree").get_n_leaves()
     3
     """
-    header, tree = read_model(path, max_bytes)
-    columns = _unlisted(path, tree) if header["format_version"] == 1 else None
-    return rebuild(str(path), header, tree, columns)
+    contents = read_contents(path, max_bytes)
+    header, trees, _ = contents
+    if "trees" in header:
+        return _rebuild_several(str(path), contents)
+    columns = _unlisted(path, trees[0]) if header["format_version"] == 1 else None
+    return rebuild(str(path), header, trees[0], columns)
+
+
+def _several() -> dict[type, tuple[Callable[[Any], Contents], Callable[[str, Contents], Any]]]:
+    """Estimators that are more than a tree: how they become the contents of a file, and back."""
+    from gputree.estimators import boosting, boosting_file  # here: they take time to import
+    from gputree.rules import C45Rules, model_file
+
+    return {
+        boosting.BoostedC45Classifier: (boosting_file.contents_of, boosting_file.rebuild),
+        C45Rules: (model_file.contents_of, model_file.rebuild),
+    }
+
+
+def _rebuild_several(path: str, contents: Contents) -> BaseEstimator:
+    known = {kind.__name__: rebuilt for kind, (_, rebuilt) in _several().items()}
+    name = contents.header.get("algorithm")
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(
+            f"{path} does not hold a valid estimator: algorithm must be one of {sorted(known)}, "
+            f"got {name!r}."
+        )
+    estimator: BaseEstimator = known[name](path, contents)
+    return estimator
 
 
 def _unlisted(path: str | os.PathLike[str], tree: Tree) -> Columns:

@@ -20,6 +20,7 @@ from gputree.export.model import Names, model_of, require_estimator
 from gputree.fixed_point import fix_weights
 from gputree.pruning.base import encode, require_known_labels
 from gputree.pruning.error_limit import Quantile, error_limit
+from gputree.rules.conditions import Rules
 from gputree.rules.learning import Options, learn
 from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import Rows
@@ -154,7 +155,7 @@ class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
 
     def _learn(self, tree: Any, X: Any, y: Any, sample_weight: Any) -> Self:
         """The rules of a fitted tree and the rows that it was grown on."""
-        _forbid_parted_answers(tree)
+        forbid_parted_answers(tree)
         rows = _rows(tree, X, y, sample_weight)
         options = Options(
             error_limit(self.confidence, self.quantile),
@@ -163,6 +164,25 @@ class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
             n_threads(self.n_jobs),
         )
         learned = learn(tree.tree_, rows, tree.columns_.n_categories, options)
+        return self._take(
+            tree,
+            learned.rules,
+            1.0 - learned.error,
+            learned.class_weights,
+            learned.default,
+            learned.decided_weights,
+        )
+
+    def _take(
+        self,
+        tree: Any,
+        rules: Rules,
+        confidence: NDArray[np.float64],
+        class_weights: NDArray[np.float64],
+        default: int,
+        decided_weights: NDArray[np.float64],
+    ) -> Self:
+        """Take a fitted tree and what was learned from it."""
         model = model_of(tree)
         self.__dict__.pop("feature_names_in_", None)  # of a former fit
         self.estimator_ = tree
@@ -170,14 +190,8 @@ class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
         self.n_features_in_ = tree.n_features_in_
         if hasattr(tree, "feature_names_in_"):
             self.feature_names_in_ = tree.feature_names_in_
-        self.rules_ = RuleSet(
-            learned.rules,
-            1.0 - learned.error,
-            learned.class_weights,
-            learned.default,
-            learned.decided_weights,
-            Names(model.feature_names, model.classes, model.categories),
-        )
+        names = Names(model.feature_names, model.classes, model.categories)
+        self.rules_ = RuleSet(rules, confidence, class_weights, default, decided_weights, names)
         return self
 
     def apply(self, X: Any) -> NDArray[np.int32]:
@@ -320,7 +334,7 @@ def to_rules(
     return rules._learn(tree, X, y, sample_weight)
 
 
-def _forbid_parted_answers(tree: Any) -> None:
+def forbid_parted_answers(tree: Any) -> None:
     """Raise ValueError for trees whose answers no rules can give."""
     if tree.tree_.soft_lower is not None:
         raise ValueError(

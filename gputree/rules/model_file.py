@@ -1,0 +1,182 @@
+"""Rules in model files: the tree that they are from, and arrays of conditions and weights.
+
+The header has ``algorithm`` and ``params``, those of `C45Rules` but for `estimator`, and
+
+- ``default``: code of the class of rows without a rule
+- ``tree_of``: the header of ``estimator_``, as `gputree.estimators.header` documents it
+- ``unfitted``: null, or the ``algorithm`` and ``params`` of the parameter `estimator`
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gputree.columns import Columns
+from gputree.dtypes import CATEGORY
+from gputree.estimators.header import (
+    encode,
+    field_of,
+    header_of,
+    params_of,
+    refusing,
+    unfitted_of,
+    with_params,
+)
+from gputree.estimators.header import rebuild as rebuild_tree
+from gputree.persistence import Contents
+from gputree.rules.conditions import Condition, Kind, Rules
+from gputree.rules.estimator import C45Rules, forbid_parted_answers
+
+_KINDS: tuple[Kind, ...] = get_args(Kind)  # their order is that of the numbers in files
+
+
+# ------------------------------------------------------------------ writing
+def contents_of(rules: C45Rules) -> Contents:
+    """What a file holds of rules.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError, TypeError, ValueError
+        As `gputree.estimators.header.header_of`.
+    """
+    check_is_fitted(rules, "rules_")
+    rules._validate_params()
+    own, tree = rules.rules_, rules.estimator
+    params = rules.get_params(deep=False)
+    del params["estimator"]
+    header = {
+        "algorithm": "C45Rules",
+        "params": {key: encode(value, key) for key, value in params.items()},
+        "default": int(own.default),
+        "tree_of": header_of(rules.estimator_, "save_model"),
+        "unfitted": None if tree is None else {
+            "algorithm": type(tree).__name__, "params": params_of(tree, rules.classes_)
+        },
+    }  # fmt: skip
+    arrays = _arrays(own.rules) | {
+        "confidence": own.confidence,
+        "class_weights": own.class_weights,
+        "decided_weights": own.decided_weights,
+    }
+    return Contents(header, [rules.estimator_.tree_], arrays)
+
+
+def _arrays(rules: Rules) -> dict[str, NDArray]:
+    each = rules.conditions
+    codes = [np.array(one.codes, CATEGORY) for one in each]
+    return {
+        "feature": np.array([one.feature for one in each], np.int32),
+        "kind": np.array([_KINDS.index(one.kind) for one in each], np.uint8),
+        "threshold": np.array([one.threshold for one in each], np.float64),
+        "code_begin": np.append(0, np.cumsum([len(one) for one in codes])).astype(np.int64),
+        "code": np.concatenate([np.empty(0, CATEGORY), *codes]),
+        "begin": rules.begin,
+        "condition": rules.condition,
+        "label": rules.label,
+    }
+
+
+# ------------------------------------------------------------------ reading
+def rebuild(source: str, contents: Contents) -> C45Rules:
+    """The rules of a file, none of which is believed.
+
+    Raises
+    ------
+    ValueError
+        The file does not hold rules of its tree.
+    """
+    header, trees, arrays = contents
+    with refusing(source, header):
+        if arrays is None or len(trees) != 1:
+            raise ValueError("C45Rules must have one tree, and arrays of rules.")
+        tree_header = field_of(header, "tree_of", dict)
+    tree = rebuild_tree(source, tree_header, trees[0])
+    with refusing(source, header):
+        rules: C45Rules = with_params(C45Rules, header)
+        unfitted = field_of(header, "unfitted", dict, type(None))
+        rules.estimator = None if unfitted is None else unfitted_of(unfitted)
+        rules._validate_params()
+        if not hasattr(tree, "classes_"):
+            raise ValueError("rules must be of a tree that classifies.")
+        forbid_parted_answers(tree)
+        default = field_of(header, "default", int)
+        if not 0 <= default < tree.n_classes_:
+            raise ValueError(f"default must be a class, got {default}.")
+        found = _rules(arrays, tree.columns_, tree.n_classes_)
+        weights = _weights(arrays, found.label.size, tree.n_classes_)
+        return rules._take(tree, found, arrays["confidence"], weights[0], default, weights[1])
+
+
+def _rules(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Rules:
+    """Conditions and the rules that are made of them."""
+    kind, feature, threshold = arrays["kind"], arrays["feature"], arrays["threshold"]
+    if not kind.size == feature.size == threshold.size == arrays["code_begin"].size - 1:
+        raise ValueError("the arrays of conditions differ in length.")
+    _check_within("kind", kind, len(_KINDS))
+    _check_within("feature", feature, columns.nominal.size)
+    if np.isnan(threshold).any():
+        raise ValueError("a condition has no number as its threshold.")
+    _check_codes(arrays, columns)
+    begin, condition, label = arrays["begin"], arrays["condition"], arrays["label"]
+    _check_bounds("begin", begin, condition.size, label.size)
+    if (np.diff(begin) < 1).any():
+        raise ValueError("a rule has no condition.")
+    _check_within("condition", condition, kind.size)
+    _check_within("label", label, n_classes)
+    parts = np.split(arrays["code"], arrays["code_begin"][1:-1]) if kind.size else []
+    conditions = [
+        Condition(f, _KINDS[k], t, tuple(codes.tolist()))
+        for f, k, t, codes in zip(
+            feature.tolist(), kind.tolist(), threshold.tolist(), parts, strict=True
+        )
+    ]
+    return Rules(conditions, begin, condition, label)
+
+
+def _check_codes(arrays: dict[str, NDArray], columns: Columns) -> None:
+    """Raise ValueError unless sets of categories are those of their columns, and ascending."""
+    begin, code = arrays["code_begin"], arrays["code"]
+    _check_bounds("code_begin", begin, code.size, arrays["kind"].size)
+    sizes = np.diff(begin)
+    owner = np.repeat(np.arange(sizes.size), sizes)
+    if (arrays["kind"][owner] != _KINDS.index("in")).any():
+        raise ValueError("a condition without categories lists some.")
+    if ((code < 0) | (code >= columns.n_categories[arrays["feature"][owner]])).any():
+        raise ValueError("a condition names a category that its column does not have.")
+    if ((np.diff(code) <= 0) & (np.diff(owner) == 0)).any():
+        raise ValueError("the categories of a condition are not ascending.")
+
+
+def _weights(
+    arrays: dict[str, NDArray], n_rules: int, n_classes: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights that rules cover and that they answer, by class."""
+    covered, decided = arrays["class_weights"], arrays["decided_weights"]
+    if covered.shape != (n_rules, n_classes) or decided.shape != (n_rules + 1, n_classes):
+        raise ValueError("the weights are not those of the rules and classes.")
+    if arrays["confidence"].shape != (n_rules,):
+        raise ValueError("confidence must have an entry for each rule.")
+    for name in ("confidence", "class_weights", "decided_weights"):
+        if not (np.isfinite(arrays[name]) & (arrays[name] >= 0.0)).all():
+            raise ValueError(f"{name} must be finite and not negative.")
+    if (arrays["confidence"] > 1.0).any():
+        raise ValueError("confidence must be at most 1.")
+    if not (decided.any() and np.isfinite(decided.sum() + covered.sum())):
+        raise ValueError("the weights of all rows must have a sum that is greater than 0.")
+    return covered, decided
+
+
+def _check_within(name: str, values: NDArray, count: int) -> None:
+    if ((values < 0) | (values >= count)).any():
+        raise ValueError(f"{name} of rules must be from 0 to {count - 1}.")
+
+
+def _check_bounds(name: str, begin: NDArray[np.int64], end: int, count: int) -> None:
+    """Raise ValueError unless `begin` delimits so many parts of a list of `end` entries."""
+    ends = begin.size == count + 1 and begin[0] == 0 and begin[-1] == end
+    if not ends or (begin[1:] < begin[:-1]).any():
+        raise ValueError(f"{name} of rules does not delimit {count} parts.")
