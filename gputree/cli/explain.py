@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gputree.cli.models import add_tree, has_rules, one_tree
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import check_inputs, load
 from gputree.cli.tables import add_missing, batches_for, label_of
@@ -19,7 +20,7 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
     with_examples(
         parser,
         "Tell the path of rows through the tree: each condition that a row fulfils, the training "
-        "rows there, and where missing and unknown values go.",
+        "rows there, and where missing and unknown values go; or the rule that answers them.",
         "gputree explain golf.gputree golf.csv",
         "gputree explain adult.gputree new.csv --rows 7,100-105",
     )
@@ -34,6 +35,7 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
         help="rows to explain, the first being 1; default: %(default)s",
     )
     parser.add_argument("--decimals", type=int, default=4, metavar="N", help="default: 4")
+    add_tree(parser)
     add_missing(parser)
 
 
@@ -59,13 +61,16 @@ def _explain(arguments: argparse.Namespace) -> None:
     if arguments.decimals < 0:
         raise UsageError(f"--decimals must be at least 0. Got {arguments.decimals}.")
     estimator = load(arguments.model)
+    by_rules = has_rules(estimator) and arguments.tree is None
+    tell = _rules_of if by_rules else explain
+    tree = estimator if by_rules else one_tree(estimator, "explain", arguments.tree)
     escape_unknown_characters()
     wanted, seen, told = arguments.rows, 0, False
     last = max(rows[-1] for rows in wanted)
     for X in batches_for(estimator, arguments):
         places = _within(wanted, seen, X.num_rows)
         if places.size:
-            paths = explain(estimator, X.take(places), decimals=arguments.decimals)
+            paths = tell(tree, X.take(places), decimals=arguments.decimals)
             for place, path in zip(places.tolist(), paths, strict=True):
                 print("\n" * told + f"row {seen + place + 1}: {path}")
                 told = True
@@ -75,6 +80,12 @@ def _explain(arguments: argparse.Namespace) -> None:
     if arguments.rows != _rows(FIRST_ROWS):
         have = counted(seen, "row")
         raise ValueError(f"{label_of(arguments.data)} has {have}; there is no row {last}.")
+
+
+def _rules_of(estimator: Any, X: Any, decimals: int) -> list[str]:
+    """The rule that answers each row, in words."""
+    lines = estimator.rules_.to_text(decimals=decimals).splitlines()
+    return [lines[place] for place in estimator.apply(X).tolist()]  # the last is the default
 
 
 def _within(wanted: list[range], seen: int, count: int) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gputree import export
+from gputree.cli.models import add_tree, has_rules, one_tree
 from gputree.cli.report import UsageError, escape_unknown_characters, with_examples
 from gputree.cli.streams import (
     STANDARD,
@@ -19,6 +20,7 @@ from gputree.cli.streams import (
     opened_output,
     write_text,
 )
+from gputree.rules import RuleSet
 
 # A tree is nested as deep as it is; Python prints by recursion.
 DEEPEST_PRINTED = 300
@@ -49,16 +51,19 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree export`."""
     with_examples(
         parser,
-        "Write a model in another format:\n\n" + _table_of_formats(),
+        "Write a model in another format; rules as text, json or sql, boosted trees one by one "
+        "(--tree):\n\n" + _table_of_formats(),
         "gputree export adult.gputree -o adult.html",
         "gputree export adult.gputree --format sql --dialect sqlite --table people",
         "gputree export iris.gputree --format c --name iris -o iris.c",
+        "gputree export boosted.gputree --tree 1 -o first.html",
     )
     parser.set_defaults(run=_export)
     add = parser.add_argument
     add("model", metavar="MODEL", help="model file; - for standard input")
     add("--format", choices=list(FORMATS), metavar="NAME", help="default: by the suffix of OUT")
     add("-o", "--output", metavar="OUT", default=STANDARD, help="default, and -: standard output")
+    add_tree(parser)
     _add_format_options(parser)
 
 
@@ -97,17 +102,35 @@ def _export(arguments: argparse.Namespace) -> None:
     given = {key: getattr(arguments, key) for key in _OPTIONS}
     given = {key: value for key, value in given.items() if value is not None}
     for key in set(given).difference(chosen.options):
-        flag = "missing-rows" if key == "missing" else key.replace("_", "-")
-        raise UsageError(f"--{flag} is no option of --format {name}.")
+        raise UsageError(f"{_flag(key)} is no option of --format {name}.")
     if name in _BINARY:
         forbid_terminal(output, f"The format {name}")
-    made = chosen.make(load(arguments.model), **given)
+    made = _made(name, load(arguments.model), arguments.tree, given)
     escape_unknown_characters()
     if isinstance(made, str):
         write_text(made if made.endswith("\n") else f"{made}\n", output)
         return
     with opened_output(output) as file:
         file.write(made)
+
+
+def _made(name: str, estimator: Any, place: int | None, given: dict[str, Any]) -> str | bytes:
+    """What a model is in a format."""
+    if not has_rules(estimator) or place is not None:
+        return FORMATS[name].make(one_tree(estimator, "export", place), **given)
+    if name not in _OF_RULES:
+        raise UsageError(
+            f"--format {name} takes a tree, and this model has rules, which can be "
+            f"{', '.join(_OF_RULES)}."
+        )
+    make, options = _OF_RULES[name]
+    for key in set(given).difference(options):
+        raise UsageError(f"{_flag(key)} is no option of --format {name} for rules.")
+    return make(estimator.rules_, **given)
+
+
+def _flag(key: str) -> str:
+    return f"--{'missing-rows' if key == 'missing' else key.replace('_', '-')}"
 
 
 def _by_suffix(output: str) -> str:
@@ -210,6 +233,12 @@ FORMATS = {
     "png": Format(_picture("png"), _DRAWN, (".png",), "a picture"),
     "svg": Format(_picture("svg"), _DRAWN, (".svg",), "a drawing"),
     "pdf": Format(_picture("pdf"), _DRAWN, (".pdf",), "a page to print"),
+}
+_OF_RULES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
+    "text": (RuleSet.to_text, _READ),
+    "rules": (RuleSet.to_text, _READ),
+    "json": (RuleSet.to_json, ()),
+    "sql": (RuleSet.to_sql, ("dialect", "table")),
 }
 _BINARY = ("treelite", "onnx", "png", "pdf")
 _OPTIONS = sorted({option for one in FORMATS.values() for option in one.options})

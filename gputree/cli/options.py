@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gputree.cli.costs import FORM
 from gputree.cli.names import parse_quoted
 from gputree.cli.pruners import NO_PRUNING, parse_pruner, pruner_help
 
@@ -17,13 +18,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the tree."""
     options = parser.add_argument_group("options of the tree (default: the estimator's)")
     for name, (kind, metavar, text) in _TREE_OPTIONS.items():
-        options.add_argument(flag(name), type=kind, metavar=metavar, help=text)
+        options.add_argument(flag(name), dest=name, type=kind, metavar=metavar, help=text)
     for name, text in _SWITCHES.items():
         options.add_argument(flag(name), dest=name, action="store_false", default=None, help=text)
     for name, text in _EXTRAS.items():
         options.add_argument(flag(name), dest=name, action="store_true", default=None, help=text)
     options.add_argument("--class-weight", choices=["balanced"], help="classes weigh the same")
+    options.add_argument(
+        "--costs",
+        metavar="FILE",
+        help=f"what errors cost, one a line: {FORM}; others cost 1 (C5.0's .costs)",
+    )
     add_pruning(options)
+    _add_rules(options)
     options.add_argument(
         "--random-state",
         type=int,
@@ -31,6 +38,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=RANDOM_STATE,
         help="seed of all that is drawn, rows held out too; default: %(default)s",
     )
+
+
+def _add_rules(options: Any) -> None:
+    options.add_argument(
+        "--rules",
+        action="store_true",
+        help="make rules of the tree, as C4.5rules does: of the unpruned one, unless --pruning "
+        "says otherwise",
+    )
+    for name, text in RULE_OPTIONS.items():
+        options.add_argument(flag(name), type=float, metavar="X", help=f"{text} (--rules)")
 
 
 def add_pruning(parser: Any, required: bool = False) -> None:
@@ -55,8 +73,16 @@ def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
+def given_of_rules(arguments: argparse.Namespace) -> dict[str, float]:
+    """The options of rules that the user gave, by the parameters' names."""
+    given = {name: getattr(arguments, name) for name in RULE_OPTIONS}
+    return {_PARAMETERS.get(k, k): value for k, value in given.items() if value is not None}
+
+
 def flag(name: str) -> str:
     """How the user gives the parameter `name`."""
+    if name in _FLAGS:
+        return _FLAGS[name]
     return f"--{'no-' if name in _SWITCHES else ''}{name.replace('_', '-')}"
 
 
@@ -113,8 +139,22 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     ),
     "max_features": (_number_or_name, "N", "columns drawn for a node; sqrt, log2 (cart)"),
     "ccp_alpha": (float, "X", "cost-complexity pruning: price of a leaf (cart)"),
+    "n_trials": (
+        int,
+        "N",
+        "boost so many trees, each on the errors of those before, at most (c45; C5.0's trials)",
+    ),
     "n_jobs": (int, "N", "threads; -1 takes all"),
 }
+
+_FLAGS = {"n_trials": "--trials", "misclassification_costs": "--costs"}
+
+RULE_OPTIONS = {
+    "rule_confidence": "the smaller, the more conditions are dropped; 0.25",
+    "rule_weight": "what a bit of a rule counts for, beside one of an exception; 0.5",
+    "redundancy": "columns there are for one that matters; 1",
+}
+_PARAMETERS = {"rule_confidence": "confidence"}
 
 _SWITCHES = {
     "average_gain_rule": "compare the ratios also of gains below average (c45)",
@@ -125,5 +165,6 @@ _SWITCHES = {
 _EXTRAS = {
     "binary_splits": "part one category from all others, in place of a branch for each (c45)",
     "soft_thresholds": "answer by both sides near a threshold, by shares (c45)",
+    "winnow": "leave out columns that do not help, before the tree is grown (c45)",
     "laplace": "answer with shares smoothed by one more row of each class (c45)",
 }

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from gputree._texts import aligned
+from gputree.cli.models import forbid_several
 from gputree.cli.options import RANDOM_STATE, add_pruning
 from gputree.cli.report import UsageError, escape_unknown_characters, size, with_examples
 from gputree.cli.streams import (
@@ -62,6 +63,7 @@ def _prune(arguments: argparse.Namespace) -> None:
     if not needed and arguments.data is not None:
         raise UsageError(f"--pruning {_name(arguments)} needs no rows: leave {arguments.data} out.")
     estimator = load(arguments.model)
+    forbid_several(estimator, "prune")
     pruned = _pruned(pruner, estimator, arguments)
     save(pruned, arguments.output)
     if arguments.quiet:

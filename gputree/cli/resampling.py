@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._texts import shown, tabled
+from gputree.cli.models import parts, set_verbose
 from gputree.cli.report import UsageError, counted
 from gputree.evaluation import answers
 from gputree.growth.progress import new_bar
@@ -91,7 +92,7 @@ def score_table(estimator: Any, X: Any, y: NDArray[Any], given: Resampling, watc
             model = _grown(estimator, X, y, train)
             inside = answers(model, X.take(train), y[train]).measures
             outside = answers(model, X.take(test), y[test]).measures
-            found.append((inside, outside, model.get_n_leaves()))
+            found.append((inside, outside, parts(model)))
             if bar is not None:
                 bar.update()
     finally:
@@ -104,24 +105,24 @@ def score_table(estimator: Any, X: Any, y: NDArray[Any], given: Resampling, watc
 def _grown(estimator: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
     from sklearn.base import clone
 
-    return clone(estimator).set_params(verbose=0).fit(X.take(rows), y[rows])
+    return set_verbose(clone(estimator), 0).fit(X.take(rows), y[rows])
 
 
-def _one(inside: dict[str, Any], outside: dict[str, Any], leaves: int) -> list[list[str]]:
+def _one(inside: dict[str, Any], outside: dict[str, Any], size: tuple[str, int]) -> list[list[str]]:
     rows = [["", "held out", "std. error", "trained on"]]
     for name, measure in outside.items():
         cells = [measure.value, measure.error, inside[name].value]
         rows.append([name, *map(shown, cells)])
-    return [*rows, ["leaves", f"{leaves:,}", "", ""]]
+    return [*rows, [size[0], f"{size[1]:,}", "", ""]]
 
 
-def _many(found: list[tuple[Any, Any, int]]) -> list[list[str]]:
+def _many(found: list[tuple[Any, Any, tuple[str, int]]]) -> list[list[str]]:
     rows = [["", "mean", "std. dev.", "least", "greatest"]]
     for name in found[0][1]:
         values = np.array([outside[name].value for _, outside, _ in found])
         spread = float(values.std(ddof=1))
         cells = [float(values.mean()), spread, float(values.min()), float(values.max())]
         rows.append([name, *map(shown, cells)])
-    leaves = np.array([count for *_, count in found])
-    cells = [leaves.mean(), leaves.std(ddof=1), leaves.min(), leaves.max()]
-    return [*rows, ["leaves", *(f"{value:,.1f}" for value in cells)]]
+    counts = np.array([count for *_, (_, count) in found])
+    cells = [counts.mean(), counts.std(ddof=1), counts.min(), counts.max()]
+    return [*rows, [found[0][2][0], *(f"{value:,.1f}" for value in cells)]]

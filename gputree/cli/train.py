@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 
 from gputree._texts import aligned
-from gputree.cli.options import add_options, flag, given_options
+from gputree.cli.costs import read_costs
+from gputree.cli.models import set_verbose, sizes
+from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
 from gputree.cli.report import (
     UsageError,
     counted,
     escape_unknown_characters,
-    size,
     with_examples,
 )
 from gputree.cli.resampling import resampling, score_table
@@ -29,9 +32,12 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree train`."""
     with_examples(
         parser,
-        "Grow a tree on a table and write it to a model file.",
+        "Grow a tree on a table, boost several, or make rules of one; and write the model file.",
         "gputree train adult.csv --target income --missing '?' -o adult.gputree",
         "gputree train golf.csv --target play --algorithm c45 -o golf.gputree",
+        "gputree train golf.csv --target play --algorithm c45 --rules -o rules.gputree",
+        "gputree train adult.csv --target income --algorithm c45 --trials 10 --winnow \\",
+        "    --costs adult.costs -o boosted.gputree",
         "gputree train cars.csv --target mpg --ignore name --cv 10 \\",
         "    --pruning cost_complexity:alpha=0.01 -o cars.gputree",
         "gputree train 'data/*.parquet' --target y --memory 4GB -o big.gputree",
@@ -98,6 +104,7 @@ def _train(arguments: argparse.Namespace) -> None:
     check_output(arguments.output, *files)
     forbid_terminal(arguments.output, "A model file")
     check_kinds(arguments)
+    _check_together(arguments)
     table = read_training(arguments, files)
     X, y = table.X, table.y
     estimator = _estimator(arguments, table)
@@ -109,7 +116,7 @@ def _train(arguments: argparse.Namespace) -> None:
         arguments.random_state,
     )
     watched = sys.stderr.isatty() and not arguments.quiet
-    estimator.set_params(verbose=int(watched))
+    set_verbose(estimator, int(watched))
     with waiting() as wait:
         start = time.perf_counter()
         estimator.fit(X, y)
@@ -117,7 +124,7 @@ def _train(arguments: argparse.Namespace) -> None:
         score = estimator.score(X, y)
     if arguments.missing:
         estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
-    save(estimator.set_params(verbose=0), arguments.output)
+    save(set_verbose(estimator, 0), arguments.output)
     if arguments.quiet and scored is None:
         return
     # beside a model on standard output, words go elsewhere
@@ -131,20 +138,70 @@ def _train(arguments: argparse.Namespace) -> None:
         print(score_table(estimator, X, y, scored, watched), file=out)
 
 
+def _check_together(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before a table is read."""
+    if arguments.rules and arguments.n_trials is not None:
+        raise UsageError("--rules are made of one tree, and --trials makes several: leave one out.")
+    if arguments.rules and arguments.soft_thresholds:
+        raise UsageError(
+            "--rules cannot have --soft-thresholds: a row meets a condition or does not."
+        )
+    for name in RULE_OPTIONS:
+        if getattr(arguments, name) is not None and not arguments.rules:
+            raise UsageError(f"{flag(name)} is for rules: add --rules.")
+
+
 def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
     """The estimator that was asked for, with the options that it has."""
     kind = _kind(arguments, table.y)
     params = given_options(arguments)
+    if arguments.costs is not None:
+        if not issubclass(kind, ClassifierMixin):
+            raise UsageError("--costs is for classification; the task is regression.")
+        params["misclassification_costs"] = read_costs(arguments.costs, table.y)
     for name in set(params).difference(kind._get_param_names()):
-        if name == "class_weight":
-            raise UsageError("--class-weight is for classification; the task is regression.")
-        raise UsageError(f"{flag(name)} is no option of {arguments.algorithm}.")
-    return kind(**params, categorical_features=table.categorical_features)
+        _refuse(name, arguments)
+    if not arguments.rules:
+        return kind(**params, categorical_features=table.categorical_features)
+    return _rules(kind, params, arguments, table)
+
+
+def _refuse(name: str, arguments: argparse.Namespace) -> NoReturn:
+    """Say of which algorithm an option is."""
+    if name == "class_weight":
+        raise UsageError("--class-weight is for classification; the task is regression.")
+    if name == "laplace" and arguments.n_trials is not None:
+        raise UsageError("--laplace is no option beside --trials: votes are smoothed as it is.")
+    told = f"{flag(name)} is no option of {arguments.algorithm}"
+    others = [
+        other
+        for other, kinds in _kinds().items()
+        if any(name in k._get_param_names() for k in kinds)
+    ]
+    if others and arguments.algorithm not in others:
+        raise UsageError(f"{told}: add --algorithm {' or '.join(others)}.")
+    raise UsageError(f"{told}.")
+
+
+def _rules(
+    kind: Any, params: dict[str, Any], arguments: argparse.Namespace, table: Training
+) -> Any:
+    """The rules of a tree of some kind, which is not pruned unless that is asked for."""
+    from gputree.rules import C45Rules
+
+    if not issubclass(kind, ClassifierMixin):
+        raise UsageError("--rules is for classification; the task is regression.")
+    if arguments.costs is not None and np.unique(table.y).size > 2:
+        raise UsageError(
+            "--rules cannot have --costs of more than two classes: a rule does not tell one error "
+            "from another. --class-weight balanced says what each class counts."
+        )
+    tree = kind(**{"pruning": None} | params, categorical_features=table.categorical_features)
+    return C45Rules(tree, n_jobs=arguments.n_jobs).set_params(**given_of_rules(arguments))
 
 
 def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
     """The estimator's class, by the algorithm and the task."""
-    from gputree import estimators
     from gputree.datasets import infer_task
 
     task = infer_task(y) if arguments.task == "auto" else arguments.task
@@ -158,10 +215,21 @@ def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
             f"--algorithm {arguments.algorithm} is for classification, and the target column "
             f"{arguments.target!r} holds quantities. Use cart, or --task classification."
         )
-    if arguments.algorithm == "cart":
-        cart = (estimators.DecisionTreeClassifier, estimators.DecisionTreeRegressor)
-        return cart[task == "regression"]
-    return {"c45": estimators.C45Classifier, "id3": estimators.ID3Classifier}[arguments.algorithm]
+    found = _kinds()[arguments.algorithm]
+    if arguments.algorithm == "c45":
+        return found[arguments.n_trials is not None]
+    return found[task == "regression"]
+
+
+def _kinds() -> dict[str, tuple[Any, ...]]:
+    """The estimators of each algorithm."""
+    from gputree import estimators as known
+
+    return {
+        "cart": (known.DecisionTreeClassifier, known.DecisionTreeRegressor),
+        "c45": (known.C45Classifier, known.BoostedC45Classifier),
+        "id3": (known.ID3Classifier,),
+    }
 
 
 def _summary(
@@ -172,16 +240,15 @@ def _summary(
     score: float,
     output: str,
 ) -> str:
-    tree = estimator.tree_
-    task = tree.task
-    if task == "classification":
-        task += f", {counted(tree.n_classes, 'class', 'classes')}"
-    measure = "accuracy" if tree.task == "classification" else "R2"
+    task, measure = "regression", "R2"
+    if hasattr(estimator, "classes_"):
+        task = f"classification, {counted(estimator.n_classes_, 'class', 'classes')}"
+        measure = "accuracy"
     compiling = {"compiling": f"{wait.seconds:.3g} s, once on this machine"}
     lines = {
         "table": f"{counted(shape[0], 'row')}, {counted(shape[1], 'column')}",
         "task": task,
-        "tree": size(tree),
+        **sizes(estimator),
         **(compiling if wait.kernels else {}),
         "training": f"{seconds:.3g} s, {measure} {score:.4f} on the training rows",
         "model": "standard output" if output == STANDARD else output,

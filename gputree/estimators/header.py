@@ -200,8 +200,7 @@ def completed(
     if names is not None:
         check_count("feature_names", names, d)
         estimator.feature_names_in_ = np.array(_texts("feature_names", names), dtype=object)
-    if "missing_marks" in header:
-        estimator.missing_marks_ = _texts("missing_marks", header["missing_marks"])
+    restore_marks(estimator, header)
     if hasattr(estimator, "winnow"):
         _restore_winnowed(estimator, header)
     if isinstance(estimator, ClassifierMixin):
@@ -210,6 +209,12 @@ def completed(
         estimator.costs_ = check_costs(estimator, estimator.classes_)
     check_count("classes", getattr(estimator, "classes_", [None]), trees[0].n_classes)
     return estimator
+
+
+def restore_marks(estimator: Any, header: dict[str, Any]) -> None:
+    """`missing_marks_`, where the header has some."""
+    if "missing_marks" in header:
+        estimator.missing_marks_ = _texts("missing_marks", header["missing_marks"])
 
 
 def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:

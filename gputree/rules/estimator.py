@@ -60,6 +60,8 @@ class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
     classes_ : array of shape (n_classes,)
         Labels seen in `fit`.
     n_classes_ : int
+    columns_ : Columns
+        What each column holds; the categories of those that have any.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : array of shape (`n_features_in_`,)
@@ -184,10 +186,11 @@ class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Take a fitted tree and what was learned from it."""
         model = model_of(tree)
-        self.__dict__.pop("feature_names_in_", None)  # of a former fit
+        for name in ("feature_names_in_", "missing_marks_"):  # of a former fit
+            self.__dict__.pop(name, None)
         self.estimator_ = tree
         self.classes_, self.n_classes_ = tree.classes_, tree.n_classes_
-        self.n_features_in_ = tree.n_features_in_
+        self.n_features_in_, self.columns_ = tree.n_features_in_, tree.columns_
         if hasattr(tree, "feature_names_in_"):
             self.feature_names_in_ = tree.feature_names_in_
         names = Names(model.feature_names, model.classes, model.categories)

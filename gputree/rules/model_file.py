@@ -4,6 +4,7 @@ The header has ``algorithm`` and ``params``, those of `C45Rules` but for `estima
 
 - ``default``: code of the class of rows without a rule
 - ``tree_of``: the header of ``estimator_``, as `gputree.estimators.header` documents it
+- ``missing_marks``: as of a tree
 - ``unfitted``: null, or the ``algorithm`` and ``params`` of the parameter `estimator`
 """
 
@@ -23,6 +24,7 @@ from gputree.estimators.header import (
     header_of,
     params_of,
     refusing,
+    restore_marks,
     unfitted_of,
     with_params,
 )
@@ -57,6 +59,8 @@ def contents_of(rules: C45Rules) -> Contents:
             "algorithm": type(tree).__name__, "params": params_of(tree, rules.classes_)
         },
     }  # fmt: skip
+    if marks := list(getattr(rules, "missing_marks_", ())):
+        header["missing_marks"] = encode(marks, "missing_marks_")
     arrays = _arrays(own.rules) | {
         "confidence": own.confidence,
         "class_weights": own.class_weights,
@@ -108,7 +112,9 @@ def rebuild(source: str, contents: Contents) -> C45Rules:
             raise ValueError(f"default must be a class, got {default}.")
         found = _rules(arrays, tree.columns_, tree.n_classes_)
         weights = _weights(arrays, found.label.size, tree.n_classes_)
-        return rules._take(tree, found, arrays["confidence"], weights[0], default, weights[1])
+        rules._take(tree, found, arrays["confidence"], weights[0], default, weights[1])
+        restore_marks(rules, header)
+    return rules
 
 
 def _rules(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Rules:

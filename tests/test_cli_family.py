@@ -1,0 +1,340 @@
+"""Rules, boosting, winnowing and costs on the command line: the models are the estimators'."""
+
+import csv
+import json
+import sqlite3
+
+import numpy as np
+import pandas
+import pytest
+
+from gputree import (
+    BoostedC45Classifier,
+    C45Classifier,
+    C45Rules,
+    DecisionTreeClassifier,
+    ID3Classifier,
+    load_model,
+)
+from gputree.cli.costs import read_costs
+from gputree.cli.export import FORMATS
+from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
+
+GOLF = load_golf().filename
+IRIS = load_iris().filename
+CARS = load_auto_mpg().filename
+C45 = ("--algorithm", "c45")
+ON_IRIS = (IRIS, "--target", "species")
+TABLE = read_table(IRIS, "species")
+COSTS = "virginica, versicolor: 5 | a comment\n\n| another\nversicolor, setosa: 2.\n"
+PAIRS = {("versicolor", "virginica"): 5.0, ("setosa", "versicolor"): 2.0}
+
+
+@pytest.fixture
+def train(gputree, tmp_path):
+    """Train, and give back the estimator."""
+
+    def run(*arguments):
+        status, _, errors = gputree("train", *arguments, "--quiet", "-o", tmp_path / "model")
+        assert status == 0, errors
+        return load_model(tmp_path / "model")
+
+    return run
+
+
+@pytest.fixture
+def costs(tmp_path):
+    path = tmp_path / "iris.costs"
+    path.write_text(COSTS)
+    return path
+
+
+@pytest.fixture
+def rules(train, tmp_path):
+    train(*ON_IRIS, *C45, "--rules")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def boosted(train, tmp_path):
+    train(*ON_IRIS, *C45, "--trials", 3)
+    return tmp_path / "model"
+
+
+def same(model, expected):
+    expected = expected.fit(TABLE.columns, TABLE.target)
+    assert type(model) is type(expected)
+    for name in ("tree_", "estimator_"):
+        if hasattr(expected, name):
+            own, other = (getattr(one, name) for one in (model, expected))
+            assert getattr(own, "tree_", own).equals(getattr(other, "tree_", other))
+    for own, other in zip(
+        getattr(model, "estimators_", []), getattr(expected, "estimators_", []), strict=True
+    ):
+        assert own.tree_.equals(other.tree_)
+    assert str(getattr(model, "rules_", "")) == str(getattr(expected, "rules_", ""))
+    np.testing.assert_array_equal(
+        model.predict_proba(TABLE.columns), expected.predict_proba(TABLE.columns)
+    )
+
+
+# ---------------------------------------------------------------------------- train
+def test_models_are_the_estimators(train, costs):
+    seed = {"random_state": 0}
+    boosted = train(*ON_IRIS, *C45, "--trials", 4, "--soft-thresholds", "--pruning", "none")
+    same(boosted, BoostedC45Classifier(n_trials=4, soft_thresholds=True, pruning=None, **seed))
+    assert boosted.verbose == 0
+    same(
+        train(*ON_IRIS, *C45, "--trials", 2, "--binary-splits", "--winnow", "--costs", costs),
+        BoostedC45Classifier(
+            n_trials=2, binary_splits=True, winnow=True, misclassification_costs=PAIRS, **seed
+        ),
+    )
+    same(
+        train(*ON_IRIS, *C45, "--laplace", "--winnow", "--costs", costs),
+        C45Classifier(laplace=True, winnow=True, misclassification_costs=PAIRS, **seed),
+    )
+    same(
+        train(*ON_IRIS, "--costs", costs),
+        DecisionTreeClassifier(misclassification_costs=PAIRS, **seed),
+    )
+
+
+def test_rules_are_of_the_tree_that_is_asked_for(train):
+    seed = {"random_state": 0}
+    rules = train(*ON_IRIS, *C45, "--rules")
+    same(rules, C45Rules(C45Classifier(pruning=None, **seed)))
+    assert rules.estimator.verbose == 0
+    options = ["--rule-confidence", 0.1, "--rule-weight", 0, "--redundancy", 3, "--n-jobs", 1]
+    same(
+        train(*ON_IRIS, *C45, "--rules", *options, "--pruning", "pessimistic"),
+        C45Rules(
+            C45Classifier(pruning="pessimistic", n_jobs=1, **seed),
+            confidence=0.1,
+            rule_weight=0,
+            redundancy=3,
+            n_jobs=1,
+        ),
+    )
+    same(
+        train(*ON_IRIS, "--rules", "--max-depth", 3),
+        C45Rules(DecisionTreeClassifier(max_depth=3, **seed)),
+    )
+    golf = train(GOLF, "--target", "play", "--algorithm", "id3", "--rules")
+    assert isinstance(golf.estimator_, ID3Classifier)
+
+
+def test_summaries(gputree, tmp_path, costs):
+    def said(*arguments):
+        status, output, errors = gputree("train", *ON_IRIS, *arguments, "-o", tmp_path / "model")
+        assert (status, errors) == (0, "")
+        return dict(
+            line.split(maxsplit=1) for line in output.partition("\n\n")[0].splitlines()
+        ), output
+
+    summary, output = said(*C45, "--rules", "--cv", 3)
+    model = load_model(tmp_path / "model")
+    conditions = model.rules_.n_conditions
+    assert summary["rules"] == f"{len(model.rules_)} rules, {conditions} conditions"
+    assert summary["tree"].endswith("leaves, depth 4")
+    assert summary["task"] == "classification, 3 classes"
+    assert output.splitlines()[-1].split()[0] == "rules"
+    summary, output = said(*C45, "--trials", 3, "--winnow", "--holdout", 0.3)
+    model = load_model(tmp_path / "model")
+    leaves = [tree.get_n_leaves() for tree in model.estimators_]
+    told = f"{min(leaves)} to {max(leaves)} leaves, {sum(leaves)} in all"
+    assert summary["trees"] == f"{len(leaves)} trees of {told}"
+    left = model.feature_names_in_[model.winnowed_]
+    assert left.size
+    assert summary["winnowed"] == ", ".join(left)
+    assert output.splitlines()[-1].split()[0] == "leaves"
+
+
+def test_options_that_do_not_go_together(misused, fails, costs, tmp_path):
+    def error(*arguments, on=ON_IRIS):
+        return misused("train", *on, *arguments, "-o", tmp_path / "model")
+
+    assert "--trials is no option of cart: add --algorithm c45.\n" in error("--trials", 3)
+    assert "--winnow is no option of id3: add --algorithm c45." in error(
+        "--algorithm", "id3", "--winnow"
+    )
+    assert "--rules are made of one tree" in error(*C45, "--rules", "--trials", 3)
+    assert "--rules cannot have --soft-thresholds" in error(*C45, "--rules", "--soft-thresholds")
+    assert "--redundancy is for rules: add --rules." in error("--redundancy", 2)
+    assert "--rule-weight is for rules: add --rules." in error("--rule-weight", 0)
+    assert "--laplace is no option beside --trials" in error(*C45, "--trials", 3, "--laplace")
+    assert "--trials must be an int in the range" in error(*C45, "--trials", 0)
+    assert "--rule-confidence must be a float in" in error("--rules", "--rule-confidence", 2)
+    assert "--rules cannot have --costs of more than two" in error("--rules", "--costs", costs)
+    cars = (CARS, "--target", "mpg")
+    assert "--rules is for classification" in error("--rules", on=cars)
+    assert "--costs is for classification" in error("--costs", costs, on=cars)
+    gone = tmp_path / "gone"
+    assert f"{gone}: No such file" in fails(
+        "train", *ON_IRIS, "--costs", gone, "-o", tmp_path / "model"
+    )
+    assert not (tmp_path / "model").exists()
+
+
+def test_marks_of_missing_cells_stay_with_rules(gputree, train, tmp_path):
+    data = tmp_path / "table.csv"
+    data.write_text("a,b,y\n" + "1,u,p\n2,v,q\n?,u,p\n3,v,q\n" * 3)
+    model = train(data, "--target", "y", "--missing", "?", *C45, "--rules")
+    assert model.missing_marks_ == ["?"]
+    status, output, errors = gputree("show", tmp_path / "model")
+    assert (status, errors) == (0, "")
+    assert "Missing is what is written as '?'." in output
+    assert gputree("predict", tmp_path / "model", data)[0] == 0
+
+
+# ---------------------------------------------------------------------------- costs
+def write(path, text):
+    path.write_text(text)
+    return str(path)
+
+
+def test_costs_are_read_as_c50_writes_them(tmp_path):
+    y = np.array(["a, b", "c:d", "e|f", 'g"h', "plain name"])
+    text = (
+        '"a, b", c\\:d: 2\n  e\\|f ,plain name :0.5.\n"g""h", a\\, b: 1e1\nplain name, "e|f": 0\n'
+    )
+    assert read_costs(write(tmp_path / "costs", text), y) == {
+        ("c:d", "a, b"): 2.0,
+        ("plain name", "e|f"): 0.5,
+        ("a, b", 'g"h'): 10.0,
+        ("e|f", "plain name"): 0.0,
+    }
+    numbers = read_costs(write(tmp_path / "costs", "0, 1: 3"), np.array([0, 1]))
+    assert numbers == {(1, 0): 3.0}
+    assert {type(label) for pair in numbers for label in pair} == {int}
+    truth = read_costs(write(tmp_path / "costs", "True, False: 3"), np.array([True, False]))
+    assert truth == {(False, True): 3.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no costs: a line is PREDICTED, TRUE: COST"),
+        ("a b: 3", "line 1: must be PREDICTED, TRUE: COST, got 'a b: 3'"),
+        ("a, b: 3\na, b", "line 2: must be PREDICTED, TRUE: COST, got 'a, b'"),
+        ("a, b: dear", "line 1: must be"),
+        ("a, c: 3", "line 1: the target has no class 'c'; it has a, b"),
+        ("a, b: 3\na, b: 4", "line 2: the cost of 'a' for 'b' stands above"),
+    ],
+)
+def test_costs_that_are_none(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_costs(write(tmp_path / "costs", text), np.array(["a", "b"]))
+
+
+def test_costs_are_checked_by_the_estimator(misused, tmp_path):
+    path = write(tmp_path / "costs", "virginica, setosa: -2")
+    error = misused("train", *ON_IRIS, "--costs", path, "-o", tmp_path / "model")
+    assert "--costs must hold finite, non-negative costs" in error
+
+
+# -------------------------------------------------------------------------- answers
+@pytest.mark.parametrize("kind", ["rules", "boosted"])
+def test_answers(gputree, kind, request, tmp_path):
+    path = request.getfixturevalue(kind)
+    model = load_model(path)
+    status, output, errors = gputree("predict", path, IRIS, "--proba")
+    assert (status, errors) == (0, "")
+    rows = list(csv.DictReader(output.splitlines()))
+    assert [row["prediction"] for row in rows] == model.predict(TABLE.columns).tolist()
+    share = [float(row["probability_virginica"]) for row in rows]
+    assert share == model.predict_proba(TABLE.columns)[:, 2].tolist()
+    status, output, errors = gputree("evaluate", path, IRIS, "--format", "json")
+    assert (status, errors) == (0, "")
+    assert json.loads(output)["accuracy"] == model.score(TABLE.columns, TABLE.target)
+
+
+def test_show(gputree, rules, misused):
+    status, output, errors = gputree("show", rules)
+    assert (status, errors) == (0, "")
+    model = load_model(rules)
+    head, _, body = output.partition("\n\n")
+    assert head.startswith("C45Rules (entropy): 4 columns, ")
+    assert head.splitlines()[0].endswith(f"{model.rules_.n_conditions} conditions")
+    assert body == f"{model.rules_}\n"
+    assert "this model has rules" in misused("show", rules, "--max-depth", 3)
+    assert "this model has rules" in misused("show", rules, "--tree", 1)
+
+
+def test_show_of_boosted_trees(gputree, boosted, misused, train, tmp_path):
+    status, output, errors = gputree("show", boosted)
+    assert (status, errors) == (0, "")
+    model = load_model(boosted)
+    head, _, body = output.partition("\n\n")
+    assert f"4 columns, {len(model.estimators_)} trees of " in head
+    parts = body.split("\n\n")
+    assert [part.partition(":")[0] for part in parts] == [
+        f"Tree {place}" for place in range(1, len(parts) + 1)
+    ]
+    assert len(parts) == len(model.estimators_)
+    second = gputree("show", boosted, "--tree", 2)[1]
+    assert second.partition("\n\n")[2].rstrip() == parts[1].partition("\n")[2].rstrip()
+    assert "--tree must be from 1 to 3. Got 4" in misused("show", boosted, "--tree", 4)
+    train(*ON_IRIS)
+    error = misused("show", tmp_path / "model", "--tree", 1)
+    assert "--tree is for boosted trees, and this model has none" in error
+
+
+def test_show_where_costs_decide(gputree, train, costs, tmp_path):
+    train(*ON_IRIS, "--costs", costs, "--max-depth", 2)
+    status, output, errors = gputree("show", tmp_path / "model")
+    assert (status, errors) == (0, "")
+    assert "Leaves name the class of most weight; answers are those of the least cost." in output
+    assert "petal" in output
+
+
+def test_explain(gputree, rules, misused):
+    status, output, errors = gputree("explain", rules, IRIS, "--rows", "1,150")
+    assert (status, errors) == (0, "")
+    model = load_model(rules)
+    lines = str(model.rules_).splitlines()
+    places = model.apply(TABLE.columns)[[0, 149]]
+    expected = [f"row {row}: {lines[place]}" for row, place in zip((1, 150), places, strict=True)]
+    assert output.split("\n\n") == [expected[0], expected[1] + "\n"]
+    assert "--tree is for boosted trees" in misused("explain", rules, IRIS, "--tree", 1)
+
+
+def test_explain_of_boosted_trees(gputree, boosted, misused):
+    assert "this model has 3: add --tree 1." in misused("explain", boosted, IRIS)
+    status, output, errors = gputree("explain", boosted, IRIS, "--tree", 1, "--rows", 1)
+    assert (status, errors) == (0, "")
+    assert "petal" in output
+
+
+# --------------------------------------------------------------------------- export
+def test_export_of_rules(gputree, rules, misused, tmp_path):
+    model = load_model(rules).rules_
+    for name, expected in (("text", str(model)), ("rules", str(model)), ("json", model.to_json())):
+        assert gputree("export", rules, "--format", name) == (0, f"{expected}\n", "")
+    assert gputree("export", rules, "-o", tmp_path / "rules.sql", "--dialect", "sqlite")[0] == 0
+    with sqlite3.connect(":memory:") as connection:
+        frame = pandas.read_csv(IRIS)
+        frame.to_sql("t", connection)
+        query = f"SELECT {(tmp_path / 'rules.sql').read_text()} FROM t"
+        answers = [row[0] for row in connection.execute(query)]
+    assert answers == load_model(rules).predict(TABLE.columns).tolist()
+    for name in FORMATS.keys() - {"text", "rules", "json", "sql"}:
+        error = misused("export", rules, "--format", name, "-o", tmp_path / "out")
+        assert "this model has rules, which can be text, rules, json, sql." in error
+    error = misused("export", rules, "--format", "sql", "--nodes", "n", "--table", "t")
+    assert "--nodes is no option of --format sql for rules" in error
+    assert "--tree is for boosted trees" in misused(
+        "export", rules, "--format", "text", "--tree", 1
+    )
+
+
+def test_export_and_prune_of_boosted_trees(gputree, boosted, misused, rules, tmp_path, train):
+    train(*ON_IRIS, *C45, "--trials", 3)
+    assert "add --tree 1" in misused("export", boosted, "--format", "text")
+    status, output, errors = gputree("export", boosted, "--format", "text", "--tree", 1)
+    assert (status, errors) == (0, "")
+    assert output in gputree("show", boosted, "--tree", 1)[1]
+    pruned = ["--pruning", "cost_complexity:alpha=0.1", "-o", tmp_path / "out"]
+    assert "this one has 3 boosted trees" in misused("prune", boosted, *pruned)
+    train(*ON_IRIS, *C45, "--rules")
+    assert "this one has rules" in misused("prune", rules, *pruned)
