@@ -502,6 +502,46 @@ def test_warmup_leaves_nothing_to_compile(capsys):
     assert capsys.readouterr().out.split("\n")[0] == "id3         nothing to compile"
 
 
+WARMED_USES = """
+import gc
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from gputree import C45Rules, DecisionTreeClassifier, MDLPDiscretizer, rank_features
+from gputree.cli.kinds import compile_kind
+from gputree.pruning import PRUNERS
+
+def held():
+    every = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
+    return {(d.py_func.__name__, str(s)) for d in every for s in d.overloads}
+
+for kind in ("c45", "pruning", "rules", "scores"):
+    compile_kind(kind)
+for dtype in (np.float32, np.float64):
+    X = np.random.default_rng(0).normal(size=(200, 3)).astype(dtype)
+    y = np.where(X[:, 0] > X[:, 1], "a", "b")
+    for weight in (None, np.linspace(1.0, 2.0, 200)):
+        warmed = held()
+        C45Rules().fit(X, y, sample_weight=weight).predict(X)
+        MDLPDiscretizer().fit(X, y, sample_weight=weight).transform(X)
+        rank_features(X, y, sample_weight=weight, device="cpu")
+        assert held() == warmed, (dtype, weight is None, held() - warmed)
+grown = DecisionTreeClassifier(device="cpu").fit(X, y)
+warmed = held()
+for pruner in set(PRUNERS) - {"cost_complexity"}:
+    grown.set_params(pruning=pruner).fit(X, y)
+assert held() == warmed, held() - warmed
+print(len(warmed))
+"""
+
+
+def test_what_is_warmed_needs_no_other_kernels():
+    result = subprocess.run(
+        [sys.executable, "-c", WARMED_USES], capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 10
+
+
 @pytest.mark.parametrize("arguments", [["--kinds", "gini,xgb"], ["--jobs", "0"]])
 def test_warmup_says_what_it_knows(arguments, capsys):
     assert main(["warmup", *arguments]) == 2

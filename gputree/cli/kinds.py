@@ -8,12 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.compilation.waits import waiting
+from gputree.discretization import MDLPDiscretizer
 from gputree.estimators import (
     C45Classifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ID3Classifier,
 )
+from gputree.pruning import PRUNERS, CostComplexity, Pessimistic, get_pruner
+from gputree.rules import C45Rules
+from gputree.scores import rank_features
 
 # Enough for histograms, and bins of several values in them: smaller tables take fewer kernels.
 ROWS = 12_000
@@ -28,6 +32,9 @@ KINDS = {
     "categories": "CART over columns of categories",
     "c45": "C4.5",
     "id3": "ID3",
+    "pruning": "pruning by every method",
+    "rules": "rules from trees of C4.5",
+    "scores": "scores of columns, and MDLPDiscretizer",
 }
 
 
@@ -115,6 +122,35 @@ def _branch(kind: Any) -> None:
             _use(kind(), X, quantity > 0)
 
 
+def _rule() -> None:
+    """Numbers, words and holes; rows that weigh the same and that do not."""
+    for X, quantity in (_numbers(FEW_ROWS * 10, np.float64), _words(FEW_ROWS * 10)):
+        for weights in ({}, {"sample_weight": _weights(len(X))}):
+            C45Rules(C45Classifier(device="cpu")).fit(X, quantity > 0, **weights).predict(X)
+
+
+def _score() -> None:
+    for dtype in (np.float32, np.float64):
+        X, quantity = _numbers(FEW_ROWS * 10, dtype)
+        for weight in (None, _weights(len(X))):
+            MDLPDiscretizer().fit(X, quantity > 0, sample_weight=weight)
+            for y in (quantity > 0, quantity):
+                rank_features(X, y, sample_weight=weight, device="cpu")
+    X, quantity = _words(FEW_ROWS * 10)
+    for y in (quantity > 0, quantity):
+        rank_features(X, y, device="cpu")
+
+
+def _prune() -> None:
+    X, quantity = _numbers(FEW_ROWS * 10, np.float64)
+    by_name = [get_pruner(name) for name in PRUNERS if name != "cost_complexity"]
+    for tree, y in ((DecisionTreeClassifier(), quantity > 0), (DecisionTreeRegressor(), quantity)):
+        grown = tree.set_params(device="cpu").fit(X, y)
+        for pruner in (CostComplexity(0.01), *by_name):
+            if not isinstance(pruner, Pessimistic) or isinstance(tree, DecisionTreeClassifier):
+                pruner.prune(grown, X, y)
+
+
 _WORK: dict[str, Callable[[], None]] = {
     "gini": _classify,
     "entropy": lambda: _classify(criterion="entropy"),
@@ -124,4 +160,7 @@ _WORK: dict[str, Callable[[], None]] = {
     "categories": _categorize,
     "c45": lambda: _branch(C45Classifier),
     "id3": lambda: _branch(ID3Classifier),
+    "pruning": _prune,
+    "rules": _rule,
+    "scores": _score,
 }

@@ -26,7 +26,7 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
         type=parse_names,
         metavar="A,B,...",
         help="gini, entropy, regression, poisson, weights (CART); categories (CART over them); "
-        "c45; id3; default: all",
+        "c45; id3; pruning; rules; scores (of columns, and MDLPDiscretizer); default: all",
     )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes at a time; default: as many as cores"
