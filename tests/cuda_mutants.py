@@ -4,10 +4,11 @@
 
 Each mutant changes one place of a source. It is caught where a tree or a bin differs from
 the CPU's, or the emulator reports a race, an access out of bounds, a divergence or a read of
-undefined memory. Prints one line a mutant, with the first way of running that catches it,
-and the catch rate; exits with 1 if the kernels as they are fail, or a mutant is not caught.
+undefined memory. Prints one line a mutant, with the first comparison and way of running that
+catch it, and the catch rate; exits with 1 if the kernels as they are fail, or a mutant is not
+caught.
 
-Two processes take about two minutes for all of them once the CPU's kernels are compiled. A
+Two processes take about a minute for all of them once the CPU's kernels are compiled. A
 part is every M-th mutant from the K-th on; K may be any number, such as one that counts
 commits, so that a run of each takes turns.
 """
@@ -17,24 +18,27 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from itertools import product
+from itertools import chain, product
 from multiprocessing import get_context
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import pytest
 from cuda_category_mutants import SUBSET_MUTANTS, compare_categories
+from cuda_comparisons import (
+    compare_bins,
+    compare_cells,
+    compare_inspection,
+    compare_limits,
+    compare_trees,
+)
 from cuda_emulator import LaunchError, emulated_cuda
 from cuda_list_mutants import LIST_MUTANTS, compare_lists
 from cuda_monotonic_mutants import MONOTONIC_MUTANTS, compare_monotonic
 from devices import tune
-from strategies import Sample, make_task
-from twins import assert_equal, assert_same_bins, assert_same_tree, table
 
 from gputree.backends import binning
-from gputree.backends.cuda import encode, kernels
 
 
 class Mutant(NamedTuple):
@@ -294,105 +298,71 @@ MUTANTS = [
     *(Mutant(*mutant) for mutant in (*LIST_MUTANTS, *SUBSET_MUTANTS, *MONOTONIC_MUTANTS)),
 ]
 
-# Order of work, whether accesses are checked, and what fresh memory holds.
-WAYS = [("ascending", False, 0x01), ("descending", False, 0xFF), ("random", True, 0xCD)]
+
+class Way(NamedTuple):
+    """Order of work, whether accesses are checked, and what fresh memory holds."""
+
+    order: str
+    check: bool
+    fill: int
+
+    def __str__(self) -> str:
+        return self.order + (", checked" if self.check else "")
 
 
-def compare() -> None:
-    """Grow trees that use every kernel: refined, finished, binned; drawn columns, ties, holes."""
-    for criterion, weighted in (("gini", False), ("squared_error", True)):
-        sample = table(criterion, weighted, n=120, seed=11)
-        task = make_task(criterion, sample, max_depth=6)
-        assert_same_tree(sample, task, finish_rows=20, max_bins=40)
-        task = make_task(criterion, sample, max_features=2, min_samples_leaf=3)
-        assert_same_tree(sample, task, finish_rows=20, max_bins=6)
-    rng = np.random.default_rng(0)
-    for _ in range(6):
-        values = rng.choice([0.0, -0.0, 1.0, 2.0, 3.0, np.nan], (30, 3))
-        sample = Sample(values, rng.integers(0, 2, 30).astype(np.uint8), None)
-        task = make_task("gini", sample, max_depth=8)  # a bug may split off no row, for ever
-        for finish_rows in (1, None):
-            assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=3)
-    compare_cells()
-    compare_limits(rng)
-    compare_inspection(rng)
-    compare_bins(rng)
-
-
-def compare_cells() -> None:
-    """Bins counted into cells: of a row each, and of more rows than a chunk."""
-    for cell_rows in (1, 100):
-        with pytest.MonkeyPatch.context() as patch:
-            tune(patch, "cuda", counted_pairs=1, alive_share=0.0, cell_rows=cell_rows)
-            sample = table("gini", False, n=300, seed=3)
-            task = make_task("gini", sample, max_depth=4)
-            assert_same_tree(sample, task, finish_rows=20, max_bins=3)
-
-
-def compare_limits(rng: np.random.Generator) -> None:
-    """The best cut leaves 39 rows; bins of many chunks; columns that have no cut if drawn."""
-    values = np.zeros((300, 4))
-    values[:, 1] = rng.normal(size=300)
-    rank = np.argsort(np.argsort(values[:, 1]))
-    values[:, 0] = np.where(rank < 39, 0, 1 + rank % 3)
-    classes = np.where(rank < 160, rank < 39, rng.random(300) < 0.5).astype(np.uint8)
-    sample = Sample(values, classes, None)
-    for limits in ({"max_features": 1}, {"min_samples_leaf": 40}, {"min_weight_leaf": 40}):
-        task = make_task("gini", sample, max_depth=4, **limits)
-        for finish_rows, max_bins in ((1, 2), (1, 4), (None, 4)):
-            assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
-
-
-def compare_bins(rng: np.random.Generator) -> None:
-    """Bins of plain, heavy and few values; a column whose sample shows few of its values."""
-    columns = rng.normal(size=(5, 250))
-    columns[1, rng.random(250) < 0.6] = 0.0
-    columns[2, ::3] = np.finfo(np.float64).min
-    columns[3, ::5] = np.nan
-    columns[4] = rng.integers(0, 3, 250)
-    sample = Sample(columns.T.copy(), np.zeros(250, np.uint8), None)
-    for exact, max_bins in product((True, False), (4, 9)):
-        assert_same_bins(sample, make_task("gini", sample, exact=exact), max_bins)
-    rare = np.where(np.arange(300) % 16 == 7, np.arange(300.0), 0.0)
-    sample = Sample(rare[:, None], (np.arange(300) % 48 == 7).astype(np.uint8), None)
-    assert_same_tree(sample, make_task("gini", sample), finish_rows=1, max_bins=8)
-
-
-def compare_inspection(rng: np.random.Generator) -> None:
-    """What a table's columns hold, told on the device and by NumPy."""
-    kinds = [[1.0, 2.0], [1.0, np.nan], [1.0, np.inf], [1.0, -np.inf, np.nan]]
-    values = np.stack([rng.choice(kind, 40) for kind in kinds], axis=1)
-    missing, infinite = encode.inspect_columns(kernels.cupy().asarray(values))
-    assert_equal(np.isnan(values).any(axis=0), missing)
-    assert_equal(np.isinf(values).any(axis=0), infinite)
-
-
-def kernels_of(mutant: Mutant) -> str:
-    """Which kernels a mutant changes: of attribute "lists", "subsets", "monotonic" or "others"."""
-    group = mutant.name.partition(":")[0]
-    return group if group in COMPARISONS else "others"
-
+WAYS = [Way("ascending", False, 0x01), Way("descending", False, 0xFF), Way("random", True, 0xCD)]
 
 COMPARISONS = {
-    "lists": compare_lists,
     "subsets": compare_categories,
+    "lists": compare_lists,
     "monotonic": compare_monotonic,
-    "others": compare,
+    "trees": compare_trees,
+    "cells": compare_cells,
+    "limits": compare_limits,
+    "inspection": compare_inspection,
+    "bins": compare_bins,
+}
+# Which is tried first, by a mutant's name or the part of the kernels that it begins with.
+FIRST = {name: name for name in ("subsets", "lists", "monotonic", "cells")}
+FIRST |= {"inspect": "inspection", "admitted": "limits", "subtract": "cells"}
+FIRST |= dict.fromkeys(("encode", "pick", "keys", "fit"), "bins")
+FIRST |= {
+    "scan: not limited": "limits",
+    "visit: waiting nodes dropped": "limits",
+    "chunks: earlier ones forgotten": "limits",
+    "partition: chunks before forgotten": "cells",
+    "partition: no barrier after the sum": "cells",
+    "partition: votes overwritten": "cells",
+    "partition: neighbours of all chunks": "bins",
 }
 
+# Mutants that a process takes at once: it loads what they need once, and forks.
+MOST = 16
 
-def outcome(mutant: Mutant | None, group: str, order: str, check: bool, fill: int) -> str:
+
+def first_comparison(mutant: Mutant) -> str:
+    part = mutant.name.partition(":")[0]
+    return FIRST.get(mutant.name) or FIRST.get(part, "trees")
+
+
+def likeliest_first(mutant: Mutant) -> list[Way]:
+    """The ways of running; where order decides, first the one that checks every access."""
+    races = any(word in mutant.name for word in ("barrier", "plain", "undefined"))
+    return sorted(WAYS, key=lambda way: way.check != races)
+
+
+def outcome(mutant: Mutant | None, comparison: str, way: Way) -> str:
     """``wrong``, ``reported`` or ``-`` for not caught."""
-    replace = {mutant.old: mutant.new} if mutant else None
+    replace = {mutant.old: mutant.new} if mutant else {}
     try:
         with (
-            emulated_cuda(order, check, replace=replace, fill=fill),
+            emulated_cuda(way.order, way.check, replace=replace, fill=way.fill),
             pytest.MonkeyPatch.context() as patch,
         ):
             tune(patch, "cuda", chunk_rows=40)  # nodes of several chunks
             tune(patch, "cuda", partition_rows=260)  # and of chunks longer than a block
             patch.setattr(binning, "SAMPLE_ROWS", 70)
-            COMPARISONS[group]()
+            COMPARISONS[comparison]()
     except LaunchError:
         return "reported"
     except Exception:  # a wrong tree, or one that cannot be grown on
@@ -400,28 +370,49 @@ def outcome(mutant: Mutant | None, group: str, order: str, check: bool, fill: in
     return "-"
 
 
-def outcome_apart(*arguments: Any) -> str:
+def outcome_apart(mutant: Mutant, comparison: str, way: Way) -> str:
     """`outcome` in a process of its own, which a bug may crash: ``crashed``."""
     with ProcessPoolExecutor(1, get_context("fork")) as pool:
         try:
-            return pool.submit(outcome, *arguments).result()
+            return pool.submit(outcome, mutant, comparison, way).result()
         except BrokenProcessPool:
             return "crashed"
 
 
 def catch(mutant: Mutant) -> tuple[str, str]:
-    """What happened in the first way that catches a mutant, and which way it is."""
-    for way in likeliest_first(mutant):
-        found = outcome_apart(mutant, kernels_of(mutant), *way)
+    """What happened in the first comparison and way that catch a mutant, and which they are."""
+    first = first_comparison(mutant)
+    others = (name for name in COMPARISONS if name != first)
+    ways = likeliest_first(mutant)
+    for comparison, way in chain(product([first], ways), product(others, ways)):
+        found = outcome_apart(mutant, comparison, way)
         if found != "-":
-            return found, way[0] + (", checked" if way[1] else "")
+            return found, f"{comparison}, {way}"
     return "-", ""
 
 
-def likeliest_first(mutant: Mutant) -> list[Any]:
-    """The ways of running; where order decides, first the one that checks every access."""
-    races = any(word in mutant.name for word in ("barrier", "plain", "undefined"))
-    return sorted(WAYS, key=lambda way: way[1] != races)
+def catch_all(comparison: str, mutants: list[Mutant]) -> list[tuple[str, str]] | None:
+    """`catch` of each; None if the kernels as they are fail the comparison.
+
+    Kernels that this process loads are shared with all that it forks, not copied by
+    collections.
+    """
+    if outcome(None, comparison, WAYS[0]) != "-":
+        return None
+    gc.freeze()
+    return [catch(mutant) for mutant in mutants]
+
+
+def in_parts(mutants: list[Mutant]) -> list[tuple[str, list[Mutant]]]:
+    """Which comparison to begin with, and what it should catch."""
+    by_first: dict[str, list[Mutant]] = {name: [] for name in COMPARISONS}
+    for mutant in mutants:
+        by_first[first_comparison(mutant)].append(mutant)
+    return [
+        (name, found[at : at + MOST])
+        for name, found in by_first.items()
+        for at in range(0, len(found), MOST)
+    ]
 
 
 def part_of(text: str) -> slice:
@@ -430,9 +421,11 @@ def part_of(text: str) -> slice:
     return slice(place % count, None, count)
 
 
-def warm_up(kinds: list[str]) -> bool:
-    """Load kernels, which all mutants then find loaded; whether these pass as they are."""
-    return all(outcome(None, kind, *WAYS[0]) == "-" for kind in kinds)
+def print_caught(mutants: list[Mutant], found: list[tuple[str, str]]) -> int:
+    """A line a mutant; how many are not caught."""
+    for mutant, (end, where) in zip(mutants, found, strict=True):
+        print(f"{mutant.name:40} {end:10} {where}", flush=True)
+    return sum(end == "-" for end, _ in found)
 
 
 def main(arguments: list[str]) -> int:
@@ -444,24 +437,22 @@ def main(arguments: list[str]) -> int:
     names = options.names
     chosen = [m for m in MUTANTS if not names or any(name in m.name for name in names)]
     chosen = chosen[options.part]
-    kinds = sorted({kernels_of(m) for m in chosen})
-    if not warm_up(kinds):
-        print("the kernels as they are fail")
-        return 1
-    gc.freeze()  # what is loaded is shared with all that are forked, not copied by collections
-    missed = []
+    parts = in_parts(chosen)
     with ProcessPoolExecutor(options.processes, get_context("fork")) as pool:
+        running = {pool.submit(catch_all, *part): part for part in parts}
         # The kernels as they are must pass in every way that the chosen mutants run.
-        asked = product(kinds, WAYS[1:])
-        passes = [pool.submit(outcome_apart, None, lists, *way) for lists, way in asked]
-        for mutant, (found, way) in zip(chosen, pool.map(catch, chosen), strict=True):
-            print(f"{mutant.name:40} {found:10} {way}", flush=True)
-            if found == "-":
-                missed.append(mutant.name)
-    print(f"caught {len(chosen) - len(missed)} of {len(chosen)}")
-    if any(future.result() != "-" for future in passes):
+        asked = product([None], dict(parts), WAYS[1:])
+        passing = [pool.submit(outcome, *way) for way in asked]
+        missed, failing = 0, False
+        for done in as_completed(running):
+            found = done.result()
+            failing |= found is None
+            missed += print_caught(running[done][1], found or [])
+        failing |= any(future.result() != "-" for future in passing)
+    if failing:
         print("the kernels as they are fail")
         return 1
+    print(f"caught {len(chosen) - missed} of {len(chosen)}")
     return 1 if missed else 0
 
 

@@ -54,7 +54,8 @@ def emulated_cuda(
     seed : int
         Of the random order.
     replace : dict of str to str, optional
-        Text of the kernels to change: seeded bugs that tests must catch.
+        Text of the kernels to change: seeded bugs that tests must catch. What is compiled
+        for it, changed or not, is not optimised: it runs once.
     fill : int
         Every byte of fresh memory, global and shared.
     devices : int

@@ -17,13 +17,20 @@ HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"gputree-cuda-emulator-{os.getuid()}"
 COMPILER = os.environ.get("CXX", "g++")
 
+# A third of the usual linker's time.
+LINKER = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
+
 RUNTIME = ("fibers.cpp", "faults.cpp", "collectives.cpp", "scheduler.cpp", "checker.cpp")
 COMMON = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing"]
 COMMON += ["-w"]
 FAST = ["-O2"]
+QUICK = ["-O0"]  # the last -O holds: half the time of compiling, twice that of running
 # Every access is instrumented; what is undefined in C++ traps.
 CHECKED = ["-O1", "-g", "-fsanitize=thread", "-fsanitize-undefined-trap-on-error"]
 CHECKED += ["-fsanitize=shift,signed-integer-overflow,float-cast-overflow,bounds"]
+
+# Symbols within functions that are no kernels'.
+OTHERS = ("_ZZN8emulator", "_ZZNSt", "_ZZNKSt", "_ZZSt")
 
 _EXTERN_SHARED = re.compile(
     r"extern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s+)?([A-Za-z_][\w\s:]*?)\s+(\w+)\s*\[\s*\]\s*;"
@@ -51,17 +58,18 @@ def unavailable() -> str | None:
     return None
 
 
-def build(source: str, macros: tuple[str, ...], check: bool) -> Built:
+def build(source: str, macros: tuple[str, ...], check: bool, is_quick: bool = False) -> Built:
     """Compile `source` with the options `macros` (-D...), or find it compiled."""
+    mode = (CHECKED if check else FAST) + (QUICK if is_quick else [])
     words = set(re.findall(r"\w+", source))  # options that it does not see make no other library
     macros = tuple(macro for macro in macros if macro[2:].partition("=")[0] in words)
-    key = _digest(repr((source, macros, check)) + _words())
+    key = _digest(repr((source, macros, mode)) + _words())
     folder = CACHE / key
     library = folder / "kernels.so"
     if not library.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            found = _compile(source, macros, check, Path(scratch))
+            found = _compile(source, macros, mode, Path(scratch))
             (Path(scratch) / "found.json").write_text(json.dumps(found))
             os.replace(Path(scratch) / "found.json", folder / "found.json")
             os.replace(Path(scratch) / "kernels.so", library)
@@ -107,7 +115,7 @@ def _runtime() -> list[Path]:
     return objects
 
 
-def _compile(source: str, macros: tuple[str, ...], check: bool, scratch: Path) -> tuple:
+def _compile(source: str, macros: tuple[str, ...], mode: list[str], scratch: Path) -> tuple:
     """Make ``kernels.so``; returns the fields of `Built` after the path."""
     body = _EXTERN_SHARED.sub(r"\1* const \2 = (\1*)emulator::dynamic_shared();", source)
     if re.search(r"extern\s+__shared__", body):
@@ -117,11 +125,10 @@ def _compile(source: str, macros: tuple[str, ...], check: bool, scratch: Path) -
     text = scratch / "kernels.cpp"
     text.write_text("\n".join(['#line 1 "kernel.cu"', body, *lines]))
     output, library = scratch / "kernels.o", scratch / "kernels.so"
-    mode = CHECKED if check else FAST
     header = ["-include", str(_header(mode))]
     run([COMPILER, *COMMON, *mode, *macros, *header, "-c", str(text), "-o", str(output)])
-    run([COMPILER, "-shared", "-o", str(library), str(output), *map(str, _runtime())])
-    return kernels, *_find_shared(library, _shared_variables(output))
+    run([COMPILER, "-shared", *LINKER, "-o", str(library), str(output), *map(str, _runtime())])
+    return kernels, *_find_shared(library)
 
 
 def _kernels(source: str, macros: tuple[str, ...], scratch: Path) -> dict[str, int]:
@@ -132,19 +139,19 @@ def _kernels(source: str, macros: tuple[str, ...], scratch: Path) -> dict[str, i
     return {name: int(limit or 1024) for limit, name in _KERNEL.findall(seen)}
 
 
-def _shared_variables(compiled: Path) -> set[str]:
-    """Symbols of the static variables inside kernels: their __shared__ memory."""
-    found = {
-        name for _, _, kind, name in _symbols(compiled) if kind in "bBdDuVv" and name[:3] == "_ZZ"
-    }
-    return {name for name in found if not name.startswith("_ZZN8emulator")}
+def _find_shared(library: Path) -> tuple[int, list[tuple[int, int]]]:
+    """Addresses of `emulator_anchor`, and of kernels' __shared__ variables with their sizes.
 
-
-def _find_shared(library: Path, names: set[str]) -> tuple[int, list[tuple[int, int]]]:
-    """Addresses of `emulator_anchor`, and of the symbols named with their sizes."""
+    These are the static variables inside functions that are neither the emulator's nor C++'s.
+    """
     symbols = _symbols(library)
     anchor = next(int(address, 16) for address, *_, name in symbols if name == "emulator_anchor")
-    return anchor, [(int(a, 16), int(size, 16)) for a, size, _, name in symbols if name in names]
+    shared = [
+        (int(address, 16), int(size, 16))
+        for address, size, kind, name in symbols
+        if kind in "bBdDuVv" and name.startswith("_ZZ") and not name.startswith(OTHERS)
+    ]
+    return anchor, shared
 
 
 def _symbols(path: Path) -> list[tuple[str, ...]]:

@@ -53,8 +53,10 @@ class Library:
 
     _running = threading.Lock()  # the runtime keeps its state in globals
 
-    def __init__(self, source: str, macros: tuple[str, ...], check: bool) -> None:
-        built = build(source, macros, check)
+    def __init__(
+        self, source: str, macros: tuple[str, ...], check: bool, *, is_quick: bool = False
+    ) -> None:
+        built = build(source, macros, check, is_quick)
         self.path, self.limits, self.check = built.path, built.kernels, check
         self.code = ctypes.CDLL(str(built.path))
         self.code.emulator_message.restype = ctypes.c_char_p

@@ -318,15 +318,15 @@ class _MemoryPointer(NamedTuple):
 _library = cache(Library)
 
 
-def _raw_module(check: bool, replace: dict[str, str]) -> type:
+def _raw_module(check: bool, replace: dict[str, str] | None) -> type:
     class RawModule:
         """Source behind `cupy.RawModule`'s interface; some text `replace`d, for mutation runs."""
 
         def __init__(self, *, code: str, options: tuple[str, ...] = ()) -> None:
-            for old, new in replace.items():
+            for old, new in (replace or {}).items():
                 code = code.replace(old, new, 1)
             macros = tuple(option for option in options if option.startswith("-D"))
-            self._library = _library(code, macros, check)
+            self._library = _library(code, macros, check, is_quick=replace is not None)
 
         def get_function(self, name: str) -> Kernel:
             return Kernel(self._library, name)
@@ -356,7 +356,7 @@ def make_module(
     module.float32, module.float64, module.dtype = np.float32, np.float64, np.dtype
     module.ndarray, module.empty = ndarray, _empty(fill, check)
     module.asarray, module.asnumpy, module.from_dlpack = asarray, asnumpy, from_dlpack
-    module.RawModule = _raw_module(check, replace or {})
+    module.RawModule = _raw_module(check, replace)
     registry = Registry()
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices,

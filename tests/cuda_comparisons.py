@@ -1,0 +1,81 @@
+"""Trees, bins and columns grown, fitted and told by CPU and device: what shows seeded bugs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from devices import tune
+from strategies import Sample, make_task
+from twins import assert_equal, assert_same_bins, assert_same_tree, table
+
+from gputree.backends.cuda import encode, kernels
+
+
+def compare_trees() -> None:
+    """Grow trees that use every kernel: refined, finished, binned; drawn columns, ties, holes."""
+    for criterion, weighted in (("gini", False), ("squared_error", True)):
+        sample = table(criterion, weighted, n=120, seed=11)
+        task = make_task(criterion, sample, max_depth=6)
+        assert_same_tree(sample, task, finish_rows=20, max_bins=40)
+        task = make_task(criterion, sample, max_features=2, min_samples_leaf=3)
+        assert_same_tree(sample, task, finish_rows=20, max_bins=6)
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        values = rng.choice([0.0, -0.0, 1.0, 2.0, 3.0, np.nan], (30, 3))
+        sample = Sample(values, rng.integers(0, 2, 30).astype(np.uint8), None)
+        task = make_task("gini", sample, max_depth=8)  # a bug may split off no row, for ever
+        for finish_rows in (1, None):
+            assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=3)
+
+
+def compare_cells() -> None:
+    """Bins counted into cells: of a row each, and of more rows than a chunk."""
+    for cell_rows in (1, 100):
+        with pytest.MonkeyPatch.context() as patch:
+            tune(patch, "cuda", counted_pairs=1, alive_share=0.0, cell_rows=cell_rows)
+            sample = table("gini", False, n=300, seed=3)
+            task = make_task("gini", sample, max_depth=4)
+            assert_same_tree(sample, task, finish_rows=20, max_bins=3)
+
+
+def compare_limits() -> None:
+    """The best cut leaves 39 rows; bins of many chunks; columns that have no cut if drawn."""
+    rng = np.random.default_rng(0)
+    values = np.zeros((300, 4))
+    values[:, 1] = rng.normal(size=300)
+    rank = np.argsort(np.argsort(values[:, 1]))
+    values[:, 0] = np.where(rank < 39, 0, 1 + rank % 3)
+    classes = np.where(rank < 160, rank < 39, rng.random(300) < 0.5).astype(np.uint8)
+    sample = Sample(values, classes, None)
+    for limits in ({"max_features": 1}, {"min_samples_leaf": 40}, {"min_weight_leaf": 40}):
+        task = make_task("gini", sample, max_depth=4, **limits)
+        for finish_rows, max_bins in ((1, 2), (1, 4), (None, 4)):
+            assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
+
+
+def compare_bins() -> None:
+    """Bins of plain, heavy and few values, zeros of both signs; samples that show few values."""
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(5, 250))
+    columns[1, rng.random(250) < 0.6] = 0.0
+    columns[2, ::3] = np.finfo(np.float64).min
+    columns[3, ::5] = np.nan
+    columns[4] = rng.choice([-0.0, 0.0, 1.0, 2.0], 250)
+    sample = Sample(columns.T.copy(), np.zeros(250, np.uint8), None)
+    for exact, max_bins in product((True, False), (4, 9)):
+        assert_same_bins(sample, make_task("gini", sample, exact=exact), max_bins)
+    rare = np.where(np.arange(300) % 16 == 7, np.arange(300.0), 0.0)
+    sample = Sample(rare[:, None], (np.arange(300) % 48 == 7).astype(np.uint8), None)
+    assert_same_tree(sample, make_task("gini", sample), finish_rows=1, max_bins=8)
+
+
+def compare_inspection() -> None:
+    """What a table's columns hold, told on the device and by NumPy."""
+    rng = np.random.default_rng(0)
+    kinds = [[1.0, 2.0], [1.0, np.nan], [1.0, np.inf], [1.0, -np.inf, np.nan]]
+    values = np.stack([rng.choice(kind, 40) for kind in kinds], axis=1)
+    missing, infinite = encode.inspect_columns(kernels.cupy().asarray(values))
+    assert_equal(np.isnan(values).any(axis=0), missing)
+    assert_equal(np.isinf(values).any(axis=0), infinite)
