@@ -13,6 +13,9 @@ Words = NDArray[np.uint64]
 
 WORD = 64
 
+# Words that are worked on at a time: their masks stay in the caches from rule to rule.
+SPAN = 64
+
 # As uint64: numba makes a float of an unsigned and a signed number.
 _ONE, _TWO, _FOUR = np.uint64(1), np.uint64(2), np.uint64(4)
 _PAIRS = np.uint64(0x5555555555555555)

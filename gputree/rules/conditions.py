@@ -74,10 +74,17 @@ class Rules(NamedTuple):
 
     def take(self, rules: NDArray[np.int64]) -> Rules:
         """Some rules, in their order; conditions that none has are dropped."""
-        return rules_of(
-            ([self.conditions[i] for i in self.of(rule)], int(self.label[rule]))
-            for rule in rules.tolist()
+        sizes = self.sizes[rules]
+        begin = np.append(0, np.cumsum(sizes))
+        places = np.arange(begin[-1]) + np.repeat(self.begin[rules] - begin[:-1], sizes)
+        used, first, condition = np.unique(
+            self.condition[places], return_index=True, return_inverse=True
         )
+        order = np.argsort(first)  # as they are named first
+        number = np.empty(used.size, np.int64)
+        number[order] = np.arange(used.size)
+        conditions = [self.conditions[i] for i in used[order].tolist()]
+        return Rules(conditions, begin, number[condition], self.label[rules])
 
 
 def rules_of(rules: Iterator[tuple[Sequence[Condition], int]]) -> Rules:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
-from gputree.compilation import kernel
+from gputree.compilation import inner, kernel
 from gputree.dtypes import ROW
-from gputree.rules.bits import WORD, Words, count_bits, lowest_bit, meet_all
+from gputree.rules.bits import SPAN, WORD, Words, count_bits, lowest_bit
 from gputree.rules.conditions import Rules
 from gputree.rules.masks import Masks
 
@@ -60,7 +60,11 @@ class Coverage(NamedTuple):
 
     def take(self, rules: NDArray[np.int64]) -> Coverage:
         """That of some rules, in their order."""
-        return from_lists([self.of(rule) for rule in rules.tolist()], self.n_rows)
+        begin = np.append(0, np.cumsum(np.diff(self.rule_begin)[rules]))
+        _require(int(begin[-1]))
+        rows = np.empty(int(begin[-1]), ROW)
+        _gather(self.rule_begin, self.rows, rules, rows)
+        return _transposed(begin, rows, self.n_rows)
 
 
 def coverage(rules: Rules, masks: Masks, n_rows: int) -> Coverage:
@@ -71,24 +75,19 @@ def coverage(rules: Rules, masks: Masks, n_rows: int) -> Coverage:
     MemoryError
         There are clearly more pairs of a rule and a row than memory holds.
     """
-    parts: list[list[NDArray[np.int32]]] = [[] for _ in range(rules.label.size)]
+    size = np.zeros(rules.label.size, np.int64)
     for block in masks:
-        size = np.zeros(rules.label.size, np.int64)
         _count(block.rows, block.masks, rules.begin, rules.condition, size)
-        _require(int(size.sum()))
-        rows = np.empty(int(size.sum()), ROW)
-        _list(block.rows, block.masks, rules.begin, rules.condition, block.first, rows)
-        for part, found in zip(parts, np.split(rows, np.cumsum(size)[:-1]), strict=False):
-            part.append(found)
-    return from_lists([np.concatenate([np.empty(0, ROW), *part]) for part in parts], n_rows)
+    begin = np.append(0, np.cumsum(size))
+    _require(int(begin[-1]))
+    rows, place = np.empty(int(begin[-1]), ROW), begin[:-1].copy()
+    for block in masks:
+        _list(block.rows, block.masks, rules.begin, rules.condition, place, block.first, rows)
+    return _transposed(begin, rows, n_rows)
 
 
-def from_lists(lists: list[NDArray[np.int32]], n_rows: int) -> Coverage:
+def _transposed(rule_begin: NDArray[np.int64], rows: NDArray[np.int32], n_rows: int) -> Coverage:
     """From the rows that each rule covers."""
-    sizes = np.array([part.size for part in lists], np.int64)
-    _require(int(sizes.sum()))
-    rows = np.concatenate([np.empty(0, ROW), *lists])
-    rule_begin = np.append(0, np.cumsum(sizes))
     row_begin = np.append(0, np.cumsum(np.bincount(rows, minlength=n_rows)))
     rules = np.empty(rows.size, np.int32)
     _transpose(rule_begin, rows, row_begin[:-1].copy(), rules)
@@ -111,9 +110,13 @@ def _count(
     condition: NDArray[np.int64],
     size: NDArray[np.int64],
 ) -> None:
-    for rule in range(size.size):
-        for w in range(rows.size):
-            size[rule] += count_bits(meet_all(rows[w], masks, w, begin, condition, rule))
+    met = np.empty(SPAN, np.uint64)
+    for first in range(0, rows.size, SPAN):
+        width = min(SPAN, rows.size - first)
+        for rule in range(size.size):
+            if _meet(rows, masks, first, width, begin[rule], begin[rule + 1], condition, met):
+                for j in range(width):
+                    size[rule] += count_bits(met[j])
 
 
 @kernel
@@ -122,17 +125,61 @@ def _list(
     masks: Words,
     begin: NDArray[np.int64],
     condition: NDArray[np.int64],
+    place: NDArray[np.int64],
+    offset: int,
+    out: NDArray[np.int32],
+) -> None:
+    """Write the rows of each rule from its place on, which moves on."""
+    met = np.empty(SPAN, np.uint64)
+    for first in range(0, rows.size, SPAN):
+        width = min(SPAN, rows.size - first)
+        for rule in range(begin.size - 1):
+            if not _meet(rows, masks, first, width, begin[rule], begin[rule + 1], condition, met):
+                continue
+            for j in range(width):
+                while met[j] != 0:
+                    out[place[rule]] = offset + (first + j) * WORD + lowest_bit(met[j])
+                    place[rule] += 1
+                    met[j] &= met[j] - np.uint64(1)
+
+
+@inner
+def _meet(
+    rows: Words,
+    masks: Words,
     first: int,
+    width: int,
+    begin: int,
+    end: int,
+    condition: NDArray[np.int64],
+    met: Words,
+) -> bool:
+    """Find the rows of some words that meet all conditions of a rule; if there are any."""
+    for j in range(width):
+        met[j] = rows[first + j]
+    for i in range(begin, end):
+        mask = masks[condition[i], first : first + width]
+        some = np.uint64(0)
+        for j in range(width):  # without a branch: several words at a time
+            met[j] &= mask[j]
+            some |= met[j]
+        if some == 0:
+            return False
+    return True
+
+
+@kernel
+def _gather(
+    rule_begin: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    rules: NDArray[np.int64],
     out: NDArray[np.int32],
 ) -> None:
     place = 0
-    for rule in range(begin.size - 1):
-        for w in range(rows.size):
-            met = meet_all(rows[w], masks, w, begin, condition, rule)
-            while met != 0:
-                out[place] = first + w * WORD + lowest_bit(met)
-                place += 1
-                met &= met - np.uint64(1)
+    for rule in rules:
+        for i in range(rule_begin[rule], rule_begin[rule + 1]):
+            out[place] = rows[i]
+            place += 1
 
 
 @kernel

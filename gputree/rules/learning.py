@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree import prediction
+from gputree.compilation import kernel
 from gputree.pruning.error_limit import ErrorLimit
 from gputree.rules.conditions import Rules, rules_of_leaves
 from gputree.rules.coverage import Coverage, coverage
@@ -15,6 +17,7 @@ from gputree.rules.masks import Masks
 from gputree.rules.ordering import default_class, harmless, order_classes
 from gputree.rules.selection import select
 from gputree.rules.simplification import Rows, simplify
+from gputree.subtrees import add_up
 from gputree.tree import Tree
 
 
@@ -64,6 +67,7 @@ def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Opti
     options : Options
     """
     leaves = rules_of_leaves(tree)
+    rows = _by_leaf(tree, rows, options.n_threads)
     masks = Masks(rows.values, leaves.conditions)
     rules, error = simplify(leaves, rows, masks, options.limit, options.n_threads)
     covers = coverage(rules, Masks(rows.values, rules.conditions), rows.label.size)
@@ -80,6 +84,36 @@ def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Opti
     covered = _by_class(covers.rules_of_pairs, rows, covers.rows, order.size)
     decided = _by_class(covers.first_rules, rows, np.arange(rows.label.size), order.size + 1)
     return Learned(rules, error[order], covered, default, decided)
+
+
+def _by_leaf(tree: Tree, rows: Rows, n_threads: int) -> Rows:
+    """The rows in the order of the leaves, so that those of a rule lie side by side."""
+    reached = prediction.apply(tree, rows.values, n_threads=n_threads)
+    order = np.argsort(_from_the_left(tree)[reached], kind="stable")
+    weight = rows.weight[order] if rows.weight.size else rows.weight
+    return rows._replace(values=rows.values[order], label=rows.label[order], weight=weight)
+
+
+def _from_the_left(tree: Tree) -> NDArray[np.int64]:
+    """How many leaves are left of each node's, shape (n_nodes,)."""
+    leaves = add_up(tree, tree.is_leaf.astype(np.int64))
+    before = np.cumsum(leaves) - leaves
+    found = np.zeros(tree.n_nodes, np.int64)
+    _place(tree.parent, tree.first_child, before, found)
+    return found
+
+
+@kernel
+def _place(
+    parent: NDArray[np.int32],
+    first_child: NDArray[np.int32],
+    before: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> None:
+    """From parents to children; siblings are numbered one after the other."""
+    for node in range(1, parent.size):
+        up = parent[node]
+        found[node] = found[up] + before[node] - before[first_child[up]]
 
 
 def _by_class(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
+from gputree.compilation import kernel
 from gputree.rules.bits import WORD, Words, pack
 from gputree.rules.conditions import Condition
 
@@ -17,6 +18,9 @@ BLOCK_BYTES = 1 << 28
 
 # Rows of a block, at least: fewer would leave threads nothing to do.
 LEAST_BLOCK = 1 << 14
+
+# Words that are written side by side: a cache line of each mask.
+TILE = 8
 
 
 class Block(NamedTuple):
@@ -37,6 +41,32 @@ class Block(NamedTuple):
     masks: Words
 
 
+class _Tests(NamedTuple):
+    """The conditions of one column, by their places among all.
+
+    Attributes
+    ----------
+    feature : int
+    threshold : float64 array of shape (T,)
+        Ascending, all different.
+    below, above : int64 arrays of shape (T,)
+        The conditions "<=" and ">" of each threshold; -1 where there is none.
+    begin : int64 array of shape (C + 1,)
+        Category c is listed by the conditions ``listed[begin[c] : begin[c + 1]]``.
+    listed : int64 array
+    present, missing : lists of int
+    """
+
+    feature: int
+    threshold: NDArray[np.float64]
+    below: NDArray[np.int64]
+    above: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    listed: NDArray[np.int64]
+    present: list[int]
+    missing: list[int]
+
+
 class Masks:
     """The rows of a table that meet some conditions.
 
@@ -44,15 +74,18 @@ class Masks:
     ----------
     values : float array of shape (n, d)
         Numbers, codes of categories, NaN where missing.
-    conditions : sequence of U Condition
+    conditions : sequence of U different Condition
     """
 
     def __init__(self, values: NDArray[np.floating], conditions: Sequence[Condition]) -> None:
         self._values = values
-        self._by_feature: dict[int, list[int]] = {}
+        by_feature: dict[int, list[int]] = {}
         for place, condition in enumerate(conditions):
-            self._by_feature.setdefault(condition.feature, []).append(place)
-        self._conditions = conditions
+            by_feature.setdefault(condition.feature, []).append(place)
+        self._tests = [
+            _tests(feature, places, conditions) for feature, places in by_feature.items()
+        ]
+        self._n_conditions = len(conditions)
         height = BLOCK_BYTES * 8 // max(len(conditions), 1) // WORD * WORD
         self.height = max(height, LEAST_BLOCK)
         require_memory(
@@ -76,35 +109,86 @@ class Masks:
         """The block that begins with a row."""
         values = self._values[first : first + self.height]
         n = values.shape[0]
-        masks = np.empty((len(self._conditions), -(-n // WORD)), np.uint64)
-        for feature, places in self._by_feature.items():
-            column = np.ascontiguousarray(values[:, feature])
-            known = ~np.isnan(column)
-            codes: NDArray[np.int64] | None = None
-            for place in places:
-                condition = self._conditions[place]
-                if condition.kind == "in" and codes is None:
-                    codes = np.where(known, column, -1.0).astype(np.int64)
-                masks[place] = pack(_meets(condition, column, known, codes))
+        masks = np.zeros((self._n_conditions, -(-n // WORD)), np.uint64)
+        for tests in self._tests:
+            _fill(tests, np.ascontiguousarray(values[:, tests.feature]), masks)
         return Block(first, pack(np.ones(n, np.bool_)), masks)
 
 
-def _meets(
-    condition: Condition,
-    column: NDArray[np.floating],
-    known: NDArray[np.bool_],
-    codes: NDArray[np.int64] | None,
-) -> NDArray[np.bool_]:
-    """Which values of a column meet a condition; `codes` are -1 where there is no category."""
-    if condition.kind == "missing":
-        return ~known
-    if condition.kind == "present":
-        return known
-    if codes is not None and condition.kind == "in":
-        listed = np.array(condition.codes, np.int64)
-        found = np.zeros(max(int(codes.max(initial=0)), int(listed.max(initial=0))) + 2, np.bool_)
-        found[listed] = True  # the last stays free, for -1
-        return found[codes]
-    threshold = np.float64(condition.threshold)  # compared in float64, whatever the column is
-    met: NDArray[np.bool_] = column <= threshold if condition.kind == "<=" else column > threshold
-    return met
+def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> _Tests:
+    """What is asked of one column."""
+    by_kind: dict[str, list[int]] = {kind: [] for kind in ("<=", ">", "in", "present", "missing")}
+    for place in places:
+        by_kind[conditions[place].kind].append(place)
+    threshold = np.unique(
+        [conditions[place].threshold for kind in ("<=", ">") for place in by_kind[kind]]
+    )
+    sides = []
+    for kind in ("<=", ">"):
+        side = np.full(threshold.size, -1, np.int64)
+        own = [conditions[place].threshold for place in by_kind[kind]]
+        side[np.searchsorted(threshold, own)] = by_kind[kind]
+        sides.append(side)
+    pairs = [(code, place) for place in by_kind["in"] for code in conditions[place].codes]
+    code, listed = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
+    begin = np.append(0, np.cumsum(np.bincount(code)))
+    return _Tests(feature, threshold, *sides, begin, listed, by_kind["present"], by_kind["missing"])
+
+
+def _fill(tests: _Tests, column: NDArray[np.floating], masks: Words) -> None:
+    """Write the rows that meet the conditions of a column into masks of no rows."""
+    known = ~np.isnan(column)
+    words = pack(known)
+    masks[tests.present] = words
+    masks[tests.missing] = pack(~known)
+    if tests.threshold.size:
+        # how many thresholds lie below a number, in float64, whatever the column is
+        above = np.searchsorted(tests.threshold, column.astype(np.float64))
+        above[~known] = tests.threshold.size
+        _fill_sides(above, words, tests.below, tests.above, masks)
+    if tests.listed.size:
+        codes = np.where(known, column, -1.0).astype(np.int64)
+        _fill_lists(codes, tests.begin, tests.listed, masks)
+
+
+@kernel
+def _fill_sides(
+    place: NDArray[np.int64],
+    known: Words,
+    below: NDArray[np.int64],
+    above: NDArray[np.int64],
+    masks: Words,
+) -> None:
+    """Rows by the first threshold that they do not exceed: those below the next are more."""
+    some = np.zeros((below.size + 1, TILE), np.uint64)
+    met = np.zeros(TILE, np.uint64)
+    for first in range(0, known.size, TILE):
+        width = min(TILE, known.size - first)
+        some[:] = np.uint64(0)
+        met[:] = np.uint64(0)
+        for row in range(first * WORD, min((first + width) * WORD, place.size)):
+            some[place[row], row // WORD - first] |= np.uint64(1) << np.uint64(row % WORD)
+        for t in range(below.size):
+            for j in range(width):
+                met[j] |= some[t, j]
+            if below[t] >= 0:
+                for j in range(width):
+                    masks[below[t], first + j] = met[j]
+            if above[t] >= 0:
+                for j in range(width):
+                    masks[above[t], first + j] = known[first + j] & ~met[j]
+
+
+@kernel
+def _fill_lists(
+    codes: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    listed: NDArray[np.int64],
+    masks: Words,
+) -> None:
+    """Each row of a category is one of every condition that lists it."""
+    for row in range(codes.size):
+        if 0 <= codes[row] < begin.size - 1:
+            bit = np.uint64(1) << np.uint64(row % WORD)
+            for i in range(begin[codes[row]], begin[codes[row] + 1]):
+                masks[listed[i], row // WORD] |= bit

@@ -18,6 +18,11 @@ MOST_TRIED = 10
 # Bits that a step has to save: less is rounding.
 LEAST_SAVED = 1e-9
 
+# Units of the class and of others up to which the bits of exceptions are computed once a step: of
+# thousands of rules most cover a few rows alone. The climbs of flights_nyc13 take 5.9 s with 0,
+# 1.1 s with 16, 0.7 s with 64 (processor time).
+MOST_KEPT = 64
+
 
 class Message(NamedTuple):
     """What it takes to send one class by rules, as kernels take it.
@@ -47,8 +52,17 @@ class Message(NamedTuple):
 @inner
 def message_bits(message: Message, size: int, bits: float, own: int, other: int) -> float:
     """Bits of some rules that cover rows of the class and of others, of so many units."""
+    return _with_rules(message, _exceptions(message, own, other), size, bits)
+
+
+@inner
+def _exceptions(message: Message, own: int, other: int) -> float:
     right, false = own * message.unit, other * message.unit
-    exceptions = exception_bits(message.total, right + false, false, message.own - right)
+    return exception_bits(message.total, right + false, false, message.own - right)
+
+
+@inner
+def _with_rules(message: Message, exceptions: float, size: int, bits: float) -> float:
     return exceptions + message.rule_weight * (bits - message.order[size])
 
 
@@ -163,12 +177,23 @@ def _climb(
             _turn(rule, *tables)
             size, bits = size + 1, bits + message.bits[rule]
     value = message_bits(message, size, bits, covered[1], covered[0])
-    while True:
+    kept, known = np.empty((2, MOST_KEPT, MOST_KEPT)), np.zeros((2, MOST_KEPT, MOST_KEPT), np.int64)
+    for turn in range(1, np.iinfo(np.int64).max):
         best, least = n, value - LEAST_SAVED
         for rule in range(n):
-            step = -1 if chosen[rule] else 1
-            own, other = covered[1] + step * alone[rule, 1], covered[0] + step * alone[rule, 0]
-            after = message_bits(message, size + step, bits + step * message.bits[rule], own, other)
+            step, side = (-1, 1) if chosen[rule] else (1, 0)
+            other, own = alone[rule, 0], alone[rule, 1]
+            few = other < MOST_KEPT and own < MOST_KEPT
+            if few and known[side, other, own] == turn:
+                exceptions = kept[side, other, own]
+            else:
+                exceptions = _exceptions(
+                    message, covered[1] + step * own, covered[0] + step * other
+                )
+                if few:
+                    kept[side, other, own], known[side, other, own] = exceptions, turn
+            bits_after = bits + step * message.bits[rule]
+            after = _with_rules(message, exceptions, size + step, bits_after)
             if after < least:
                 best, least = rule, after
         if best == n:
@@ -177,6 +202,7 @@ def _climb(
         covered += step * alone[best]
         size, bits, value = size + step, bits + step * message.bits[best], least
         _turn(best, *tables)
+    return value
 
 
 @inner

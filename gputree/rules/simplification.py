@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
 from gputree.pruning.error_limit import ErrorLimit, added_errors
-from gputree.rules.bits import WORD, Words, pack, weigh
+from gputree.rules.bits import SPAN, WORD, Words, pack, weigh
 from gputree.rules.conditions import Rules
 from gputree.rules.masks import Block, Masks
 from gputree.threads import run, spans
@@ -150,29 +150,67 @@ def _count_block(
     covered: NDArray[np.int64],
     without: NDArray[np.int64],
 ) -> None:
-    for r in range(rules.size):
-        rule = rules[r]
-        own = of_class[label[rule]]
-        for w in range(rows.size):
-            met = rows[w]  # all conditions so far
-            missed = met ^ met  # all but one
-            for i in range(begin[rule], begin[rule + 1]):
-                if kept[i]:
-                    mask = masks[condition[i], w]
-                    missed = (missed & mask) | (met & ~mask)
-                    met &= mask
-                    if met | missed == 0:
-                        break
-            if met != 0:
-                covered[r, 0] += weigh(met, w * WORD, weight)
-                covered[r, 1] += weigh(met & own[w], w * WORD, weight)
-            if missed != 0:
+    met, missed = np.empty(SPAN, np.uint64), np.empty(SPAN, np.uint64)
+    for first in range(0, rows.size, SPAN):
+        width = min(SPAN, rows.size - first)
+        for r in range(rules.size):
+            rule = rules[r]
+            if not _meet(
+                rows,
+                masks,
+                first,
+                width,
+                begin[rule],
+                begin[rule + 1],
+                condition,
+                kept,
+                met,
+                missed,
+            ):
+                continue
+            own = of_class[label[rule]]
+            for j in range(width):
+                w = first + j
+                if met[j] != 0:
+                    covered[r, 0] += weigh(met[j], w * WORD, weight)
+                    covered[r, 1] += weigh(met[j] & own[w], w * WORD, weight)
+                if missed[j] == 0:
+                    continue
                 for i in range(begin[rule], begin[rule + 1]):
                     if kept[i]:
-                        only = missed & ~masks[condition[i], w]
+                        only = missed[j] & ~masks[condition[i], w]
                         if only != 0:
                             without[i, 0] += weigh(only, w * WORD, weight)
                             without[i, 1] += weigh(only & own[w], w * WORD, weight)
+
+
+@inner
+def _meet(
+    rows: Words,
+    masks: Words,
+    first: int,
+    width: int,
+    begin: int,
+    end: int,
+    condition: NDArray[np.int64],
+    kept: NDArray[np.bool_],
+    met: Words,
+    missed: Words,
+) -> bool:
+    """Find the rows of some words that meet all conditions of a rule, and all but one; if any."""
+    for j in range(width):
+        met[j], missed[j] = rows[first + j], np.uint64(0)
+    for i in range(begin, end):
+        if kept[i]:
+            mask = masks[condition[i], first : first + width]
+            some = np.uint64(0)
+            for j in range(width):  # without a branch: several words at a time
+                missed[j] = (missed[j] & mask[j]) | (met[j] & ~mask[j])
+                met[j] &= mask[j]
+                some |= met[j] | missed[j]
+            if some == 0:
+                return False
+    return True
 
 
 @inner
