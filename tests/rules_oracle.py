@@ -103,6 +103,17 @@ def message(chosen, covered, bits, own, weight, rule_weight: float) -> float:
     return log2(total) + exceptions + rule_weight * rules
 
 
+def climbed(message: Callable[[set], float], n: int, chosen: set) -> set:
+    """Where steps of one rule, added or removed, lead: always the first that saves most."""
+    value = message(chosen)
+    while True:
+        steps = [message(chosen ^ {rule}) for rule in range(n)]
+        best = min(range(n), key=lambda rule: round(steps[rule], 7))
+        if steps[best] > value - 1e-7:
+            return chosen
+        chosen, value = chosen ^ {best}, steps[best]
+
+
 def coded(n: float, errors: float, expected: float) -> float:
     if expected <= 0 or expected >= n:
         return 0.0 if errors in (0, n) else 1e6

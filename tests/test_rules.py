@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import rules_oracle as slow
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
 from sklearn.base import clone
@@ -29,13 +29,13 @@ from gputree.dtypes import UNSEEN
 from gputree.pruning.error_limit import error_limit
 from gputree.rules import estimator as rules_module
 from gputree.rules import masks as masks_module
-from gputree.rules.conditions import rules_of_leaves
-from gputree.rules.coverage import coverage
+from gputree.rules.conditions import Condition, rules_of_leaves
+from gputree.rules.coverage import _transposed, coverage
 from gputree.rules.description_length import exception_bits, rule_bits
 from gputree.rules.estimator import _rows
 from gputree.rules.masks import Masks
 from gputree.rules.selection import MOST_TRIED, select
-from gputree.rules.simplification import default_errors, simplify
+from gputree.rules.simplification import Rows, default_errors, simplify
 
 KINDS = {
     "c45": lambda nominal: C45Classifier(pruning=None, categorical_features=nominal),
@@ -110,6 +110,53 @@ def test_bits_of_rules_that_release_8_prints(weather):
     np.testing.assert_allclose(bits, [3.5, 6.4, 8.0, 6.4], atol=0.06)
 
 
+# --------------------------------------------------------------------- masks
+TESTED = st.one_of(
+    st.tuples(st.just(0), st.sampled_from(["<=", ">"]), st.sampled_from([-1.5, 0.0, 0.1, 2.0])).map(
+        lambda given: Condition(*given)
+    ),
+    st.sets(st.integers(0, 4)).map(lambda codes: Condition(1, "in", codes=tuple(sorted(codes)))),
+    st.tuples(st.integers(0, 1), st.sampled_from(["present", "missing"])).map(
+        lambda given: Condition(*given)
+    ),
+)
+
+
+@given(
+    tests=st.lists(TESTED, unique=True, max_size=12),
+    numbers=st.lists(st.sampled_from([-2.0, -0.0, 0.1, np.float32(0.1), np.nan]), max_size=200),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_masks_are_of_the_rows_that_meet_each_condition(tests, numbers, dtype):
+    codes = [(7 * i) % 8 - 2.0 for i in range(len(numbers))]
+    values = np.array([numbers, codes], dtype).T.copy()
+    values[::11, 1] = np.nan
+    (block,) = Masks(values, tests)
+    assert block.masks.shape == (len(tests), -(-len(numbers) // 64))
+    for mask, one in zip(block.masks, tests, strict=True):
+        found = np.unpackbits(mask.astype("<u8").view(np.uint8), bitorder="little")
+        expected = [slow.meets(row, tuple(one)) for row in values]
+        assert found[: len(numbers)].tolist() == expected
+        assert not found[len(numbers) :].any()
+
+
+@given(table=TABLES, most=st.integers(1, 40))
+def test_groups_of_rules_are_as_large_as_they_may_be(table, most):
+    rules = rules_of_leaves(grown("c45", table)[0].tree_)
+    n = masks_module.BLOCK_BYTES * 8 // most  # as many rows as leave that many conditions
+    found = list(masks_module.groups(rules, n))
+    assert [end for _, end in found[:-1]] == [begin for begin, _ in found[1:]]
+    assert (found[0][0], found[-1][1]) == (0, rules.label.size)
+
+    def n_conditions(begin, end):
+        return len({i for rule in range(begin, end) for i in rules.of(rule)})
+
+    for begin, end in found:
+        assert begin < end
+        assert n_conditions(begin, end) <= most or end == begin + 1
+        assert end == rules.label.size or n_conditions(begin, end + 1) > most
+
+
 # ------------------------------------------------------------ simplification
 @in_each_kind
 @given(table=TABLES, quantile=st.sampled_from(["release8", "exact"]))
@@ -118,9 +165,7 @@ def test_conditions_are_dropped_as_one_by_one(kind, table, quantile):
     tree, X, y, weight = grown(kind, table)
     rows = _rows(tree, table.X, table.y, table.weight)
     leaves = rules_of_leaves(tree.tree_)
-    found, error = simplify(
-        leaves, rows, Masks(rows.values, leaves.conditions), error_limit(0.25, quantile), 1
-    )
+    found, error = simplify(leaves, rows, error_limit(0.25, quantile), 1)
     expected = {}
     label = tree.tree_.answers.argmax(axis=1)
     share = np.bincount(y, weight, minlength=tree.n_classes_)
@@ -149,8 +194,7 @@ def test_no_leaf_loses_by_simplification(kind, table):
     tree, X, y, weight = grown(kind, table)
     rows = _rows(tree, table.X, table.y, table.weight)
     leaves = rules_of_leaves(tree.tree_)
-    masks = Masks(rows.values, leaves.conditions)
-    found, error = simplify(leaves, rows, masks, error_limit(0.25, "exact"), 1)
+    found, error = simplify(leaves, rows, error_limit(0.25, "exact"), 1)
     short = [set(found.conditions[i] for i in found.of(r)) for r in range(error.size)]
     for leaf in range(leaves.label.size):
         tests, label = [leaves.conditions[i] for i in leaves.of(leaf)], int(leaves.label[leaf])
@@ -173,9 +217,8 @@ def chosen_by_class(tree, table, rule_weight):
     """For each class: its candidates' rows and bits, what was chosen, and its value."""
     rows = _rows(tree, table.X, table.y, table.weight)
     leaves = rules_of_leaves(tree.tree_)
-    masks = Masks(rows.values, leaves.conditions)
-    rules, _ = simplify(leaves, rows, masks, error_limit(0.25, "exact"), 1)
-    cover = coverage(rules, Masks(rows.values, rules.conditions), rows.label.size)
+    rules, _ = simplify(leaves, rows, error_limit(0.25, "exact"), 1)
+    cover = coverage(rules, rows.values)
     bits = rule_bits(rules, rows, tree.columns_.n_categories, 1.0)
     for label in np.unique(rules.label):
         own = np.flatnonzero(rules.label == label)
@@ -183,6 +226,31 @@ def chosen_by_class(tree, table, rule_weight):
         picked, value = select(cover.take(own), rows, of_class, bits[own], rule_weight)
         covered = [set(cover.of(r).tolist()) for r in own]
         yield covered, bits[own], of_class, np.flatnonzero(picked).tolist(), value
+
+
+@given(seed=st.integers(0, 10**6), heaviest=st.sampled_from([1, 3, 200]))
+@settings(max_examples=15)
+def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
+    """Of more rules than subsets are tried of, with weights of few units and of many."""
+    random = np.random.default_rng(seed)
+    n, n_rules = 60, MOST_TRIED + int(random.integers(1, 20))
+    shares = random.choice([0.02, 0.1, 0.4], n_rules)
+    covered = [np.flatnonzero(random.random(n) < share) for share in shares]
+    own = random.random(n) < 0.4
+    weight = random.integers(1, heaviest + 1, n)
+    bits = random.choice([1.0, 2.5, 7.0], n_rules)
+    begin = np.append(0, np.cumsum([part.size for part in covered]))
+    cover = _transposed(begin, np.concatenate(covered).astype(np.int32), n)
+    rows = Rows(np.zeros((n, 1)), own.astype(np.int64), weight, 1.0, 2)
+    picked, value = select(cover, rows, own, bits, 0.5)
+    sets = [set(part.tolist()) for part in covered]
+
+    def message(chosen):
+        return slow.message(sorted(chosen), sets, bits, own, weight.tolist(), 0.5)
+
+    ends = [slow.climbed(message, n_rules, begin) for begin in (set(), set(range(n_rules)))]
+    assert value == pytest.approx(min(map(message, ends)), abs=1e-6)
+    assert value == pytest.approx(message(np.flatnonzero(picked).tolist()), abs=1e-6)
 
 
 @in_each_kind

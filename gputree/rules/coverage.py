@@ -12,7 +12,7 @@ from gputree.compilation import inner, kernel
 from gputree.dtypes import ROW
 from gputree.rules.bits import SPAN, WORD, Words, count_bits, lowest_bit
 from gputree.rules.conditions import Rules
-from gputree.rules.masks import Masks
+from gputree.rules.masks import Masks, groups
 
 
 class Coverage(NamedTuple):
@@ -67,23 +67,35 @@ class Coverage(NamedTuple):
         return _transposed(begin, rows, self.n_rows)
 
 
-def coverage(rules: Rules, masks: Masks, n_rows: int) -> Coverage:
+def coverage(rules: Rules, values: NDArray[np.floating]) -> Coverage:
     """The rows of a table that rules cover.
+
+    Parameters
+    ----------
+    rules : Rules
+    values : float array of shape (n, d)
 
     Raises
     ------
     MemoryError
         There are clearly more pairs of a rule and a row than memory holds.
     """
-    size = np.zeros(rules.label.size, np.int64)
-    for block in masks:
-        _count(block.rows, block.masks, rules.begin, rules.condition, size)
-    begin = np.append(0, np.cumsum(size))
-    _require(int(begin[-1]))
-    rows, place = np.empty(int(begin[-1]), ROW), begin[:-1].copy()
-    for block in masks:
-        _list(block.rows, block.masks, rules.begin, rules.condition, place, block.first, rows)
-    return _transposed(begin, rows, n_rows)
+    n = values.shape[0]
+    sizes, parts, total = [np.empty(0, np.int64)], [np.empty(0, ROW)], 0
+    for begin, end in groups(rules, n):
+        own = rules.take(np.arange(begin, end))
+        masks, size = Masks(values, own.conditions), np.zeros(end - begin, np.int64)
+        for block in masks:
+            _count(block.rows, block.masks, own.begin, own.condition, size)
+        total += int(size.sum())
+        _require(total)
+        place, rows = np.cumsum(size) - size, np.empty(int(size.sum()), ROW)
+        for block in masks:
+            _list(block.rows, block.masks, own.begin, own.condition, place, block.first, rows)
+        sizes.append(size)
+        parts.append(rows)
+    rule_begin = np.append(0, np.cumsum(np.concatenate(sizes)))
+    return _transposed(rule_begin, np.concatenate(parts), n)
 
 
 def _transposed(rule_begin: NDArray[np.int64], rows: NDArray[np.int32], n_rows: int) -> Coverage:

@@ -13,7 +13,6 @@ from gputree.pruning.error_limit import ErrorLimit
 from gputree.rules.conditions import Rules, rules_of_leaves
 from gputree.rules.coverage import Coverage, coverage
 from gputree.rules.description_length import rule_bits
-from gputree.rules.masks import Masks
 from gputree.rules.ordering import default_class, harmless, order_classes
 from gputree.rules.selection import select
 from gputree.rules.simplification import Rows, simplify
@@ -68,9 +67,8 @@ def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Opti
     """
     leaves = rules_of_leaves(tree)
     rows = _by_leaf(tree, rows, options.n_threads)
-    masks = Masks(rows.values, leaves.conditions)
-    rules, error = simplify(leaves, rows, masks, options.limit, options.n_threads)
-    covers = coverage(rules, Masks(rows.values, rules.conditions), rows.label.size)
+    rules, error = simplify(leaves, rows, options.limit, options.n_threads)
+    covers = coverage(rules, rows.values)
     order = _by_confidence(rules, error, covers, rows)
     rules, error, covers = rules.take(order), error[order], covers.take(order)
     chosen = _chosen(rules, covers, rows, n_categories, options)

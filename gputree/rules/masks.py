@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gputree._memory import require_memory
 from gputree.compilation import kernel
 from gputree.rules.bits import WORD, Words, pack
-from gputree.rules.conditions import Condition
+from gputree.rules.conditions import Condition, Rules
 
 # Bytes of masks that are held at once, where a table has more rows than a block.
 BLOCK_BYTES = 1 << 28
@@ -65,6 +65,47 @@ class _Tests(NamedTuple):
     listed: NDArray[np.int64]
     present: list[int]
     missing: list[int]
+
+
+def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
+    """Consecutive rules whose conditions have masks of no more than `BLOCK_BYTES` together.
+
+    Each condition's mask is made once for a group, however often it is asked; neighbours in a tree
+    share most of theirs.
+
+    Yields
+    ------
+    begin, end : int
+    """
+    most = BLOCK_BYTES * 8 // max(n_rows, 1)
+    ends = _ends(rules.begin, rules.condition, len(rules.conditions), most)
+    yield from zip([0, *ends.tolist()], ends.tolist(), strict=False)
+
+
+@kernel
+def _ends(
+    begin: NDArray[np.int64], condition: NDArray[np.int64], n_conditions: int, most: int
+) -> NDArray[np.int64]:
+    """Where groups of at least one rule, and of at most so many conditions, end."""
+    last = np.full(n_conditions, -1, np.int64)  # group that has a condition
+    ends = np.empty(begin.size - 1, np.int64)
+    group, size, at = 0, 0, 0  # `at` is the first rule of the group
+    for rule in range(begin.size - 1):
+        news = 0
+        for i in range(begin[rule], begin[rule + 1]):
+            if last[condition[i]] != group:
+                news += 1
+        if size + news > most and rule > at:
+            ends[group] = rule
+            group, size, at = group + 1, 0, rule
+        for i in range(begin[rule], begin[rule + 1]):
+            if last[condition[i]] != group:
+                last[condition[i]] = group
+                size += 1
+    if begin.size > 1:
+        ends[group] = begin.size - 1
+        group += 1
+    return ends[:group]
 
 
 class Masks:
@@ -123,16 +164,22 @@ def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> 
     threshold = np.unique(
         [conditions[place].threshold for kind in ("<=", ">") for place in by_kind[kind]]
     )
-    sides = []
-    for kind in ("<=", ">"):
-        side = np.full(threshold.size, -1, np.int64)
-        own = [conditions[place].threshold for place in by_kind[kind]]
-        side[np.searchsorted(threshold, own)] = by_kind[kind]
-        sides.append(side)
+    below, above = (_side(threshold, by_kind[kind], conditions) for kind in ("<=", ">"))
     pairs = [(code, place) for place in by_kind["in"] for code in conditions[place].codes]
     code, listed = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
     begin = np.append(0, np.cumsum(np.bincount(code)))
-    return _Tests(feature, threshold, *sides, begin, listed, by_kind["present"], by_kind["missing"])
+    return _Tests(
+        feature, threshold, below, above, begin, listed, by_kind["present"], by_kind["missing"]
+    )
+
+
+def _side(
+    threshold: NDArray[np.float64], places: list[int], conditions: Sequence[Condition]
+) -> NDArray[np.int64]:
+    """The condition of each threshold among some; -1 where there is none."""
+    found = np.full(threshold.size, -1, np.int64)
+    found[np.searchsorted(threshold, [conditions[place].threshold for place in places])] = places
+    return found
 
 
 def _fill(tests: _Tests, column: NDArray[np.floating], masks: Words) -> None:

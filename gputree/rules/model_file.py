@@ -140,6 +140,8 @@ def _rules(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Rule
             feature.tolist(), kind.tolist(), threshold.tolist(), parts, strict=True
         )
     ]
+    if len(set(conditions)) < len(conditions):
+        raise ValueError("a condition is repeated.")
     return Rules(conditions, begin, condition, label)
 
 

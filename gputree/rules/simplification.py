@@ -19,7 +19,7 @@ from gputree.compilation import inner, kernel
 from gputree.pruning.error_limit import ErrorLimit, added_errors
 from gputree.rules.bits import SPAN, WORD, Words, pack, weigh
 from gputree.rules.conditions import Rules
-from gputree.rules.masks import Block, Masks
+from gputree.rules.masks import Block, Masks, groups
 from gputree.threads import run, spans
 
 
@@ -58,7 +58,7 @@ class Rows(NamedTuple):
 
 
 def simplify(
-    rules: Rules, rows: Rows, masks: Masks, limit: ErrorLimit, n_threads: int
+    rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int
 ) -> tuple[Rules, NDArray[np.float64]]:
     """Drop conditions greedily, then rules that are no better than their class's share of rows.
 
@@ -66,8 +66,6 @@ def simplify(
     ----------
     rules : Rules
     rows : Rows
-    masks : Masks
-        Of `rows`, for the conditions of `rules`.
     limit : ErrorLimit
     n_threads : int
 
@@ -80,13 +78,28 @@ def simplify(
     """
     kept = np.ones(rules.condition.size, np.bool_)
     error = np.ones(rules.label.size)
+    for begin, end in groups(rules, rows.label.size):
+        own = kept[rules.begin[begin] : rules.begin[end]]
+        _simplify(rules.take(np.arange(begin, end)), rows, limit, n_threads, own, error[begin:end])
+    return _useful(rules, kept, error, default_errors(rows))
+
+
+def _simplify(
+    rules: Rules,
+    rows: Rows,
+    limit: ErrorLimit,
+    n_threads: int,
+    kept: NDArray[np.bool_],
+    error: NDArray[np.float64],
+) -> None:
+    """Drop conditions from `kept`, and write the error rates of what is left."""
+    masks = Masks(rows.values, rules.conditions)
     rest = np.arange(rules.label.size)
     while rest.size:
         covered, without = _count(rules, kept, rest, rows, masks, n_threads)
         dropped = np.zeros(rest.size, np.bool_)
         _drop(rules.begin, kept, rest, covered, without, rows.unit, limit, error, dropped)
         rest = rest[dropped]
-    return _useful(rules, kept, error, default_errors(rows))
 
 
 def default_errors(rows: Rows) -> NDArray[np.float64]:
