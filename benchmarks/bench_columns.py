@@ -2,6 +2,7 @@
 
 import pyarrow
 
+from benchmarks.common import timer as timer
 from benchmarks.data import mixed_table
 from gputree.columns import fit_columns
 

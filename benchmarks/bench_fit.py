@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import gputree
 from benchmarks.common import BACKENDS, skip_without_device, synchronize
+from benchmarks.common import timer as timer
 from benchmarks.data import (
     census_like,
     classes_table,

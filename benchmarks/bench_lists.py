@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from benchmarks.common import BACKENDS, skip_without_device, synchronize
+from benchmarks.common import timer as timer
 from benchmarks.compare.timing import THREADS
 from benchmarks.data import mixed_table
 from gputree.backends import get_list_backend

@@ -2,6 +2,7 @@
 
 import numba
 
+from benchmarks.common import timer as timer
 from benchmarks.data import classes_table, mixed_table
 from gputree import C45Classifier, DecisionTreeClassifier, prediction
 

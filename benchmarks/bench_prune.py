@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeRegressor as ScikitLearnRegressor
 from sklearn.tree._tree import ccp_pruning_path
 
+from benchmarks.common import timer as timer
 from benchmarks.data import binary_table, mixed_table
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.pruning import (

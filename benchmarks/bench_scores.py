@@ -3,6 +3,7 @@
 import numpy as np
 
 from benchmarks.common import BACKENDS, skip_without_device
+from benchmarks.common import timer as timer
 from benchmarks.discretization import normal_table
 from gputree import MDLPDiscretizer, gini_gain, information_gain, variance_reduction
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from benchmarks.common import timer as timer
 from benchmarks.shapes import Shaped, balanced, chain
 from gputree import export_text
 from gputree.importance import impurity_importances

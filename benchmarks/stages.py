@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import BACKENDS, skip_without_device, synchronize
+from benchmarks.common import BACKENDS, skip_without_device, synchronize, timer
 from benchmarks.compare.timing import THREADS
 from benchmarks.data import classes_table
 from gputree.backends import get_backend, get_table
@@ -52,6 +52,7 @@ class Stage(ABC):  # asv leaves abstract classes alone
     param_names = ("rows", "columns", "classes", "backend")
     number = 1
     warmup_time = 0
+    timer = staticmethod(timer)
 
     def setup(self, rows, columns, classes, backend):
         skip_without_device(backend)

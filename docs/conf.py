@@ -34,6 +34,7 @@ extensions = [
     "computed",
     "mathml",
     "repository",
+    "units",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "examples", "zh/tutorial", "**/GALLERY_HEADER.rst"]

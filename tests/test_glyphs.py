@@ -42,6 +42,13 @@ def test_a_font_that_nobody_has_is_to_be_installed(only_latin, tree, plot):
         plot(tree, feature_names=NAMES)
 
 
+def test_laying_a_tree_out_tells_no_letter_by_itself(only_latin, tree):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        plot_tree(tree, feature_names=NAMES)
+    assert [str(w.message)[:8] for w in told] == ["The font"]
+
+
 def test_an_installed_font_is_named(only_latin, tree):
     font_manager.fontManager.addfont(CHINESE)
     with pytest.warns(UserWarning, match="Noto Sans CJK SC is installed and has them: set"):

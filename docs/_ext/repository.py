@@ -12,7 +12,8 @@ from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parents[1]
 _INCLUDE = re.compile(r"^```\{include\} (\S+)", re.MULTILINE)
-_LINK = re.compile(r"(?<=\]\()([\w./-]+\.md)(?=[#)])")
+_LINK = re.compile(r"(?<=\]\()([\w./-]+\.(?:md|py))(?=[#)])")
+_GALLERIES = {"docs/examples": "/gallery", "docs/zh/tutorial": "/zh/steps"}
 
 
 @cache
@@ -31,6 +32,11 @@ def with_pages(text: str, folder: str) -> str:
 
     def page(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, link[1]))
+        scripts, name = posixpath.split(target)
+        if scripts in _GALLERIES:
+            return f"{_GALLERIES[scripts]}/{name.removesuffix('.py')}.rst"
+        if target.endswith(".py"):
+            return link[1]
         if target.startswith("benchmarks/results/") and target not in pages():
             return "/benchmarks.md"
         return "/" + pages().get(target, target.removeprefix("docs/"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -156,7 +157,9 @@ def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
 def _lay_out(ax: Any, tree: Tree, labels: list[str], bar: float) -> _Layout:
     """A column a depth, as wide as its widest box; a row a leaf, inner nodes midway."""
     probe = ax.text(0, 0, "", fontsize=_FONT_SIZE, linespacing=_LINES)
-    sizes = np.array([_extent(probe, label) for label in labels]) + 2 * _PAD
+    with warnings.catch_warnings():  # letters that no font has are told once, by hint_at_fonts
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        sizes = np.array([_extent(probe, label) for label in labels]) + 2 * _PAD
     probe.remove()
     width, height = sizes.T
     widest = [width[level].max() for level in tree.levels()]

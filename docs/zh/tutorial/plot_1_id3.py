@@ -24,7 +24,7 @@ by_hand = -(9 / 14) * np.log2(9 / 14) - (5 / 14) * np.log2(5 / 14)
 print(f"手算 {by_hand:.6f}   gputree {entropy(counts=[9, 5]):.6f}")
 
 # %%
-# 图里的中文需要一种中文字体。没有安装时， ``gputree`` 的画图函数会给出提示：Debian、Ubuntu 上
+# 画图需要 matplotlib：在克隆的目录里 ``pip install ".[plot]"`` 。图里的中文需要一种中文字体。没有安装时， ``gputree`` 的画图函数会给出提示：Debian、Ubuntu 上
 # ``apt install fonts-noto-cjk`` ；Windows 可以直接用 ``"Microsoft YaHei"`` ，macOS 可以用
 # ``"PingFang HK"`` ，把上面一行里的名字换掉即可。
 #
@@ -101,7 +101,7 @@ plot_tree(tree, feature_names=loan_names)
 # 西瓜：周志华《机器学习》表 4.1
 # ------------------------------
 #
-# 17 个西瓜，6 列。书中算得熵 0.998，纹理的增益 0.381，色泽的增益 0.109。
+# 17 个西瓜，6 列。书中算得熵 0.998，纹理的增益 0.381，色泽的增益 0.109（由四舍五入过的熵算得，精确值是 0.108）。
 melon = load_watermelon()
 melon_names = ["色泽", "根蒂", "敲声", "纹理", "脐部", "触感"]
 print(f"熵 {entropy(melon.target):.3f}")

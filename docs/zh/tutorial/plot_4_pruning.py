@@ -96,6 +96,9 @@ for ax, name, tree in zip(axes, ("未剪枝", "剪枝后"), (full, small), stric
 # 误差怎样随 :math:`\alpha` 变化：训练误差只升不降，交叉验证的误差先降后升。“一倍标准误”的规则取误差不明显更大的最小的树。
 ax = plot_pruning_path(pruner)
 ax.set(xlabel="复杂度参数 alpha", ylabel="误差（与根结点之比）")
+ax.figure.axes[1].set_xlabel("叶子数")
+lines, _ = ax.get_legend_handles_labels()
+ax.legend(lines, ["训练误差", "最小误差 + 标准误", "误差最小", "标准误规则", "交叉验证的误差"])
 
 # %%
 # 六种剪枝方法各自做什么、何时用、花多少时间，见 :doc:`/pruning` 。
