@@ -32,6 +32,7 @@ HOST = {
 }
 DEVICE = {
     "never": cuda_tuning.TUNING._replace(counted_pairs=np.inf),
+    "asked": cuda_tuning.TUNING._replace(counted_pairs=np.inf, living_pairs=0),
     "few cells": cuda_tuning.Tuning(counted_pairs=1, alive_share=0.0, cell_rows=5),
     "always": cuda_tuning.Tuning(counted_pairs=1, alive_share=0.0, cell_rows=1),
 }

@@ -145,6 +145,12 @@ CASES = [
         {"max_bins": 32, "max_depth": 1},
         lambda: noise(24_000, 4),
     ),
+    Case(  # bins of more rows than a warp sorts
+        "gini, few bins, exact, 5,000 rows",
+        DecisionTreeClassifier,
+        {"max_bins": 2, "max_depth": 1},
+        lambda: numbers(5_000, 2, 2, np.float64),
+    ),
     Case(
         "entropy, drawn columns",
         DecisionTreeClassifier,

@@ -24,7 +24,7 @@ from gputree.backends.cuda.layout import (
     to_device,
 )
 from gputree.backends.cuda.memory import share_out
-from gputree.backends.cuda.partition import Marked, categories, mark, node_statistics, partition
+from gputree.backends.cuda.partition import Marked, categories, node_statistics, partition
 from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import Scores, score
 from gputree.backends.cuda.table import CudaTable
@@ -169,8 +169,8 @@ class CudaBackend:
         bounds: Bounds | None = None,
     ) -> Splits:
         plan = Plan.of(begin, end, slots, keys)
-        records, sides, pairs = refine(self.grower, begin, end, histograms, plan, scores, bounds)
-        self.marked.append(mark(self.grower, begin, plan.parts, records, sides))
+        marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, bounds)
+        self.marked.append(marked)
         self.refined_pairs += pairs
         self.scanned_pairs += int((end - begin).sum()) * self.grower.table.columns
         return self.marked[-1].splits

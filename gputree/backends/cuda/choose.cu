@@ -76,24 +76,21 @@ extern "C" __global__ void __launch_bounds__(32) choose_boundary(
     lead[j] = first.score > -infinity() ? first.column : -1;
 }
 
-// Nodes without a cut go on to their next column that may have one; `waiting` counts them.
-extern "C" __global__ void __launch_bounds__(256) visit_further(
-    Table table, i64 nodes, Scores scores, Visits visits, const i64* cuts, i32* waiting
+// Send a node without a cut to its next column that may have one; returns whether there is any.
+__device__ inline bool visit_further(
+    const Scores& scores, const Visits& visits, const Cut& cut, i64 j, i64 columns
 ) {
-    const i64 j = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (j >= nodes) return;
-    const i64 columns = table.columns;
     i64 next = visits.done[j] < columns ? visits.upto[j] : columns;
     visits.done[j] = i32(columns);
-    if (((const Cut*)cuts)[j].score > -infinity()) return;
+    if (cut.score > -infinity()) return false;
     for (; next < columns; ++next) {
         const i64 at = j * columns + visits.orders[j * columns + next];
         if (scores.best[at] > -infinity() || scores.bounds[at] > -infinity()) break;
     }
-    if (next >= columns) return;
+    if (next >= columns) return false;
     visits.done[j] = i32(next);
     visits.upto[j] = i32(next) + 1;
-    atomicAdd(waiting, 1);
+    return true;
 }
 
 // The next value bin after b that has rows, or -1.
@@ -106,22 +103,35 @@ __device__ inline i64 next_filled(
     return -1;
 }
 
-// One thread a node: its record, but for what partition adds; node j begins at entry[j].
-extern "C" __global__ void __launch_bounds__(256) choose_splits(
-    Rules rules, Table table, i64 nodes, Level level, const i64* entry, const i64* cuts,
-    i64* records
+// Grid: nodes; block: one warp. Each node's best cut, those `found` inside bins among them, and its
+// record, but for what partition adds; node j begins at entry[j]. Records stand behind the tally.
+// Nodes that visit further columns wait, as all do where slots did not suffice.
+extern "C" __global__ void __launch_bounds__(32) choose_splits(
+    Rules rules, Table table, Level level, Scores scores, Visits visits, Found found,
+    const i64* tally, const i64* entry, i64* cuts, i64* records
 ) {
-    const i64 j = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (j >= nodes) return;
+    const i64 j = blockIdx.x, columns = table.columns;
+    const int lane = threadIdx.x;
+    const bool overflows = (tally[OVERFLOWS] | tally[OVERFLOWS + 1]) != 0;
+    Cut cut = ((Cut*)cuts)[j];
+    if (found.cuts && !overflows) {
+        for (i64 f = lane; f < columns; f += 32) cut = found.better(cut, j * columns + f);
+        cut = first_cut(cut);
+    }
+    __syncwarp();
+    if (j == 0 && lane < TALLY_WORDS) records[lane] = tally[lane];
+    if (lane != 0) return;
+    ((Cut*)cuts)[j] = cut;
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
     const i64* total = level.totals + j * channels;
-    const Cut cut = ((const Cut*)cuts)[j];
     Record record = {-1, 0, 0.0, 0, -1, 0, 0, 0, 0.0, entry[j], 0, ~u64(0)};
-    const bool found = cut.score > -infinity();
-    const double decrease = found ? gain(criterion, cut.score, total) : 0.0;
+    const bool waits = overflows || (visits.orders && visit_further(scores, visits, cut, j, columns));
+    const bool exists = !waits && cut.score > -infinity();
+    const double decrease = exists ? gain(criterion, cut.score, total) : 0.0;
     const i64 weight = weight_in(criterion, total);
-    if (found && decrease * double(weight) >= rules.min_decrease) {
+    if (waits) record.column = WAITS;
+    if (exists && decrease * double(weight) >= rules.min_decrease) {
         const Column column = column_of(table, cut.column);
         const Cell* cells = level.cells(table, j, channels);
         record.column = cut.column;
@@ -136,5 +146,5 @@ extern "C" __global__ void __launch_bounds__(256) choose_splits(
         record.seen_missing = missing_cell(column, cells, channels) != nullptr;
         record.threshold = cut.threshold;
     }
-    ((Record*)records)[j] = record;
+    ((Record*)(records + TALLY_WORDS))[j] = record;
 }

@@ -59,6 +59,23 @@ __device__ double bar_of(const Criterion& criterion, const Cut& cut, const Total
     return cut.score - margin(criterion, cut.score, total);
 }
 
+// The best cuts inside living bins, listed column by column: number[c] of (node, column) c from
+// first[c] on. Null where none were looked into on the device alone.
+struct Found {
+    i64* first;
+    i32* number;
+    i64* cuts;
+
+    // One lane: the better of `cut` and those of a column.
+    __device__ Cut better(Cut cut, i64 column) const {
+        if (number[column] == 0) return cut;
+        const Cut* own = (const Cut*)cuts + first[column];
+        for (i32 i = 0; i < number[column]; ++i)
+            if (own[i].score > -infinity() && precedes(own[i], cut)) cut = own[i];
+        return cut;
+    }
+};
+
 struct Pieces {  // of sorted rows: their (node, column), bin and slots
     i64* column;
     i32* bin;

@@ -41,8 +41,13 @@ class Cells(NamedTuple):
 
 def is_worth_it(pairs: int, rows: int) -> bool:
     """Whether so many pairs of living bins, in a level of so many rows, are counted."""
+    return pairs >= least_worth(rows)
+
+
+def least_worth(rows: int) -> float:
+    """Pairs of living bins from which on they are counted, in a level of so many rows."""
     own = tuning.TUNING
-    return pairs >= max(own.counted_pairs, own.alive_share * rows)
+    return max(own.counted_pairs, own.alive_share * rows)
 
 
 def mark_cells(grower: Grower, level: Level, bins: Alive, n_cells: int) -> Alive:

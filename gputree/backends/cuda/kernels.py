@@ -60,7 +60,8 @@ HEADERS = {
     "encode": ("types.cuh", "values.cuh", "draw.cuh"),
     "histogram": ("types.cuh", "table.cuh", "atomics.cuh", "add_row.cuh"),
     "score": ("types.cuh", *_CUT),
-    "refine": ("types.cuh", "values.cuh", *_CUT),
+    "inside": ("types.cuh", "values.cuh", *_CUT, "record.cuh", "inside.cuh"),
+    "refine": ("types.cuh", "values.cuh", *_CUT, "inside.cuh"),
     "finer": ("types.cuh", "atomics.cuh", "values.cuh", *_CUT, "add_row.cuh"),
     "choose": ("types.cuh", *_CUT, "draw.cuh", "record.cuh"),
     "partition": ("types.cuh", "table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
@@ -105,7 +106,7 @@ PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
 WITH_CATEGORIES = frozenset({"finish"})
 
 # And for tasks whose means only rise, or only fall, with some columns.
-WITH_MONOTONIC = frozenset({"score", "refine", "finer", "finish"})
+WITH_MONOTONIC = frozenset({"score", "inside", "refine", "finer", "finish"})
 
 _MACROS: dict[type, str] = {
     Gini: "GINI",

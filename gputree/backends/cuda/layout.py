@@ -168,11 +168,16 @@ def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int6
     return chunks(begin, end, rows or tuning.TUNING.chunk_rows)
 
 
+# What is counted while a level's splits are looked for, as int64: see record.cuh.
+TALLY_WORDS = 12
+
+
 class Plan(NamedTuple):
     """What the host tells of nodes that are to be split, on the device: one copy brings it."""
 
     chunks: Chunks
     parts: Parts
+    tally: Any  # (TALLY_WORDS,) int64: zero
     slots: Any  # of histograms; None where node j has the number j
     keys: Any
 
@@ -181,9 +186,11 @@ class Plan(NamedTuple):
         """Nodes ``begin[j] .. end[j]``."""
         order = own_slots(slots)
         rest = (keys,) if order is None else (keys, order)
-        owner, first, last, *others = send(*cut(begin, end), *Parts.listed(begin, end), *rest)
-        parts, (on_device, *found) = Parts.over(*others[:5]), others[5:]
-        return cls(Chunks.over(owner, first, last), parts, found[0] if found else None, on_device)
+        tally = np.zeros(TALLY_WORDS, np.int64)
+        sent = send(*cut(begin, end), *Parts.listed(begin, end), tally, *rest)
+        own, *found = sent[9:]
+        slot = found[0] if found else None
+        return cls(Chunks.over(*sent[:3]), Parts.over(*sent[3:8]), sent[8], slot, own)
 
 
 class Parts(NamedTuple):

@@ -31,6 +31,9 @@ from gputree.backends.thresholds import thresholds
 # Fields of a split on the device, 8 bytes each: see record.cuh.
 RECORD_WORDS = 12
 
+# The column of nodes that are to be looked at again.
+WAITS = -2
+
 NO_SIDES = (0, None, None, None, None, None)
 
 
@@ -47,23 +50,32 @@ class Marked(NamedTuple):
     records: Any  # (m, RECORD_WORDS) int64
 
 
-def mark(
-    grower: Grower, begin: Int64s, parts: Parts, records: Any, categories: Sides | None
-) -> Marked:
+def mark(grower: Grower, parts: Parts, records: Any, categories: Sides | None, lefts: Any) -> None:
     """Mark the side of every entry of m nodes by the splits in `records`."""
     table, chunks = grower.table, parts.chunks
-    lefts = cupy().empty(chunks.number, dtype=np.int64)
     grower.kernels(
         "partition", "mark_sides", (chunks.number,), table.values, table.packed, grower.entries,
         chunks.packed, records, SIDES.pack(*(categories or NO_SIDES)), grower.scratch.sides,
         lefts,
     )  # fmt: skip
-    splits, middle, low, high = _read(records.get(), table.bits)
+
+
+def read(
+    grower: Grower,
+    begin: Int64s,
+    parts: Parts,
+    records: Any,
+    found: Int64s,
+    categories: Sides | None,
+    lefts: Any,
+) -> Marked:
+    """What was marked by `records`, which the host has `found`."""
+    splits, middle, low, high = _fields(found, grower.table.bits)
     splits = splits._replace(codes=codes_of(grower, categories, splits.feature))
     return Marked(begin, splits, middle, low, high, parts, lefts, records)
 
 
-def _read(
+def _fields(
     records: Int64s, bits: np.dtype
 ) -> tuple[Splits, Int64s, NDArray[np.float64], NDArray[np.float64]]:
     """Splits, middles and neighbours from records on the host."""
@@ -106,8 +118,10 @@ def partition(
     place = _find(marked, begin, splits)
     if place is None:
         records, *listed = send(_write(splits, begin), *Parts.listed(begin, end))
-        parts = Parts.over(*listed)
-        marked = [mark(grower, begin, parts, records, sides_of(grower, splits))]
+        parts, sides = Parts.over(*listed), sides_of(grower, splits)
+        lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
+        mark(grower, parts, records, sides, lefts)
+        marked = [read(grower, begin, parts, records, records.get(), sides, lefts)]
         place = np.arange(begin.size)
     for part in marked:
         _move(grower, part, np.isin(part.begin, begin))

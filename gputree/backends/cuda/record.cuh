@@ -1,6 +1,7 @@
 // The chosen split of a node: what the host reads of it, 8 bytes a field.
+#define WAITS (-2)
 struct Record {
-    i64 column;  // -1: no split
+    i64 column;  // -1: no split, WAITS: not known yet
     i64 weight;  // of the node, in units
     double gain;
     i64 cut_bin, next_bin;     // the bin before the cut, and the next one with rows, or -1
@@ -10,3 +11,7 @@ struct Record {
     i64 middle;     // first entry of the second child; that of the node before partition
     u64 low, high;  // keys of the values beside a cut between bins, where codes do not tell them
 };
+
+// What is counted while cuts inside bins are looked for, in leading columns and in others; the host
+// reads it ahead of the records.
+enum Tally { SLOTS = 0, BINS = 2, OVERFLOWS = 4, TALLY_WORDS = 12 };

@@ -43,14 +43,8 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_alive(
             const bool exists = b0 + lane < column.value_bins;
             const Cell* bin = cells + b * channels;
             const i64 n = exists && !table.single[b] ? rows_in(criterion, bin, channels) : 0;
-            bool alive = false;
-            for (int side = 0; n > 1 && !alive && side < (absent ? 2 : 1); ++side) {
-                const i64* cumulative = level.cumulatives + j * width + b * channels;
-                const BeforeBin before = {cumulative, bin, side ? absent : nullptr};
-                if (!cut_inside(criterion, limits, before, n, total, channels)) continue;
-                const double most = bound(criterion, before, bin, total);
-                alive = most >= bar && tighten(criterion, before, bin, total, most) >= bar;
-            }
+            const BeforeBin before = {level.cumulatives + j * width + b * channels, bin, nullptr};
+            const bool alive = is_alive(criterion, limits, before, absent, n, total, channels, bar);
             const i64 places = alive ? places_of(n, cell_rows) : 0;
             const i64 sum = rows + inclusive_sum(places);
             if (exists) {
@@ -126,19 +120,8 @@ extern "C" __global__ void __launch_bounds__(256) sum_chunks(
     i64 count, i64 channels, Rows rows, const i32* items, Pieces pieces, i64* sums
 ) {
     const i64 c = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (c >= count) return;
-    i64* sum = sums + c * channels;
-    for (i64 k = 0; k < channels; ++k) sum[k] = 0;
-    for (i64 i = pieces.first[c]; i < pieces.last[c]; ++i) {
-        const i64 row = items[i];
-#if REGRESSION
-        sum[0] += weight_of(rows.weight, row);
-        sum[1] += rows.target[row];
-#else
-        sum[rows.target[row]] += weight_of(rows.weight, row);
-#endif
-        if (WEIGHTED) sum[channels - 1] += 1;
-    }
+    if (c < count)
+        sum_slots(rows, channels, items, pieces.first[c], pieces.last[c], sums + c * channels);
 }
 
 // One thread a chunk and channel; the first chunk of a bin does the work for all of its bin:
@@ -164,32 +147,6 @@ extern "C" __global__ void __launch_bounds__(256) accumulate_chunks(
     }
 }
 
-// The better of `cut` and the best cut between the sorted slots first .. last, where `left`
-// lies before them; `left` moves along.
-template <class Left>
-__device__ Cut scan_slots(
-    const Rules& rules, const Hold& hold, const Rows& rows, const Bits* keys, const i32* items,
-    i64 first, i64 last, Left left, const i64* total, Cut found, Cut cut
-) {
-    const Criterion& criterion = rules.criterion;
-    const i64 channels = rules.channels, whole = rows_in(criterion, total, channels);
-    const i64 all_weight = weight_in(criterion, total);
-    const i64 before = rows_in(criterion, left, channels);
-    State state = begin(criterion, left, total);
-    for (i64 i = first; i < last; ++i) {
-        const i64 row = items[i];
-        move(criterion, state, left, total, rows.target[row], weight_of(rows.weight, row));
-        if (keys[i] == keys[i + 1]) continue;
-        const i64 n = before + i + 1 - first;
-        if (!rules.limits.admit(n, whole, state.weight_left, all_weight)) continue;
-        if (!hold.admits(criterion, state, left, total)) continue;
-        found.score = score(criterion, state, left, total);
-        found.threshold = midpoint(value_of(keys[i]), value_of(keys[i + 1]));
-        if (precedes(found, cut)) cut = found;
-    }
-    return cut;
-}
-
 // One thread a chunk: its best cut, missing values right and left. `lefts` is used up.
 extern "C" __global__ void __launch_bounds__(256, 1) scan_chunks(
     Rules rules, Table table, Level level, Monotonic held, i64 count, Rows rows,
@@ -197,24 +154,11 @@ extern "C" __global__ void __launch_bounds__(256, 1) scan_chunks(
 ) {
     const i64 c = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (c >= count) return;
-    const i64 channels = rules.channels, first = pieces.first[c], last = pieces.last[c];
-    const i64 at = pieces.column[c], f = at % table.columns, j = at / table.columns;
-    const i64* total = level.totals + j * channels;
-    const Strided left = {lefts + c * channels, 1};
-    const Hold hold = held.of(j, f);
-    Cut found = {0.0, i32(f), 0, pieces.bin[c], 0, 0.0};
-    Cut cut = scan_slots(rules, hold, rows, keys, items, first, last, left, total, found, no_cut());
-    const Cell* cells = level.cells(table, j, channels);
-    const Cell* absent = missing_cell(column_of(table, f), cells, channels);
-    if (absent) {
-#if !REGRESSION
-        for (i64 i = first; i < last; ++i)
-            left[rows.target[items[i]]] -= weight_of(rows.weight, items[i]);
-#endif
-        for (i64 k = 0; k < channels; ++k) left[k] += i64(absent[k]);
-        found.missing_left = 1;
-        cut = scan_slots(rules, hold, rows, keys, items, first, last, left, total, found, cut);
-    }
+    const Strided left = {lefts + c * rules.channels, 1};
+    const Cut cut = scan_piece(
+        rules, table, level, held, rows, keys, items, pieces.column[c], pieces.bin[c],
+        pieces.first[c], pieces.last[c], left
+    );
     ((Cut*)chunk_cuts)[c] = cut;
 }
 

@@ -2,7 +2,8 @@
 
 Every bin whose bound reaches the best score is looked into, so the order of work does not
 matter. The column of the greatest bound goes first, since its cuts raise the bar for all
-others. The host sees the number of rows to gather, and at the end the splits.
+others. Bins of few rows are looked into with nothing asked (`gputree.backends.cuda.inside`), and
+the host sees the splits at the end; else it sees the number of rows to gather.
 """
 
 from __future__ import annotations
@@ -14,14 +15,20 @@ import numpy as np
 from gputree.backends.base import Bounds, Int64s
 from gputree.backends.cuda import finer, tuning
 from gputree.backends.cuda.categories import Sides, score_subsets
+from gputree.backends.cuda.inside import CUT_WORDS, NOTHING_FOUND, look_inside
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Chunks, Grower, Plan, carve, pack_bounds, sort_segments
-from gputree.backends.cuda.partition import RECORD_WORDS
+from gputree.backends.cuda.layout import (
+    TALLY_WORDS,
+    Chunks,
+    Grower,
+    Plan,
+    carve,
+    pack_bounds,
+    sort_segments,
+)
+from gputree.backends.cuda.partition import RECORD_WORDS, WAITS, Marked, mark, read
 from gputree.backends.cuda.score import Scores
 from gputree.backends.cuda.structs import LEVEL, PIECES, VISITS, Packed
-
-# A cut on the device, as int64: see cut.cuh.
-CUT_WORDS = 4
 
 
 class Visits(NamedTuple):
@@ -41,18 +48,32 @@ class Level(NamedTuple):
     """Nodes whose splits are looked for."""
 
     rows: int
-    chunks: Chunks
+    plan: Plan
     histograms: Any
     scores: Scores
     visits: Visits
     cuts: Any  # (m, CUT_WORDS) int64
     lead: Any  # (m,) int32
+    results: Any  # (TALLY_WORDS + m x RECORD_WORDS,) int64: what the host reads
+    lefts: Any  # of the parts that are partitioned, int64
+    sides: Sides | None
     packed: Packed  # its histograms, for kernels
     held: Packed  # bounds of its nodes
+    visited: Packed  # `visits`
+    scored: Packed  # `scores`
 
     @property
     def nodes(self) -> int:
         return self.scores.total.shape[0]
+
+    @property
+    def chunks(self) -> Chunks:
+        return self.plan.chunks
+
+    @property
+    def records(self) -> Any:
+        """(m, RECORD_WORDS) int64: the splits."""
+        return self.results[TALLY_WORDS:].reshape(-1, RECORD_WORDS)
 
 
 def refine(
@@ -63,26 +84,52 @@ def refine(
     plan: Plan,
     scores: Scores,
     bounds: Bounds | None,
-) -> tuple[Any, Sides | None, int]:
-    """Records of the splits, sides of categories, and the (row, column) pairs looked into."""
-    m, i4 = begin.size, np.int32
+) -> tuple[Marked, int]:
+    """Nodes whose entries have their sides, and the (row, column) pairs looked into."""
+    level = _open(grower, begin, end, histograms, plan, scores, bounds)
+    _choose_boundary(grower, level, is_first=True)
+    found, pairs = _look_inside_and_read(grower, level)
+    while (found[:, 0] == WAITS).any():
+        plan.tally.fill(0)
+        _choose_boundary(grower, level, is_first=False)
+        found, more = _look_inside_and_read(grower, level)
+        pairs += more
+    marked = read(grower, begin, plan.parts, level.records, found, level.sides, level.lefts)
+    return marked, pairs
+
+
+def _open(
+    grower: Grower,
+    begin: Int64s,
+    end: Int64s,
+    histograms: Any,
+    plan: Plan,
+    scores: Scores,
+    bounds: Bounds | None,
+) -> Level:
+    m, i4, i8 = begin.size, np.int32, np.int64
     sides = score_subsets(grower, begin, end, histograms, plan.slots, scores)
-    cuts, lead, done, upto = carve(((m, CUT_WORDS), np.int64), (m, i4), (m, i4), (m, i4))
-    level = Level(
+    cuts, lead, done, upto, results, lefts = carve(
+        ((m, CUT_WORDS), i8), (m, i4), (m, i4), (m, i4), (TALLY_WORDS + m * RECORD_WORDS, i8),
+        (plan.parts.chunks.number, i8),
+    )  # fmt: skip
+    visits = Visits(*_orders(grower, plan.keys), done, upto)
+    return Level(
         rows=int((end - begin).sum()),
-        chunks=plan.chunks,
+        plan=plan,
         histograms=histograms,
         scores=scores,
-        visits=Visits(*_orders(grower, plan.keys), done, upto),
+        visits=visits,
         cuts=cuts,
         lead=lead,
+        results=results,
+        lefts=lefts,
+        sides=sides,
         packed=LEVEL.pack(histograms, plan.slots, scores.cumulative, scores.total),
         held=pack_bounds(grower, bounds),
+        visited=visits.pack(),
+        scored=scores.pack(),
     )
-    pairs = _visit(grower, level, is_first=True)
-    while level.visits.orders is not None and _visit_further(grower, level):
-        pairs += _visit(grower, level, is_first=False)
-    return _splits(grower, level, plan.parts.begin), sides, pairs
 
 
 def _spread(grower: Grower, level: Level) -> tuple[Any, Any]:
@@ -109,28 +156,44 @@ def _orders(grower: Grower, keys: Any) -> tuple[Any, Any]:
     return orders, ranks
 
 
-def _visit(grower: Grower, level: Level, is_first: bool) -> int:
-    """Let each node's cut be the best of the columns it visits."""
-    scores = level.scores
+def _choose_boundary(grower: Grower, level: Level, is_first: bool) -> None:
+    """Let each node's cut be the best boundary of the columns it visits."""
     low, high = _spread(grower, level) if is_first else (None, None)
     grower.kernels(
         "choose", "choose_boundary", (level.nodes,), grower.rules, grower.table.packed,
-        scores.total, scores.pack(), int(is_first), low, high, level.visits.pack(), level.cuts,
+        level.scores.total, level.scored, int(is_first), low, high, level.visited, level.cuts,
         level.lead, threads=32,
     )  # fmt: skip
+
+
+def _look_inside_and_read(grower: Grower, level: Level) -> tuple[Int64s, int]:
+    """Let each node's cut be the best of the columns it visits; returns records, and pairs."""
     if not grower.task.exact:
-        return 0
-    return _look_inside(grower, level, lead_only=1) + _look_inside(grower, level, lead_only=0)
+        return _choose_splits(grower, level, NOTHING_FOUND)[1], 0
+    inside = look_inside(grower, level, level.plan.tally)
+    tally, records = _choose_splits(grower, level, inside)
+    if not tally[_OVERFLOWS].any():
+        return records, int(tally[_SLOTS].sum())
+    del inside  # its memory is worked in
+    level.plan.tally.fill(0)
+    pairs = _look_inside(grower, level, lead_only=1) + _look_inside(grower, level, lead_only=0)
+    return _choose_splits(grower, level, NOTHING_FOUND)[1], pairs
 
 
-def _visit_further(grower: Grower, level: Level) -> bool:
-    """Send nodes without a cut to their next column; returns whether there are any."""
-    waiting = cupy().zeros(1, dtype=np.int32)
-    grower.kernels.each(
-        "choose", "visit_further", level.nodes, grower.table.packed, level.nodes,
-        level.scores.pack(), level.visits.pack(), level.cuts, waiting,
+# Of the tally: see record.cuh.
+_SLOTS, _OVERFLOWS = slice(0, 2), slice(4, 6)
+
+
+def _choose_splits(grower: Grower, level: Level, inside: Packed) -> tuple[Int64s, Int64s]:
+    """Mark sides by the best cuts, `inside` bins too; returns the tally and records."""
+    grower.kernels(
+        "choose", "choose_splits", (level.nodes,), grower.rules, grower.table.packed,
+        level.packed, level.scored, level.visited, inside, level.plan.tally,
+        level.plan.parts.begin, level.cuts, level.results, threads=32,
     )  # fmt: skip
-    return bool(waiting.get()[0])
+    mark(grower, level.plan.parts, level.records, level.sides, level.lefts)
+    results = level.results.get()
+    return results[:TALLY_WORDS], results[TALLY_WORDS:].reshape(-1, RECORD_WORDS)
 
 
 # ----------------------------------------------------------------- inside bins
@@ -219,7 +282,7 @@ def _mark_alive(grower: Grower, level: Level, lead_only: int, cell_rows: int = 0
     used = counts[0, 1:]
     grower.kernels(
         "refine", "mark_alive", (m * d,), grower.rules, table.packed, level.packed,
-        level.scores.bound, level.visits.pack(), level.cuts, level.lead, lead_only, cell_rows,
+        level.scores.bound, level.visited, level.cuts, level.lead, lead_only, cell_rows,
         place, taken, used, counts[1, 1:], threads=32,
     )  # fmt: skip
     return Alive(place, taken, used, xp.cumsum(counts, axis=1))
@@ -307,15 +370,3 @@ def _scan(grower: Grower, level: Level, alive: Alive, pieces: Pieces, keys: Any,
         level.held, count, grower.statistics, keys, items, pieces.packed, lefts, cuts,
     )  # fmt: skip
     return cuts
-
-
-# ----------------------------------------------------------------- splits
-def _splits(grower: Grower, level: Level, begin: Any) -> Any:
-    """What the cuts are worth: records of the splits, on the device."""
-    m = level.nodes
-    records = cupy().empty((m, RECORD_WORDS), dtype=np.int64)
-    grower.kernels.each(
-        "choose", "choose_splits", m, grower.rules, grower.table.packed, m, level.packed,
-        begin, level.cuts, records,
-    )  # fmt: skip
-    return records

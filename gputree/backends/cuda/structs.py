@@ -159,7 +159,20 @@ SCORES = Struct("Scores", best="double*", bins="i32*", sides="u8*", bounds="doub
 
 # ------------------------------------------------------------------------------ cut.cuh
 VISITS = Struct("Visits", orders="const i32*", ranks="const i32*", done="i32*", upto="i32*")
+FOUND = Struct("Found", first="i64*", number="i32*", cuts="i64*")
 PIECES = Struct("Pieces", column="i64*", bin="i32*", first="i64*", last="i64*")
+
+# --------------------------------------------------------------------------- inside.cu
+LIVING = Struct(
+    "Living",
+    slots="i64",
+    tally="i64*",
+    place="i32*",
+    taken="u32*",
+    rest="i64",
+    bins=PIECES,
+    found=FOUND,
+)
 
 # ------------------------------------------------------------------------- partition.cu
 SIDES = Struct(

@@ -34,6 +34,9 @@ class Tuning(NamedTuple):
 
     # (row, column) pairs that are gathered and sorted at once, at most.
     gathered_pairs: int = 1 << 25
+    # Of these, those that are looked into with nothing asked by the host; and by so many warps.
+    living_pairs: int = 1 << 25
+    living_blocks: int = 2048
     # Bins are counted into cells from so many pairs of living bins on (infinity: never) that are
     # so many a row of the level; rows a cell on average.
     counted_pairs: float = 1 << 16

@@ -1,0 +1,86 @@
+// Bins that cuts may lie inside of, and the scan of their sorted rows.
+
+// Whether the best cut may lie inside a bin of n rows, with `before` it, missing values right.
+__device__ __forceinline__ bool is_alive(
+    const Criterion& criterion, const Limits& limits, BeforeBin before, const Cell* absent, i64 n,
+    const i64* total, i64 channels, double bar
+) {
+    for (int side = 0; n > 1 && side < (absent ? 2 : 1); ++side) {
+        if (side) before.missing = absent;
+        if (!cut_inside(criterion, limits, before, n, total, channels)) continue;
+        const double most = bound(criterion, before, before.bin, total);
+        if (most >= bar && tighten(criterion, before, before.bin, total, most) >= bar) return true;
+    }
+    return false;
+}
+
+// The statistics of the rows in slots first .. last.
+template <class Sum>
+__device__ void sum_slots(
+    const Rows& rows, i64 channels, const i32* items, i64 first, i64 last, Sum sum
+) {
+    for (i64 k = 0; k < channels; ++k) sum[k] = 0;
+    for (i64 i = first; i < last; ++i) {
+        const i64 row = items[i];
+#if REGRESSION
+        sum[0] += weight_of(rows.weight, row);
+        sum[1] += rows.target[row];
+#else
+        sum[rows.target[row]] += weight_of(rows.weight, row);
+#endif
+        if (WEIGHTED) sum[channels - 1] += 1;
+    }
+}
+
+// The better of `cut` and the best cut between the sorted slots first .. last, where `left`
+// lies before them; `left` moves along.
+template <class Left>
+__device__ Cut scan_slots(
+    const Rules& rules, const Hold& hold, const Rows& rows, const Bits* keys, const i32* items,
+    i64 first, i64 last, Left left, const i64* total, Cut found, Cut cut
+) {
+    const Criterion& criterion = rules.criterion;
+    const i64 channels = rules.channels, whole = rows_in(criterion, total, channels);
+    const i64 all_weight = weight_in(criterion, total);
+    const i64 before = rows_in(criterion, left, channels);
+    State state = begin(criterion, left, total);
+    for (i64 i = first; i < last; ++i) {
+        const i64 row = items[i];
+        move(criterion, state, left, total, rows.target[row], weight_of(rows.weight, row));
+        if (keys[i] == keys[i + 1]) continue;
+        const i64 n = before + i + 1 - first;
+        if (!rules.limits.admit(n, whole, state.weight_left, all_weight)) continue;
+        if (!hold.admits(criterion, state, left, total)) continue;
+        found.score = score(criterion, state, left, total);
+        found.threshold = midpoint(value_of(keys[i]), value_of(keys[i + 1]));
+        if (precedes(found, cut)) cut = found;
+    }
+    return cut;
+}
+
+// The best cut between the sorted slots first .. last of a bin, missing values right and left;
+// `left` lies before them, and is used up.
+template <class Left>
+__device__ Cut scan_piece(
+    const Rules& rules, const Table& table, const Level& level, const Monotonic& held,
+    const Rows& rows, const Bits* keys, const i32* items, i64 at, i32 bin, i64 first, i64 last,
+    Left left
+) {
+    const i64 channels = rules.channels, f = at % table.columns, j = at / table.columns;
+    const i64* total = level.totals + j * channels;
+    const Hold hold = held.of(j, f);
+    Cut found = {0.0, i32(f), 0, bin, 0, 0.0};
+    Cut cut = scan_slots(rules, hold, rows, keys, items, first, last, left, total, found, no_cut());
+    const Cell* cells = level.cells(table, j, channels);
+    const Cell* absent = missing_cell(column_of(table, f), cells, channels);
+    if (absent) {
+#if !REGRESSION
+        for (i64 i = first; i < last; ++i)
+            left[rows.target[items[i]]] -= weight_of(rows.weight, items[i]);
+#endif
+        for (i64 k = 0; k < channels; ++k) left[k] += i64(absent[k]);
+        found.missing_left = 1;
+        cut = scan_slots(rules, hold, rows, keys, items, first, last, left, total, found, cut);
+    }
+    return cut;
+}
