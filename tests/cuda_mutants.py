@@ -263,8 +263,8 @@ MUTANTS = [
     ),
     Mutant(
         "choose: nodes of one class split",
-        "    if (!is_first) {\n        cut",
-        "    if (true) {\n        cut",
+        "if (!is_first) {\n            cut",
+        "if (true) {\n            cut",
     ),
     Mutant(
         "partition: no barrier for votes",

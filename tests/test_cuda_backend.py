@@ -12,6 +12,7 @@ from strategies import PROBLEMS, Sample, make_task, problems
 from twins import assert_equal, assert_same_bins, pair, table
 
 from gputree.backends import binning
+from gputree.backends.base import Larger
 from gputree.backends.cuda import encode, histogram, kernels
 from gputree.growth.assembly import Nodes, renumber
 
@@ -82,8 +83,8 @@ def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes)
     for backend in pair(sample, make_task(criterion, sample), 16):
         whole, parts = backend.new_histograms(2), backend.new_histograms(3)
         backend.histogram(np.array([100, 0]), np.array([250, 100]), whole, np.array([1, 0]))
-        backend.histogram(np.array([20]), np.array([60]), parts, np.array([2]))
-        backend.subtract(whole, np.array([0]), parts, np.array([2]), np.array([0]))
+        larger = Larger(whole, np.array([0]), np.array([2]), np.array([0]))
+        backend.histogram(np.array([20]), np.array([60]), parts, np.array([2]), larger)
         cells.append((whole, parts))
     for expected, found in zip(*cells, strict=True):
         assert to_host(expected).dtype == to_host(found).dtype

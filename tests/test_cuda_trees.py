@@ -136,7 +136,7 @@ def test_levels_make_few_copies_to_the_host(cuda_device):
 
 # A level by histograms, on average, exact and binned: kernels, copies to the device and from it,
 # arrays, waits.
-MOST_TRAFFIC = {True: Traffic(13.9, 2.9, 1, 6.9, 1), False: Traffic(7.9, 2.9, 1, 5.9, 1)}
+MOST_TRAFFIC = {True: Traffic(12.9, 2, 1, 6, 1), False: Traffic(7.9, 2, 1, 5, 1)}
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -111,6 +111,18 @@ class Task:
         return (self.n_classes or 3) + (self.weight is not None)
 
 
+class Larger(NamedTuple):
+    """Histograms of larger siblings: ``out[slots] = whole[whole_slots] - out[part_slots]``.
+
+    A part may lie in the place of its result.
+    """
+
+    whole: Any
+    whole_slots: Int64s
+    part_slots: Int64s
+    slots: Int64s
+
+
 class Splits(NamedTuple):
     """The chosen split of each of m nodes; ``feature`` is -1 where there is none.
 
@@ -217,16 +229,10 @@ class Backend(Protocol):
     def new_histograms(self, m: int) -> Any:
         """Zeroed histograms of m nodes, shape (m, histogram_cells x channels)."""
 
-    def histogram(self, begin: Int64s, end: Int64s, out: Any, slots: Int64s) -> None:
-        """Add the histogram of node j to ``out[slots[j]]``, which is zero."""
-
-    def subtract(
-        self, whole: Any, whole_slots: Int64s, out: Any, part_slots: Int64s, slots: Int64s
+    def histogram(
+        self, begin: Int64s, end: Int64s, out: Any, slots: Int64s, larger: Larger | None = None
     ) -> None:
-        """``out[slots] = whole[whole_slots] - out[part_slots]``: the larger siblings.
-
-        A part may lie in the place of its result.
-        """
+        """Add the histogram of node j to ``out[slots[j]]``, which is zero; then subtract."""
 
     def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Any:
         """Best boundary and greatest bound of every column of every node, on the device.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Bounds, Int64s, Limits, Splits, Subtrees
+from gputree.backends.base import Backend, Bounds, Int64s, Larger, Limits, Splits, Subtrees
 from gputree.growth.assembly import Nodes, NodeTable
 from gputree.growth.frontier import Frontier, Histograms, children_of
 from gputree.growth.monotonic import bounds_below
@@ -164,9 +164,10 @@ def _build(backend: Backend, batch: Frontier, parents: Histograms) -> Histograms
     slot = np.arange(batch.size)
     counted = np.union1d(np.delete(slot, derived), absent)
     cells = backend.new_histograms(batch.size)
-    backend.histogram(begin[counted], end[counted], cells, counted)
-    if derived.size:
-        backend.subtract(parents.cells, batch.parent_slot[derived], cells, smaller, derived)
+    larger = Larger(parents.cells, batch.parent_slot[derived], smaller, derived)
+    backend.histogram(
+        begin[counted], end[counted], cells, counted, larger if derived.size else None
+    )
     return Histograms(cells, slot)
 
 

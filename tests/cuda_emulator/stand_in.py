@@ -21,7 +21,7 @@ import numpy as np
 
 from .host_memory import CUDARuntimeError, Registry, pinned_memory, pinned_pointer
 from .library import Kernel, Library
-from .memory import current_device, device_stack, memory, same_memory
+from .memory import LaunchError, current_device, device_stack, memory, same_memory
 
 __all__ = ["make_module", "ndarray", "transfers"]
 
@@ -49,9 +49,7 @@ class ndarray:
         self, host: Any, dtype: Any = None, memptr: Any = None, *, is_defined: bool = True
     ) -> None:
         if memptr is not None:  # CuPy's constructor: an array over memory that is there
-            place = (ctypes.c_uint8 * memptr.mem.size).from_address(memptr.mem.ptr)
-            place.owner = memptr.mem.owner  # kept while a view of it is
-            host = np.frombuffer(place, dtype).reshape(host)
+            host = memptr.array(host, dtype)
         self.host = host
         memory.add(host, is_defined)
 
@@ -63,7 +61,11 @@ class ndarray:
     itemsize = property(lambda self: self.host.itemsize)
     flags = property(lambda self: self.host.flags)
     device = property(lambda self: Device(memory.device(self.host)))
-    data = property(lambda self: types.SimpleNamespace(ptr=self.host.ctypes.data))
+
+    @property
+    def data(self) -> _MemoryPointer:
+        own = _UnownedMemory(self.host.ctypes.data, self.host.nbytes, self.host, self.device.id)
+        return _MemoryPointer(own, 0)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -310,9 +312,24 @@ class _UnownedMemory(NamedTuple):
     device_id: int
 
 
-class _MemoryPointer(NamedTuple):
-    mem: _UnownedMemory
-    offset: int
+class _MemoryPointer:
+    """A place in memory."""
+
+    def __init__(self, mem: _UnownedMemory, offset: int) -> None:
+        self.mem, self.offset = mem, offset
+        self.ptr = mem.ptr + offset
+
+    def __add__(self, offset: int) -> _MemoryPointer:
+        return _MemoryPointer(self.mem, self.offset + offset)
+
+    def array(self, shape: Any, dtype: Any) -> np.ndarray:
+        """What lies here, as NumPy sees it."""
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if self.offset + size > self.mem.size:
+            raise LaunchError(f"an array of {size} bytes exceeds the memory that it lies in")
+        place = (ctypes.c_uint8 * size).from_address(self.ptr)
+        place.owner = self.mem.owner  # kept while a view of it is
+        return np.frombuffer(place, dtype, count=size and -1).reshape(shape)
 
 
 _library = cache(Library)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu import finish as finishing
@@ -118,7 +118,19 @@ class CpuBackend:
     def new_histograms(self, m: int) -> NDArray:
         return np.zeros((m, self.histogram_cells * self.task.channels), self._cell_dtype)
 
-    def histogram(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
+    def histogram(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        out: NDArray,
+        slots: Int64s,
+        larger: Larger | None = None,
+    ) -> None:
+        self._count(begin, end, out, slots)
+        if larger is not None:
+            self.subtract(out, larger)
+
+    def _count(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
         rows = int((end - begin).sum())
         share = max(tuning.TUNING.chunk_rows // 4, -(-rows // (2 * self.n_threads)))
         share = max(share, -(-rows // max(tuning.TUNING.partial_bytes // self.histogram_bytes, 1)))
@@ -150,9 +162,9 @@ class CpuBackend:
                 self.task.channels, target[c],
             )  # fmt: skip
 
-    def subtract(
-        self, whole: NDArray, whole_slots: Int64s, out: NDArray, part_slots: Int64s, slots: Int64s
-    ) -> None:
+    def subtract(self, out: NDArray, larger: Larger) -> None:
+        """Let histograms of `out` be the differences."""
+        whole, whole_slots, part_slots, slots = larger
         parts = even_spans(slots.size, out.shape[1], self.n_threads, 1 << 18)
         run(
             self.n_threads,

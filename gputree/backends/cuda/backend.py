@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda.device import on_own_device
@@ -143,14 +143,10 @@ class CudaBackend:
         return cupy().zeros((m, self.histogram_cells * self.channels), dtype=self._cell_dtype)
 
     @on_own_device
-    def histogram(self, begin: Int64s, end: Int64s, out: Any, slots: Int64s) -> None:
-        histograms_.histogram(self.grower, begin, end, out, slots, self._cell_bytes)
-
-    @on_own_device
-    def subtract(
-        self, whole: Any, whole_slots: Int64s, out: Any, part_slots: Int64s, slots: Int64s
+    def histogram(
+        self, begin: Int64s, end: Int64s, out: Any, slots: Int64s, larger: Larger | None = None
     ) -> None:
-        histograms_.subtract(self.grower, whole, whole_slots, out, part_slots, slots)
+        histograms_.histogram(self.grower, begin, end, out, slots, larger, self._cell_bytes)
 
     # ----------------------------------------------------------- splits
     @on_own_device

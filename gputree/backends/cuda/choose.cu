@@ -30,50 +30,13 @@ extern "C" __global__ void __launch_bounds__(256) draw_orders(
     for (i64 i = 0; i < columns; ++i) ranks[j * columns + orders[j * columns + i]] = i32(i);
 }
 
-// Grid: nodes; block: one warp. Each node's best boundary among the columns it visits, and
-// in `lead` the column to refine first: that of the greatest bound, -1 if none reaches the cut.
-//
-// Where `is_first`, nodes have no cut before; those whose targets are all equal visit no column:
-// for regression those where low[j] <= high[j].
+// Grid: nodes; block: one warp. Each node's best boundary among the columns it visits, and its
+// leading column.
 extern "C" __global__ void __launch_bounds__(32) choose_boundary(
-    Rules rules, Table table, const i64* totals, Scores scores, i64 is_first, const i64* low,
-    const i64* high, Visits visits, i64* cuts, i32* lead
+    Rules rules, i64 columns, const i64* totals, Boundaries boundaries
 ) {
-    const i64 j = blockIdx.x, columns = table.columns;
-    const int lane = threadIdx.x;
-    const i64* total = totals + j * rules.channels;
-    Cut cut = no_cut();
-    i64 done = 0, upto = rules.max_features;
-    if (!is_first) {
-        cut = ((Cut*)cuts)[j];
-        done = visits.done[j];
-        upto = visits.upto[j];
-    } else if (REGRESSION ? low[j] <= high[j] : is_pure(rules.criterion, total)) {
-        done = columns;
-    }
-    for (i64 f = lane; f < columns; f += 32) {
-        const i64 at = j * columns + f, rank = visits.rank(j, f, columns);
-        if (rank < done || rank >= upto || scores.best[at] == -infinity()) continue;
-        const Cut found = {scores.best[at], i32(f), scores.sides[at], scores.bins[at], 1, 0.0};
-        if (precedes(found, cut)) cut = found;
-    }
-    cut = first_cut(cut);
-    const double bar = bar_of(rules.criterion, cut, total);
-    Cut first = no_cut();
-    for (i64 f = lane; f < columns; f += 32) {
-        const double bound = scores.bounds[j * columns + f];
-        const i64 rank = visits.rank(j, f, columns);
-        if (rank < done || rank >= upto || !(bound >= bar)) continue;
-        const Cut found = {bound, i32(f), 0, 0, 1, 0.0};
-        if (bound > -infinity() && precedes(found, first)) first = found;
-    }
-    first = first_cut(first);
-    __syncwarp();
-    if (lane != 0) return;
-    visits.done[j] = i32(done);
-    visits.upto[j] = i32(upto);
-    ((Cut*)cuts)[j] = cut;
-    lead[j] = first.score > -infinity() ? first.column : -1;
+    i32 leading;
+    boundaries.choose(rules, totals + blockIdx.x * rules.channels, blockIdx.x, columns, leading);
 }
 
 // Send a node without a cut to its next column that may have one; returns whether there is any.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.backends.base import Int64s
+from gputree.backends.base import Int64s, Larger
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD
 from gputree.backends.cuda.layout import Chunks, Grower, cut, send
@@ -27,9 +27,15 @@ def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
 
 
 def histogram(
-    grower: Grower, begin: Int64s, end: Int64s, out: Any, slots: Int64s, cell_bytes: int
+    grower: Grower,
+    begin: Int64s,
+    end: Int64s,
+    out: Any,
+    slots: Int64s,
+    larger: Larger | None,
+    cell_bytes: int,
 ) -> None:
-    """Add the entries of node j to the zeroed ``out[slots[j]]``."""
+    """Add the entries of node j to the zeroed ``out[slots[j]]``; then subtract."""
     table = grower.table
     groups = column_groups(table.host.offset, cell_bytes)
     kernel, shared = "histogram", 0
@@ -38,22 +44,19 @@ def histogram(
     else:
         edges = table.host.offset[np.minimum(groups * WORD, table.columns)]
         shared = int(np.diff(edges).max()) * cell_bytes
-    *pieces, own, bounds = send(*cut(begin, end), slots, groups)
-    chunks = Chunks.over(*pieces)
+    rest = () if larger is None else larger[1:]
+    owner, first, last, own, bounds, *differences = send(*cut(begin, end), slots, groups, *rest)
+    chunks = Chunks.over(owner, first, last)
     grower.kernels(
         "histogram", kernel, (chunks.number * (groups.size - 1),), table.packed,
         grower.statistics, grower.entries, chunks.packed, own, bounds, groups.size - 1,
         grower.task.channels, out, shared=shared,
     )  # fmt: skip
-
-
-def subtract(
-    grower: Grower, whole: Any, whole_slots: Int64s, out: Any, part_slots: Int64s, slots: Int64s
-) -> None:
-    """``out[slots] = whole[whole_slots] - out[part_slots]``."""
-    width = out.shape[1]
-    sources, parts, targets = send(whole_slots, part_slots, slots)
+    if larger is None:
+        return
+    sources, parts, targets = differences
+    nodes, width = targets.size, out.shape[1]
     grower.kernels.each(
-        "histogram", "subtract", slots.size * width, whole, sources, out, parts,
-        targets, slots.size, width,
+        "histogram", "subtract", nodes * width, larger.whole, sources, out, parts, targets, nodes,
+        width,
     )  # fmt: skip

@@ -93,12 +93,16 @@ __device__ void mark_column(
     }
 }
 
-// Grid: nodes; block: one warp. List the living bins of the leading columns.
+// Grid: nodes; block: one warp. As choose_boundary of choose.cu; list the living bins of the
+// leading columns.
 extern "C" __global__ void __launch_bounds__(32, 1) mark_leading(
-    Rules rules, Table table, Level level, const i64* cuts, const i32* lead, Living living
+    Rules rules, Table table, Level level, Boundaries boundaries, Living living
 ) {
     const i64 j = blockIdx.x;
-    if (lead[j] >= 0) mark_column(rules, table, level, living, j, lead[j], 0, ((Cut*)cuts)[j]);
+    const i64* total = level.totals + j * rules.channels;
+    i32 leading;
+    const Cut best = boundaries.choose(rules, total, j, table.columns, leading);
+    if (leading >= 0) mark_column(rules, table, level, living, j, leading, 0, best);
 }
 
 // Grid: nodes x columns; block: one warp. List those of all others, whose bar the cuts in the

@@ -37,15 +37,14 @@ class Living(NamedTuple):
     found: Packed
 
 
-def look_inside(grower: Grower, level: Level, tally: Any) -> Packed:
-    """Find the best cuts inside living bins, if there is room for their rows, on the device."""
-    living = _room(grower, level, tally)
+def look_inside(grower: Grower, level: Level, boundaries: Packed) -> Packed:
+    """Choose boundaries, and find the best cuts inside living bins if their rows have room."""
+    living = _room(grower, level)
     kernels, table = grower.kernels, grower.table
     shape = grower.rules, table.packed, level.packed
     kernels(
-        "inside", "mark_leading", (level.nodes,), *shape, level.cuts, level.lead, living.packed,
-        threads=LANES,
-    )  # fmt: skip
+        "inside", "mark_leading", (level.nodes,), *shape, boundaries, living.packed, threads=LANES
+    )
     _scan(grower, level, living, 0)
     kernels(
         "inside", "mark_others", (level.nodes * table.columns,), *shape, level.scores.bound,
@@ -55,7 +54,7 @@ def look_inside(grower: Grower, level: Level, tally: Any) -> Packed:
     return living.found
 
 
-def _room(grower: Grower, level: Level, tally: Any) -> Living:
+def _room(grower: Grower, level: Level) -> Living:
     table, channels = grower.table, grower.task.channels
     m, d, cells = level.nodes, table.columns, int(table.host.offset[-1])
     slots = _slots(grower, level)
@@ -71,7 +70,9 @@ def _room(grower: Grower, level: Level, tally: Any) -> Living:
         (bins, i8), ((bins, CUT_WORDS), i8),
     )  # fmt: skip
     own = first, number, cuts
-    packed = LIVING.pack(slots, tally, place, taken, leading, (column, bin_of, begin, end), own)
+    packed = LIVING.pack(
+        slots, level.plan.tally, place, taken, leading, (column, bin_of, begin, end), own
+    )
     return Living(blocks, keys, items, lefts, packed, FOUND.pack(*own))
 
 

@@ -60,10 +60,10 @@ HEADERS = {
     "encode": ("types.cuh", "values.cuh", "draw.cuh"),
     "histogram": ("types.cuh", "table.cuh", "atomics.cuh", "add_row.cuh"),
     "score": ("types.cuh", *_CUT),
-    "inside": ("types.cuh", "values.cuh", *_CUT, "record.cuh", "inside.cuh"),
+    "inside": ("types.cuh", "values.cuh", *_CUT, "record.cuh", "boundary.cuh", "inside.cuh"),
     "refine": ("types.cuh", "values.cuh", *_CUT, "inside.cuh"),
     "finer": ("types.cuh", "atomics.cuh", "values.cuh", *_CUT, "add_row.cuh"),
-    "choose": ("types.cuh", *_CUT, "draw.cuh", "record.cuh"),
+    "choose": ("types.cuh", *_CUT, "draw.cuh", "record.cuh", "boundary.cuh"),
     "partition": ("types.cuh", "table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "categories": (
         "types.cuh",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,13 +236,8 @@ ALIGNMENT = 512
 
 def carve(*arrays: tuple[Any, Any]) -> list[Any]:
     """Arrays of these shapes and dtypes with anything in them, of one allocation."""
-    sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in arrays]
-    places = _places(sizes)
-    block = cupy().empty(max(places[-1], 1), dtype=np.uint8)
-    return [
-        block[place : place + size].view(dtype).reshape(shape)
-        for place, size, (shape, dtype) in zip(places, sizes, arrays, strict=False)
-    ]
+    places = _places([int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in arrays])
+    return _over(cupy().empty(max(places[-1], 1), dtype=np.uint8), places, arrays)
 
 
 def send(*arrays: NDArray[Any]) -> list[Any]:
@@ -250,17 +247,21 @@ def send(*arrays: NDArray[Any]) -> list[Any]:
     block = np.zeros(max(places[-1], 1), np.uint8)
     for place, size, array in zip(places, sizes, arrays, strict=False):
         block[place : place + size] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    own = cupy().asarray(block)
-    return [
-        own[place : place + size].view(array.dtype).reshape(array.shape)
-        for place, size, array in zip(places, sizes, arrays, strict=False)
-    ]
+    return _over(cupy().asarray(block), places, [(array.shape, array.dtype) for array in arrays])
 
 
 def _places(sizes: list[int]) -> list[int]:
     """Where each of some arrays begins, and the end."""
-    rounded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
-    return [0, *np.cumsum(rounded, dtype=np.int64).tolist()]
+    return [0, *accumulate(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]
+
+
+def _over(block: Any, places: list[int], arrays: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """Arrays of these shapes and dtypes at places of a block, which they keep."""
+    new, memory = cupy().ndarray, block.data
+    return [
+        new(shape, dtype, memptr=memory + place)
+        for place, (shape, dtype) in zip(places, arrays, strict=False)
+    ]
 
 
 def to_device(values: Any, dtype: Any = None) -> Any:

@@ -28,7 +28,7 @@ from gputree.backends.cuda.layout import (
 )
 from gputree.backends.cuda.partition import RECORD_WORDS, WAITS, Marked, mark, read
 from gputree.backends.cuda.score import Scores
-from gputree.backends.cuda.structs import LEVEL, PIECES, VISITS, Packed
+from gputree.backends.cuda.structs import BOUNDARIES, LEVEL, PIECES, VISITS, Packed
 
 
 class Visits(NamedTuple):
@@ -38,10 +38,6 @@ class Visits(NamedTuple):
     ranks: Any  # (m, d) int32 or None: ranks of columns; None where all are visited at once
     done: Any  # (m,) int32
     upto: Any  # (m,) int32
-
-    def pack(self) -> Packed:
-        """For kernels."""
-        return VISITS.pack(*self)
 
 
 class Level(NamedTuple):
@@ -87,12 +83,10 @@ def refine(
 ) -> tuple[Marked, int]:
     """Nodes whose entries have their sides, and the (row, column) pairs looked into."""
     level = _open(grower, begin, end, histograms, plan, scores, bounds)
-    _choose_boundary(grower, level, is_first=True)
-    found, pairs = _look_inside_and_read(grower, level)
+    found, pairs = _visit(grower, level, is_first=True)
     while (found[:, 0] == WAITS).any():
         plan.tally.fill(0)
-        _choose_boundary(grower, level, is_first=False)
-        found, more = _look_inside_and_read(grower, level)
+        found, more = _visit(grower, level, is_first=False)
         pairs += more
     marked = read(grower, begin, plan.parts, level.records, found, level.sides, level.lefts)
     return marked, pairs
@@ -127,7 +121,7 @@ def _open(
         sides=sides,
         packed=LEVEL.pack(histograms, plan.slots, scores.cumulative, scores.total),
         held=pack_bounds(grower, bounds),
-        visited=visits.pack(),
+        visited=VISITS.pack(*visits),
         scored=scores.pack(),
     )
 
@@ -156,21 +150,19 @@ def _orders(grower: Grower, keys: Any) -> tuple[Any, Any]:
     return orders, ranks
 
 
-def _choose_boundary(grower: Grower, level: Level, is_first: bool) -> None:
-    """Let each node's cut be the best boundary of the columns it visits."""
-    low, high = _spread(grower, level) if is_first else (None, None)
-    grower.kernels(
-        "choose", "choose_boundary", (level.nodes,), grower.rules, grower.table.packed,
-        level.scores.total, level.scored, int(is_first), low, high, level.visited, level.cuts,
-        level.lead, threads=32,
-    )  # fmt: skip
-
-
-def _look_inside_and_read(grower: Grower, level: Level) -> tuple[Int64s, int]:
+def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Int64s, int]:
     """Let each node's cut be the best of the columns it visits; returns records, and pairs."""
+    targets = _spread(grower, level) if is_first else (None, None)
+    boundaries = BOUNDARIES.pack(
+        int(is_first), *targets, level.scores.fields, level.visits, level.cuts, level.lead
+    )
     if not grower.task.exact:
+        grower.kernels(
+            "choose", "choose_boundary", (level.nodes,), grower.rules, grower.table.columns,
+            level.scores.total, boundaries, threads=32,
+        )  # fmt: skip
         return _choose_splits(grower, level, NOTHING_FOUND)[1], 0
-    inside = look_inside(grower, level, level.plan.tally)
+    inside = look_inside(grower, level, boundaries)
     tally, records = _choose_splits(grower, level, inside)
     if not tally[_OVERFLOWS].any():
         return records, int(tally[_SLOTS].sum())

@@ -21,9 +21,14 @@ class Scores(NamedTuple):
     bound: Any  # (m, d) float64
     cumulative: Any  # (m, cells x channels) int64: sums of the histogram over bins
 
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """What is known of every (node, column), as kernels take it."""
+        return self.best, self.bin, self.missing_left, self.bound
+
     def pack(self) -> Packed:
-        """What is known of every (node, column), for kernels."""
-        return SCORES.pack(self.best, self.bin, self.missing_left, self.bound)
+        """For kernels."""
+        return SCORES.pack(*self.fields)
 
 
 def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> Scores:

@@ -162,6 +162,18 @@ VISITS = Struct("Visits", orders="const i32*", ranks="const i32*", done="i32*", 
 FOUND = Struct("Found", first="i64*", number="i32*", cuts="i64*")
 PIECES = Struct("Pieces", column="i64*", bin="i32*", first="i64*", last="i64*")
 
+# ------------------------------------------------------------------------- boundary.cuh
+BOUNDARIES = Struct(
+    "Boundaries",
+    is_first="i64",
+    low="const i64*",
+    high="const i64*",
+    scores=SCORES,
+    visits=VISITS,
+    cuts="i64*",
+    lead="i32*",
+)
+
 # --------------------------------------------------------------------------- inside.cu
 LIVING = Struct(
     "Living",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
 from gputree.backends.cpu.layout import Chosen, Rows
@@ -101,13 +101,20 @@ class PartitionedBackend:
     def new_histograms(self, m: int) -> NDArray:
         return self.head.new_histograms(m)
 
-    def histogram(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
-        self.reducer.map_reduce(count_histograms, [Sum(out)], *self.ranges.of(begin, end), slots)
-
-    def subtract(
-        self, whole: NDArray, whole_slots: Int64s, out: NDArray, part_slots: Int64s, slots: Int64s
+    def histogram(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        out: NDArray,
+        slots: Int64s,
+        larger: Larger | None = None,
     ) -> None:
-        self.head.subtract(whole, whole_slots, out, part_slots, slots)
+        self._count(begin, end, out, slots)
+        if larger is not None:
+            self.head.subtract(out, larger)
+
+    def _count(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
+        self.reducer.map_reduce(count_histograms, [Sum(out)], *self.ranges.of(begin, end), slots)
 
     # ----------------------------------------------------------- splits
     def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:

@@ -73,7 +73,7 @@ class WorkersBackend(PartitionedBackend):
         counts = self.head.new_histograms(m)
         return counts if self.remote.sizes.sum() <= MOST_COUNTED else counts.astype(np.int64)
 
-    def histogram(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
+    def _count(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
         counts = self.new_histograms(slots.size)  # of others nothing is to travel
         ranges = self.ranges.of(begin, end)
         self.reducer.map_reduce(count_histograms, [Sum(counts)], *ranges, np.arange(slots.size))

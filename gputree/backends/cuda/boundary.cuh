@@ -1,0 +1,51 @@
+// Boundaries of bins that nodes may be split at, and what they are chosen by.
+struct Boundaries {
+    i64 is_first;     // nodes have no cut before
+    const i64* low;   // one target may stand for all rows of node j where low[j] <= high[j];
+    const i64* high;  // null for classes
+    Scores scores;
+    Visits visits;
+    i64* cuts;
+    i32* lead;  // the column to refine first: that of the greatest bound, -1 if none reaches the cut
+
+    // A warp: the best cut of node j, of boundaries of the columns it visits, and its leading
+    // column. Where it has no cut before and all its targets are equal, it visits none.
+    __device__ Cut choose(const Rules& rules, const i64* total, i64 j, i64 columns, i32& leading) const {
+        const int lane = threadIdx.x;
+        Cut cut = no_cut();
+        i64 done = 0, upto = rules.max_features;
+        if (!is_first) {
+            cut = ((Cut*)cuts)[j];
+            done = visits.done[j];
+            upto = visits.upto[j];
+        } else if (REGRESSION ? low[j] <= high[j] : is_pure(rules.criterion, total)) {
+            done = columns;
+        }
+        for (i64 f = lane; f < columns; f += 32) {
+            const i64 at = j * columns + f, rank = visits.rank(j, f, columns);
+            if (rank < done || rank >= upto || scores.best[at] == -infinity()) continue;
+            const Cut found = {scores.best[at], i32(f), scores.sides[at], scores.bins[at], 1, 0.0};
+            if (precedes(found, cut)) cut = found;
+        }
+        cut = first_cut(cut);
+        const double bar = bar_of(rules.criterion, cut, total);
+        Cut first = no_cut();
+        for (i64 f = lane; f < columns; f += 32) {
+            const double bound = scores.bounds[j * columns + f];
+            const i64 rank = visits.rank(j, f, columns);
+            if (rank < done || rank >= upto || !(bound >= bar)) continue;
+            const Cut found = {bound, i32(f), 0, 0, 1, 0.0};
+            if (bound > -infinity() && precedes(found, first)) first = found;
+        }
+        first = first_cut(first);
+        leading = first.score > -infinity() ? first.column : -1;
+        __syncwarp();
+        if (lane == 0) {
+            visits.done[j] = i32(done);
+            visits.upto[j] = i32(upto);
+            ((Cut*)cuts)[j] = cut;
+            lead[j] = leading;
+        }
+        return cut;
+    }
+};
