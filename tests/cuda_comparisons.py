@@ -51,8 +51,10 @@ def compare_limits() -> None:
     sample = Sample(values, classes, None)
     for limits in ({"max_features": 1}, {"min_samples_leaf": 40}, {"min_weight_leaf": 40}):
         task = make_task("gini", sample, max_depth=4, **limits)
-        for finish_rows, max_bins in ((1, 2), (1, 4), (None, 4)):
-            assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
+        for finish_rows, max_bins, pairs in ((1, 2, 0), (1, 4, 1 << 20), (None, 4, 500)):
+            with pytest.MonkeyPatch.context() as patch:  # looked into by chunks, and by few warps
+                tune(patch, "cuda", living_pairs=pairs, living_blocks=2)
+                assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
 
 
 def compare_bins() -> None:

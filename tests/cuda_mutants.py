@@ -351,10 +351,13 @@ COMPARISONS = {
 FIRST = {name: name for name in ("subsets", "lists", "monotonic", "cells")}
 FIRST |= {"inspect": "inspection", "admitted": "limits", "subtract": "cells"}
 FIRST |= dict.fromkeys(("encode", "pick", "keys", "fit"), "bins")
+FIRST |= dict.fromkeys(("mark", "gather", "chunks"), "limits")
 FIRST |= {
     "scan: not limited": "limits",
     "visit: waiting nodes dropped": "limits",
-    "chunks: earlier ones forgotten": "limits",
+    "inside: one bin a warp": "limits",
+    "inside: too many slots": "limits",
+    "inside: overflow not told": "limits",
     "partition: chunks before forgotten": "cells",
     "partition: no barrier after the sum": "cells",
     "partition: votes overwritten": "cells",

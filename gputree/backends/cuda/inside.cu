@@ -76,12 +76,13 @@ __device__ void mark_column(
     if (lane == 0 && number == 0) living.found.number[at] = 0;
     slot = __shfl_sync(ALL_LANES, slot, 0);
     first = __shfl_sync(ALL_LANES, first, 0);
+    const u32 before = (1u << lane) - 1u;  // lanes
     for (i64 b0 = 0; slot >= 0 && b0 < column.value_bins; b0 += 32) {
         const i64 b = column.first + b0 + lane;
         const bool alive = b0 + lane < column.value_bins && place[b] >= 0;
         const u32 vote = __ballot_sync(ALL_LANES, alive);
         if (alive) {
-            const i64 own = first + __popc(vote & ((1u << lane) - 1u));
+            const i64 own = first + __popc(vote & before);
             place[b] += i32(slot);
             living.taken[j * bins + b] = 0;
             living.bins.column[own] = at;
