@@ -12,7 +12,7 @@ from oracles import all_cuts, best_first, exact_tree
 from strategies import Sample, is_regression, make_task, problems, random_problems, random_sample
 
 from gputree.backends.cpu import draw
-from gputree.growth.assembly import Nodes, renumber, sum_up
+from gputree.growth.assembly import Nodes, over_leaves, renumber
 from gputree.growth.frontier import child_keys
 from gputree.growth.selection import BestFirst, best_first_leaves
 from gputree.hashing import child_key, mix
@@ -244,18 +244,19 @@ def test_renumber_is_breadth_first():
     """  # fmt: skip
     first_child = np.array([3, -1, -1, -1, 5, 1, -1, -1, -1])
     at = np.arange(9)
-    begin, end = at * 10, at * 10 + 1
+    begin = np.array([0, 20, 30, 0, 5, 20, 90, 0, 0])
+    end = np.array([99, 30, 90, 5, 99, 90, 99, 0, 0])
     nodes = Nodes(first_child, at.astype(np.int32), at * 0.5, at % 2 == 0, at * 0.1, begin, end)
     taken, parent, depth = renumber(nodes)
-    assert taken.begin.tolist() == [0, 30, 40, 50, 60, 10, 20]
+    assert taken.begin.tolist() == [0, 0, 5, 20, 90, 20, 30]
     assert taken.first_child.tolist() == [1, -1, 3, 5, -1, -1, -1]
     assert parent.tolist() == [-1, 0, 0, 2, 2, 3, 3]
     assert depth.tolist() == [0, 1, 1, 2, 2, 3, 3]
     assert taken.feature.tolist() == [0, -2, 4, 5, -2, -2, -2]
     assert taken.threshold.tolist() == [0.0, -2.0, 2.0, 2.5, -2.0, -2.0, -2.0]
-    leaf = taken.first_child < 0
-    sums = sum_up(np.where(leaf, 2 ** np.arange(7), 0), taken.first_child, depth)
-    assert sums.tolist() == [114, 2, 112, 96, 16, 32, 64]
+    sums = over_leaves(taken, np.array([[2, 1], [16, 0], [32, 3], [64, 5]]))
+    assert sums[:, 0].tolist() == [114, 2, 112, 96, 16, 32, 64]
+    assert sums[:, 1].tolist() == [9, 1, 8, 8, 0, 3, 5]
 
 
 def test_a_single_leaf_is_a_tree(grow_tree):

@@ -22,7 +22,7 @@ from gputree.estimators.growing_categories import (
 from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Targets, Weights, fix_weights
-from gputree.growth.assembly import Nodes, renumber, sum_up
+from gputree.growth.assembly import Nodes, over_leaves, renumber
 from gputree.growth.grower import Plan, grow
 from gputree.growth.monotonic import bound_answers
 from gputree.growth.progress import Progress
@@ -194,12 +194,8 @@ def _to_tree(
     """Number the nodes breadth-first and give them their statistics."""
     nodes, parent, depth = renumber(nodes)
     leaf = nodes.first_child < 0
-    rows = np.where(leaf, nodes.end - nodes.begin, 0)
-    sums = np.zeros((leaf.size, options.n_classes or 4), np.int64)
-    sums[leaf] = backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])
-    sum_up(sums, nodes.first_child, depth)
-    sum_up(rows, nodes.first_child, depth)
-    shape = BinaryShape(parent, depth, rows, sums)
+    sums = over_leaves(nodes, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf]))
+    shape = BinaryShape(parent, depth, nodes.end - nodes.begin, sums)
     tree = numbered_tree(nodes, shape, weights, targets, options, n_features)
     if columns.nominal.any():
         tree = add_category_tests(tree, nodes, backend, columns)

@@ -96,12 +96,13 @@ def breadth_first(nodes: Nodes) -> tuple[Int64s, NDArray[np.int32], NDArray[np.i
     parent = [np.array([NO_CHILD])]
     seen = 0
     while order[-1].size:
-        level = order[-1]
-        inner = np.flatnonzero(nodes.first_child[level] >= 0)
-        first = nodes.first_child[level[inner]]
-        order.append(np.stack([first, first + 1], axis=1).ravel())
-        parent.append(np.repeat(inner + seen, 2))
-        seen += level.size
+        first = nodes.first_child[order[-1]]
+        inner = (first >= 0).nonzero()[0]
+        pairs = first[inner].repeat(2)
+        pairs[1::2] += 1
+        order.append(pairs)
+        parent.append((inner + seen).repeat(2))
+        seen += first.size
     depth = np.repeat(np.arange(len(order)), [level.size for level in order])
     return np.concatenate(order), np.concatenate(parent).astype(NODE), depth.astype(NODE)
 
@@ -121,11 +122,19 @@ def renumber(nodes: Nodes) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]
     return taken, parent, depth
 
 
-def sum_up(leaf_values: NDArray, first_child: Int64s, depth: NDArray[np.int32]) -> NDArray:
-    """Fill the inner nodes of a breadth-first array with the sums over their two children."""
-    bounds = np.searchsorted(depth, np.arange(int(depth[-1]) + 2))
-    for begin, end in zip(bounds[-2::-1], bounds[:0:-1], strict=True):
-        inner = begin + np.flatnonzero(first_child[begin:end] >= 0)
-        child = first_child[inner]
-        leaf_values[inner] = leaf_values[child] + leaf_values[child + 1]
-    return leaf_values
+def over_leaves(nodes: Nodes, leaf_sums: Int64s) -> Int64s:
+    """Sums (N, S) of every node over the leaves below it, whose entries are a span of its own.
+
+    `leaf_sums`, of shape (leaves, S), are in the order of the nodes' numbers.
+    """
+    is_leaf = nodes.first_child < 0
+    begin = nodes.begin[is_leaf]
+    order = begin.argsort(kind="stable")  # levels are sorted runs
+    before = np.zeros((begin.size + 1, leaf_sums.shape[1]), np.int64)
+    np.cumsum(leaf_sums[order], axis=0, out=before[1:])
+    begin = begin[order]
+    sums = np.empty((is_leaf.size, leaf_sums.shape[1]), np.int64)
+    sums[is_leaf] = leaf_sums
+    first, last = (begin.searchsorted(at[~is_leaf]) for at in (nodes.begin, nodes.end))
+    sums[~is_leaf] = before[last] - before[first]
+    return sums
