@@ -19,15 +19,15 @@ MODULES = [
 ]
 
 
-def listed() -> dict[str, set[str]]:
+def listed() -> dict[str, list[str]]:
     """Names of each `autosummary`, by the module that it is of."""
-    found: dict[str, set[str]] = {}
+    found: dict[str, list[str]] = {}
     module = ""
     for line in REFERENCE.read_text("utf-8").splitlines():
         if new := re.fullmatch(r"\.\. currentmodule:: ([\w.]+)", line):
             module = new[1]
         elif name := re.fullmatch(r"   (\w+)", line):
-            found.setdefault(module, set()).add(name[1])
+            found.setdefault(module, []).append(name[1])
     return found
 
 
@@ -55,3 +55,8 @@ def test_every_listed_name_is_there():
     ]
     assert listed()
     assert gone == []
+
+
+def test_no_name_is_listed_twice():
+    for names in listed().values():
+        assert len(names) == len(set(names))

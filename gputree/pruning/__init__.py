@@ -20,6 +20,7 @@ from gputree.pruning.pessimistic import Pessimistic
 from gputree.pruning.reduced_error import ReducedError
 from gputree.pruning.validation_pre_pruning import ValidationPrePruning
 
+#: The class behind each short name that ``pruning=`` takes.
 PRUNERS: dict[str, type[Pruner]] = {
     "cost_complexity": CostComplexity,
     "cost_complexity_cv": CostComplexityCV,
