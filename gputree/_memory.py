@@ -33,8 +33,19 @@ _VERSION_1 = _Group("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cac
 _VERSION_2 = _Group("memory.max", "memory.current", "file")
 
 
+class OutOfMemory(MemoryError):
+    """More is needed than there is: the reason, and advice."""
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(reason, advice)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return " ".join(self.args)
+
+
 def require_memory(needed: float, purpose: str, advice: str) -> None:
-    """Raise MemoryError if `needed` bytes are clearly more than there are.
+    """Raise `OutOfMemory` if `needed` bytes are clearly more than there are.
 
     Parameters
     ----------
@@ -47,9 +58,10 @@ def require_memory(needed: float, purpose: str, advice: str) -> None:
     """
     available = None if needed < NEGLIGIBLE else available_bytes()
     if available is not None and needed > MARGIN * available:
-        raise MemoryError(
+        raise OutOfMemory(
             f"{purpose} takes at least {_gigabytes(needed)} of memory, and "
-            f"{_gigabytes(available)} are available. {advice}"
+            f"{_gigabytes(available)} are available.",
+            advice,
         )
 
 

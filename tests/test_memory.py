@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -195,8 +196,11 @@ def test_a_file_that_fits_is_read(tmp_path, table, asked, room, ending):
 def test_a_file_that_does_not_fit(tmp_path, table, room, ending):
     path = write(tmp_path, table, ending)
     room(30_000)
-    with pytest.raises(MemoryError, match=r"Reading .*table.* GiB of memory, .* Keep fewer rows"):
+    with pytest.raises(
+        MemoryError, match=r"Reading .*table.* GiB of memory, .* Keep fewer"
+    ) as found:
         read_table(path)
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)  # from another process
 
 
 def test_the_command(tmp_path, table, room, capsys):
@@ -205,7 +209,7 @@ def test_the_command(tmp_path, table, room, capsys):
     assert main(["train", str(path), "--target", "word", "-o", str(tmp_path / "model")]) == 1
     first, last = capsys.readouterr().err.splitlines()
     assert first.startswith("gputree: Reading ")
-    assert first.endswith("It is read in batches instead.")
+    assert first.endswith(" GiB are available. It is read in batches instead.")  # no other advice
     assert last.startswith("gputree: error: Holding 20,000 rows x 4 columns ")
     assert not (tmp_path / "model").exists()
 

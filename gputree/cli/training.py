@@ -84,7 +84,7 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
         except MemoryError as error:
             if is_stream or arguments.memory is not None:
                 raise
-            say(f"{error} It is read in batches instead.")
+            say(f"{getattr(error, 'reason', error)} It is read in batches instead.")
     return _in_batches(arguments, files)
 
 
