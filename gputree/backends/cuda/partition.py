@@ -31,9 +31,6 @@ from gputree.backends.thresholds import thresholds
 # Fields of a split on the device, 8 bytes each: see record.cuh.
 RECORD_WORDS = 12
 
-# The column of nodes that are to be looked at again.
-WAITS = -2
-
 NO_SIDES = (0, None, None, None, None, None)
 
 

@@ -26,9 +26,10 @@ from gputree.backends.cuda.layout import (
     pack_bounds,
     sort_segments,
 )
-from gputree.backends.cuda.partition import RECORD_WORDS, WAITS, Marked, mark, read
+from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
 from gputree.backends.cuda.score import Scores
 from gputree.backends.cuda.structs import BOUNDARIES, LEVEL, PIECES, VISITS, Packed
+from gputree.dtypes import WAITS
 
 
 class Visits(NamedTuple):
