@@ -26,7 +26,7 @@ COMMON += ["-w"]
 FAST = ["-O2"]
 QUICK = ["-O0"]  # the last -O holds: half the time of compiling, twice that of running
 # Every access is instrumented; what is undefined in C++ traps.
-CHECKED = ["-O1", "-g", "-fsanitize=thread", "-fsanitize-undefined-trap-on-error"]
+CHECKED = ["-O1", "-g1", "-fsanitize=thread", "-fsanitize-undefined-trap-on-error"]
 CHECKED += ["-fsanitize=shift,signed-integer-overflow,float-cast-overflow,bounds"]
 
 # Symbols within functions that are no kernels'.
