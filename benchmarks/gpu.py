@@ -50,7 +50,7 @@ UNLIMITED = 2**31 - 1
 DEPTHS = {"8": 8, "unlimited": UNLIMITED}
 SPLITTERS = ("exact", "binned")
 PLACES = ("device", "host")
-STAGES = ("encode", "histogram", "subtract", "score", "refine", "partition", "finish")
+STAGES = ("encode", "histogram", "score", "refine", "partition", "finish")
 COPY_BYTES = 1 << 30  # of the array whose copy measures the bandwidth
 WARM_ROWS = 5000  # of the table that compiles the kernels
 REPEATS = 3
@@ -106,13 +106,12 @@ def bytes_moved(backend: Any, stage: str, args: tuple[Any, ...], refined: int) -
     cells = backend.histogram_bytes
     if stage == "encode":
         return n * (COLUMNS * VALUE + stride)
-    if stage == "subtract":
-        return 3 * cells * args[-1].size
     if stage == "score":  # cells in, sums of them over bins out
         return (cells + backend.histogram_cells * backend.channels * SUM) * args[1].size
     rows = int((args[1] - args[0]).sum())
     if stage == "histogram":
-        return rows * (stride + ENTRY + TARGET) + cells * args[0].size
+        derived = args[4].slots.size if args[4] else 0
+        return rows * (stride + ENTRY + TARGET) + cells * (args[0].size + 3 * derived)
     if stage == "refine":  # codes of all rows; of those looked into key and row: out, sorted, in
         return rows * (stride + ENTRY) + refined * (VALUE + 4 * (KEY + ENTRY))
     if stage == "partition":  # a code, an entry and its side; then the entry there and back

@@ -124,7 +124,8 @@ def _branch(kind: Any) -> None:
 
 def _rule() -> None:
     """Numbers, words and holes; rows that weigh the same and that do not."""
-    for X, quantity in (_numbers(FEW_ROWS * 10, np.float64), _words(FEW_ROWS * 10)):
+    numbers = [_numbers(FEW_ROWS * 10, dtype) for dtype in (np.float32, np.float64)]
+    for X, quantity in (*numbers, _words(FEW_ROWS * 10)):
         for weights in ({}, {"sample_weight": _weights(len(X))}):
             C45Rules(C45Classifier(device="cpu")).fit(X, quantity > 0, **weights).predict(X)
 
