@@ -75,9 +75,9 @@ def log_levels() -> None:
     """Note what each level counts: nodes, bytes of histograms, bytes of cells."""
     histogram, refine, fetch = WorkersBackend.histogram, WorkersBackend.refine, Tasks.fetch
 
-    def logged(self: Any, begin: Any, end: Any, out: Any, slots: Any) -> None:
+    def logged(self: Any, begin: Any, end: Any, out: Any, slots: Any, *others: Any) -> None:
         before = self.remote.tasks.received
-        histogram(self, begin, end, out, slots)
+        histogram(self, begin, end, out, slots, *others)
         received = self.remote.tasks.received - before
         modelled = slots.size * self.histogram_bytes
         LEVELS.append({"counted": slots.size, "histograms": received, "modelled": modelled})
