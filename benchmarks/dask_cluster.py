@@ -230,7 +230,8 @@ def run_peers(options: argparse.Namespace) -> None:
                 ended = done.wait(options.patience)
                 what = "hangs" if not ended else errors[0] if errors else "done"
                 seconds = time.perf_counter() - start
-                print(f"{name:10} {'killed' if kill else '      '} {seconds:6.2f} s  {what}")
+                end = "killed" if kill else "      "
+                print(f"{name:10} {end} {seconds:6.2f} s  {what}", flush=True)
 
 
 def attempt(fit: Any, X: Any, y: Any, done: threading.Event, errors: list[str]) -> None:
@@ -246,7 +247,7 @@ def peers(options: argparse.Namespace, client: Client) -> dict[str, Callable[...
         "gputree": lambda X, y: new_tree(options, client, options.splitter).fit(X, y)
     }
     with contextlib.suppress(ImportError):
-        import xgboost
+        import xgboost.dask
 
         one = {"max_depth": options.depth, "n_estimators": 1, "tree_method": "hist"}
         found["XGBoost"] = lambda X, y: xgboost.dask.DaskXGBClassifier(**one).fit(X, y)
