@@ -1,5 +1,8 @@
 """What files are damaged with: any JSON, in any place of a document."""
 
+import json
+
+import numpy as np
 from hypothesis import strategies as st
 
 ANYTHING = st.recursive(
@@ -23,3 +26,26 @@ def places(value):
         yield value, key
         if isinstance(inner, (dict, list)):
             yield from places(inner)
+
+
+def change_values(data, values):
+    """An array that may have another value somewhere, and may end sooner."""
+    place = data.draw(st.integers(0, max(values.size - 1, 0)))
+    number = data.draw(st.sampled_from([-(2**31), -3, -2, -1, 0, 1, 2, 9, 2**31 - 1]))
+    if values.size:
+        values.flat[place] = number % 256 if values.dtype == np.uint8 else number
+    if data.draw(st.booleans()):
+        values = values[: data.draw(st.integers(0, len(values)))]
+    return values
+
+
+def change_header(data, text):
+    """JSON, as bytes, of which any value, however deep, is another or left out."""
+    header = json.loads(text)
+    found = list(places(header))
+    container, key = found[data.draw(st.integers(0, len(found) - 1))]
+    if isinstance(container, dict) and data.draw(st.booleans()):
+        del container[key]
+    else:
+        container[key] = data.draw(ANYTHING)
+    return json.dumps(header).encode()

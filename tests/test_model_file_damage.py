@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
-from damage import ANYTHING, places
+from damage import change_header, change_values
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -106,13 +106,7 @@ def test_broken_arrays(model, data):
         member = f"tree/{name}.npy"
         if data.draw(st.booleans()):
             values = np.lib.format.read_array(io.BytesIO(parts[member]))
-            place = data.draw(st.integers(0, max(values.size - 1, 0)))
-            number = data.draw(st.sampled_from([-(2**31), -3, -2, -1, 0, 1, 2, 9, 2**31 - 1]))
-            if values.size:
-                values.flat[place] = number % 256 if values.dtype == np.uint8 else number
-            if data.draw(st.booleans()):
-                values = values[: data.draw(st.integers(0, len(values)))]
-            parts[member] = _npy(values)
+            parts[member] = _npy(change_values(data, values))
         else:
             content = bytearray(parts[member])
             at = data.draw(st.integers(0, 127))
@@ -128,14 +122,7 @@ def test_broken_arrays(model, data):
 def test_broken_headers(model, data):
     """Any value of the header, however deep, becomes another."""
     parts = unpack(model)
-    header = json.loads(parts["model.json"])
-    found = list(places(header))
-    container, key = found[data.draw(st.integers(0, len(found) - 1))]
-    if isinstance(container, dict) and data.draw(st.booleans()):
-        del container[key]
-    else:
-        container[key] = data.draw(ANYTHING)
-    parts["model.json"] = json.dumps(header).encode()
+    parts["model.json"] = change_header(data, parts["model.json"])
     broken = model.with_name("broken")
     pack(broken, parts)
     load_or_refuse(broken)

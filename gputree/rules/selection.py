@@ -178,7 +178,9 @@ def _climb(
             size, bits = size + 1, bits + message.bits[rule]
     value = message_bits(message, size, bits, covered[1], covered[0])
     kept, known = np.empty((2, MOST_KEPT, MOST_KEPT)), np.zeros((2, MOST_KEPT, MOST_KEPT), np.int64)
-    for turn in range(1, np.iinfo(np.int64).max):
+    turn = 0
+    while True:
+        turn += 1
         best, least = n, value - LEAST_SAVED
         for rule in range(n):
             step, side = (-1, 1) if chosen[rule] else (1, 0)
@@ -202,7 +204,6 @@ def _climb(
         covered += step * alone[best]
         size, bits, value = size + step, bits + step * message.bits[best], least
         _turn(best, *tables)
-    return value
 
 
 @inner
