@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import gc
 import importlib
 import logging
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import numba
@@ -469,6 +471,25 @@ def test_compiling_is_named_once_and_counted(kept, caplog):
     assert wait.seconds > 0
     levels = [record.levelname for record in caplog.records if record.name == "gputree"]
     assert levels == ["INFO", "DEBUG", "DEBUG"]
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_nothing_is_collected_while_a_kernel_compiles(kept, collecting, error):
+    def compiling(signature):
+        assert not gc.isenabled()
+        if error is not None:
+            raise error
+
+    compile_ = decorators._interruptible(compiling, kept()[0]._cache)
+    before = gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        with nullcontext() if error is None else pytest.raises(error):
+            compile_(())
+        assert gc.isenabled() == collecting
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_kernels_that_are_kept_are_no_news(kept, caplog):
