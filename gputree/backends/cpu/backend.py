@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import cell_counts, tuning
-from gputree.backends.cpu import finish as finishing
 from gputree.backends.cpu import histogram as histograms_
-from gputree.backends.cpu.block import new_block
 from gputree.backends.cpu.categories import Scratch, list_left, new_scratch, score_subsets
 from gputree.backends.cpu.finer import Finer
+from gputree.backends.cpu.finish import finish_nodes
 from gputree.backends.cpu.layout import Chosen, Left, Rows
 from gputree.backends.cpu.partition import (
     list_categories,
@@ -26,7 +25,6 @@ from gputree.backends.cpu.refine import refine_nodes
 from gputree.backends.cpu.score import score_nodes
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.thresholds import thresholds
-from gputree.criteria import row_by_row
 from gputree.dtypes import ROW
 from gputree.threads import chunks, even_spans, run, spans
 
@@ -389,15 +387,9 @@ class CpuBackend:
         keys: NDArray[np.uint64],
         bounds: Bounds | None,
     ) -> Subtrees:
-        sizes = end - begin
-        block = new_block(self.table, self.task, int(sizes.max()), self.entries.dtype)
-        out = finishing.new_subtrees(sizes, depth, self.task.limits)
-        scratch = new_scratch(self.table, self.task, int(sizes.max()), sorted_=True)
-        free = finishing.finish_nodes(
-            row_by_row(self.task.criterion), self.table, self.rows, self.entries, begin, end, depth,
-            keys, bounds, self.task.limits, scratch, block, out,
-        )  # fmt: skip
-        return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])
+        return finish_nodes(
+            self.table, self.task, self.rows, self.entries, begin, end, depth, keys, bounds
+        )
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         out = np.zeros((begin.size, self.task.statistics), np.int64)

@@ -1,39 +1,46 @@
-"""The block that a small node is finished in: its rows, and its columns sorted once.
+"""The block that small nodes are finished in: their rows, and their columns sorted once.
 
-order[f]    keys in order of value; a key holds the rank of the value among the
-            distinct values of column f, and the local index of the row
+    nodes    |    one    |  another  | ... |      side by side, as many as find room
+
+order[f]    keys of each node in order of value; a key holds the rank of the value among the
+            distinct values of column f in the node, and the index of the row in the block
 
     | rank | index |      equal ranks are equal values; missing values come last,
                           with the rank of `missing_rank`
+
+What a block holds is of the same types for every table, so that one kernel loads nodes, of
+which there is a form for each kind of table, and another grows them, with a form for each
+kind of task.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Task
-from gputree.backends.cpu.jit import inner, pick
+from gputree.backends.base import Int64s, Task
+from gputree.backends.cpu.jit import inner, kernel, pick
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import INSERTION_PAIRS, insertion_sort, sort_pairs
 
-# Nodes of this many rows need keys of 64 bits: ranks and indices pass 16 bits.
+# Blocks of this many rows need keys of 64 bits: ranks and indices pass 16 bits.
 MANY_ROWS = 0xFFFF
+# Rows that nodes share a block up to: one call loads them, and one grows them.
+BLOCK_ROWS = 1 << 12
 
 
 class Block(NamedTuple):
-    """Scratch of one worker, for nodes of up to m rows."""
+    """Scratch of one worker, for nodes of up to m rows together."""
 
     order: NDArray  # (d, m) uint32 or uint64 keys
-    distinct: NDArray  # (d, m) values by rank
+    distinct: NDArray  # (d, m) float64: values by rank, from the first place of each node
     spill: NDArray  # (m,) like order
-    values: NDArray  # (m,) values of one column
-    items: NDArray  # (m,) int32, local indices while sorting
     rows: NDArray  # (m,) like entries: local order of the subtree
     rows_spill: NDArray  # (m,) like entries
-    local: NDArray  # (m,) int32: local indices in the order of `rows`
+    local: NDArray  # (m,) int32: indices in the order of `rows`
     local_spill: NDArray  # (m,) int32
     target: NDArray  # (m,) int64
     weight: NDArray  # (m,) int64
@@ -41,19 +48,34 @@ class Block(NamedTuple):
     columns: NDArray  # (d,) int64: the active columns come first
     two_valued: NDArray  # (d,) bool: the column has two distinct values in the whole table
     drawn: NDArray  # (d,) int64
+    channels: NDArray  # (m,) int64: statistics that the classes of a node need
+
+
+class Sorting(NamedTuple):
+    """Scratch of sorting a column of a node of up to m rows."""
+
+    values: NDArray  # (m,) values of one column
+    items: NDArray  # (m,) int32, their places in the node
     class_of: NDArray  # (n_classes,) int32: local number of a class, -1 if absent
 
 
+def new_sorting(table: Table, task: Task, m: int) -> Sorting:
+    """Scratch to sort columns of up to m rows of the table."""
+    return Sorting(
+        values=np.empty(m, table.values.dtype),
+        items=np.empty(m, np.int32),
+        class_of=np.full(task.n_classes, -1, np.int32),
+    )
+
+
 def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
-    """Scratch for nodes of up to m rows of the table."""
+    """Scratch for nodes of up to m rows of the table together."""
     d = table.values.shape[1]
     key = np.uint32 if m < MANY_ROWS else np.uint64
     return Block(
         order=np.empty((d, m), key),
-        distinct=np.empty((d, m), table.values.dtype),
+        distinct=np.empty((d, m)),
         spill=np.empty(m, key),
-        values=np.empty(m, table.values.dtype),
-        items=np.empty(m, np.int32),
         rows=np.empty(m, row_dtype),
         rows_spill=np.empty(m, row_dtype),
         local=np.empty(m, np.int32),
@@ -64,8 +86,19 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
         columns=np.empty(d, np.int64),
         two_valued=table.by_code & (np.diff(table.offset) - table.missing == 2),
         drawn=np.empty(d, np.int64),
-        class_of=np.full(task.n_classes, -1, np.int32),
+        channels=np.empty(m, np.int64),
     )
+
+
+def share_blocks(sizes: Int64s) -> Iterator[tuple[int, int]]:
+    """Spans of nodes of `sizes` rows that share a block, of `BLOCK_ROWS` or of one larger node."""
+    ends = np.cumsum(sizes)
+    a = 0
+    while a < sizes.size:
+        before = ends[a] - sizes[a]
+        b = max(int(np.searchsorted(ends, before + BLOCK_ROWS, "right")), a + 1)
+        yield a, b
+        a = b
 
 
 @inner
@@ -75,11 +108,11 @@ def missing_rank(bits):
 
 
 @inner
-def collect_known(source, rows, m, f, bits, order, values, items):
-    """Collect the known values of column f and their rows; missing rows end ``order[f]``."""
+def collect_known(source, rows, first, f, bits, keys, values, items):
+    """Collect the known values of column f and their places; missing ones end `keys`."""
     known = np.int64(0)
-    absent = m
-    for i in range(m):
+    absent = rows.size
+    for i in range(rows.size):
         value = source[rows[i], f]
         if value == value:
             values[known] = value
@@ -87,24 +120,24 @@ def collect_known(source, rows, m, f, bits, order, values, items):
             known += 1
         else:
             absent -= 1
-            order[f, absent] = (missing_rank(bits) << bits) | i
+            keys[absent] = (missing_rank(bits) << bits) | (first + i)
     return known
 
 
 @inner
 def collect_by_code(
-    source, codes, rows, m, f, bins, missing_bin, bits, order, values, items, places
+    source, codes, rows, first, f, bins, missing_bin, bits, keys, values, items, places
 ):
     """As `collect_known`, with values in order of their bins; long bins are sorted."""
-    count_codes(codes, rows, m, f, bins, places)
-    known = m if missing_bin < 0 else places[missing_bin]
-    for i in range(m):
+    count_codes(codes, rows, f, bins, places)
+    known = rows.size if missing_bin < 0 else places[missing_bin]
+    for i in range(rows.size):
         row = rows[i]
         code = np.int64(codes[row, f])
         place = places[code]
         places[code] = place + 1
         if code == missing_bin:
-            order[f, place] = (missing_rank(bits) << bits) | i
+            keys[place] = (missing_rank(bits) << bits) | (first + i)
         else:
             values[place] = source[row, f]
             items[place] = i
@@ -112,11 +145,11 @@ def collect_by_code(
 
 
 @inner
-def count_codes(codes, rows, m, f, bins, places):
-    """Set ``places[code]`` to the first place of each code among m rows, in order of code."""
+def count_codes(codes, rows, f, bins, places):
+    """Set ``places[code]`` to the first place of each code among the rows, in order of code."""
     for b in range(bins + 1):
         places[b] = 0
-    for i in range(m):
+    for i in range(rows.size):
         places[np.int64(codes[rows[i], f]) + 1] += 1
     for b in range(bins):
         places[b + 1] += places[b]
@@ -135,71 +168,74 @@ def sort_within_bins(values, items, known, bins, places, stack):
 
 
 @inner
-def rank_values(f, bits, order, distinct, values, items, known):
-    """Turn sorted values into keys of rank and index, and ranks into ``distinct[f]``."""
+def rank_values(first, bits, keys, distinct, values, items, known):
+    """Turn sorted values into keys of rank and index, and ranks into values of `distinct`."""
     rank = -1
     for i in range(known):
         if i == 0 or values[i] != values[i - 1]:
             rank += 1
-            distinct[f, rank] = values[i]
-        order[f, i] = (rank << bits) | np.int64(items[i])
+            distinct[rank] = values[i]
+        keys[i] = (rank << bits) | (first + np.int64(items[i]))
 
 
 @inner
-def sort_codes(codes, rows, m, f, bins, missing_bin, bits, order, places):
-    """Fill ``order[f]`` by counting codes: the code is the rank."""
-    count_codes(codes, rows, m, f, bins, places)
-    for i in range(m):
+def sort_codes(codes, rows, first, f, bins, missing_bin, bits, keys, places):
+    """Fill `keys` by counting codes: the code is the rank."""
+    count_codes(codes, rows, f, bins, places)
+    for i in range(rows.size):
         code = np.int64(codes[rows[i], f])
         rank = code if code != missing_bin else missing_rank(bits)
-        order[f, places[code]] = (rank << bits) | i
+        keys[places[code]] = (rank << bits) | (first + i)
         places[code] += 1
 
 
 @inner
-def sort_columns(table, m, bits, block, stack, places):
-    """Sort every column of the block's m rows, through their codes where there are some."""
+def sort_columns(table, first, m, bits, block, sorting, stack, places):
+    """Sort every column of m rows of the block, through their codes where there are some."""
     offset = table.offset
+    rows = block.rows[first : first + m]
     coded = table.codes.shape[0] > 0
     for f in range(table.missing.size):
-        block.columns[f] = f
+        keys = block.order[f, first : first + m]
         bins = offset[f + 1] - offset[f]
         missing_bin = bins - 1 if table.missing[f] else -1
         if table.by_code[f]:
-            sort_codes(table.codes, block.rows, m, f, bins, missing_bin, bits, block.order, places)
+            sort_codes(table.codes, rows, first, f, bins, missing_bin, bits, keys, places)
             continue
         if coded:
             known = collect_by_code(
-                table.values, table.codes, block.rows, m, f, bins, missing_bin, bits, block.order,
-                block.values, block.items, places,
+                table.values, table.codes, rows, first, f, bins, missing_bin, bits, keys,
+                sorting.values, sorting.items, places,
             )  # fmt: skip
-            sort_within_bins(block.values, block.items, known, bins, places, stack)
+            sort_within_bins(sorting.values, sorting.items, known, bins, places, stack)
         else:
             known = collect_known(
-                table.values, block.rows, m, f, bits, block.order, block.values, block.items
+                table.values, rows, first, f, bits, keys, sorting.values, sorting.items
             )
-            sort_pairs(block.values, block.items, np.int64(0), known, stack)
-        rank_values(f, bits, block.order, block.distinct, block.values, block.items, known)
+            sort_pairs(sorting.values, sorting.items, np.int64(0), known, stack)
+        distinct = block.distinct[f, first : first + m]
+        rank_values(first, bits, keys, distinct, sorting.values, sorting.items, known)
 
 
 @inner
-def load_rows(targets, weights, entries, first, m, rows, local, target, weight):
-    """Copy the rows of entries ``first .. first + m`` and their statistics into the block."""
+def load_rows(targets, weights, entries, begin, first, m, block):
+    """Copy the rows of m entries from `begin` on, with their statistics, to the block."""
     weighted = weights is not None
     for i in range(m):
-        row = entries[first + i]
-        rows[i] = row
-        local[i] = i
-        target[i] = targets[row]
+        row = entries[begin + i]
+        x = first + i
+        block.rows[x] = row
+        block.local[x] = x
+        block.target[x] = targets[row]
         if weighted:
-            weight[i] = pick(weights, row, 1)
+            block.weight[x] = pick(weights, row, 1)
 
 
 @inner
-def number_classes(m, target, class_of):
-    """Renumber the classes present in the block 0, 1, ... in their order; returns how many."""
-    low = high = target[0]
-    for i in range(m):
+def number_classes(target, first, m, class_of):
+    """Renumber the classes present in a node 0, 1, ... in their order; returns how many."""
+    low = high = target[first]
+    for i in range(first, first + m):
         k = target[i]
         class_of[k] = 0
         low = min(low, k)
@@ -209,8 +245,26 @@ def number_classes(m, target, class_of):
         if class_of[k] >= 0:
             class_of[k] = present
             present += 1
-    for i in range(m):
+    for i in range(first, first + m):
         target[i] = class_of[target[i]]
     for k in range(low, high + 1):
         class_of[k] = -1
     return present
+
+
+@kernel
+def load_nodes(table, rows, entries, begins, ends, a, b, block, sorting):
+    """Load nodes ``a .. b`` into a block, one behind the other, and sort their columns."""
+    bits = 8 * block.order.itemsize // 2
+    stack = np.empty((64, 2), np.int64)
+    places = np.empty(258, np.int64)
+    first = np.int64(0)
+    for j in range(a, b):
+        m = ends[j] - begins[j]
+        load_rows(rows.target, rows.weight, entries, begins[j], first, m, block)
+        sort_columns(table, first, m, bits, block, sorting, stack, places)
+        channels = 3
+        if rows.square is None:
+            channels = max(number_classes(block.target, first, m, sorting.class_of), 2)
+        block.channels[j - a] = channels
+        first += m

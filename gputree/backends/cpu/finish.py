@@ -1,4 +1,4 @@
-"""Small nodes are finished: the whole subtree is grown in a block that fits the cache.
+"""Small nodes are finished: their whole subtrees are grown in a block that fits the cache.
 
 Each column of the node is sorted once (see `gputree.backends.cpu.block`); then every
 split partitions the sorted columns stably, so no column is sorted again. A column that
@@ -8,19 +8,23 @@ is constant in a node stays so below it, and is left out there.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Limits, Subtrees
-from gputree.backends.cpu.block import load_rows, missing_rank, number_classes, sort_columns
+from gputree.backends.base import Bounds, Int64s, Limits, Subtrees, Task
+from gputree.backends.cpu import block as blocks
+from gputree.backends.cpu.block import missing_rank
+from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import midpoint, no_cut
 from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
 from gputree.backends.cpu.finish_chain import add_leaf, grow_chain
 from gputree.backends.cpu.finish_scan import known_end, scan_column
 from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.layout import BinEnds, Rows, Table
 from gputree.backends.cpu.monotonic import at_node, at_place, new_stack, push_bounds
 from gputree.backends.cpu.refine import narrow
 from gputree.backends.rules import missing_goes_left
-from gputree.criteria import add_row, begin, gain, is_pure, restrict
+from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 from gputree.hashing import child_key
 
 
@@ -152,15 +156,18 @@ def mark_sides(order, f, bits, s, known, t, place, missing_left, left_side):
 
 
 @inner
-def cut_threshold(table, order, distinct, f, bits, place):
-    """Threshold after `place` in the sorted list of column f; infinity before missing values."""
+def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
+    """Threshold after `place` in the sorted list of column f; infinity before missing values.
+
+    Values by rank stand from place `first` on.
+    """
     low = np.int64(order[f, place]) >> bits
     high = np.int64(order[f, place + 1]) >> bits
     if high == missing_rank(bits):
         return np.inf
-    if table.by_code[f]:
-        return midpoint(table.greatest[f, low], table.least[f, high])
-    return midpoint(distinct[f, low], distinct[f, high])
+    if bin_ends.by_code[f]:
+        return midpoint(bin_ends.greatest[f, low], bin_ends.least[f, high])
+    return midpoint(distinct[f, first + low], distinct[f, first + high])
 
 
 @inner
@@ -252,37 +259,43 @@ def split_block(
 
 @inner
 def grow(
-    criterion, table, channels, weighted, regression, scratch, block, bits, first, m, depth, key,
-    limits, out, at,
+    criterion, bin_ends, weighted, regression, scratch, block, bits, first, begin_, m, channels,
+    depth, key, limits, out, at,
 ):  # fmt: skip
-    """Grow the subtree of a loaded block whose root is node `at`; returns the next free node."""
+    """Grow the subtree of a loaded node whose root is `at`; returns the next free node.
+
+    Its m rows are entries from `begin_` on, and lie in the block from `first` on.
+    """
     total = np.empty(channels, np.int64)
     left = np.empty(channels, np.int64)
     least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
     stack = np.empty((m + 1, 3), np.int64)  # node, depth, active columns
     keys = np.empty(m + 1, np.uint64)
     bounds = new_stack(limits.monotonic, m + 1)
+    for f in range(block.columns.size):
+        block.columns[f] = f
     stack[0, 0] = at
     stack[0, 1] = depth
     stack[0, 2] = block.columns.size
     keys[0] = key
     size = 1
     free = at + 1
+    shift = begin_ - first
     while size > 0:
         size -= 1
         node = stack[size, 0]
         level = stack[size, 1]
         node_key = keys[size]
         own = at_place(limits.monotonic, limits, bounds, size)
-        s = out.begin[node] - first
-        t = out.end[node] - first
+        s = out.begin[node] - shift
+        t = out.end[node] - shift
         if level >= limits.max_depth or t - s < least:
             continue
         active = drop_constants(block.order, bits, block.columns, stack[size, 2], s, t)
         if active == 1:
             place_total(criterion, block.local, block.target, block.weight, weighted, s, t, total)
             done, _, level, node_key, node, free = grow_chain(
-                scratch, criterion, block, bits, block.columns[0], first, s, t, level, node_key,
+                scratch, criterion, block, bits, block.columns[0], shift, s, t, level, node_key,
                 node, free, limits, least, total, out,
             )  # fmt: skip
             if done > 0:  # the rest is a node like any other
@@ -302,8 +315,10 @@ def grow(
         known = known_end(block.order, f, bits, s, t)
         out.first_child[node] = free
         out.feature[node] = f
-        if table.categories[f] == 0:
-            out.threshold[node] = cut_threshold(table, block.order, block.distinct, f, bits, cut[3])
+        if bin_ends.categories[f] == 0:
+            out.threshold[node] = cut_threshold(
+                bin_ends, block.order, block.distinct, f, bits, first, cut[3]
+            )
         out.gain[node] = decrease
         further = least if level + 1 < limits.max_depth else m + 1
         middle = split_block(
@@ -313,8 +328,8 @@ def grow(
         push_bounds(
             own.monotonic, criterion, block, weighted, f, s, middle, total, left, bounds, size
         )
-        add_leaf(out, free, first + s, first + middle)
-        add_leaf(out, free + 1, first + middle, first + t)
+        add_leaf(out, free, shift + s, shift + middle)
+        add_leaf(out, free + 1, shift + middle, shift + t)
         for side in range(2):
             stack[size, 0] = free + side
             stack[size, 1] = level + 1
@@ -326,35 +341,51 @@ def grow(
 
 
 @kernel
-def finish_nodes(
-    criterion, table, rows, entries, begins, ends, depths, keys, means, limits, scratch, block, out
-):
-    """Grow the subtrees of all nodes given; entries end in leaf order. Returns the nodes made.
+def grow_nodes(
+    criterion, bin_ends, weighted, regression, entries, begins, ends, a, b, depths, keys,
+    means, limits, scratch, block, out, free,
+):  # fmt: skip
+    """Grow the subtrees of nodes ``a .. b``, which a block holds; entries end in leaf order.
 
-    `means` are the `Bounds` of the nodes, or None.
+    `means` are the `Bounds` of the nodes, or None; `free` is the next free node, before and after.
     """
-    free = np.int64(0)
     bits = 8 * block.order.itemsize // 2
-    stack = np.empty((64, 2), np.int64)
-    places = np.empty(258, np.int64)
-    for j in range(begins.size):
+    first = np.int64(0)
+    for j in range(a, b):
         s = begins[j]
         m = ends[j] - s
-        load_rows(
-            rows.target, rows.weight, entries, s, m, block.rows, block.local, block.target,
-            block.weight,
-        )  # fmt: skip
-        sort_columns(table, m, bits, block, stack, places)
-        channels = 3
-        if rows.square is None:
-            channels = max(number_classes(m, block.target, block.class_of), 2)
+        channels = block.channels[j - a]
         out.root[j] = free
         add_leaf(out, free, s, ends[j])
         free = grow(
-            restrict(criterion, channels), table, channels, rows.weight is not None,
-            rows.square is not None, scratch, block, bits, s, m, depths[j], keys[j],
+            restrict(criterion, channels), bin_ends, weighted, regression, scratch, block,
+            bits, first, s, m, channels, depths[j], keys[j],
             at_node(limits.monotonic, limits, means, j), out, free + 0,
         )  # fmt: skip
         for i in range(m):
-            entries[s + i] = block.rows[i]
+            entries[s + i] = block.rows[first + i]
+        first += m
     return free
+
+
+def finish_nodes(
+    table: Table, task: Task, rows: Rows, entries: NDArray, begin: Int64s, end: Int64s,
+    depth: Int64s, keys: NDArray[np.uint64], bounds: Bounds | None,
+) -> Subtrees:  # fmt: skip
+    """Grow the subtrees of all nodes given; entries end in leaf order."""
+    sizes = end - begin
+    most, room = int(sizes.max()), min(int(sizes.sum()), blocks.BLOCK_ROWS)
+    block = blocks.new_block(table, task, max(most, room), entries.dtype)
+    sorting = blocks.new_sorting(table, task, most)
+    scratch = new_scratch(table, task, most, sorted_=True)
+    out = new_subtrees(sizes, depth, task.limits)
+    criterion = row_by_row(task.criterion)
+    bin_ends = BinEnds(table.by_code, table.greatest, table.least, table.categories)
+    free = 0
+    for a, b in blocks.share_blocks(sizes):
+        blocks.load_nodes(table, rows, entries, begin, end, a, b, block, sorting)
+        free = grow_nodes(
+            criterion, bin_ends, rows.weight is not None, rows.square is not None, entries, begin,
+            end, a, b, depth, keys, bounds, task.limits, scratch, block, out, free,
+        )  # fmt: skip
+    return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

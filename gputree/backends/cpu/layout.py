@@ -38,6 +38,15 @@ class Table(NamedTuple):
     categories: NDArray  # (d,) int64: categories of a nominal column, 0 of a numeric one
 
 
+class BinEnds(NamedTuple):
+    """The fields of `Table` that cuts by codes are told from, of the same types for all tables."""
+
+    by_code: NDArray
+    greatest: NDArray
+    least: NDArray
+    categories: NDArray
+
+
 class Chosen(NamedTuple):
     """The fields of `gputree.backends.base.Splits` that kernels take as they are."""
 
