@@ -26,6 +26,7 @@ from gputree.growth.progress import Progress
 settings.register_profile(
     "gputree", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("some", settings.get_profile("gputree"), max_examples=10)
 settings.register_profile("few", settings.get_profile("gputree"), max_examples=3)
 settings.load_profile("gputree")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import devices
 import numpy as np
 import pytest
 from conftest import to_host
@@ -65,6 +68,31 @@ def test_many_subtrees_with_limits(backend, criterion, weighted, n_threads):
     begin = np.array([0, 700, 702, 1499, 710])
     end = np.array([700, 702, 710, 1500, 1499])
     check(backend, sample, task, begin, end, n_threads=n_threads, max_bins=32)
+
+
+@pytest.mark.parametrize("block_rows", [1, 10, 1500])
+def test_nodes_that_share_a_block(monkeypatch, block_rows):
+    """One by one, some together, or all: larger nodes than a block have one of their own."""
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", block_rows)
+    sample = random_sample(2, 1500, 5, 9, True)
+    begin = np.array([0, 700, 702, 1499, 710])
+    end = np.array([700, 702, 710, 1500, 1499])
+    backend = partial(devices.new_backend, "cpu")
+    check(backend, sample, make_task("gini", sample), begin, end, max_bins=32)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "spans"),
+    [
+        ([3, 4, 3, 1], [(0, 3), (3, 4)]),
+        ([11, 10, 9, 2], [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        ([1] * 21, [(0, 10), (10, 20), (20, 21)]),
+        ([25], [(0, 1)]),
+    ],
+)
+def test_blocks_are_filled_in_order(monkeypatch, sizes, spans):
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
+    assert list(blocks.share_blocks(np.array(sizes))) == spans
 
 
 @pytest.mark.parametrize("max_bins", [None, 64])
