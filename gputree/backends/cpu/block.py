@@ -55,7 +55,7 @@ class Sorting(NamedTuple):
     """Scratch of sorting a column of a node of up to m rows."""
 
     values: NDArray  # (m,) values of one column
-    items: NDArray  # (m,) int32, their places in the node
+    items: NDArray  # (m,) int32, the indices of their rows
     class_of: NDArray  # (n_classes,) int32: local number of a class, -1 if absent
 
 
@@ -108,49 +108,49 @@ def missing_rank(bits):
 
 
 @inner
-def collect_known(source, rows, first, f, bits, keys, values, items):
-    """Collect the known values of column f and their places; missing ones end `keys`."""
+def collect_known(source, rows, first, m, f, bits, order, values, items):
+    """Collect the known values of column f and their places; missing ones end the node's keys."""
     known = np.int64(0)
-    absent = rows.size
-    for i in range(rows.size):
-        value = source[rows[i], f]
+    absent = first + m
+    for x in range(first, first + m):
+        value = source[rows[x], f]
         if value == value:
             values[known] = value
-            items[known] = i
+            items[known] = x
             known += 1
         else:
             absent -= 1
-            keys[absent] = (missing_rank(bits) << bits) | (first + i)
+            order[f, absent] = (missing_rank(bits) << bits) | x
     return known
 
 
 @inner
 def collect_by_code(
-    source, codes, rows, first, f, bins, missing_bin, bits, keys, values, items, places
+    source, codes, rows, first, m, f, bins, missing_bin, bits, order, values, items, places
 ):
     """As `collect_known`, with values in order of their bins; long bins are sorted."""
-    count_codes(codes, rows, f, bins, places)
-    known = rows.size if missing_bin < 0 else places[missing_bin]
-    for i in range(rows.size):
-        row = rows[i]
+    count_codes(codes, rows, first, m, f, bins, places)
+    known = m if missing_bin < 0 else places[missing_bin]
+    for x in range(first, first + m):
+        row = rows[x]
         code = np.int64(codes[row, f])
         place = places[code]
         places[code] = place + 1
         if code == missing_bin:
-            keys[place] = (missing_rank(bits) << bits) | (first + i)
+            order[f, first + place] = (missing_rank(bits) << bits) | x
         else:
             values[place] = source[row, f]
-            items[place] = i
+            items[place] = x
     return known
 
 
 @inner
-def count_codes(codes, rows, f, bins, places):
-    """Set ``places[code]`` to the first place of each code among the rows, in order of code."""
+def count_codes(codes, rows, first, m, f, bins, places):
+    """Set ``places[code]`` to the first place of each code in the node, in order of code."""
     for b in range(bins + 1):
         places[b] = 0
-    for i in range(rows.size):
-        places[np.int64(codes[rows[i], f]) + 1] += 1
+    for x in range(first, first + m):
+        places[np.int64(codes[rows[x], f]) + 1] += 1
     for b in range(bins):
         places[b + 1] += places[b]
 
@@ -168,24 +168,24 @@ def sort_within_bins(values, items, known, bins, places, stack):
 
 
 @inner
-def rank_values(first, bits, keys, distinct, values, items, known):
-    """Turn sorted values into keys of rank and index, and ranks into values of `distinct`."""
+def rank_values(first, f, bits, order, distinct, values, items, known):
+    """Turn sorted values into keys of rank and index, and ranks into ``distinct[f]``."""
     rank = -1
     for i in range(known):
         if i == 0 or values[i] != values[i - 1]:
             rank += 1
-            distinct[rank] = values[i]
-        keys[i] = (rank << bits) | (first + np.int64(items[i]))
+            distinct[f, first + rank] = values[i]
+        order[f, first + i] = (rank << bits) | np.int64(items[i])
 
 
 @inner
-def sort_codes(codes, rows, first, f, bins, missing_bin, bits, keys, places):
-    """Fill `keys` by counting codes: the code is the rank."""
-    count_codes(codes, rows, f, bins, places)
-    for i in range(rows.size):
-        code = np.int64(codes[rows[i], f])
+def sort_codes(codes, rows, first, m, f, bins, missing_bin, bits, order, places):
+    """Fill the node's keys in ``order[f]`` by counting codes: the code is the rank."""
+    count_codes(codes, rows, first, m, f, bins, places)
+    for x in range(first, first + m):
+        code = np.int64(codes[rows[x], f])
         rank = code if code != missing_bin else missing_rank(bits)
-        keys[places[code]] = (rank << bits) | (first + i)
+        order[f, first + places[code]] = (rank << bits) | x
         places[code] += 1
 
 
@@ -193,28 +193,25 @@ def sort_codes(codes, rows, first, f, bins, missing_bin, bits, keys, places):
 def sort_columns(table, first, m, bits, block, sorting, stack, places):
     """Sort every column of m rows of the block, through their codes where there are some."""
     offset = table.offset
-    rows = block.rows[first : first + m]
+    rows, order = block.rows, block.order
+    values, items = sorting.values, sorting.items
     coded = table.codes.shape[0] > 0
     for f in range(table.missing.size):
-        keys = block.order[f, first : first + m]
         bins = offset[f + 1] - offset[f]
         missing_bin = bins - 1 if table.missing[f] else -1
         if table.by_code[f]:
-            sort_codes(table.codes, rows, first, f, bins, missing_bin, bits, keys, places)
+            sort_codes(table.codes, rows, first, m, f, bins, missing_bin, bits, order, places)
             continue
         if coded:
             known = collect_by_code(
-                table.values, table.codes, rows, first, f, bins, missing_bin, bits, keys,
-                sorting.values, sorting.items, places,
+                table.values, table.codes, rows, first, m, f, bins, missing_bin, bits, order,
+                values, items, places,
             )  # fmt: skip
-            sort_within_bins(sorting.values, sorting.items, known, bins, places, stack)
+            sort_within_bins(values, items, known, bins, places, stack)
         else:
-            known = collect_known(
-                table.values, rows, first, f, bits, keys, sorting.values, sorting.items
-            )
-            sort_pairs(sorting.values, sorting.items, np.int64(0), known, stack)
-        distinct = block.distinct[f, first : first + m]
-        rank_values(first, bits, keys, distinct, sorting.values, sorting.items, known)
+            known = collect_known(table.values, rows, first, m, f, bits, order, values, items)
+            sort_pairs(values, items, np.int64(0), known, stack)
+        rank_values(first, f, bits, order, block.distinct, values, items, known)
 
 
 @inner
