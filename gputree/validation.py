@@ -37,6 +37,8 @@ LEAST_TARGET_RANGE = 1e-90
 MOST_WEIGHT = 1e100
 LEAST_WEIGHT = 1e-100
 
+NEGATIVE_COUNTS = "Some value(s) of y are negative which is not allowed for Poisson regression."
+
 
 def check_table(
     estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"] = "C"
@@ -248,9 +250,7 @@ def read_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
 def check_target_range(low: float, high: float, counts: bool) -> None:
     """Refuse targets from `low` to `high` whose squares leave float64, or that are no `counts`."""
     if counts and low < 0.0:
-        raise ValueError(
-            "Some value(s) of y are negative which is not allowed for Poisson regression."
-        )
+        raise ValueError(NEGATIVE_COUNTS)
     if counts and high <= 0.0:
         raise ValueError("Sum of y is not positive which is necessary for Poisson regression.")
     if max(-low, high) > MOST_TARGET or 0.0 < high - low < LEAST_TARGET_RANGE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -100,6 +101,11 @@ def _regression_tree(rng, blank: Tree) -> Tree:
     return tree_of_shape(blank.n_children, mean[:, None], variance, weight, "regression")
 
 
+def as_poisson(tree: Tree) -> Tree:
+    """A regression tree with positive answers, as one that was grown by the Poisson deviance."""
+    return replace(tree, criterion="poisson", statistics=tree.statistics + 0.25)
+
+
 def add_up(tree: Tree, values: np.ndarray) -> None:
     """Set the values of inner nodes to the sums of their children's, in place."""
     for node in reversed(np.flatnonzero(~tree.is_leaf)):
@@ -122,6 +128,8 @@ def trees_with_rows(draw, **kwargs):
     n = draw(st.integers(0, 30))
     target = rng.integers(-1, max(tree.n_classes, 3), n)
     if tree.task == "regression":
+        if draw(st.booleans()):
+            tree, target = as_poisson(tree), target + 1
         target = target.astype(float)
     rows = RoutedRows(rng.integers(0, tree.n_nodes, n), target, rng.integers(1, 4, n).astype(float))
     return tree, rows
@@ -184,7 +192,15 @@ def rows_loss(tree: Tree, rows: RoutedRows, leaves: frozenset[int]) -> float:
         above = [t for t in path(tree, int(node)) if t in leaves]
         answer = above[0] if above else int(node)
         if tree.task == "regression":
-            loss += weight * (target - tree.statistics[answer, 0]) ** 2
+            loss += weight * row_loss(tree.criterion, target, tree.statistics[answer, 0])
         else:
             loss += weight * (target != tree.statistics[answer].argmax())
     return float(loss)
+
+
+def row_loss(criterion: str, target: float, answer: float) -> float:
+    """What an answer of a regression tree loses on a target."""
+    if criterion == "poisson":
+        events = target * np.log(target / answer) if target > 0 else 0.0
+        return events - target + answer
+    return (target - answer) ** 2

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multiway_trees import random_multiway_tree, random_rows
-from pruning_oracles import random_tree
+from pruning_oracles import as_poisson, random_tree
 
 from benchmarks.row_order import differing, grown, random_table
 from gputree.fixed_point import in_units
@@ -38,12 +38,15 @@ def test_raised_branches(seed, policy):
     assert differing(pruner.prune_tree(tree, rows), pruner.prune_tree(tree, others)) == []
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1, 2]))
+@given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.sampled_from([1, 2]))
 def test_losses_on_validation_rows(seed, n_classes, power):
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, int(rng.integers(0, 12)), 3, n_classes)
+    tree = random_tree(rng, int(rng.integers(0, 12)), 3, max(n_classes, 1))
     n, order = 80, rng.permutation(80)
-    target = rng.normal(size=n) if n_classes == 1 else rng.integers(-1, n_classes, n)
+    if n_classes == 0:
+        tree, target = as_poisson(tree), rng.gamma(1.0, size=n)
+    else:
+        target = rng.normal(size=n) if n_classes == 1 else rng.integers(-1, n_classes, n)
     node, weight = rng.integers(0, tree.n_nodes, n), rng.choice([0.1, 0.3, 1.7, 0.0], n)
     rows = RoutedRows(node, target, weight)
     others = RoutedRows(node[order], target[order], weight[order])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +13,10 @@ import oracles
 import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
+from pruning_oracles import tree_of_shape
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_poisson_deviance
+from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from tables import real
 from test_against_sklearn import assert_same_tree, fit_both
@@ -26,6 +29,8 @@ from gputree.criteria import Poisson
 from gputree.criteria.named import target_impurity
 from gputree.export import export_text, path_rules
 from gputree.fixed_point import fix_rates, fix_weights
+from gputree.pruning import CostComplexity, CostComplexityCV, ReducedError, RoutedRows
+from gputree.pruning.node_loss import node_loss
 
 RATES = st.one_of(
     st.just(0.0),
@@ -286,3 +291,50 @@ def test_check_cases_have_events():
     table = counted(numbers(900, 6, 0, np.float64))
     assert (table.y >= 0).all()
     assert 0.05 < (table.y == 0).mean() < 0.95
+
+
+# ------------------------------------------------------------------------- pruning
+def grown_on_counts(n):
+    X, y = counts(n, rate=2.0)
+    return X, y, DecisionTreeRegressor(criterion="poisson", min_samples_leaf=5)
+
+
+def test_cross_validated_errors_are_deviances():
+    X, y, model = grown_on_counts(400)
+    pruner = CostComplexityCV(cv=4, random_state=0)
+    pruner.prune(model.fit(X, y), X, y)
+    rows = [row for row in pruner.cp_table_ if row["n_leaves"] == 1]
+    folds = KFold(4, shuffle=True, random_state=0).split(X)
+    held_out = np.empty(len(y))
+    for train, test in folds:
+        held_out[test] = y[train].mean()
+    found = mean_poisson_deviance(y, held_out) / mean_poisson_deviance(y, np.full(len(y), y.mean()))
+    assert rows[0]["xerror"] == pytest.approx(found, rel=1e-10)
+
+
+def test_the_pruning_is_that_of_least_deviance():
+    """Of all prunings along the sequence, reduced error keeps one as good as the best."""
+    X, y, model = grown_on_counts(600)
+    model.fit(X[::2], y[::2])
+    pruned = ReducedError().prune(model, X[1::2], y[1::2])
+    path = model.cost_complexity_pruning_path(X[::2], y[::2])
+    others = [CostComplexity(alpha).prune(model) for alpha in path.ccp_alphas]
+    deviance = [mean_poisson_deviance(y[1::2], m.predict(X[1::2])) for m in (pruned, *others)]
+    assert deviance[0] <= min(deviance) * (1 + 1e-12)
+    assert 1 < pruned.get_n_leaves() < model.get_n_leaves()
+
+
+def test_negative_counts_on_validation_rows_are_refused():
+    X, y, model = grown_on_counts(100)
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="negative which is not allowed for Poisson"):
+        ReducedError().prune(model, X, -y)
+
+
+def test_events_where_a_tree_expects_none_cost_much_but_not_infinitely():
+    tree = tree_of_shape([2, 0, 0], [[0.5], [0.0], [1.0]], [0.4, 0, 0], [4, 2, 2], "regression")
+    rows = RoutedRows(np.array([1, 1, 2]), np.array([0.0, 2.0, 1.0]), np.ones(3))
+    loss = node_loss(replace(tree, criterion="poisson"), rows)
+    assert np.isfinite(loss.as_leaf).all()
+    assert loss.as_leaf[1] > 1000
+    assert loss.as_leaf[2] == pytest.approx(0.0, abs=1e-12)

@@ -70,7 +70,8 @@ class CostComplexityCV(Pruner):
         within a standard error of it. Ties go to the smaller tree.
     risk : {"impurity", "error"}, default="impurity"
         As in `CostComplexity`. The cross-validated error is that of predictions
-        either way.
+        either way: misclassified weight, squared errors, or half the Poisson
+        deviance where the tree was grown by that.
     random_state : int, RandomState instance or None, default=None
         Choice of the folds where `cv` is a number.
 

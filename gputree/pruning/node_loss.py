@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from gputree.compilation import inner, kernel
 from gputree.compilation.arrays import record
@@ -14,6 +15,7 @@ from gputree.fixed_point import in_units
 from gputree.pruning.base import RoutedRows
 from gputree.subtrees import add_up
 from gputree.tree import Tree
+from gputree.validation import NEGATIVE_COUNTS
 
 # Losses that differ by less than this share of the greatest tie: parts of rows add up to
 # whole ones but for rounding.
@@ -27,7 +29,7 @@ MOMENTS = record([(name, np.float64) for name in ("weight", "mean", "second", "t
 
 
 class NodeLoss(NamedTuple):
-    """Weighted errors (classification) or squared errors (regression) on given rows.
+    """Weighted errors (classification), squared errors or deviances (regression) on given rows.
 
     Attributes
     ----------
@@ -49,7 +51,8 @@ class NodeLoss(NamedTuple):
 def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLoss:
     """Loss of `data` at every node of `tree`, in one pass over rows and one over nodes.
 
-    It does not depend on the order of the rows, nor its cost on the depth of the tree.
+    Of a row, its weight times 1 where the answer is another class; the squared error of the
+    answer; or half its Poisson deviance where the tree was grown by that, in nats. It does not depend on the order of the rows, nor its cost on the depth of the tree.
 
     Parameters
     ----------
@@ -62,14 +65,16 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     Raises
     ------
     ValueError
-        If an entry stops at a node that the tree does not have.
+        If an entry stops at a node that the tree does not have, or a target is negative where
+        the loss is the Poisson deviance.
     """
     stop = np.asarray(data.node, dtype=NODE)
     if stop.size and not 0 <= stop.min() <= stop.max() < tree.n_nodes:
         raise ValueError(f"Rows must stop at nodes 0 to {tree.n_nodes - 1} of the tree.")
     weight = np.asarray(data.weight, dtype=np.float64) ** power
     if tree.task == "regression":
-        return _squared_errors(tree, stop, np.asarray(data.target, np.float64), weight, power)
+        loss = _deviances if tree.criterion == "poisson" else _squared_errors
+        return loss(tree, stop, np.asarray(data.target, np.float64), weight, power)
     return _errors(tree, stop, np.asarray(data.target, np.intp), weight)
 
 
@@ -106,6 +111,50 @@ def _squared_errors(
     answer = np.ascontiguousarray(tree.answers[:, 0])
     _merge_up(tree.parent, answer, stop[order], target[order], weight[order], power, moments, *loss)
     return loss
+
+
+def _deviances(
+    tree: Tree,
+    stop: NDArray[np.int32],
+    target: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    power: int,
+) -> NodeLoss:
+    """Weight x half the Poisson deviance, or its square, by sums over what stops in each node.
+
+    Of target y and answer m, in terms of the root's answer u: y = u (1 + e), m = u q,
+
+        y ln(y / m) - y + m = u (own - e ln q + gap),    own = (y / u) ln(y / u) - e,
+                                                         gap = q - 1 - ln q,
+
+    so that what is added up is small where targets and answers lie close.
+    """
+    if target.size and target.min() < 0.0:
+        raise ValueError(NEGATIVE_COUNTS)
+    order = np.lexsort((weight, target, stop))  # float sums in an order of their own
+    tiny = float(np.finfo(np.float64).tiny)
+    unit = max(float(tree.answers[0, 0]), tiny)
+    share = target[order] / unit
+    excess = share - 1.0
+    own = xlogy(share, share) - excess
+    # of a node without events: events there cost much, not infinitely much
+    quotient = np.maximum(tree.answers[:, 0] / unit, tiny)
+    logarithm = np.log(quotient)
+    gap = quotient - 1.0 - logarithm
+    ones = np.ones_like(gap)
+    if power == 1:
+        of_rows = [own, excess, np.ones_like(own)]
+        of_nodes = [ones, -logarithm, gap]
+    else:
+        of_rows = [own**2, excess**2, np.ones_like(own), own * excess, own, excess]
+        of_nodes = [ones, logarithm**2, gap**2, -2 * logarithm, 2 * gap, -2 * gap * logarithm]
+    here = np.column_stack(
+        [np.bincount(stop[order], weight[order] * of, tree.n_nodes) for of in of_rows]
+    )
+    factors = unit**power * np.column_stack(of_nodes)
+    return NodeLoss(
+        *(np.maximum((sums * factors).sum(axis=1), 0.0) for sums in (add_up(tree, here), here))
+    )
 
 
 @kernel

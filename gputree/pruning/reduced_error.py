@@ -12,8 +12,9 @@ class ReducedError(ValidationPruner):
     """The smallest pruning with the least loss on validation rows.
 
     Bottom-up, a node becomes a leaf if that loses no more on the validation rows
-    than its pruned subtree does. The loss is the weight of misclassified rows, or
-    the sum of squared errors. Nodes that no validation row reaches become leaves.
+    than its pruned subtree does. The loss is the weight of misclassified rows, the
+    sum of squared errors, or half the Poisson deviance where the tree was grown by
+    that. Nodes that no validation row reaches become leaves.
 
     Parameters
     ----------

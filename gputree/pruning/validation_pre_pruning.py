@@ -12,9 +12,10 @@ class ValidationPrePruning(ValidationPruner):
     """Keep a split only if its children, as leaves, do better than its node.
 
     A split stays if it lowers the loss on the validation rows: the weight of
-    misclassified rows, or the sum of squared errors. Everything below a split
-    that does not is never reached. Unlike `ReducedError` it looks one split
-    ahead, so it misses splits that pay only together with those below them.
+    misclassified rows, the sum of squared errors, or half the Poisson deviance where
+    the tree was grown by that. Everything below a split that does not is never
+    reached. Unlike `ReducedError` it looks one split ahead, so it misses splits
+    that pay only together with those below them.
 
     The check runs over the fully grown tree. This gives the tree that growing
     with the check would give: which split a node gets depends on the node's own
