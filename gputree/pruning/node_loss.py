@@ -52,7 +52,8 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     """Loss of `data` at every node of `tree`, in one pass over rows and one over nodes.
 
     Of a row, its weight times 1 where the answer is another class; the squared error of the
-    answer; or half its Poisson deviance where the tree was grown by that, in nats. It does not depend on the order of the rows, nor its cost on the depth of the tree.
+    answer; or half its Poisson deviance, in nats, where the tree was grown by that. The loss does
+    not depend on the order of the rows, nor its cost on the depth of the tree.
 
     Parameters
     ----------
