@@ -113,6 +113,8 @@ def _limit_rows(estimator: Any, X: Any) -> None:
 
 def _two_dimensional(estimator: Any, X: Any, reset: bool) -> Any:
     """`X` as a data frame or as an array of two dimensions, with the columns of fit."""
+    if _is_plain(X, 2) and X.size:  # check_array would find nothing, which takes small fits long
+        return validate_data(estimator, X, reset=reset, skip_check_array=True)
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         _check_shape(estimator, X)
@@ -120,6 +122,11 @@ def _two_dimensional(estimator: Any, X: Any, reset: bool) -> Any:
     if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
         X = np.array(X, dtype=object)  # numbers beside text stay numbers
     return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+
+
+def _is_plain(values: Any, ndim: int) -> bool:
+    """Whether values are an array of numbers of NumPy's own class, which no check changes."""
+    return type(values) is np.ndarray and values.ndim == ndim and values.dtype.kind in "fiub"
 
 
 def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
@@ -266,6 +273,9 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target "
             "y is None."
         )
+    if _is_plain(y, 1):
+        _check_length(y, n_rows)
+        return y
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
         raise ValueError(

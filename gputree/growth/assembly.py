@@ -73,6 +73,8 @@ class NodeTable:
 
     def join(self, roots: Int64s, subtrees: Subtrees | None) -> Nodes:
         """All nodes, with each of `roots` replaced by its finished subtree."""
+        if subtrees is not None and self.n_nodes == 1:  # all was finished from the root on
+            return Nodes._make(subtrees[1:])
         top = Nodes._make(np.concatenate(field) for field in zip(*self._levels, strict=True))
         if subtrees is None:
             return top

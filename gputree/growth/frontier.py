@@ -63,6 +63,8 @@ class Frontier:
 
     def take(self, nodes: NDArray[Any]) -> Frontier:
         """Some of the nodes, by mask or place."""
+        if nodes.dtype == bool and nodes.all():
+            return self
         return self._take(nodes)
 
     def slice(self, first: int, last: int) -> Frontier:

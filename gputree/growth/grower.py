@@ -78,10 +78,12 @@ def grow(
         small = _small_rows(backend, columns, plan, limits.max_depth - depth) if coded else n_rows
         is_small = frontier.end - frontier.begin <= small
         aside.append(frontier.take(is_small))
+        depth += 1
+        if is_small.all():
+            break
         frontier, parents = _grow_level(
             backend, frontier.take(~is_small), parents, table, best_first, limits, plan
         )
-        depth += 1
     progress.level(depth, 0, sum(f.rows for f in aside), table.n_nodes)
     return table.join(*_finish(backend, aside))
 

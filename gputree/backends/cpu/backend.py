@@ -369,8 +369,11 @@ class CpuBackend:
                 for s in (order[a:b] for a, b in parts)
             ],
         )
-        starts = np.cumsum([0] + [part.feature.size for part in done])
         root = np.empty(begin.size, np.int64)
+        if len(done) == 1:
+            root[order] = done[0].root
+            return done[0]._replace(root=root)
+        starts = np.cumsum([0] + [part.feature.size for part in done])
         shifted = []
         for (a, b), start, part in zip(parts, starts, done, strict=False):
             root[order[a:b]] = part.root + start
