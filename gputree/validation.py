@@ -21,6 +21,7 @@ from gputree.backends.arrays import (
 from gputree.columns import Columns, fit_encode
 from gputree.columns.cells import Coded, is_frame, read_array
 from gputree.compilation.arrays import writable
+from gputree.criteria.poisson import NEGATIVE_COUNTS
 from gputree.dtypes import MOST_ROWS
 from gputree.estimators.devices import resolve_device
 from gputree.labels import is_missing
@@ -36,8 +37,6 @@ MOST_TARGET = 1e90
 LEAST_TARGET_RANGE = 1e-90
 MOST_WEIGHT = 1e100
 LEAST_WEIGHT = 1e-100
-
-NEGATIVE_COUNTS = "Some value(s) of y are negative which is not allowed for Poisson regression."
 
 
 def check_table(

@@ -40,6 +40,8 @@ LN_2 = 0.6931471805599453
 # What sums of float64 terms may be off by, as a share of the sum of targets, with much to spare.
 ROUNDING = 1e-12
 
+NEGATIVE_COUNTS = "Some value(s) of y are negative which is not allowed for Poisson regression."
+
 
 @formula(begin, Poisson)
 def _poisson_begin(criterion, left, total):

@@ -10,12 +10,12 @@ from scipy.special import xlogy
 
 from gputree.compilation import inner, kernel
 from gputree.compilation.arrays import record
+from gputree.criteria.poisson import NEGATIVE_COUNTS
 from gputree.dtypes import NODE
 from gputree.fixed_point import in_units
 from gputree.pruning.base import RoutedRows
 from gputree.subtrees import add_up
 from gputree.tree import Tree
-from gputree.validation import NEGATIVE_COUNTS
 
 # Losses that differ by less than this share of the greatest tie: parts of rows add up to
 # whole ones but for rounding.
