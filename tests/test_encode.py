@@ -127,6 +127,26 @@ def test_a_sample_that_misses_values_is_fitted_again(backend, monkeypatch, n_thr
     assert list(to_host(device.table.by_code)) == [False, True, False]
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("hidden", [1, 40, 5000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_that_the_sample_missed_get_bins_of_their_own(
+    backend, monkeypatch, n_threads, hidden, dtype
+):
+    """In few rows and in many, beside missing values, below, between and above the others."""
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 50)
+    rng = np.random.default_rng(hidden)
+    n = 20_000
+    column = rng.integers(9, size=n).astype(dtype)
+    others = np.setdiff1d(np.arange(n), np.linspace(0, n - 1, 50).astype(int))
+    column[rng.choice(others, hidden, replace=False)] = rng.choice([-3.0, 2.5, 99.0], hidden)
+    holes = np.where(rng.random(n) < 0.1, dtype(np.nan), column)
+    device, codes = encode(backend, [column, holes, -column], 256, n_threads)
+    for f, values in enumerate([column, holes, -column]):
+        check_codes(device, f, values, codes[:, f], 256)
+    assert to_host(device.table.by_code).all()
+
+
 @given(st.lists(VALUES, min_size=1, max_size=80), st.integers(2, 8))
 def test_without_exact_cuts_bins_know_their_ends(backend, column, max_bins):
     column = np.array(column)
@@ -155,12 +175,10 @@ def test_grid_finds_what_searchsorted_finds(edges, values):
     with np.errstate(over="ignore"):
         coding.fit_grid(bins, 0, edges)
     codes = np.empty(column.shape, np.uint8)
-    none, half, top = np.empty(0, np.int64), np.float64(0.5), np.float64(binning.GRID_CELLS - 1)
-    crowded = np.flatnonzero(bins.steps > 1)
-    unseen = np.empty((1, coding.MOST_UNSEEN))
+    no, half, top = np.zeros(1, np.bool_), np.float64(0.5), np.float64(binning.GRID_CELLS - 1)
+    unseen = coding.Unseen.none(0, column.dtype)
     coding.encode_rows(
-        column, bins, True, crowded, none, none, 0, len(column), half, top, codes, unseen,
-        np.zeros(1, np.int64),
+        column, bins, np.arange(1), no, no, 0, len(column), half, top, codes, unseen
     )  # fmt: skip
     assert (codes[:, 0] == np.searchsorted(edges, column[:, 0], side="left")).all()
 

@@ -45,11 +45,15 @@ class Table:
     target : ndarray of shape (n_rows,) or None
         Booleans, integers and floats as they are, everything else as strings.
     target_name : str or None
+    declared : array of str or None
+        The classes that the type of the target column declares: nominal in ARFF, a dictionary of
+        text in Parquet and Arrow files.
     """
 
     columns: pa.Table
     target: NDArray | None
     target_name: str | None
+    declared: NDArray | None = None
 
     @property
     def names(self) -> list[str]:
@@ -137,8 +141,10 @@ def read_table(
     table = table.select([*wanted, *([] if target is None else [target])])
     types = {"text": text, "numeric": numeric, "categorical": names, "missing": missing}
     table = convert(source.label, table, **types)
-    values = None if target is None else target_values(source.label, target, table[target])
-    return Table(table.select(wanted), values, target)
+    if target is None:
+        return Table(table.select(wanted), None, None)
+    values = target_values(source.label, target, table[target])
+    return Table(table.select(wanted), values, target, _declared(table[target]))
 
 
 def read_batches(
@@ -424,6 +430,17 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
             raise ValueError(_missing_target(label, name, missing))
         raise ValueError(f"The target column {name!r} of {label} holds infinite values.")
     return values
+
+
+def _declared(column: pa.ChunkedArray) -> NDArray | None:
+    """The values that the type of a column of text declares."""
+    import pyarrow as pa
+
+    kind = column.type
+    if not pa.types.is_dictionary(kind) or not pa.types.is_string(kind.value_type):
+        return None
+    words = column.unify_dictionaries().combine_chunks().dictionary
+    return words.to_numpy(zero_copy_only=False).astype(np.str_)
 
 
 def _missing_target(label: str, name: str, count: int) -> str:

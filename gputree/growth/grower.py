@@ -84,6 +84,7 @@ def grow(
         frontier, parents = _grow_level(
             backend, frontier.take(~is_small), parents, table, best_first, limits, plan
         )
+    del parents  # what is finished needs no histograms
     progress.level(depth, 0, sum(f.rows for f in aside), table.n_nodes)
     return table.join(*_finish(backend, aside))
 

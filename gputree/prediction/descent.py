@@ -137,8 +137,16 @@ def step(
     at: int,
 ) -> np.int64:
     """The node below `at` on the way of a row; `at` itself where there is no single one."""
-    node = nodes[np.uintp(at)]
-    x = values[np.uintp(row), np.uintp(node.feature)]
+    feature = nodes[np.uintp(at)].feature
+    return follow(values[np.uintp(row), np.uintp(feature)], nodes, at, target, lists)
+
+
+@inner
+def follow(
+    x: float, nodes: NDArray, at: int, target: NDArray[np.int32] | None, lists: Lists | None
+) -> np.int64:
+    """The node that the node `at` sends a value to."""
+    node = nodes[np.uintp(at)]  # a node alone is no argument: numba warns of kinds of records
     below = np.int64(node.child) + np.int64(x > node.threshold)
     if target is not None and node.n_codes > 0:  # the first is known when this is compiled
         below = np.int64(node.child)

@@ -124,19 +124,22 @@ class CpuBackend:
         slots: Int64s,
         larger: Larger | None = None,
     ) -> None:
-        self._count(begin, end, out, slots)
+        self.count(begin, end, out, slots, (0, self.table.missing.size))
         if larger is not None:
             self.subtract(out, larger)
 
-    def _count(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
+    def count(
+        self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s, columns: tuple[int, int]
+    ) -> None:
+        """Add the histogram of node j, of columns first .. last alone, to ``out[slots[j]]``."""
         rows = int((end - begin).sum())
         share = max(tuning.TUNING.chunk_rows // 4, -(-rows // (2 * self.n_threads)))
-        share = max(share, -(-rows // max(tuning.TUNING.partial_bytes // self.histogram_bytes, 1)))
+        share = max(share, -(-rows // max(tuning.TUNING.partial_bytes // out[:1].nbytes, 1)))
         if self.n_threads == 1:
             share = max(rows, 1)
         owner, first, last = chunks(begin, end, share)
         extra = np.flatnonzero(np.diff(owner, prepend=-1) == 0)  # chunks after a node's first
-        partial = self.new_histograms(extra.size)
+        partial = np.zeros((extra.size, out.shape[1]), out.dtype)
         target = [out[slots[j]] for j in owner]
         for i, c in enumerate(extra):
             target[c] = partial[i]
@@ -146,18 +149,23 @@ class CpuBackend:
         run(
             self.n_threads,
             self._histogram_chunks,
-            [(order[a:b], first, last, target) for a, b in groups],
+            [(order[a:b], first, last, columns, target) for a, b in groups],
         )
         for i, c in enumerate(extra):
             out[slots[owner[c]]] += partial[i]
 
     def _histogram_chunks(
-        self, chunk: Int64s, first: Int64s, last: Int64s, target: list[NDArray]
+        self,
+        chunk: Int64s,
+        first: Int64s,
+        last: Int64s,
+        columns: tuple[int, int],
+        target: list[NDArray],
     ) -> None:
         for c in chunk:
             histograms_.histogram(
                 self.task.criterion, self.table, self.rows, self.entries, first[c], last[c],
-                self.task.channels, target[c],
+                columns, self.task.channels, target[c],
             )  # fmt: skip
 
     def subtract(self, out: NDArray, larger: Larger) -> None:

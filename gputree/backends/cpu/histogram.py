@@ -9,29 +9,30 @@ from gputree.criteria import add_row
 
 
 @kernel
-def histogram(criterion, table, rows, entries, begin, end, channels, out):
+def histogram(criterion, table, rows, entries, begin, end, columns, channels, out):
     """Add entries ``begin .. end`` to `out`, flat cells of `channels` statistics each.
 
-    Weighted tables count rows in the last channel.
+    The cells are those of ``columns[0] .. columns[1]``. Weighted tables count rows in the last
+    channel.
     """
+    first, last = columns
     codes = table.codes
     offset = table.offset
     targets = rows.target
     weights = rows.weight
     squares = rows.square
     weighted = weights is not None
-    columns = codes.shape[1]
     final = entries.size - 1
     for i in range(begin, end):
         ahead = entries[min(i + PREFETCH_ROWS, final)]
-        prefetch(codes, ahead, 0)
+        prefetch(codes, ahead, first)
         prefetch(targets, ahead, 0)
         row = entries[i]
         target = targets[row]
         weight = pick(weights, row, 1)
         square = pick(squares, row, 0)
-        for f in range(columns):
-            at = np.uintp((offset[f] + codes[row, f]) * channels)
+        for f in range(first, last):
+            at = np.uintp((offset[f] - offset[first] + codes[row, f]) * channels)
             add_row(criterion, out, at, target, weight, square)
             if weighted:
                 out[at + np.uintp(channels - 1)] += 1

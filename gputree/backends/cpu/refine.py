@@ -223,7 +223,20 @@ def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits)
     """Let `cut` be the split of node j, if there is one and it is worth it."""
     if cut[0] == -np.inf:
         return
-    channels = total.size
+    f, channels = cut[1], total.size
+    seen = has_missing(criterion, table, weighted, cells, f, channels)
+    after = -1
+    if cut[4] and table.categories[f] == 0:
+        after = next_filled(criterion, table, weighted, cells, f, cut[3], channels)
+    put_cut(criterion, table, limits, total, cut, seen, after, j, splits)
+
+
+@inner
+def put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, splits):
+    """Let `cut` be the split of node j, if it is worth it.
+
+    `next_bin` is the next bin with rows after a cut at the end of its bin, else -1.
+    """
     decrease = gain(criterion, cut[0], total)
     weight = begin(criterion, total, total)[0]
     if decrease * weight < limits.min_decrease:
@@ -232,16 +245,13 @@ def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits)
     splits.weight[j] = weight
     splits.gain[j] = decrease
     splits.missing_left[j] = cut[2]
-    splits.seen_missing[j] = has_missing(criterion, table, weighted, cells, cut[1], channels)
+    splits.seen_missing[j] = seen_missing
     if table.categories[cut[1]] > 0:
         return
     splits.cut_bin[j] = cut[3]
     splits.inside[j] = not cut[4]
     splits.threshold[j] = cut[5]
-    if cut[4]:
-        splits.next_bin[j] = next_filled(
-            criterion, table, weighted, cells, cut[1], cut[3], channels
-        )
+    splits.next_bin[j] = next_bin
 
 
 @inner
@@ -310,6 +320,20 @@ def best_boundary_of(columns, best, bins, sides, cut):
 def record_cut_of(criterion, table, limits, weighted, cells, total, cut, j, splits):
     """As `record_cut`."""
     record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits)
+
+
+@kernel
+def put_cut_of(criterion, table, limits, total, cut, seen_missing, next_bin, j, splits):
+    """As `put_cut`, if there is a cut."""
+    if cut[0] > -np.inf:
+        put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, splits)
+
+
+@kernel
+def bars_of(criterion, best, totals, bars):
+    """What bounds must reach to be looked into, beside cuts of score ``best[j]`` of nodes."""
+    for j in range(best.size):
+        bars[j] = bar_of(criterion, best[j], totals[j])
 
 
 @kernel

@@ -19,6 +19,9 @@ from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE
 from gputree.threads import even_spans, run
 
+# Columns whose samples are taken at once: those of a cache line.
+FITTED_COLUMNS = 16
+
 # Makes room for the codes of (n, d) values.
 NewCodes = Callable[[tuple[int, int]], NDArray]
 
@@ -117,15 +120,16 @@ def _code(table: Table, new_codes: NewCodes, max_bins: int, exact: bool, n_threa
     codes = new_codes((n, d))
     bins = binning.empty_bins(d, values.dtype)
     sampled = exact and n > binning.SAMPLE_ROWS
-    sample = values
-    if sampled:
-        sample = values[np.linspace(0, n - 1, binning.SAMPLE_ROWS).astype(np.int64)]
-    by_value = not exact and n > binning.SAMPLE_ROWS
-    run(
-        n_threads if sample.size > tuning.TUNING.chunk_rows else 1,
-        coding.fit_columns_by_value if by_value else coding.fit_columns,
-        [(bins, sample, range(f, f + 1), most) for f in np.flatnonzero(table.categories == 0)],
-    )
+    numeric = np.flatnonzero(table.categories == 0)
+    if exact or n <= binning.SAMPLE_ROWS:
+        rows = np.linspace(0, n - 1, min(n, binning.SAMPLE_ROWS)).astype(np.int64)
+        parts = [numeric[a : a + FITTED_COLUMNS] for a in range(0, numeric.size, FITTED_COLUMNS)]
+        large = rows.size * numeric.size > tuning.TUNING.chunk_rows
+        fits = [(bins, values, rows, columns, most) for columns in parts]
+        run(n_threads if large else 1, coding.fit_columns, fits)
+    else:
+        by_value = [(bins, values, numeric[i : i + 1], most) for i in range(numeric.size)]
+        run(n_threads, coding.fit_columns_by_value, by_value)
     for f in np.flatnonzero(table.categories):
         coding.fit_categories(bins, int(f), int(table.categories[f]), bool(few[f]))
     _encode(table, bins, most, codes, sampled, n_threads)
@@ -151,50 +155,83 @@ def _encode(
     table: Table, bins: binning.Bins, most: Int64s, codes: NDArray, sampled: bool, n_threads: int
 ) -> None:
     """Code the table; columns with values that the sample missed get their bins anew."""
-    checked = np.flatnonzero(bins.lossless) if sampled else np.empty(0, np.int64)
-    unseen = encode_columns(table, bins, None, checked, codes, n_threads)
-    again = [int(f) for f in checked if unseen[f].size]
-    for f in again:
-        values = table.values[:, f]
-        if unseen[f].size >= coding.MOST_UNSEEN:
-            known = np.sort(values)
-            known = known[: np.searchsorted(known, np.nan)]
+    columns = np.arange(bins.count.size)
+    if not sampled:
+        encode_columns(table, bins, columns, codes, n_threads)
+        return
+    spans = encode_columns(table, bins, columns, codes, n_threads, bins.lossless)
+    missed = np.array([unseen.count for unseen in spans]).max(axis=0)
+    moved = np.zeros((bins.count.size, 2**8), CODE)
+    recoded, again = [], []
+    for f in np.flatnonzero(missed).tolist():
+        if missed[f] >= coding.MOST_UNSEEN:
+            coding.fit_values(bins, f, table.values[:, f], int(most[f]))
+            again.append(f)
+        elif _insert(bins, f, [u.value[f, : u.count[f]] for u in spans], most[f], moved[f]):
+            recoded.append(f)
         else:
-            known = np.union1d(bins.least[f, : bins.count[f]], unseen[f])
-        coding.fit_column(bins, f, known, int(most[f]))
+            again.append(f)
+    if recoded:
+        _recode(bins, np.array(recoded), moved, spans, codes, n_threads)
     if again:
-        encode_columns(table, bins, np.array(again), np.empty(0, np.int64), codes, n_threads)
+        encode_columns(table, bins, np.array(again), codes, n_threads)
+
+
+def _insert(
+    bins: binning.Bins, f: int, unseen: list[NDArray], most: int, moved: NDArray[np.uint8]
+) -> bool:
+    """Fit column f to its own values and those unseen so far; whether it stays lossless.
+
+    Then ``moved[c]`` is the code of what had code c, missing values included.
+    """
+    own = bins.least[f, : bins.count[f]].copy()
+    coding.fit_column(bins, f, np.unique(np.concatenate([own, *unseen])), int(most))
+    if bins.lossless[f]:
+        moved[: own.size] = np.searchsorted(bins.least[f, : bins.count[f]], own)
+        moved[own.size] = bins.count[f]
+    return bool(bins.lossless[f])
+
+
+def _recode(
+    bins: binning.Bins,
+    columns: Int64s,
+    moved: NDArray[np.uint8],
+    spans: list[coding.Unseen],
+    codes: NDArray,
+    n_threads: int,
+) -> None:
+    """Let codes of columns be those of bins with some values more, which lie in known rows."""
+    parts = even_spans(len(codes), columns.size, n_threads, tuning.TUNING.chunk_rows)
+    run(n_threads, coding.recode_rows, [(codes, columns, moved, a, b) for a, b in parts])
+    for unseen in spans:
+        for f in columns:
+            value, row = (of[f, : unseen.count[f]] for of in (unseen.value, unseen.row))
+            codes[row, f] = np.searchsorted(bins.least[f, : bins.count[f]], value)
 
 
 def encode_columns(
     table: Table,
     bins: binning.Bins,
-    columns: Int64s | None,
-    checked: Int64s,
+    columns: Int64s,
     codes: NDArray,
     n_threads: int,
-) -> list[NDArray]:
-    """Code `columns`, or all; returns the values unseen so far in those `checked`."""
+    checked: NDArray[np.bool_] | None = None,
+) -> list[coding.Unseen]:
+    """Code `columns`; returns the values unseen so far in those `checked`, by span of rows."""
     values = table.values
     n, d = values.shape
     one = values.dtype.type(1)
     half, top = one / 2, one * (binning.GRID_CELLS - 1)
-    crowded = np.flatnonzero(bins.steps > 1) if columns is None else columns
-    missing = np.flatnonzero(table.missing)
-    parts = even_spans(n, d, n_threads, tuning.TUNING.chunk_rows)
-    places = coding.MOST_UNSEEN if checked.size else 0
-    unseen = [np.empty((d, places), values.dtype) for _ in parts]
-    counts = [np.zeros(d, np.int64) for _ in parts]
+    parts = even_spans(n, columns.size, n_threads, tuning.TUNING.chunk_rows)
+    room = 0 if checked is None else d
+    checked = np.zeros(d, np.bool_) if checked is None else checked
+    spans = [coding.Unseen.none(room, values.dtype) for _ in parts]
     run(
         n_threads,
         coding.encode_rows,
         [
-            (values, bins, columns is None, crowded, missing, checked, a, b, half, top, codes,
-             unseen[i], counts[i])
-            for i, (a, b) in enumerate(parts)
+            (values, bins, columns, table.missing, checked, a, b, half, top, codes, unseen)
+            for (a, b), unseen in zip(parts, spans, strict=True)
         ],
     )  # fmt: skip
-    return [
-        np.concatenate([u[f, : c[f]] for u, c in zip(unseen, counts, strict=True)])
-        for f in range(d)
-    ]
+    return spans
