@@ -1,6 +1,7 @@
 """Trees over a local cluster of Dask: workers, bytes, and workers that are killed or join.
 
     python -m benchmarks.dask_cluster workers      1, 2, 4 workers of one thread: seconds, bytes
+    python -m benchmarks.dask_cluster wide         2 workers, each level: bytes, tasks, seconds
     python -m benchmarks.dask_cluster killed       workers killed at random moments
     python -m benchmarks.dask_cluster joined       a worker that joins, and what it does
     python -m benchmarks.dask_cluster peers        XGBoost and LightGBM, undisturbed and disturbed
@@ -30,14 +31,15 @@ from gputree.backends.workers.backend import WorkersBackend
 from gputree.backends.workers.tasks import Tasks
 from gputree.distributed import DaskDecisionTreeClassifier
 
-LEVELS: list[dict[str, int]] = []
+LEVELS: list[dict[str, float]] = []
 
 
-def block(seed: int, rows: int, columns: int) -> np.ndarray:
+def block(seed: int, rows: int, columns: int, classes: int = 2) -> np.ndarray:
     """A table with its labels in the last column."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((rows, columns + 1), np.float32)
-    X[:, -1] = X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * X[:, -1] > 0.1
+    signal = X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * X[:, -1]
+    X[:, -1] = np.digitize(signal, np.linspace(-2.5, 2.5, classes - 1) if classes > 2 else [0.1])
     return X
 
 
@@ -45,7 +47,9 @@ def table(options: argparse.Namespace) -> tuple[da.Array, da.Array]:
     """The table in partitions, made where they are."""
     rows = options.rows // options.partitions
     whole = da.map_blocks(
-        lambda block_info=None: block(block_info[None]["chunk-location"][0], rows, options.columns),
+        lambda block_info=None: block(
+            block_info[None]["chunk-location"][0], rows, options.columns, options.classes
+        ),
         chunks=((rows,) * options.partitions, (options.columns + 1,)),
         dtype=np.float32,
         meta=np.empty((0, 0), np.float32),
@@ -55,7 +59,9 @@ def table(options: argparse.Namespace) -> tuple[da.Array, da.Array]:
 
 def in_one_piece(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
     rows = options.rows // options.partitions
-    whole = np.concatenate([block(p, rows, options.columns) for p in range(options.partitions)])
+    whole = np.concatenate(
+        [block(p, rows, options.columns, options.classes) for p in range(options.partitions)]
+    )
     return whole[:, :-1], whole[:, -1].astype(np.int64)
 
 
@@ -72,24 +78,55 @@ def cluster(workers: int) -> Iterator[tuple[LocalCluster, Client]]:
 
 
 def log_levels() -> None:
-    """Note what each level counts: nodes, bytes of histograms, bytes of cells."""
-    histogram, refine, fetch = WorkersBackend.histogram, WorkersBackend.refine, Tasks.fetch
+    """Note what each level takes, in batches of nodes: see `LEVELS`."""
+    histogram, refine, partition = (
+        WorkersBackend.histogram, WorkersBackend.refine, WorkersBackend.partition
+    )  # fmt: skip
+    submit, map_, tasks = Tasks.submit, Tasks.map, [0]
 
-    def logged(self: Any, begin: Any, end: Any, out: Any, slots: Any, *others: Any) -> None:
-        before = self.remote.tasks.received
-        histogram(self, begin, end, out, slots, *others)
-        received = self.remote.tasks.received - before
+    def submitted(self: Any, *arguments: Any) -> Any:
+        tasks[0] += 1
+        return submit(self, *arguments)
+
+    def mapped(self: Any, *arguments: Any) -> Any:
+        futures = map_(self, *arguments)
+        tasks[0] += len(futures)
+        return futures
+
+    def state(backend: Any) -> dict[str, float]:
+        received = backend.remote.tasks.received
+        return {"received": received, "tasks": tasks[0], "seconds": time.perf_counter()}
+
+    def begun(self: Any, begin: Any, end: Any, out: Any, slots: Any, *others: Any) -> None:
         modelled = slots.size * self.histogram_bytes
-        LEVELS.append({"counted": slots.size, "histograms": received, "modelled": modelled})
+        LEVELS.append({"counted": slots.size, "histograms": modelled, "pairs": self.refined_pairs})
+        LEVELS[-1] |= {name: -value for name, value in state(self).items()}
+        histogram(self, begin, end, out, slots, *others)
 
     def refined(self: Any, *arguments: Any) -> Any:
-        before, pairs = self.remote.tasks.received, self.refined_pairs
         splits = refine(self, *arguments)
-        LEVELS[-1]["cells"] = self.remote.tasks.received - before
-        LEVELS[-1]["pairs"] = self.refined_pairs - pairs
+        for name, value in state(self).items():
+            LEVELS[-1][name] += value
+        LEVELS[-1]["pairs"] = self.refined_pairs - LEVELS[-1]["pairs"]
         return splits
 
-    WorkersBackend.histogram, WorkersBackend.refine, Tasks.fetch = logged, refined, fetch
+    def parted(self: Any, *arguments: Any) -> Any:
+        before = state(self)
+        found = partition(self, *arguments)
+        LEVELS[-1]["partition"] = state(self)["seconds"] - before["seconds"]
+        LEVELS[-1]["tasks"] += state(self)["tasks"] - before["tasks"]
+        return found
+
+    WorkersBackend.histogram, WorkersBackend.refine = begun, refined
+    WorkersBackend.partition, Tasks.submit, Tasks.map = parted, submitted, mapped
+
+
+def print_levels() -> None:
+    for level in LEVELS:
+        print("        " + "  ".join(f"{k} {v:,.{2 * (k in SECONDS)}f}" for k, v in level.items()))
+
+
+SECONDS = ("seconds", "partition")
 
 
 def new_tree(options: argparse.Namespace, client: Client, splitter: str) -> Any:
@@ -136,8 +173,31 @@ def run_workers(options: argparse.Namespace) -> None:
                     f"{splitter:7} {workers} workers   {seconds:6.2f} s   tree {same}   "
                     f"client {received:.1f} MB   between workers {moved:.1f} MB"
                 )
-        for depth, level in enumerate(LEVELS):
-            print(f"        depth {depth}: " + "  ".join(f"{k} {v:,}" for k, v in level.items()))
+        print_levels()
+
+
+def run_wide(options: argparse.Namespace) -> None:
+    """A level is from its histograms to its splits, then its partition."""
+    for options.classes in (2, 10):
+        tree = expected(options, options.splitter)
+        with cluster(2) as (_, client):
+            X, y = (client.persist(own) for own in table(options))
+            client.gather(client.compute([X[:1], y[:1]]))
+            small = argparse.Namespace(**{**vars(options), "rows": 8000})
+            new_tree(options, client, options.splitter).fit(*table(small))  # loads all there is
+            before = between_workers(client)
+            LEVELS.clear()
+            start = time.perf_counter()
+            found = new_tree(options, client, options.splitter).fit(X, y)
+            seconds = time.perf_counter() - start
+            same = "equal" if found.tree_.equals(tree) else "DIFFERENT"
+            moved = (between_workers(client) - before) / 1e6
+            received = found.growth_report_["received_bytes"] / 1e6
+            print(
+                f"{options.classes} classes, {options.splitter}, 2 workers   {seconds:6.2f} s   "
+                f"tree {same}   client {received:.1f} MB   between workers {moved:.1f} MB"
+            )
+            print_levels()
 
 
 def nobody(client: Client) -> None:
@@ -263,9 +323,10 @@ def peers(options: argparse.Namespace, client: Client) -> dict[str, Callable[...
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["workers", "killed", "joined", "peers"])
+    parser.add_argument("what", choices=list(CASES))
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=28)
+    parser.add_argument("--classes", type=int, default=2)
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--depth", type=int, default=8)
     parser.add_argument("--splitter", default="exact")
@@ -276,9 +337,16 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=60.0, help="seconds until a fit hangs")
     log_levels()
     options = parser.parse_args()
-    {"workers": run_workers, "killed": run_killed, "joined": run_joined, "peers": run_peers}[
-        options.what
-    ](options)
+    CASES[options.what](options)
+
+
+CASES = {
+    "workers": run_workers,
+    "wide": run_wide,
+    "killed": run_killed,
+    "joined": run_joined,
+    "peers": run_peers,
+}
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from cuda_comparisons import (
 from cuda_emulator import LaunchError, emulated_cuda
 from cuda_list_mutants import LIST_MUTANTS, compare_lists
 from cuda_monotonic_mutants import MONOTONIC_MUTANTS, compare_monotonic
+from cuda_part_mutants import PART_MUTANTS, compare_parts
 from devices import tune
 
 from gputree.backends import binning
@@ -320,7 +321,8 @@ MUTANTS = [
     Mutant("undefined: totals", "k < channels; k += 32) total[k] = 0;", "false;) ;"),
     Mutant("undefined: left of a scan", "for (i64 k = 0; k < channels; ++k) left[k] = 0;", ""),
     Mutant("undefined: side of leaves", "missing_left[node] = 0;", ""),
-    *(Mutant(*mutant) for mutant in (*LIST_MUTANTS, *SUBSET_MUTANTS, *MONOTONIC_MUTANTS)),
+    *(Mutant(*mutant) for mutant in (*LIST_MUTANTS, *SUBSET_MUTANTS)),
+    *(Mutant(*mutant) for mutant in (*MONOTONIC_MUTANTS, *PART_MUTANTS)),
 ]
 
 
@@ -341,6 +343,7 @@ COMPARISONS = {
     "subsets": compare_categories,
     "lists": compare_lists,
     "monotonic": compare_monotonic,
+    "parts": compare_parts,
     "trees": compare_trees,
     "cells": compare_cells,
     "limits": compare_limits,
@@ -348,7 +351,7 @@ COMPARISONS = {
     "bins": compare_bins,
 }
 # Which is tried first, by a mutant's name or the part of the kernels that it begins with.
-FIRST = {name: name for name in ("subsets", "lists", "monotonic", "cells")}
+FIRST = {name: name for name in ("subsets", "lists", "monotonic", "cells", "parts")}
 FIRST |= {"inspect": "inspection", "admitted": "limits", "subtract": "bins"}
 FIRST |= dict.fromkeys(("encode", "pick", "keys", "fit"), "bins")
 FIRST |= dict.fromkeys(("mark", "gather", "chunks"), "limits")

@@ -39,6 +39,10 @@ class EagerClient:
         self._made[id(result)] = result
         return result
 
+    def map(self, function: Any, *arguments: Any, pure: bool) -> list[Any]:
+        given = zip(*arguments, strict=True)
+        return [self.submit(function, *own, pure=pure) for own in given]
+
     def _bytes(self, argument: Any) -> int:
         if id(argument) in self._made:
             return 0

@@ -275,7 +275,9 @@ def small_memory(monkeypatch, *, work: int = 1 << 14, block: int = 1 << 10) -> N
 
 def budget(sample: Sample, task: Any, work: int) -> int:
     """Device memory for what growth cannot do without, and `work` bytes."""
-    return len(sample.y) * sharing._row_bytes(task, -(-sample.values.shape[1] // 4) * 4) + work
+    stride = -(-sample.values.shape[1] // 4) * 4
+    own = stride + sharing.ENTRY_BYTES + sharing.statistics_bytes(task)
+    return len(sample.y) * own + work
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -428,7 +430,7 @@ def test_tables_of_more_than_2_31_values(cuda_device):
     codes = far(inner.codes)
     columns = ("offset", "missing", "single", "by_code", "categories", "greatest", "least")
     packed = pack_table(codes, *(getattr(inner, name) for name in columns))
-    moved = inner._replace(rows=n, values=far(inner.values), codes=codes, packed=packed)
+    moved = inner._replace(values=far(inner.values), codes=codes, packed=packed)
     rows = cuda.grower.rows
     rows = rows._replace(target=far(rows.target), weight=far(rows.weight))
     entries = _at_the_end(cuda.entries, n)

@@ -23,8 +23,8 @@ import pandas as pd  # noqa: E402  a part of Dask's data frames
 from eager_client import EagerClient  # noqa: E402  what follows needs Dask
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, load_model, save_model  # noqa: E402
-from gputree.backends.workers import coding, refine  # noqa: E402
-from gputree.backends.workers.tasks import Tasks  # noqa: E402
+from gputree.backends import has_device  # noqa: E402
+from gputree.backends.workers import coding, refine, tasks  # noqa: E402
 from gputree.distributed import (  # noqa: E402
     DaskDecisionTreeClassifier,
     DaskDecisionTreeRegressor,
@@ -63,6 +63,13 @@ def assert_same(model, X, y, weight=None, seed=0, client=None):
     found.tree_.check()
     assert found.tree_.equals(expected)
     return found
+
+
+@pytest.fixture(autouse=True)
+def cut_into_shards(monkeypatch):
+    """A shard a column where a level has many nodes, fewer where it has one: so do all trees."""
+    monkeypatch.setattr(tasks, "TASK_BYTES", 8)
+    monkeypatch.setattr(tasks, "PIECES_PER_THREAD", 100)
 
 
 @pytest.mark.parametrize(("criterion", "weighted", "limits"), KINDS)
@@ -296,7 +303,7 @@ def test_bad_parameters():
     X, y = spread((30, 30), rng.normal(size=(60, 2)), rng.integers(0, 2, 60))
     client = EagerClient()
     for parameters, match in [
-        ({"device": "cuda"}, "'device' parameter of DaskDecisionTreeClassifier must be"),
+        ({"device": "gpu"}, "'device' parameter of DaskDecisionTreeClassifier must be"),
         ({"pruning": "reduced_error"}, "prunes by rows, which lie in partitions"),
         ({"pruning": "cost_complexity_cv"}, "prunes by rows, which lie in partitions"),
     ]:
@@ -306,6 +313,18 @@ def test_bad_parameters():
         DaskDecisionTreeClassifier(depth=3)
     with pytest.raises(ValueError, match=r"there is none: make one, distributed.Client"):
         DaskDecisionTreeClassifier().fit(X, y)
+
+
+@pytest.mark.skipif(has_device(), reason="a CUDA device answers here")
+def test_a_worker_without_a_device(cluster):
+    X, y = spread((30, 30), np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2)
+    for client in (EagerClient(), cluster[1]):
+        tree = DaskDecisionTreeClassifier(client=client, device="cuda")
+        with pytest.raises(
+            (RuntimeError, ImportError), match=r"A worker on .*: device=.cuda. needs"
+        ):
+            tree.fit(X, y)
+        assert not hasattr(tree, "tree_")
 
 
 @pytest.mark.parametrize("absent", ["dask", "distributed"])
@@ -340,14 +359,14 @@ def cluster():
 
 def disturb(monkeypatch, at, act):
     """Let `act` happen before the sum number `at`."""
-    tree, count = Tasks.tree, iter(range(10**6))
+    tree, count = tasks.Tasks.tree, iter(range(10**6))
 
     def disturbed(self, combine, futures):
         if next(count) == at:
             act()
         return tree(self, combine, futures)
 
-    monkeypatch.setattr(Tasks, "tree", disturbed)
+    monkeypatch.setattr(tasks.Tasks, "tree", disturbed)
 
 
 def noisy_table():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.check.parts import InParts
 from gputree.estimators import (
     C45Classifier,
     DecisionTreeClassifier,
@@ -209,6 +210,12 @@ CASES = [
         "categories, gini, words",
         DecisionTreeClassifier,
         {"categorical_features": [0, 1], "max_bins": 16, "max_depth": 1},
+        lambda: words(1_200),
+    ),
+    Case(  # what workers of a cluster count
+        "gini, words, in two parts",
+        InParts,
+        {"categorical_features": [0, 1], "max_bins": 16, "max_depth": 2},
         lambda: words(1_200),
     ),
     Case(

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from gputree._optional import require
-from gputree._sklearn import StrOptions
 from gputree.backends.workers.tasks import Tasks
 from gputree.distributed import collections, growing
 from gputree.distributed.reading import Asked, Known, Look
@@ -87,7 +86,7 @@ class _DaskTree(Cart):
         warn_of_identifiers(identifiers, caller)
         signs = monotonic_signs(self, self.columns_)
         options = self._options(found.n_rows, self.n_features_in_, "cpu")._replace(signs=signs)
-        grown = growing.grow_tree(tasks, rowsets, options)
+        grown = growing.grow_tree(tasks, rowsets, options, self.device)
         self.growth_report_ = grown.report
         self.tree_ = self.unpruned_tree_ = grown.tree
         if pruner is not None:
@@ -168,20 +167,21 @@ class _DaskTree(Cart):
             return super().apply(X)
         return self._lazily("apply", X, np.int32, None)
 
-    def report(self, X: Any, y: Any) -> Report:
+    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
         """As of the plain estimator; rows of collections are gathered for it.
 
         Parameters
         ----------
         X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
         y : dask array or series of shape (n_rows,), or as elsewhere
+        sample_weight : dask array or series of shape (n_rows,), or as elsewhere, default=None
 
         Returns
         -------
         Report
         """
         dask = require("dask", "gputree.distributed")
-        return self.to_local().report(*dask.compute(X, y))
+        return self.to_local().report(*dask.compute(X, y, sample_weight))
 
     def _score_sums(self, X: Any, y: Any, sample_weight: Any) -> NDArray[np.float64]:
         """Sums over all partitions that a score is made of."""
@@ -221,8 +221,9 @@ class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
     ----------
     client : distributed.Client, default=None
         Of the cluster to grow on; None for the current one. Clones share it, pickles forget it.
-    device : "auto" or "cpu", default="auto"
-        Workers count on their CPUs.
+    device : "auto", "cpu" or "cuda", default="auto"
+        What workers count on. "auto" is a worker's CUDA device if it has one that passes its
+        check, else its CPU; "cuda" is an error on a worker without a device.
     pruning : Pruner, str or None, default=None
         One that needs no rows.
     n_jobs : int or None, default=None
@@ -249,7 +250,6 @@ class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
     _is_classifier = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionTreeClassifier._parameter_constraints,
-        "device": [StrOptions({"auto", "cpu"})],
         "client": [object],
     }
     __init__ = _with_client(DecisionTreeClassifier)
@@ -345,8 +345,9 @@ class DaskDecisionTreeRegressor(_DaskTree, DecisionTreeRegressor):
     ----------
     client : distributed.Client, default=None
         Of the cluster to grow on; None for the current one. Clones share it, pickles forget it.
-    device : "auto" or "cpu", default="auto"
-        Workers count on their CPUs.
+    device : "auto", "cpu" or "cuda", default="auto"
+        What workers count on. "auto" is a worker's CUDA device if it has one that passes its
+        check, else its CPU; "cuda" is an error on a worker without a device.
     pruning : Pruner, str or None, default=None
         One that needs no rows.
     n_jobs : int or None, default=None
@@ -362,7 +363,6 @@ class DaskDecisionTreeRegressor(_DaskTree, DecisionTreeRegressor):
     _is_classifier = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionTreeRegressor._parameter_constraints,
-        "device": [StrOptions({"auto", "cpu"})],
         "client": [object],
     }
     __init__ = _with_client(DecisionTreeRegressor)

@@ -12,17 +12,8 @@ from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda.device import on_own_device
 from gputree.backends.cuda.finish import finish
-from gputree.backends.cuda.kernels import Kernels, cupy
-from gputree.backends.cuda.layout import (
-    Grower,
-    Plan,
-    Rows,
-    Scratch,
-    Table,
-    pack_rules,
-    pack_search,
-    to_device,
-)
+from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.layout import Grower, Plan, Rows, Table, to_device
 from gputree.backends.cuda.memory import share_out
 from gputree.backends.cuda.partition import Marked, categories, node_statistics, partition
 from gputree.backends.cuda.refine import refine
@@ -67,34 +58,10 @@ class CudaBackend:
         n, d = held.shape
         value_bytes = held.values.nbytes if held.on_host else 0
         memory = share_out(task, n, coding.row_stride(d), value_bytes, held.held_bytes)
-        target = np.int32 if task.n_classes else np.int64
-        rest = (task.weight, task.square, task.square_rest)
         own = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
-        value_bits = 8 * held.values.dtype.itemsize
-        monotonic = task.limits.monotonic
-        rows = Rows(
-            to_device(task.target, target),
-            *(None if column is None else to_device(column, np.int64) for column in rest),
-        )
-        self.grower = Grower(
-            kernels=Kernels(
-                task.criterion,
-                task.weight is not None,
-                value_bits,
-                bool(held.categories.any()),
-                monotonic is not None,
-            ),
-            task=task,
-            table=held.bare(memory.keeps_values, self.n_threads),
-            rows=rows,
-            entries=own,
-            scratch=Scratch(xp.empty(own.size, dtype=np.uint8), xp.empty(own.size, dtype=ROW)),
-            memory=memory,
-            rules=pack_rules(task, d),
-            search=pack_search(task),
-            statistics=rows.pack(),
-            signs=None if monotonic is None else to_device(monotonic.signs, np.int32),
-        )
+        columns = (task.target, task.weight, task.square, task.square_rest)
+        table = held.bare(memory.keeps_values, self.n_threads)
+        self.grower = Grower.over(task, table, Rows.of(columns, task.n_classes), own, memory)
 
     @property
     def table(self) -> Table:
@@ -127,26 +94,17 @@ class CudaBackend:
 
     @property
     def histogram_bytes(self) -> int:
-        return self.histogram_cells * self._cell_bytes
-
-    @property
-    def _cell_dtype(self) -> np.dtype:
-        counted = self.task.weight is None and self.task.square is None
-        return np.dtype(np.uint32 if counted else np.int64)
-
-    @property
-    def _cell_bytes(self) -> int:
-        return self.channels * self._cell_dtype.itemsize
+        return self.histogram_cells * self.grower.cell_bytes
 
     @on_own_device
     def new_histograms(self, m: int) -> Any:
-        return cupy().zeros((m, self.histogram_cells * self.channels), dtype=self._cell_dtype)
+        return cupy().zeros((m, self.histogram_cells * self.channels), dtype=self.grower.cell_dtype)
 
     @on_own_device
     def histogram(
         self, begin: Int64s, end: Int64s, out: Any, slots: Int64s, larger: Larger | None = None
     ) -> None:
-        histograms_.histogram(self.grower, begin, end, out, slots, larger, self._cell_bytes)
+        histograms_.histogram(self.grower, begin, end, out, slots, larger)
 
     # ----------------------------------------------------------- splits
     @on_own_device

@@ -52,12 +52,13 @@ def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) ->
         categories=categories,
     )
     codes = cupy().empty((0, row_stride(d)), dtype=np.uint8)
-    return _with_host(source, None, codes, host, np.empty(0, np.bool_))
+    return with_codes(source.bits, None, codes, host, np.empty(0, np.bool_))
 
 
-def _with_host(
-    source: Source, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
+def with_codes(
+    bits: np.dtype, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
 ) -> Table:
+    """A table of codes, and of values of such bits, or None."""
     columns = {
         "offset": to_device(host.offset),
         "missing": to_device(host.missing, np.uint8),
@@ -68,8 +69,7 @@ def _with_host(
         "least": to_device(host.least),
     }
     return Table(
-        rows=source.shape[0],
-        bits=source.bits,
+        bits=bits,
         values=values,
         codes=codes,
         host=host,
@@ -113,7 +113,8 @@ def encode(
     )
     needed = exact or not few.all() or max_bins == 2  # too few bins for two values and missing ones
     values = source.resident() if needed else None
-    return _with_host(source, values, codes, host, single if exact else np.ones_like(single))
+    single = single if exact else np.ones_like(single)
+    return with_codes(source.bits, values, codes, host, single)
 
 
 def _fit_categories(bins: Bins, f: int, count: int) -> None:

@@ -50,15 +50,15 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
         if (cells[i] != 0) add_to_global(own + i, cells[i]);
 }
 
-// The same without shared memory, for cells that do not fit it. One group: all columns.
+// The same without shared memory, for cells that do not fit it. One group of columns.
 extern "C" __global__ void __launch_bounds__(256) histogram_global(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
     i64 groups, i64 channels, Cell* out
 ) {
-    const i64 c = blockIdx.x;
+    const i64 c = blockIdx.x, own = slot[chunks.owner[c]] * table.offset[table.columns];
     add_entries<InGlobal>(
         table, rows, entries, chunks.first[c], chunks.last[c], group[0], group[1], channels,
-        out + slot[chunks.owner[c]] * table.offset[table.columns] * channels
+        out + (own + table.offset[4 * group[0]]) * channels
     );
 }
 

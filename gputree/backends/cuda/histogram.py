@@ -33,10 +33,13 @@ def histogram(
     out: Any,
     slots: Int64s,
     larger: Larger | None,
-    cell_bytes: int,
+    columns: tuple[int, int] | None = None,
 ) -> None:
-    """Add the entries of node j to the zeroed ``out[slots[j]]``; then subtract."""
-    table = grower.table
+    """Add the entries of node j to the zeroed ``out[slots[j]]``; then subtract.
+
+    Of `columns` first .. last, of all whose codes share words with these, or of all there are.
+    """
+    table, cell_bytes = grower.table, grower.cell_bytes
     groups = column_groups(table.host.offset, cell_bytes)
     kernel, shared = "histogram", 0
     if groups is None:
@@ -44,6 +47,8 @@ def histogram(
     else:
         edges = table.host.offset[np.minimum(groups * WORD, table.columns)]
         shared = int(np.diff(edges).max()) * cell_bytes
+    if columns is not None:
+        groups = np.unique(groups.clip(columns[0] // WORD, -(-columns[1] // WORD)))
     rest = () if larger is None else larger[1:]
     owner, first, last, own, bounds, *differences = send(*cut(begin, end), slots, groups, *rest)
     chunks = Chunks.over(owner, first, last)

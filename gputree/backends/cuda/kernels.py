@@ -74,6 +74,7 @@ HEADERS = {
         "runs.cuh",
         "subsets.cuh",
     ),
+    "cells": ("types.cuh", "table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
     "statistics": ("types.cuh", "table.cuh", "atomics.cuh"),
     "finish": (
         "types.cuh",

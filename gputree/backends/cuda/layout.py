@@ -24,6 +24,7 @@ from gputree.backends.cuda.structs import (
     Packed,
 )
 from gputree.backends.subsets import MOST_CELLS, MOST_MOVED
+from gputree.dtypes import ROW
 from gputree.threads import chunks
 
 
@@ -34,7 +35,6 @@ class Table(NamedTuple):
     columns are read at once.
     """
 
-    rows: int
     bits: np.dtype  # uint32 or uint64: the bits of a value
     values: Any  # (n, d), or None where codes decide everywhere
     codes: Any  # (n, stride) uint8
@@ -82,6 +82,13 @@ class Rows(NamedTuple):
     square: Any  # int64 or None
     square_rest: Any  # int64 or None
 
+    @classmethod
+    def of(cls, columns: Sequence[NDArray[Any] | None], n_classes: int) -> Rows:
+        """Target, weight, square and its rest on the device, None where there are none."""
+        kinds = (np.int32 if n_classes else np.int64, np.int64, np.int64, np.int64)
+        own = zip(columns, kinds, strict=True)
+        return cls(*(None if column is None else to_device(column, kind) for column, kind in own))
+
     def pack(self) -> Packed:
         """For kernels."""
         return ROWS.pack(*self)
@@ -108,6 +115,43 @@ class Grower(NamedTuple):
     search: Packed
     statistics: Packed  # `rows`
     signs: Any  # (d,) int32 of columns, or None where nothing is held to be monotonic
+
+    @classmethod
+    def over(cls, task: Task, table: Table, rows: Rows, entries: Any, memory: Memory) -> Grower:
+        """What works at a task on a table, whose rows have these statistics."""
+        xp, monotonic = cupy(), task.limits.monotonic
+        return cls(
+            kernels=Kernels(
+                task.criterion,
+                task.weight is not None,
+                8 * table.bits.itemsize,
+                bool(table.host.categories.any()),
+                monotonic is not None,
+            ),
+            task=task,
+            table=table,
+            rows=rows,
+            entries=entries,
+            scratch=Scratch(
+                xp.empty(entries.size, dtype=np.uint8), xp.empty(entries.size, dtype=ROW)
+            ),
+            memory=memory,
+            rules=pack_rules(task, table.columns),
+            search=pack_search(task),
+            statistics=rows.pack(),
+            signs=None if monotonic is None else to_device(monotonic.signs, np.int32),
+        )
+
+    @property
+    def cell_dtype(self) -> np.dtype:
+        """Counts of rows need 32 bits, sums 64: `Cell` of types.cuh."""
+        counted = self.task.weight is None and self.task.square is None
+        return np.dtype(np.uint32 if counted else np.int64)
+
+    @property
+    def cell_bytes(self) -> int:
+        """Of the statistics of a bin."""
+        return self.task.channels * self.cell_dtype.itemsize
 
 
 def pack_table(codes: Any, *columns: Any) -> Packed:

@@ -16,6 +16,9 @@ LEVEL_SHARE = 6
 GATHERED_BYTES = 100
 SORTED_BYTES = 80
 
+# Bytes of an entry, its side, and its place while nodes are partitioned.
+ENTRY_BYTES = 4 + 1 + 4
+
 
 class Memory(NamedTuple):
     """What a growth may use.
@@ -55,11 +58,9 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, held_bytes: 
     MemoryError
         The codes and targets alone do not fit.
     """
-    own, budget = tuning.TUNING, task.max_device_memory
-    given = budget is not None
-    if budget is None:
-        budget = int(own.default_share * (free_bytes() + held_bytes))
-    needed = rows * _row_bytes(task, stride)
+    own, budget = tuning.TUNING, budget_of(task, held_bytes)
+    given = task.max_device_memory is not None
+    needed = rows * (stride + ENTRY_BYTES + statistics_bytes(task))
     if needed + own.least_work > budget:
         what = "max_device_memory allows" if given else "the device has room for"
         raise MemoryError(
@@ -77,14 +78,21 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, held_bytes: 
     )
 
 
+def budget_of(task: Task, held_bytes: int) -> int:
+    """Bytes that a task may use, of which so many are held."""
+    if task.max_device_memory is not None:
+        return task.max_device_memory
+    return int(tuning.TUNING.default_share * (free_bytes() + held_bytes))
+
+
 def free_bytes() -> int:
     """Free memory of the device, what CuPy's pool holds unused included."""
     xp = cupy()
     return xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
 
 
-def _row_bytes(task: Task, stride: int) -> int:
-    """Bytes of a row's codes, entry, side, place and statistics."""
+def statistics_bytes(task: Task) -> int:
+    """Bytes of a row's target and weights."""
     rest = (task.weight, task.square, task.square_rest)
     target = 4 if task.n_classes else 8
-    return stride + 4 + 1 + 4 + target + 8 * sum(column is not None for column in rest)
+    return target + 8 * sum(column is not None for column in rest)

@@ -4,7 +4,7 @@
 //   chunks    entries of nodes that are opened to their places, in the order they had, behind
 //             those of the chunks before
 
-// Whether a category goes left. All that a node has rows of are listed.
+// Whether a category goes left: one that is not listed does not.
 __device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 own) {
     i64 first = 0, last = count;
     while (first < last) {
@@ -12,7 +12,7 @@ __device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 own
         if (code[middle] < own) first = middle + 1;
         else last = middle;
     }
-    return is_left[first];
+    return first < count && code[first] == own && is_left[first];
 }
 
 // Which categories go left; see Sides of categories.py.

@@ -114,12 +114,7 @@ def partition(
     """Partition the entries of nodes, which are `marked` if these splits were found here."""
     place = _find(marked, begin, splits)
     if place is None:
-        records, *listed = send(_write(splits, begin), *Parts.listed(begin, end))
-        parts, sides = Parts.over(*listed), sides_of(grower, splits)
-        lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
-        mark(grower, parts, records, sides, lefts)
-        marked = [read(grower, begin, parts, records, records.get(), sides, lefts)]
-        place = np.arange(begin.size)
+        marked, place = [_mark_given(grower, begin, end, splits)], np.arange(begin.size)
     for part in marked:
         _move(grower, part, np.isin(part.begin, begin))
     middle, low, high = (
@@ -128,6 +123,25 @@ def partition(
     )
     host = grower.table.host
     return middle, thresholds(splits, low, high, host.by_code, host.greatest, host.least)
+
+
+def partition_rows(
+    grower: Grower, begin: Int64s, end: Int64s, splits: Splits
+) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
+    """The same with the values beside each cut in place of its threshold; infinite if none is."""
+    marked = _mark_given(grower, begin, end, splits)
+    _move(grower, marked, np.ones(begin.size, np.bool_))
+    low, high = marked.low, marked.high
+    return marked.middle, np.fmax(low, -np.inf), np.fmin(high, np.inf)
+
+
+def _mark_given(grower: Grower, begin: Int64s, end: Int64s, splits: Splits) -> Marked:
+    """Mark the sides of entries by splits that the host knows."""
+    records, *listed = send(_write(splits, begin), *Parts.listed(begin, end))
+    parts, sides = Parts.over(*listed), sides_of(grower, splits)
+    lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
+    mark(grower, parts, records, sides, lefts)
+    return read(grower, begin, parts, records, records.get(), sides, lefts)
 
 
 def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:

@@ -129,14 +129,17 @@ def _open(
 
 def _spread(grower: Grower, level: Level) -> tuple[Any, Any]:
     """Between which targets all those of a node may lie; None where they are classes."""
-    if grower.task.n_classes:
-        return None, None
-    low, high = carve((level.nodes, np.int64), (level.nodes, np.int64))
+    return (None, None) if grower.task.n_classes else spread(grower, level.chunks, level.nodes)
+
+
+def spread(grower: Grower, chunks: Chunks, m: int) -> tuple[Any, Any]:
+    """The same of m nodes in chunks, as int64 that rise with float64: see order_of of cut.cuh."""
+    low, high = carve((m, np.int64), (m, np.int64))
     low.fill(np.iinfo(np.int64).min)
     high.fill(np.iinfo(np.int64).max)
     grower.kernels(
-        "choose", "narrow_targets", (level.chunks.number,), grower.rules, grower.statistics,
-        grower.entries, level.chunks.packed, low, high,
+        "choose", "narrow_targets", (chunks.number,), grower.rules, grower.statistics,
+        grower.entries, chunks.packed, low, high,
     )  # fmt: skip
     return low, high
 

@@ -240,6 +240,19 @@ SIEVE = Struct(
     scale="const double*",
 )
 
+# ----------------------------------------------------------------------------- cells.cu
+INTERVALS = Struct(
+    "Intervals",
+    key_shift="i64",
+    node_pairs="const i64*",
+    column="const i64*",
+    pair_intervals="const i64*",
+    low="const u64*",
+    high="const u64*",
+    shift="const u64*",
+    first="const i64*",
+)
+
 # --------------------------------------------------------------------- sorted_lists.cuh
 LISTS = Struct(
     "Lists",

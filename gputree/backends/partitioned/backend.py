@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,35 +99,32 @@ class PartitionedBackend:
         most = max(tuning.TUNING.least_histogram_bytes, min(half, MOST_HISTOGRAM_BYTES))
         return max(most, self.histogram_bytes)  # or the whole table would be gathered instead
 
-    def new_histograms(self, m: int) -> NDArray:
+    def new_histograms(self, m: int) -> Any:
         return self.head.new_histograms(m)
 
     def histogram(
         self,
         begin: Int64s,
         end: Int64s,
-        out: NDArray,
+        out: Any,
         slots: Int64s,
         larger: Larger | None = None,
     ) -> None:
-        self._count(begin, end, out, slots)
+        self.reducer.map_reduce(count_histograms, [Sum(out)], *self.ranges.of(begin, end), slots)
         if larger is not None:
             self.head.subtract(out, larger)
 
-    def _count(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
-        self.reducer.map_reduce(count_histograms, [Sum(out)], *self.ranges.of(begin, end), slots)
-
     # ----------------------------------------------------------- splits
-    def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:
+    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Any:
         return self.head.score(histograms, slots, bounds)
 
     def refine(
         self,
         begin: Int64s,
         end: Int64s,
-        histograms: NDArray,
+        histograms: Any,
         slots: Int64s,
-        scores: Scores,
+        scores: Any,
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,
     ) -> Splits:

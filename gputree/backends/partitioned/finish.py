@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from gputree.backends.partitioned.ranges import join_ranges
 
 # Of a row that is gathered: entries, statistics and keys of sorted columns, beside its values.
 ROW_BYTES = 64
+
+Kind = TypeVar("Kind", bound=CpuBackend)
 
 
 class Finished:
@@ -35,12 +38,12 @@ class Finished:
 
         `backend` has grown them, and their rows still.
         """
-        leaf = subtrees.first_child < 0
+        leaf = (subtrees.first_child < 0) & _is_reached(subtrees)
         begin, end = subtrees.begin[leaf], subtrees.end[leaf]
         self._begin.append(begin + shift[leaf])
         self._sums.append(backend.node_statistics(begin, end))
         self._joined = None
-        split = np.flatnonzero(~leaf)
+        split = np.flatnonzero(subtrees.first_child >= 0)
         nominal = backend.table.categories[subtrees.feature[split]] > 0
         child = (subtrees.first_child[split[nominal]][:, None] + np.arange(2)).ravel()
         self._keep(backend, subtrees, child, subtrees.feature[split[nominal]].repeat(2), shift)
@@ -94,6 +97,14 @@ class Finished:
             np.cumsum(sums[order], axis=0, out=upto[1:])
             self._joined = begin[order], upto
         return self._joined
+
+
+def _is_reached(subtrees: Subtrees) -> NDArray[np.bool_]:
+    """Nodes that are roots or children: a device leaves others behind, which stand twice."""
+    reached = np.zeros(subtrees.first_child.size, np.bool_)
+    child = subtrees.first_child[subtrees.first_child >= 0]
+    reached[subtrees.root] = reached[child] = reached[child + 1] = True
+    return reached
 
 
 def _holds_codes(backend: CpuBackend, subtrees: Subtrees, j: int) -> bool:
@@ -167,7 +178,8 @@ def backend_of(
     codes: NDArray,
     columns: list[NDArray | None],
     entries: NDArray[np.int32] | None = None,
-) -> CpuBackend:
+    kind: type[Kind] = CpuBackend,  # type: ignore[assignment]
+) -> Kind:
     """A backend of rows on their own, whose statistics are `columns`; `head` has all else.
 
     `entries` are not copied; None for all rows.
@@ -178,7 +190,7 @@ def backend_of(
     table: Table = head.table._replace(values=values, codes=codes)
     held = CpuTable(values, table.missing, table.categories)
     none = np.empty(0, np.int64)
-    backend = CpuBackend(held, task, head.n_threads, None if entries is None else none)
+    backend = kind(held, task, head.n_threads, None if entries is None else none)
     backend.table = table
     if entries is not None:
         backend.entries = entries

@@ -109,7 +109,7 @@ class Sifter:
         """Living cells, those together that there is room for, with all between them."""
         upto = np.zeros((len(counts) + 1, counts.shape[1]), np.int64)
         np.cumsum(counts, axis=0, out=upto[1:])
-        rows = _row_counts(upto, self.task.n_classes, self.weighted)
+        rows = row_counts(upto, self.task.n_classes, self.weighted)
         cells = np.flatnonzero(living)
         at = 0
         while at < cells.size:
@@ -153,7 +153,7 @@ def _digit(interval: Interval) -> tuple[np.uint64, int]:
     return low, max(int(key_of(interval.high) - low).bit_length() - DIGIT, 0)
 
 
-def _row_counts(statistics: NDArray, n_classes: int, weighted: bool) -> Int64s:
+def row_counts(statistics: NDArray, n_classes: int, weighted: bool) -> Int64s:
     """Rows behind statistics of shape (m, channels); see `gputree.backends.cpu.score.row_count`."""
     if weighted:
         rows: Int64s = statistics[:, -1]

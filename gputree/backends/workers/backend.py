@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.binning import Bins
-from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
+from gputree.backends.cpu.backend import CpuBackend, Scores
 from gputree.backends.cpu.layout import Chosen, Table
-from gputree.backends.cpu.refine import pure_nodes, record_cut_of
+from gputree.backends.cpu.refine import pure_nodes, put_cut_of
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.partitioned.backend import PartitionedBackend
 from gputree.backends.partitioned.finish import Finished, split_pairs
 from gputree.backends.partitioned.ranges import Ranges
-from gputree.backends.partitioned.reduction import Sum, count_histograms
+from gputree.backends.partitioned.reduction import Sum
 from gputree.backends.workers import subsets
-from gputree.backends.workers.cells import narrow_targets
 from gputree.backends.workers.coding import Layout, bin_keys, code, empty_table, fit_all
+from gputree.backends.workers.counters import Counter
 from gputree.backends.workers.finish import finish_groups
 from gputree.backends.workers.parts import Part, WorkerParts
-from gputree.backends.workers.refine import BinKeys, CutSearch
+from gputree.backends.workers.refine import BinKeys, Cuts, CutSearch
 from gputree.backends.workers.rows import Read
+from gputree.backends.workers.shards import Scored, ShardedHistograms
 from gputree.backends.workers.tasks import Tasks
 from gputree.backends.workers.units import Rounding, in_units
 from gputree.fixed_point import Weights
 
-# Histograms of one level, at most: the parents' are kept on the client beside them.
-MOST_HISTOGRAM_BYTES = 1 << 27
+# Histograms of one level, at most, of which each worker has a share; the parents' beside them.
+LEVEL_BYTES_PER_WORKER = 1 << 28
+MOST_LEVEL_BYTES = 1 << 31
+
+# Statistics by category of one column, at most, that come to the client at once.
+MOST_CATEGORY_BYTES = 1 << 27
 
 # 32-bit counters hold so many rows.
 MOST_COUNTED = 2**32 - 1
@@ -67,50 +72,70 @@ class WorkersBackend(PartitionedBackend):
     # ------------------------------------------------------- histograms
     @property
     def most_histogram_bytes(self) -> int:
-        return max(MOST_HISTOGRAM_BYTES, self.histogram_bytes)
+        level = LEVEL_BYTES_PER_WORKER * self.remote.tasks.workers
+        return max(min(level, MOST_LEVEL_BYTES), self.histogram_bytes)
 
-    def new_histograms(self, m: int) -> NDArray:
-        counts = self.head.new_histograms(m)
-        return counts if self.remote.sizes.sum() <= MOST_COUNTED else counts.astype(np.int64)
+    def new_histograms(self, m: int) -> ShardedHistograms:
+        few = self.remote.sizes.sum() <= MOST_COUNTED
+        dtype = self.head.new_histograms(0).dtype if few else np.dtype(np.int64)
+        return ShardedHistograms(self.remote, self.head, dtype, m)
 
-    def _count(self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s) -> None:
-        counts = self.new_histograms(slots.size)  # of others nothing is to travel
-        ranges = self.ranges.of(begin, end)
-        self.reducer.map_reduce(count_histograms, [Sum(counts)], *ranges, np.arange(slots.size))
-        out[slots] = counts
+    def histogram(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        out: ShardedHistograms,
+        slots: Int64s,
+        larger: Larger | None = None,
+    ) -> None:
+        out.fill(*self.ranges.of(begin, end), slots, larger)
 
     # ----------------------------------------------------------- splits
+    def score(
+        self, histograms: ShardedHistograms, slots: Int64s, bounds: Bounds | None = None
+    ) -> Scored:
+        return histograms.score(slots, bounds)
+
     def refine(
         self,
         begin: Int64s,
         end: Int64s,
-        histograms: NDArray,
+        histograms: ShardedHistograms,
         slots: Int64s,
-        scores: Scores,
+        scores: Scored,
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,
     ) -> Splits:
-        nodes = Nodes(begin, end, histograms, slots)
-        ranges = self.ranges.of(begin, end)
-        open_ = self._may_split(scores, ranges)
+        scored, ranges = scores, self.ranges.of(begin, end)
+        open_ = self._may_split(scored.scores, ranges)
         few, many = self._nominal()
-        self.head.score_subsets(nodes, scores, few)
         for f in many.tolist():
             for j, counts in self._count_categories(np.flatnonzero(open_), ranges, f):
-                subsets.score_counted(self.head, f, counts, scores, j)
-        search = CutSearch(self.head, self.keys, self.reducer, nodes, scores, ranges, bounds)
-        cuts = search.choose(open_, keys)
-        splits = Splits.none(begin.size)
-        chosen = Chosen(*splits[:-1])
-        for j in np.flatnonzero(open_).tolist():
-            record_cut_of(
-                self.task.criterion, self.head.table, self.task.limits,
-                self.task.weight is not None, histograms[slots[j]], scores.total[j], cuts.of(j), j,
-                chosen,
-            )  # fmt: skip
-        self._list_subsets(nodes, scores, splits, ranges)
+                subsets.score_counted(self.head, f, counts, scored.scores, j)
+        search = CutSearch(
+            self.head, self.keys, self.reducer, histograms, slots, scored.scores, ranges, bounds
+        )
+        splits = self._splits(search.choose(open_, keys), scored, np.flatnonzero(open_))
+        own = np.flatnonzero(np.isin(splits.feature, few))
+        column = splits.feature[own].astype(np.int64)
+        splits.codes[own] = histograms.list_left(slots, scored.scores, own, column)
+        self._list_counted(scored.scores, splits, ranges, many)
         self.refined_pairs += search.counted_pairs
         self.scanned_pairs += int((end - begin).sum()) * self.head.table.missing.size
+        return splits
+
+    def _splits(self, cuts: Cuts, scored: Scored, nodes: Int64s) -> Splits:
+        """The splits of some nodes by their cuts, but for categories that go left."""
+        splits = Splits.none(len(scored.scores.total))
+        chosen, task = Chosen(*splits[:-1]), self.task
+        for j in nodes.tolist():
+            cut = cuts.of(j)
+            f, at_end = cut[1], cut[4]
+            put_cut_of(
+                task.criterion, self.head.table, task.limits, scored.scores.total[j], cut,
+                bool(scored.seen_missing[j, f]), int(scored.next_bin[j, f]) if at_end else -1, j,
+                chosen,
+            )  # fmt: skip
         return splits
 
     def _nominal(self) -> tuple[Int64s, Int64s]:
@@ -127,15 +152,14 @@ class WorkersBackend(PartitionedBackend):
         if self.task.square is None:
             return ~pure
         low, high = Sum(np.full(m, -np.inf), "maximum"), Sum(np.full(m, np.inf), "minimum")
-        rounded = self.task.limits.rounded
-        self.reducer.map_reduce(count_targets, [low, high], *ranges, rounded)
+        self.reducer.map_reduce(count_targets, [low, high], *ranges)
         return ~pure & (low.array > high.array)
 
     # ------------------------------------ columns of more categories than bins
     def _count_categories(self, nodes: Int64s, ranges: tuple[NDArray, NDArray], f: int) -> Any:
         """Statistics (categories and missing, channels) of column f in each of some nodes."""
         cells = int(self.head.table.categories[f]) + 1
-        room = max(MOST_HISTOGRAM_BYTES // (8 * cells * self.channels), 1)
+        room = max(MOST_CATEGORY_BYTES // (8 * cells * self.channels), 1)
         for at in range(0, nodes.size, room):
             own = nodes[at : at + room]
             counts = np.zeros((own.size, cells * self.channels), np.int64)
@@ -144,13 +168,10 @@ class WorkersBackend(PartitionedBackend):
             for j, found in zip(own.tolist(), counts, strict=True):
                 yield j, found.reshape(cells, self.channels)
 
-    def _list_subsets(
-        self, nodes: Nodes, scores: Scores, splits: Splits, ranges: tuple[NDArray, NDArray]
+    def _list_counted(
+        self, scores: Scores, splits: Splits, ranges: tuple[NDArray, NDArray], many: Int64s
     ) -> None:
-        """Give splits of nominal columns the categories that go left."""
-        few, many = self._nominal()
-        own = np.flatnonzero(np.isin(splits.feature, few))
-        self.head.list_subsets(nodes, scores, splits, own)
+        """Give splits of columns of more categories than bins the categories that go left."""
         for f in many.tolist():
             chosen = np.flatnonzero(splits.feature == f)
             for j, counts in self._count_categories(chosen, ranges, f):
@@ -186,15 +207,13 @@ class WorkersBackend(PartitionedBackend):
         return split_pairs(pairs, begin.size)
 
 
-def count_targets(
-    part: CpuBackend, sums: list[NDArray], first: Int64s, last: Int64s, rounded: bool
-) -> None:
+def count_targets(part: Counter, sums: list[NDArray], first: Int64s, last: Int64s) -> None:
     """Narrow where one target for all rows of each node may lie."""
-    narrow_targets(part.rows, part.entries, first, last, rounded, *sums)
+    part.narrow_targets(first, last, *sums)
 
 
 def list_pairs(
-    part: CpuBackend, first: Int64s, last: Int64s, feature: NDArray[np.int32]
+    part: Counter, first: Int64s, last: Int64s, feature: NDArray[np.int32]
 ) -> NDArray[np.int64]:
     """Nodes, and categories of a column that they hold, of shape (2, k), ascending."""
     counts, code = part.categories(first, last, feature)
@@ -212,7 +231,13 @@ Statistics = tuple[Weights, Rounding, str | None, tuple[float, float]]
 
 
 def spread(
-    tasks: Tasks, rows: list[Any], layout: Layout, how: Statistics, task: Task, n_threads: int
+    tasks: Tasks,
+    rows: list[Any],
+    layout: Layout,
+    how: Statistics,
+    task: Task,
+    n_threads: int,
+    choose: Callable[[], str],
 ) -> WorkersBackend:
     """The backend of rows on workers, which are coded there.
 
@@ -226,15 +251,17 @@ def spread(
         Without rows.
     n_threads : int
         Of the client; a task has one.
+    choose : callable
+        The device that a worker counts on, "cpu" or "cuda"; it is called there.
     """
     given = tasks.share(layout)
     bins = fit_all(tasks, rows, layout, given)
     table = empty_table(bins, layout)
     own, shared = (_head(table, layout, task, threads) for threads in (n_threads, 1))
     shared_bins, shared_how = tasks.share(bins), tasks.share(how)
-    parts = [tasks.submit(make_part, part, shared_bins, given, shared_how) for part in rows]
-    sizes = np.array(tasks.fetch([tasks.submit(count_rows, part) for part in rows]), np.int64)
-    remote = WorkerParts(tasks, tasks.share(shared), parts, sizes)
+    parts = tasks.each(make_part, rows, shared_bins, given, shared_how)
+    sizes = np.array(tasks.fetch(tasks.each(count_rows, rows)), np.int64)
+    remote = WorkerParts(tasks, tasks.share(shared), choose, parts, sizes)
     return WorkersBackend(remote, own, bin_keys(bins, layout))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from gputree.backends.cpu.cut import midpoint, new_cut
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.backends.cpu.monotonic import at_column, at_node
-from gputree.backends.cpu.refine import mark_alive, narrow
+from gputree.backends.cpu.refine import has_missing, mark_alive, narrow, next_filled
 from gputree.backends.cpu.score import (
     add_cell,
     admissible,
@@ -25,7 +25,6 @@ from gputree.backends.cpu.score import (
     column_bins,
     is_alive,
     row_count,
-    start_side,
 )
 from gputree.backends.partitioned.keys import better, key_of
 from gputree.criteria import add_row, begin, score
@@ -43,13 +42,32 @@ def fill_keys(values, shift, keys):
 
 # ------------------------------------------------------------ where sums are
 @kernel
+def beside_best(criterion, table, weighted, histograms, slots, scores, bins, next_bin, seen):
+    """What lies beside the best boundary of every column of nodes; outputs are (m, d).
+
+    The next bin with rows after it, -1 where none is, and whether the node has missing values.
+    """
+    channels = histograms.shape[1] // table.offset[-1]
+    for j in range(slots.size):
+        cells = histograms[slots[j]]
+        for f in range(table.missing.size):
+            seen[j, f] = has_missing(criterion, table, weighted, cells, f, channels)
+            next_bin[j, f] = -1
+            if scores[j, f] > -np.inf and table.categories[f] == 0:
+                next_bin[j, f] = next_filled(
+                    criterion, table, weighted, cells, f, bins[j, f], channels
+                )
+
+
+@kernel
 def living_bins(
-    criterion, table, limits, weighted, cells, total, best, bounds, columns, column, bins, rows,
-    lefts,
+    criterion, table, limits, weighted, cells, total, best, columns, column, bins, rows, lefts,
+    missing,
 ):  # fmt: skip
     """List the bins of `columns` of a node that may hold a better cut than `best`; how many.
 
-    ``lefts[i]`` are the statistics before the bin where missing values go right.
+    ``lefts[i]`` are the statistics before the bin where missing values go right, ``missing[i]``
+    those of missing values.
     """
     channels = total.size
     left = np.empty(channels, np.int64)
@@ -57,10 +75,8 @@ def living_bins(
     bar = bar_of(criterion, best, total)
     count = 0
     for f in columns:
-        if not bounds[f] >= bar:
-            continue
         mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, position, 0)
-        first, value_bins, _ = column_bins(table, f, channels)
+        first, value_bins, missing_at = column_bins(table, f, channels)
         left[:] = 0
         for b in range(value_bins):
             at = (first + b) * channels
@@ -69,20 +85,22 @@ def living_bins(
                 rows[count] = row_count(criterion, cells, at, channels, weighted)
                 for c in range(channels):
                     lefts[count, c] = left[c]
+                    missing[count, c] = np.int64(cells[missing_at + c]) if missing_at >= 0 else 0
                 count += 1
             add_cell(left, cells, at)
     return count
 
 
 @inner
-def start_interval(before, table, cells, f, missing_left, left):
+def start_interval(before, missing, missing_left, left):
     """Statistics left of an interval on one side; whether the side is to be tried."""
-    missing_at = column_bins(table, f, left.size)[2]
-    if not start_side(cells, missing_at, missing_left, left):
-        return False
+    tried = not missing_left
     for c in range(left.size):
-        left[c] += before[c]
-    return True
+        left[c] = before[c]
+        if missing_left:
+            left[c] += missing[c]
+            tried |= missing[c] != 0
+    return tried
 
 
 @inner
@@ -107,8 +125,8 @@ def cut_between(
 
 @kernel
 def score_cells(
-    criterion, table, limits, weighted, histograms, slots, means, totals, node, column, bins, lefts,
-    first, counts, least, greatest, scores, features, sides, places, ends, cuts,
+    criterion, limits, weighted, means, totals, node, column, lefts, missing, bins, first, counts,
+    least, greatest, scores, features, sides, places, ends, cuts,
 ):  # fmt: skip
     """Let the cuts of nodes, a field an array, be the better of them and those between cells.
 
@@ -120,7 +138,7 @@ def score_cells(
         own = at_column(limits.monotonic, at_node(limits.monotonic, limits, means, j), f)
         cut = new_cut(scores[j], features[j], sides[j], places[j], ends[j], cuts[j])
         for side in range(2):
-            if start_interval(lefts[i], table, histograms[slots[j]], f, side == 1, left):
+            if start_interval(lefts[i], missing[i], side == 1, left):
                 cut = cut_between(
                     criterion, own, weighted, counts, least, greatest, first[i], first[i + 1],
                     left, totals[j], f, side == 1, bins[i], cut,
@@ -145,8 +163,8 @@ def mark_cells(
 
 @kernel
 def living_cells(
-    criterion, table, limits, weighted, histograms, slots, means, totals, node, column, lefts,
-    first, counts, least, greatest, scores, rows, inside,
+    criterion, limits, weighted, means, totals, node, column, lefts, missing, first, counts, least,
+    greatest, scores, rows, inside,
 ):  # fmt: skip
     """Mark the cells that may hold a better cut than their nodes' by their ``rows[c]``.
 
@@ -159,7 +177,7 @@ def living_cells(
         own = at_column(limits.monotonic, at_node(limits.monotonic, limits, means, j), f)
         bar = bar_of(criterion, scores[j], totals[j])
         for side in range(2):
-            if start_interval(lefts[i], table, histograms[slots[j]], f, side == 1, left):
+            if start_interval(lefts[i], missing[i], side == 1, left):
                 mark_cells(
                     criterion, own, weighted, counts, least, greatest, first[i], first[i + 1],
                     left, totals[j], bar, rows,

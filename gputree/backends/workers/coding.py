@@ -110,9 +110,7 @@ def fit_bins(samples: Samples, layout: Layout) -> tuple[Bins, list[int]]:
             coding.fit_column(bins, f, values.astype(layout.dtype), int(layout.most[f]))
     again = []
     for f, values in zip(layout.lossy, samples, strict=True):
-        ordered = np.sort(values)
-        ordered = ordered[: np.searchsorted(ordered, np.nan)]
-        if _fit(bins, f, ordered, layout):
+        if _fit(bins, f, coding.known_ascending(values), layout):
             again.append(f)
     return bins, again
 
@@ -123,8 +121,7 @@ def _fit(bins: Bins, f: int, ordered: NDArray, layout: Layout) -> bool:
     bins.lossless[f] = False
     if not layout.by_value:
         return False
-    bins.greatest[f] = bins.edge[f, :MAX_BINS]  # of a sample, bins are delimited by their edges
-    bins.least[f, 1:] = bins.edge[f, : MAX_BINS - 1]
+    coding.delimit(bins, f)
     picked = ordered.size if ordered.size < 4 * binning.SAMPLE_ROWS else 0
     distinct = int(np.count_nonzero(np.diff(ordered[:picked]))) + 1
     return distinct < binning.FEWEST_DISTINCT
@@ -191,7 +188,7 @@ def code(own: Read, bins: Bins, layout: Layout) -> Table:
     held = CpuTable(values, layout.missing, layout.categories).bare()
     codes = np.empty(values.shape, np.uint8)
     bins = Bins(*(field.copy() for field in bins))
-    encode_columns(held, bins, None, np.empty(0, np.int64), codes, 1)
+    encode_columns(held, bins, np.arange(bins.count.size), codes, 1)
     return with_codes(held, bins, codes, layout.exact)
 
 

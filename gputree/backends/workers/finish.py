@@ -17,14 +17,12 @@ from gputree.backends.base import Bounds, Int64s, Subtrees
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.partitioned.finish import Finished, Gatherer, backend_of, grow_gathered
 from gputree.backends.partitioned.ranges import join_ranges
+from gputree.backends.workers.counters import Head, grower_on
 from gputree.backends.workers.parts import Ordered, Part, WorkerParts, own_arrays
 from gputree.compilation.arrays import writable
 
 # Rows that one worker grows subtrees on at once, at most.
 GROUP_BYTES = 1 << 27
-
-# Groups a thread of the cluster, so that all have work to the end.
-GROUPS_PER_THREAD = 2
 
 # Values, codes and statistics of the rows of a group that lie in one part, node after node.
 Piece = tuple[NDArray, NDArray, list[NDArray | None]]
@@ -44,27 +42,23 @@ def finish_groups(
     tasks, futures = remote.tasks, []
     for own in Gatherer(head, [], _group_bytes(remote, head, end - begin)).groups(end - begin):
         first, last = ranges[0][own], ranges[1][own]
-        held = np.flatnonzero((first < last).any(axis=0))
-        pieces = [
-            tasks.submit(piece_of, remote.parts[p], remote.entries[p], first[:, p], last[:, p])
-            for p in held
-        ]
+        held = np.flatnonzero((first < last).any(axis=0)).tolist()
+        pieces = tasks.map(piece_of, *remote.of_parts(held, first, last))
         sizes = (last - first)[:, held]
         given = tasks.share((begin[own], depth[own], keys[own], bounds and bounds.take(own)))
-        futures.append(tasks.submit(finish_group, remote.head, pieces, sizes, given))
+        futures.append(tasks.submit(finish_group, remote.counted_on, pieces, sizes, given))
     for future in futures:
         yield tasks.fetch([future])[0]
 
 
 def _group_bytes(remote: WorkerParts, head: CpuBackend, sizes: Int64s) -> int:
-    """Bytes of the rows of a group, so that all threads have some."""
-    threads = sum(remote.tasks.client.nthreads().values()) or 1
+    """Bytes of the rows of a group, so that all threads have some, if it is worth the tasks."""
     values = head.table.values
     whole = int(sizes.sum()) * values.shape[1] * (values.dtype.itemsize + 9)
-    return min(GROUP_BYTES, whole // (GROUPS_PER_THREAD * threads) + 1)
+    return min(GROUP_BYTES, whole // remote.tasks.pieces(whole, remote.sizes.size) + 1)
 
 
-def piece_of(part: Part, own: Ordered, first: Int64s, last: Int64s) -> Piece:
+def piece_of(head: Head, part: Part, own: Ordered, first: Int64s, last: Int64s) -> Piece:
     """The rows of some nodes in one part."""
     rows = own.entries[join_ranges(first, last)]
     columns = [None if column is None else column[rows] for column in part.rows]
@@ -72,7 +66,7 @@ def piece_of(part: Part, own: Ordered, first: Int64s, last: Int64s) -> Piece:
 
 
 def finish_group(
-    head: CpuBackend,
+    head: Head,
     pieces: list[Piece],
     sizes: NDArray,
     given: tuple[Int64s, Int64s, NDArray[np.uint64], Bounds | None],
@@ -86,7 +80,8 @@ def finish_group(
     assert values is not None
     assert codes is not None
     columns = [_placed([piece[2][k] for piece in pieces], order) for k in range(4)]
-    backend = backend_of(own_arrays(head), values, codes, columns)
+    gathered: CpuBackend = backend_of(own_arrays(head.backend), values, codes, columns)
+    backend = grower_on(head.choose(), gathered)
     finished, own = Finished(), bounds and Bounds(*map(writable, bounds))
     depth, keys = writable(depth), writable(keys)
     subtrees = grow_gathered(backend, finished, begin, sizes.sum(axis=1), depth, keys, own)

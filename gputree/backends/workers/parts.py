@@ -23,6 +23,7 @@ from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.partitioned.finish import backend_of
 from gputree.backends.partitioned.reduction import Count, Sum
+from gputree.backends.workers.counters import Counter, CpuPart, Head, counter_on
 from gputree.backends.workers.tasks import Tasks
 from gputree.compilation.arrays import writable
 from gputree.dtypes import ROW
@@ -43,14 +44,47 @@ class WorkerParts:
     tasks : Tasks
     head : future of a CpuBackend
         Over a coded table without rows: what all parts share.
+    choose : callable
+        The device that a worker counts on, "cpu" or "cuda"; it is called there.
     parts : list of futures of Part
     sizes : int64 array of shape (parts,)
         Rows of each.
     """
 
-    def __init__(self, tasks: Tasks, head: Any, parts: list[Any], sizes: Int64s) -> None:
+    def __init__(
+        self,
+        tasks: Tasks,
+        head: Any,
+        choose: Callable[[], str],
+        parts: list[Any],
+        sizes: Int64s,
+    ) -> None:
         self.tasks, self.head, self.parts, self.sizes = tasks, head, parts, sizes
-        self.entries = [tasks.submit(all_entries, int(n)) for n in sizes]
+        self.counted_on = tasks.submit(Head, head, choose)
+        self.entries = tasks.map(all_entries, sizes.tolist())
+
+    def map(
+        self, function: Callable[..., Any], first: NDArray, last: NDArray, *shared: Any
+    ) -> list[Any]:
+        """Futures of what ``function(backend, first, last, *shared)`` finds in parts with rows.
+
+        Of `shared` all parts are given the same.
+        """
+        given = self.tasks.share(shared)
+        own = np.flatnonzero((first < last).any(axis=0)).tolist()
+        return self.tasks.map(
+            apply, *self.of_parts(own, first, last), [function] * len(own), [given] * len(own)
+        )
+
+    def of_parts(self, own: list[int], first: NDArray, last: NDArray) -> list[list[Any]]:
+        """What tasks of some parts are given: what all share, the parts, and places of nodes."""
+        return [
+            [self.counted_on] * len(own),
+            [self.parts[p] for p in own],
+            [self.entries[p] for p in own],
+            [first[:, p] for p in own],
+            [last[:, p] for p in own],
+        ]
 
     def map_combine(
         self,
@@ -60,18 +94,8 @@ class WorkerParts:
         last: NDArray,
         *shared: Any,
     ) -> Any:
-        """What `combine` makes of what `function` finds in every part that has rows; or None.
-
-        ``function(backend, first, last, *shared)``, and ``combine(results)`` of a few of them.
-        """
-        given = self.tasks.share(shared)
-        found = [
-            self.tasks.submit(
-                apply, function, self.head, self.parts[p], self.entries[p], first[:, p],
-                last[:, p], given,
-            )
-            for p in np.flatnonzero((first < last).any(axis=0))
-        ]  # fmt: skip
+        """What `combine` makes of what `map` finds, a few results at a time; or None."""
+        found = self.map(function, first, last, *shared)
         return self.tasks.tree(combine, found) if found else None
 
     def map_reduce(
@@ -99,13 +123,10 @@ class WorkerParts:
         middle = first.copy()
         low, high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
         own = np.flatnonzero((first < last).any(axis=0)).tolist()
-        found = []
-        for p in own:
-            self.entries[p] = self.tasks.submit(
-                partitioned, self.head, self.parts[p], self.entries[p], first[:, p], last[:, p],
-                given,
-            )  # fmt: skip
-            found.append(self.tasks.submit(told, self.entries[p]))
+        ordered = self.tasks.map(partitioned, *self.of_parts(own, first, last), [given] * len(own))
+        for p, entries in zip(own, ordered, strict=True):
+            self.entries[p] = entries
+        found = self.tasks.map(told, ordered)
         for p, (own_middle, own_low, own_high) in zip(own, self.tasks.fetch(found), strict=True):
             middle[:, p] = own_middle
             np.maximum(low, own_low, out=low)
@@ -134,11 +155,13 @@ def told(own: Ordered) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]
     return own.middle, own.low, own.high
 
 
-def opened(head: CpuBackend, part: Part, own: Ordered) -> CpuBackend:
-    """A part's backend; nothing that it is made of is changed by counting."""
+def opened(head: Head, part: Part, own: Ordered) -> Counter:
+    """What counts a part here; nothing that it is made of is changed by counting."""
     values, codes = writable(part.table.values), writable(part.table.codes)
     columns = [None if column is None else writable(column) for column in part.rows]
-    return backend_of(own_arrays(head), values, codes, columns, writable(own.entries))
+    shared = own_arrays(head.backend)
+    host = backend_of(shared, values, codes, columns, writable(own.entries), CpuPart)
+    return counter_on(head.choose(), host, part.table.codes, own.entries)
 
 
 def own_arrays(head: CpuBackend) -> CpuBackend:
@@ -155,12 +178,12 @@ def own_arrays(head: CpuBackend) -> CpuBackend:
 
 
 def apply(
-    function: Callable[..., Any],
-    head: CpuBackend,
+    head: Head,
     part: Part,
     own: Ordered,
     first: Int64s,
     last: Int64s,
+    function: Callable[..., Any],
     shared: tuple[Any, ...],
 ) -> Any:
     """What a function finds in one part."""
@@ -168,7 +191,7 @@ def apply(
 
 
 def counted(
-    part: CpuBackend,
+    part: Counter,
     first: Int64s,
     last: Int64s,
     count: Count,
@@ -197,12 +220,13 @@ def combined(found: list[list[Sum]]) -> list[Sum]:
 
 
 def partitioned(
-    head: CpuBackend, part: Part, own: Ordered, first: Int64s, last: Int64s, splits: Splits
+    head: Head, part: Part, own: Ordered, first: Int64s, last: Int64s, splits: Splits
 ) -> Ordered:
     """The entries of a part with nodes partitioned."""
     splits = Splits(*(writable(field) for field in splits))
-    backend = opened(head, part, own._replace(entries=own.entries.copy()))
     middle, low, high = first.copy(), np.full(first.size, -np.inf), np.full(first.size, np.inf)
     at = np.flatnonzero(first < last)
-    middle[at], low[at], high[at] = backend.partition_rows(first[at], last[at], splits.take(at))
-    return Ordered(backend.entries, middle, low, high)
+    entries, middle[at], low[at], high[at] = opened(head, part, own).reorder(
+        first[at], last[at], splits.take(at)
+    )
+    return Ordered(entries, middle, low, high)

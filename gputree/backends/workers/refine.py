@@ -14,17 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bounds, Int64s
-from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
+from gputree.backends.cpu.backend import CpuBackend, Scores
 from gputree.backends.cpu.draw import drawn_columns
-from gputree.backends.cpu.refine import best_boundary_of
+from gputree.backends.cpu.refine import bars_of, best_boundary_of
 from gputree.backends.partitioned.reduction import Reducer, Sum
-from gputree.backends.workers.cells import (
-    count_cells,
-    fill_keys,
-    living_bins,
-    living_cells,
-    score_cells,
-)
+from gputree.backends.workers.cells import fill_keys, living_cells, score_cells
+from gputree.backends.workers.counters import Counter, Question
+from gputree.backends.workers.shards import ShardedHistograms
 
 # Counts of one round, at most, unless one interval alone has more.
 ROUND_BYTES = 1 << 24
@@ -55,24 +51,12 @@ class Intervals(NamedTuple):
     high: Keys  # included
     rows: Int64s
     left: Int64s  # (k, channels) statistics before it, missing values right
+    missing: Int64s  # (k, channels) of missing values
 
     def take(self, places: NDArray | slice) -> Intervals:
         """Some of them."""
         fields: list[Any] = [field[places] for field in self]
         return Intervals(*fields)
-
-
-class Question(NamedTuple):
-    """The cells that parts are to count: see `gputree.backends.workers.cells.count_cells`."""
-
-    key_shift: int
-    node_pairs: Int64s
-    column: Int64s
-    pair_intervals: Int64s
-    low: Keys
-    high: Keys
-    shift: Keys
-    first: Int64s
 
 
 class Cuts(NamedTuple):
@@ -109,7 +93,8 @@ class CutSearch:
         Over a coded table without rows: what all parts share.
     keys : BinKeys
     reducer : Reducer
-    nodes : Nodes
+    histograms : ShardedHistograms
+    slots : int64 array of shape (m,)
     scores : Scores
     ranges : int64 arrays of shape (m, parts)
         First and last entries in each part.
@@ -121,15 +106,17 @@ class CutSearch:
         head: CpuBackend,
         keys: BinKeys,
         reducer: Reducer,
-        nodes: Nodes,
+        histograms: ShardedHistograms,
+        slots: Int64s,
         scores: Scores,
         ranges: tuple[NDArray, NDArray],
         bounds: Bounds | None,
     ) -> None:
         self.head, self.keys, self.reducer = head, keys, reducer
-        self.nodes, self.scores, self.ranges, self.bounds = nodes, scores, ranges, bounds
+        self.histograms, self.slots, self.scores = histograms, slots, scores
+        self.ranges, self.bounds = ranges, bounds
         self.weighted = head.task.weight is not None
-        self.cuts = Cuts.none(nodes.begin.size)
+        self.cuts = Cuts.none(slots.size)
         self.counted_pairs = 0
 
     def choose(self, open_: NDArray[np.bool_], node_keys: NDArray[np.uint64]) -> Cuts:
@@ -160,22 +147,12 @@ class CutSearch:
 
     def _living_bins(self, columns: dict[int, Int64s]) -> Intervals:
         """The bins of some columns of each node that may hold a better cut than its own."""
-        task, table = self.head.task, self.head.table
-        bins = int(table.offset[-1])
-        column, place, rows = (np.empty(bins, np.int64) for _ in range(3))
-        left = np.empty((bins, task.channels), np.int64)
-        found: list[tuple[NDArray, ...]] = []
-        for j, chosen in columns.items():
-            n = living_bins(
-                task.criterion, table, task.limits, self.weighted,
-                self.nodes.cells[self.nodes.slots[j]], self.scores.total[j], self.cuts.score[j],
-                self.scores.bound[j], chosen, column, place, rows, left,
-            )  # fmt: skip
-            own = (column[:n], place[:n], rows[:n], left[:n])
-            found.append((np.full(n, j), *(field.copy() for field in own)))
-        node, column, place, rows, left = (np.concatenate(f) for f in zip(*found, strict=True))
-        low, high = self.keys.low[column, place], self.keys.high[column, place]
-        return Intervals(node, column, place, low, high, rows, left)
+        best, bars = self.cuts.score, np.empty(self.slots.size)
+        bars_of(self.head.task.criterion, best, self.scores.total, bars)
+        reaching = {j: f[self.scores.bound[j, f] >= bars[j]] for j, f in columns.items()}
+        found = self.histograms.living(self.slots, self.scores.total, best, reaching)
+        low, high = (keys[found.column, found.bin] for keys in self.keys[:2])
+        return Intervals(*found[:3], low, high, *found[3:])
 
     def _refine(self, intervals: Intervals) -> None:
         """Let the cuts be the best inside some intervals, too."""
@@ -223,20 +200,21 @@ class CutSearch:
             self.ranges[1][nodes], question,
         )  # fmt: skip
         shared = (
-            task.criterion, self.head.table, task.limits, self.weighted, self.nodes.cells,
-            self.nodes.slots, self.bounds, self.scores.total, own.node, own.column,
+            task.criterion, task.limits, self.weighted, self.bounds, self.scores.total, own.node,
+            own.column, own.left, own.missing,
         )  # fmt: skip
         counted = (first, counts.array, least.array, greatest.array)
-        score_cells(*shared, own.bin, own.left, *counted, *self.cuts)
+        score_cells(*shared, own.bin, *counted, *self.cuts)
         rows = np.zeros(int(first[-1]), np.int64)
         left = np.empty((rows.size, task.channels), np.int64)
-        living_cells(*shared, own.left, *counted, self.cuts.score, rows, left)
+        living_cells(*shared, *counted, self.cuts.score, rows, left)
         alive = np.flatnonzero(rows)
         owner = np.searchsorted(first, alive, side="right") - 1
         return Intervals(
             own.node[owner], own.column[owner], own.bin[owner],
             keys_of(least.array[alive], self.keys.shift),
             keys_of(greatest.array[alive], self.keys.shift), rows[alive], left[alive],
+            own.missing[owner],
         )  # fmt: skip
 
     def _question(self, own: Intervals, shift: Keys, first: Int64s) -> tuple[Int64s, Question]:
@@ -269,11 +247,7 @@ def _cells(own: Intervals, bits: Int64s) -> tuple[Keys, Int64s]:
 
 
 def count_intervals(
-    part: CpuBackend, sums: list[NDArray], first: Int64s, last: Int64s, own: Question
+    part: Counter, sums: list[NDArray], first: Int64s, last: Int64s, own: Question
 ) -> None:
     """Add the rows of nodes to the cells of their living intervals."""
-    task = part.task
-    count_cells(
-        task.criterion, part.table, part.rows, part.entries, first, last, own.key_shift,
-        task.weight is not None, task.channels, *own[1:], *sums,
-    )  # fmt: skip
+    part.count_intervals(first, last, own, sums)

@@ -16,18 +16,12 @@ from gputree.backends.cpu.backend import CpuBackend, Scores
 from gputree.backends.cpu.categories import Scratch, list_left, new_scratch, score_subsets
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.runs import new_runs
-from gputree.backends.workers.cells import count_categories
+from gputree.backends.workers.counters import Counter
 
 
-def count_column(
-    part: CpuBackend, sums: list[NDArray], first: Int64s, last: Int64s, f: int
-) -> None:
+def count_column(part: Counter, sums: list[NDArray], first: Int64s, last: Int64s, f: int) -> None:
     """Add the rows of node j to ``sums[0][j]``: by category of column f, then missing ones."""
-    task = part.task
-    count_categories(
-        task.criterion, part.table, part.rows, part.entries, first, last, f,
-        task.weight is not None, task.channels, sums[0],
-    )  # fmt: skip
+    part.count_categories(first, last, f, sums[0])
 
 
 def score_counted(head: CpuBackend, f: int, counts: NDArray, scores: Scores, j: int) -> None:

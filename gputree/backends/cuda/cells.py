@@ -1,0 +1,69 @@
+"""Rows counted by ranges of their values, or by category, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.cuda.encode import values_of
+from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.layout import Chunks, Grower, send
+from gputree.backends.cuda.structs import INTERVALS
+
+Keys = NDArray[np.uint64]
+Float64s = NDArray[np.float64]
+
+
+def count_intervals(
+    grower: Grower, begin: Int64s, end: Int64s, key_shift: int, *arrays: NDArray[Any]
+) -> tuple[NDArray[Any], Float64s, Float64s]:
+    """Count the rows of nodes into cells of ranges of keys.
+
+    Parameters
+    ----------
+    grower : Grower
+    begin, end : int64 arrays of shape (m,)
+    key_shift : int
+    *arrays : int64 and uint64 arrays
+        The fields of `Intervals` in cells.cu, and the end of all cells behind the first of each.
+
+    Returns
+    -------
+    counts : uint32 or int64 array of shape (cells x channels,)
+    least, greatest : float64 arrays of shape (cells,)
+        Values; NaN where a cell has no rows.
+    """
+    xp, cells, chunks = cupy(), int(arrays[-1][-1]), Chunks.of(begin, end)
+    counts = xp.zeros(cells * grower.task.channels, dtype=grower.cell_dtype)
+    least, greatest = (xp.empty(cells, dtype=np.uint64) for _ in range(2))
+    least.fill(~np.uint64(0))
+    greatest.fill(np.uint64(0))
+    grower.kernels(
+        "cells", "count_intervals", (chunks.number,), grower.table.values,
+        grower.table.columns, grower.statistics, grower.entries, chunks.packed,
+        INTERVALS.pack(key_shift, *send(*arrays)), grower.task.channels, counts, least, greatest,
+    )  # fmt: skip
+    ends = [values_of(keys.get()).astype(np.float64) for keys in (least, greatest)]
+    return counts.get(), ends[0], ends[1]
+
+
+def count_categories(grower: Grower, begin: Int64s, end: Int64s, column: int) -> NDArray[Any]:
+    """Statistics of each category of a column in m nodes, then of missing values.
+
+    Returns
+    -------
+    counts : uint32 or int64 array of shape (m, (categories + 1) x channels)
+    """
+    categories, channels = int(grower.table.host.categories[column]), grower.task.channels
+    shape = begin.size, (categories + 1) * channels
+    counts = cupy().zeros(shape, dtype=grower.cell_dtype)
+    chunks = Chunks.of(begin, end)
+    grower.kernels(
+        "cells", "count_categories", (chunks.number,), grower.table.values, grower.table.columns,
+        column, categories, grower.statistics, grower.entries, chunks.packed, channels, counts,
+    )  # fmt: skip
+    found: NDArray[Any] = counts.get()
+    return found

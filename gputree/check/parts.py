@@ -1,0 +1,50 @@
+"""Trees of a check over a table in parts, each of which a device counts: as on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.arrays import to_host
+from gputree.backends.workers.rows import Read, join_measures, measure
+from gputree.backends.workers.tasks import Tasks
+from gputree.estimators import DecisionTreeClassifier
+from gputree.estimators.growing_parts import Rowsets, grow_parts
+from gputree.estimators.held import View
+from gputree.tree import Tree
+
+
+class Here:
+    """What `Tasks` asks of a client: tasks run at once, in this process."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool) -> Any:
+        return function(*arguments)
+
+    def map(self, function: Callable[..., Any], *arguments: list[Any], pure: bool) -> list[Any]:
+        return [function(*own) for own in zip(*arguments, strict=True)]
+
+    def gather(self, results: list[Any]) -> list[Any]:
+        return results
+
+    def nthreads(self) -> dict[str, int]:
+        return {"here": 1}
+
+
+class InParts(DecisionTreeClassifier):
+    """Grows over two parts of the table, which the device counts."""
+
+    def _grow_tree(
+        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+    ) -> Tree:
+        values, columns = to_host(view.values), view.held.columns
+        parts = [
+            Read(values[own], target[own], None if weight is None else weight[own])
+            for own in (slice(0, n // 3), slice(n // 3, n))
+        ]
+        found = join_measures([measure(part, columns.nominal) for part in parts])
+        options = self._options(n, values.shape[1], "cpu")
+        rowsets = Rowsets(parts, columns, values.dtype, found)
+        return grow_parts(Tasks(Here()), rowsets, options, lambda: self.device).tree

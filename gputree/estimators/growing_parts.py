@@ -1,0 +1,108 @@
+"""A CART tree over a table in parts that lie on workers: units, bins, codes, then growth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.binning import MAX_BINS
+from gputree.backends.workers import coding, units
+from gputree.backends.workers.backend import spread
+from gputree.backends.workers.rows import Measure, Read
+from gputree.backends.workers.tasks import Tasks
+from gputree.columns import Columns
+from gputree.criteria.named import fix
+from gputree.estimators.growing import Grown, Options, grow_on, new_task
+from gputree.estimators.growing_categories import categories_in_growth, search_of
+from gputree.estimators.resolution import SAMPLE_ROWS, warn_if_coarse
+from gputree.fixed_point import Weights
+from gputree.validation import code_dtype
+
+
+class Rowsets(NamedTuple):
+    """The rows of all parts that count, as futures, and what is known of them."""
+
+    parts: list[Any]  # of Read
+    columns: Columns
+    dtype: np.dtype  # of values
+    found: Measure
+
+
+def grow_parts(
+    tasks: Tasks, rowsets: Rowsets, options: Options, choose: Callable[[], str]
+) -> Grown:
+    """Grow a CART tree over parts, as `gputree.estimators.growing.grow_tree` does.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    rowsets : Rowsets
+    options : Options
+        The device is that of the client.
+    choose : callable
+        The device that a worker counts on, "cpu" or "cuda"; it is called there.
+    """
+    found, columns = rowsets.found, rowsets.columns
+    rounding, weights = units.weight_units(tasks, rowsets.parts, found)
+    criterion = None if options.n_classes else options.criterion
+    targets = None if criterion is None else units.target_units(criterion, weights, found.ends)
+    _warn_if_coarse(tasks, rowsets, options, rounding, weights)
+    none = np.empty(0, code_dtype(options.n_classes))
+    task = new_task(none, weights, targets, options)
+    categories = categories_in_growth(columns)
+    if categories.any():
+        task = replace(task, search=search_of(options.categorical_split))
+    layout = coding.Layout.of(found, categories, options.max_bins, options.exact, rowsets.dtype)
+    how = (weights, rounding, criterion, found.ends)
+    backend = spread(tasks, rowsets.parts, layout, how, task, options.n_threads, choose)
+    again = int(np.count_nonzero(categories + found.missing > MAX_BINS))
+    shape = (found.n_rows, found.missing.size)
+    return grow_on(backend, shape, task.limits, again, weights, targets, options, columns)
+
+
+# ------------------------------------------------------------------------ warnings
+def _warn_if_coarse(
+    tasks: Tasks,
+    rowsets: Rowsets,
+    options: Options,
+    rounding: units.Rounding,
+    weights: Weights,
+) -> None:
+    """As `warn_if_coarse`, of some rows of each partition and the extreme ones."""
+    if rounding.finest is None and options.n_classes:
+        return
+    n = rowsets.found.n_rows
+    target, weight = tasks.combine(_some_rows, _join_rows, rowsets.parts, n)
+    ends, greatest = rowsets.found.ends, rowsets.found.weights[1]
+    if weight is not None:
+        weight = np.append(weight, [greatest, greatest])
+    if options.n_classes:
+        target = np.zeros(target.size, np.int64)
+    own = Read(np.empty((0, 0)), np.append(target, ends), weight)
+    criterion = None if options.n_classes else options.criterion
+    rows = units.in_units(own, weights, rounding, criterion, ends)
+    held = weights._replace(weight=rows.weight)
+    if criterion is None:
+        warn_if_coarse(weight, held)
+    else:
+        warn_if_coarse(weight, held, own.target, fix(criterion, own.target, held, ends))
+
+
+def _some_rows(own: Read, n: int) -> tuple[NDArray, NDArray | None]:
+    """Targets and weights of rows at even distances."""
+    size = len(own.target)
+    rows = np.linspace(0, size - 1, -(-SAMPLE_ROWS * size // n) if n > SAMPLE_ROWS else size)
+    rows = rows.astype(np.int64)
+    return own.target[rows], None if own.weight is None else own.weight[rows]
+
+
+def _join_rows(
+    found: list[tuple[NDArray, NDArray | None]],
+) -> tuple[NDArray, NDArray | None]:
+    target = np.concatenate([own for own, _ in found])
+    weights = [weight for _, weight in found if weight is not None]
+    return target, np.concatenate(weights) if weights else None

@@ -1,0 +1,293 @@
+"""Parts counted on a CUDA device: as on the CPU, and as counted one row after another."""
+
+from __future__ import annotations
+
+import gc
+import struct
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from devices import tune
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import PROBLEMS, make_task, random_problems
+from twins import assert_equal, table
+
+from gputree.backends.base import Splits
+from gputree.backends.cpu.table import CpuTable
+from gputree.backends.cuda.copies import Copies
+from gputree.backends.workers import cuda_part as parts_
+from gputree.backends.workers.cells import FLOAT32_SHIFT
+from gputree.backends.workers.counters import CpuPart, Question
+from gputree.backends.workers.cuda_part import CudaPart
+
+BEGIN, END = np.array([120, 0, 90, 90]), np.array([250, 90, 120, 90])  # the last one is empty
+
+
+def pair(sample, task, max_bins=12, categories=None, seed=0):
+    """A part on the CPU and on the device, its rows in some order."""
+    cpu = CpuPart(CpuTable(sample.values, sample.missing, categories), task, 1)
+    cpu.encode(max_bins)
+    cpu.entries = np.random.default_rng(seed).permutation(cpu.entries)
+    return cpu, CudaPart(cpu, cpu.table.codes, cpu.entries)
+
+
+def statistics_of(task, row):
+    """What a row adds to the channels of a cell."""
+    weight = 1 if task.weight is None else int(task.weight[row])
+    if task.square is None:
+        own = [weight * (k == task.target[row]) for k in range(task.n_classes)]
+    else:
+        own = [weight, int(task.target[row]), int(task.square[row])]
+    return np.array(own + [1] * (task.weight is not None))
+
+
+@pytest.mark.parametrize("columns", [(0, 9), (0, 3), (2, 7), (8, 9)])
+@pytest.mark.parametrize("shared_bytes", [48 * 1024, 512])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS[:1] + PROBLEMS[5:6])
+def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes, columns):
+    """Of some columns; they are added to what is there, which may be wider."""
+    tune(monkeypatch, "cuda", chunk_rows=70)
+    tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
+    monkeypatch.setattr(parts_, "MOST_HISTOGRAM_BYTES", 1)  # a node at a time
+    sample = table(criterion, weighted, d=9)
+    found = []
+    for part in pair(sample, make_task(criterion, sample)):
+        first, last = part.table.offset[list(columns)]
+        found.append(np.full((4, int(last - first) * part.channels), 5, np.int64))
+        part.count(BEGIN[:3], END[:3], found[-1], np.array([3, 0, 1]), columns)
+    assert_equal(*found)
+
+
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_sums(cuda_device, monkeypatch, criterion, weighted):
+    tune(monkeypatch, "cuda", chunk_rows=70)
+    sample = table(criterion, weighted)
+    cpu, cuda = pair(sample, make_task(criterion, sample))
+    assert_equal(cpu.node_statistics(BEGIN, END), cuda.node_statistics(BEGIN, END))
+
+
+# ---------------------------------------------------------------------------- cells
+def key_of(x, shift):
+    """The bits of a float64 as a number that rises with it."""
+    bits = struct.unpack("<q", struct.pack("<d", float(x) + 0.0))[0]
+    return (bits + 2**63 if bits >= 0 else ~bits) >> shift
+
+
+def random_question(rng, values, entries, begin, end):
+    """Some columns of each node, with some ranges of their values."""
+    shift = FLOAT32_SHIFT if values.dtype == np.float32 else 0
+    node_pairs, column, pair_intervals, ranges = [0], [], [0], []
+    for first, last in zip(begin, end, strict=True):
+        for f in np.flatnonzero(rng.random(values.shape[1]) < 0.7):
+            own = values[entries[first:last], f]
+            keys = sorted({key_of(x, shift) for x in own[~np.isnan(own)]})
+            ends = sorted(rng.permutation(len(keys))[: 2 * int(rng.integers(0, 4))])
+            if len(ends) < 2:
+                continue
+            column.append(f)
+            ranges += [(keys[a], keys[b]) for a, b in zip(ends[::2], ends[1::2], strict=False)]
+            pair_intervals.append(len(ranges))
+        node_pairs.append(len(column))
+    low, high = (np.array([r[k] for r in ranges], np.uint64) for k in range(2))
+    cut = np.array([max(int(b - a).bit_length() - 3, 0) for a, b in ranges], np.uint64)
+    cells = ((high - low) >> cut).astype(np.int64) + 1
+    return Question(
+        shift, np.array(node_pairs), np.array(column, np.int64), np.array(pair_intervals), low,
+        high, cut, np.append(0, np.cumsum(cells)),
+    )  # fmt: skip
+
+
+def count_plainly(task, values, entries, own):
+    """One row, column and range after another."""
+    cells = int(own.first[-1])
+    counts = np.zeros((cells, task.channels), np.int64)
+    held = [[] for _ in range(cells)]
+    for j, (begin, end) in enumerate(zip(BEGIN, END, strict=True)):
+        for p in range(own.node_pairs[j], own.node_pairs[j + 1]):
+            for row in entries[begin:end]:
+                x = values[row, own.column[p]]
+                key = None if np.isnan(x) else key_of(x, own.key_shift)
+                for a in range(own.pair_intervals[p], own.pair_intervals[p + 1]):
+                    if key is not None and int(own.low[a]) <= key <= int(own.high[a]):
+                        c = own.first[a] + (key - int(own.low[a]) >> int(own.shift[a]))
+                        counts[c] += statistics_of(task, row)
+                        held[c].append(float(x))
+    least = [min(own, default=np.inf) for own in held]
+    return counts.ravel(), np.array(least), np.array([max(own, default=-np.inf) for own in held])
+
+
+def empty_sums(task, cells):
+    return [
+        np.zeros(cells * task.channels, np.int64), np.full(cells, np.inf), np.full(cells, -np.inf)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_cells(cuda_device, monkeypatch, criterion, weighted, dtype):
+    tune(monkeypatch, "cuda", chunk_rows=50)
+    for seed in range(3):
+        sample = table(criterion, weighted, d=6, seed=seed, dtype=dtype)
+        task = make_task(criterion, sample)
+        cpu, cuda = pair(sample, task, seed=seed)
+        rng = np.random.default_rng(seed)
+        question = random_question(rng, sample.values, cpu.entries, BEGIN, END)
+        expected = count_plainly(task, sample.values, cpu.entries, question)
+        for part in (cpu, cuda):
+            sums = empty_sums(task, int(question.first[-1]))
+            part.count_intervals(BEGIN, END, question, sums)
+            for own, found in zip(expected, sums, strict=True):
+                assert_equal(own, found)
+
+
+@settings(settings.get_profile("some"))
+@given(random_problems(max_rows=120), st.integers(0, 10**6))
+def test_cells_of_all_kinds_of_columns(cuda_device, problem, seed):
+    criterion, sample = problem
+    task = make_task(criterion, sample)
+    cpu, cuda = pair(sample, task, seed=seed)
+    n, rng = len(sample.y), np.random.default_rng(seed)
+    begin, end = np.array([n // 3, 0, 0, 1]), np.array([n, n // 3, 1, 1])
+    question = random_question(rng, sample.values, cpu.entries, begin, end)
+    found = []
+    for part in (cpu, cuda):
+        found.append(empty_sums(task, int(question.first[-1])))
+        part.count_intervals(begin, end, question, found[-1])
+    for expected, own in zip(*found, strict=True):
+        assert_equal(expected, own)
+
+
+@pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
+@pytest.mark.parametrize("count", [4, 300])
+def test_categories(cuda_device, criterion, weighted, count):
+    rng = np.random.default_rng(count)
+    sample = table(criterion, weighted)
+    sample.values[:, 1] = np.where(rng.random(250) < 0.2, np.nan, rng.integers(0, count, 250))
+    task = make_task(criterion, sample)
+    cpu, cuda = pair(sample, task, categories=np.array([0, count, 0, 0]))
+    expected = np.zeros((4, count + 1, task.channels), np.int64)
+    for j, (begin, end) in enumerate(zip(BEGIN, END, strict=True)):
+        for row in cpu.entries[begin:end]:
+            x = sample.values[row, 1]
+            expected[j, count if np.isnan(x) else int(x)] += statistics_of(task, row)
+    for part in (cpu, cuda):
+        counts = np.zeros((4, expected[0].size), np.int64)
+        part.count_categories(BEGIN, END, 1, counts)
+        assert_equal(expected.reshape(4, -1), counts)
+
+
+# -------------------------------------------------------------------------- targets
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_targets(cuda_device, criterion, weighted):
+    """Nodes of one target are told from others, by parts that are joined."""
+    sample = table(criterion, weighted)
+    first = np.random.default_rng(0).permutation(250)[:90]  # of the order of `pair`
+    sample.y[first] = 0.5
+    for part in pair(sample, make_task(criterion, sample)):
+        lows, highs = np.full(4, -np.inf), np.full(4, np.inf)
+        part.narrow_targets(BEGIN, END, lows, highs)
+        assert (lows <= highs).tolist() == [False, True, False, True]
+        before = lows[1], highs[1]
+        part.narrow_targets(BEGIN, END, lows, highs)  # of another part
+        assert (lows[1], highs[1]) == before
+        assert np.isfinite(before).all()
+
+
+# ------------------------------------------------------------------------ partition
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("exact", [True, False])
+def test_partition(cuda_device, monkeypatch, dtype, exact):
+    """Between bins, inside them, and by categories, of which a part may hold none."""
+    tune(monkeypatch, "cuda", partition_rows=30)
+    rng = np.random.default_rng(1)
+    sample = table("gini", False, d=5, dtype=dtype)
+    sample.values[:, 3] = np.where(rng.random(250) < 0.2, np.nan, rng.integers(0, 9, 250))
+    sample.values[:, 4] = rng.integers(0, 300, 250)
+    categories = np.array([0, 0, 0, 9, 300])
+    cpu, cuda = pair(sample, make_task("gini", sample, exact=exact), categories=categories)
+    listed = {3: np.array([1, 4, 8], np.uint32), 4: np.arange(7, 290, 3).astype(np.uint32)}
+    for f in range(5):
+        splits = Splits.none(3)
+        splits.feature[:] = f
+        splits.missing_left[:] = [False, True, False]
+        if f in listed:
+            splits.codes[:] = [listed[f], listed[f][:1], listed[f][1:]]
+        else:
+            bins = int(cpu.table.offset[f + 1] - cpu.table.offset[f])
+            splits.cut_bin[:] = [0, bins // 2, bins // 3]
+            splits.next_bin[:] = [1, bins // 2 + 1, -1]
+            splits.inside[:] = [False, False, exact]
+            splits.threshold[:] = np.nanmedian(sample.values[:, f])
+        before = cpu.entries
+        found = [part.reorder(BEGIN[:3], END[:3], splits) for part in (cpu, cuda)]
+        for expected, own in zip(*found, strict=True):
+            assert_equal(expected, own, f)
+        assert found[1][0] is not cuda.order_of
+        cpu.entries = before
+
+
+# ----------------------------------------------------------------------------- copies
+def test_copies_are_kept_while_arrays_and_room_are():
+    copies = Copies()
+    arrays = [np.zeros(k) for k in range(4)]
+    for k, array in enumerate(arrays):
+        copies.keep(array, f"copy {k}", 10)
+    assert copies.nbytes == 40
+    assert copies.find(arrays[0]) == "copy 0"  # the last that was used
+    copies.make_room(15, 40)
+    assert [copies.find(array) for array in arrays] == ["copy 0", None, None, "copy 3"]
+    del array, arrays[3]
+    gc.collect()
+    assert copies.nbytes == 10
+    copies.make_room(50, 40)
+    assert copies.nbytes == 0
+    assert copies.find(np.zeros(3)) is None
+    copies.keep(arrays[0], "again", 5)
+    copies.keep(arrays[0], "and again", 7)
+    assert (copies.nbytes, copies.find(arrays[0])) == (7, "and again")
+
+
+def test_rows_are_copied_once_and_given_up(cuda_device, monkeypatch):
+    monkeypatch.setattr(parts_, "COPIES", Copies())
+    sample = table("gini", False)
+    task = make_task("gini", sample)
+    parts = [pair(sample, task, seed=seed)[1] for seed in (0, 1)]
+    made = []
+    copy_rows = parts_.copy_rows
+    monkeypatch.setattr(parts_, "copy_rows", lambda host: made.append(host) or copy_rows(host))
+    for part in (*parts, *parts):
+        part.node_statistics(BEGIN, END)
+    assert made == [part.host for part in parts]
+    splits = Splits.none(1)
+    splits.feature[0], splits.cut_bin[0] = 0, 3
+    entries = parts[0].reorder(np.array([0]), np.array([90]), splits)[0]
+    assert parts_.COPIES.find(entries) is not None
+    assert parts_.COPIES.nbytes == 3 * entries.nbytes + 2 * (250 * (4 + 4 + 8 * 4))
+    made.clear()
+    del part, parts[1], entries
+    gc.collect()
+    assert parts_.COPIES.nbytes == 250 * (4 + 4 + 4 + 8 * 4)
+
+
+def test_parts_take_turns_within_a_budget(cuda_device, monkeypatch):
+    """Of two parts of which one fits, each is copied whenever it is asked for."""
+    monkeypatch.setattr(parts_, "COPIES", Copies())
+    sample = table("gini", False)
+    needed = 250 * (4 + 4 + 8 * 4 + 4 + 9)
+    tune(monkeypatch, "cuda", least_work=0)
+    task, made, copy_rows = make_task("gini", sample), [], parts_.copy_rows
+    monkeypatch.setattr(parts_, "copy_rows", lambda host: made.append(host) or copy_rows(host))
+    for budget, copies in ((needed, 4), (3 * needed, 2)):
+        own = replace(task, max_device_memory=budget)
+        parts = [pair(sample, own, seed=seed) for seed in (0, 1)]
+        made.clear()
+        for cpu, cuda in (*parts, *parts):
+            assert_equal(cpu.node_statistics(BEGIN, END), cuda.node_statistics(BEGIN, END))
+        assert len(made) == copies
+        assert parts_.COPIES.nbytes <= budget
+    own = replace(task, max_device_memory=needed - 1)
+    with pytest.raises(MemoryError, match=r"A part of 250 rows needs at least .* smaller partit"):
+        pair(sample, own)[1].node_statistics(BEGIN, END)
