@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn_trees import Classifier, Regressor
 
+from gputree import DecisionTreeClassifier
 from gputree.pruning import CostComplexity, CostComplexityCV
 from gputree.pruning.cost_complexity import weakest_links
 from gputree.pruning.cost_complexity_cv import _loss_along
@@ -161,3 +162,12 @@ def test_bad_calls():
         CostComplexityCV(cv=1).prune(model, X, y)
     with pytest.raises(ValueError, match="'groups' parameter should not be None"):
         CostComplexityCV(cv=GroupKFold(3)).prune(model, X, y)
+
+
+def test_a_fold_without_weight_elsewhere_is_named():
+    X, y = np.arange(12.0)[:, None], np.arange(12) % 2
+    weight = np.zeros(12)
+    weight[4:8] = 1.0
+    tree = DecisionTreeClassifier().fit(X, y, weight)
+    with pytest.raises(ValueError, match=r"outside fold 2 of 3 have weight 0\. Leave rows of"):
+        CostComplexityCV(cv=KFold(3)).prune(tree, X, y, weight)

@@ -207,6 +207,29 @@ def test_pruning_again_changes_nothing(case):
     assert_same(Pessimistic().prune_tree(once, rows), once)
 
 
+@pytest.mark.parametrize("holes", [(), (0,), (0, 1)])
+@pytest.mark.parametrize("seed", range(4))
+def test_many_rows_follow_the_rule_however_they_lie(seed, holes):
+    # branches that are asked for in several portions; columns with holes above those without
+    rng = np.random.default_rng(seed)
+    n = 600
+    X = np.column_stack([rng.integers(0, 7, n), rng.integers(0, N_CATEGORIES, n)]).astype(float)
+    y = ((X[:, 0] > 3) ^ (X[:, 1] == 1) ^ (rng.random(n) < 0.3)).astype(int)
+    for column in holes:
+        X[rng.random(n) < 0.05, column] = np.nan
+    weight = rng.integers(1, 3, n).astype(float)
+    entries = list(enumerate(weight))
+    root = grow(rng, X, y, entries, 5, MISSING_TO_ALL)
+    tree = root.to_tree()
+    by_rows, by_columns = (
+        Pessimistic().prune_tree(tree, TrainingRows(np.array(X, order=order), y, weight))
+        for order in ("C", "F")
+    )
+    prune(root, X, y, entries)
+    assert_same(by_rows, root.to_tree())
+    assert by_columns.equals(by_rows)
+
+
 def test_the_random_trees_do_raise_branches():
     rng = np.random.default_rng(0)
     raised = 0

@@ -253,7 +253,7 @@ def _route(
     target: NDArray[Any],
     weight: NDArray[np.float64] | None,
 ) -> RoutedRows:
-    shares = stopping_shares(tree, values)
+    shares = stopping_shares(tree, np.ascontiguousarray(values))
     row = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
     share = shares.data if weight is None else weight[row] * shares.data
     return RoutedRows(node=shares.indices, target=target[row], weight=share)

@@ -151,8 +151,8 @@ class CostComplexityCV(Pruner):
         Raises
         ------
         ValueError
-            If `X` or `y` is missing, there are fewer rows than folds, or y has labels that
-            `estimator` was not fitted on.
+            If `X` or `y` is missing, there are fewer rows than folds, y has labels that
+            `estimator` was not fitted on, or no row outside of a fold has weight.
         """
         return self.prune_on(estimator, X, y, sample_weight)
 
@@ -208,6 +208,8 @@ class CostComplexityCV(Pruner):
         if at_once > 1:
             grower.set_params(n_jobs=1)
         weight = _fold_weights(estimator, X, y, sample_weight)
+        if weight is not None:
+            _require_weight(weight, folds)
 
         def loss_of(train: NDArray[Any], test: NDArray[Any]) -> list[NDArray[np.float64]]:
             on_train, on_test = (None, None) if weight is None else (weight[train], weight[test])
@@ -313,6 +315,19 @@ def _fold_weights(
         weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     combined: NDArray[np.float64] | None = estimator._combine_weights(weight, target)
     return combined
+
+
+def _require_weight(
+    weight: NDArray[np.float64], folds: list[tuple[NDArray[Any], NDArray[Any]]]
+) -> None:
+    """Raise ValueError for a fold without which there are no rows to grow on."""
+    for number, (train, _) in enumerate(folds, 1):
+        if not weight[train].any():
+            raise ValueError(
+                f"CostComplexityCV grows a tree without the rows of each fold: all of those "
+                f"outside fold {number} of {len(folds)} have weight 0. Leave rows of weight 0 "
+                "out, or pass other folds as 'cv'."
+            )
 
 
 def _without_pruning(estimator: Any) -> Any:

@@ -10,8 +10,8 @@ stay for want of a value go with every child, in shares, behind its own:
     visiting b      | stay | child a | child b ........ | shares |
                                        \__ range of b, the next node ___/
 
-A visit may change the order of its range, but leaves the same entries there. Weights are
-integers, so sums do not depend on that order.
+Where no row stays, there are no shares, and nothing is copied. A visit may change the order of its
+range, but leaves the same entries there. Weights are integers, so sums do not depend on that order.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ from gputree.compilation.arrays import record
 from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
 from gputree.dtypes import NO_FRAME
 from gputree.fixed_point import fraction
-from gputree.prediction.descent import step
+from gputree.prediction.descent import follow
 from gputree.prediction.tables import Lists
 
 # States of a frame: its rows came by a raised branch; its entries are in order and its
-# children above it; it is the last child, visited in place.
-MOVED, DONE, LAST = 1, 2, 4
+# children above it; what is there will be asked for; its entries are in the order of the leaves.
+MOVED, DONE, ASKED, SORTED = 1, 2, 4, 8
 
-# A node of the walk: the node whose split it carries, and that one's first child in the tree
-# as it was; its children; limits of the errors as a leaf, of the subtree as it stands and of
-# what stops at the node; whether it sends what it cannot place to all children; whether its
-# rows came by a raised branch; whether rows stay at an inner node of its subtree.
+# A node of the walk: the node whose split it carries; its children; limits of the errors as a
+# leaf, of the subtree as it stands and of what stops at the node; whether it sends what it cannot
+# place to all children; whether its rows came by a raised branch; whether rows stay at an inner
+# node of its subtree; whether what becomes of the subtree is known without its rows; whether no
+# row can stay at an inner node of it; whether the rows of all below are counted; whether some of
+# those that are moved for a question have come to it. Its own range in that of its parent, and the
+# next free place there.
 # Records, for each array that a kernel takes adds to the time it compiles in.
 NODE_STATE = record(
     [
         ("split_of", np.int32),
-        ("split_child", np.int32),
         ("first_child", np.int32),
         ("n_children", np.int32),
         ("n_rows", np.int64),
@@ -52,16 +54,25 @@ NODE_STATE = record(
         ("spreads", np.bool_),
         ("refilled", np.bool_),
         ("rows_stay", np.bool_),
+        ("settled", np.bool_),
+        ("whole", np.bool_),
+        ("counted", np.bool_),
+        ("reached", np.bool_),
+        ("begin", np.int64),
+        ("end", np.int64),
+        ("place", np.int64),
     ]
 )
 # A row in a node, what of it is there, in units of weight, and its class.
 ENTRY = record([("units", np.int64), ("row", np.int32), ("label", np.int32)])
-# A node to visit, its entries, and the frame of its parent. Once they are in order: how many
-# stay, where those of the last child begin, which child that is, and units that go on.
+# A node to visit, its entries, from where on there is room, and the frame of its parent. Once they
+# are in order: how many stay, where those of the last child begin, which child that is, and units
+# that go on.
 FRAME = record(
     [
         ("begin", np.int64),
         ("end", np.int64),
+        ("room", np.int64),
         ("n_stay", np.int64),
         ("last_begin", np.int64),
         ("known", np.int64),
@@ -74,38 +85,46 @@ FRAME = record(
 
 
 class Rows(NamedTuple):
-    """The tree's splits and the rows, as `step` takes them.
+    """The tree's splits, which change as it does, and the rows, as `follow` takes them.
 
     Attributes
     ----------
     nodes : structured array of shape (N,)
     target : int32 array or None
     lists : Lists or None
-    values : array of shape (n_rows, n_features)
+    values : array of shape (n_rows * n_features,)
+        Row by row or column by column, as they are.
+    row_step, column_step : int
+        From one row, and from one column, to the next.
     """
 
     nodes: NDArray
     target: NDArray[np.int32] | None
     lists: Lists | None
     values: NDArray[np.floating]
+    row_step: int
+    column_step: int
 
 
 class Scratch(NamedTuple):
-    """Room to put one range in order: by row, by row, by part; and by class."""
+    """Room to put one range in order: by row, by row, by part; by class; and for some nodes."""
 
     ordinal: NDArray[np.int32]
     entries: NDArray
     place: NDArray[np.int64]
     units: NDArray[np.int64]
     weights: NDArray[np.float64]
+    nodes: NDArray[np.int32]
 
 
 @inner
-def push(frames: NDArray, n: int, above: int, node: int, begin: int, end: int, state: int) -> int:
+def push(
+    frames: NDArray, n: int, above: int, node: int, begin: int, end: int, room: int, state: int
+) -> int:
     """Put a node on top of n frames; how many there are."""
     frame = frames[n]
-    frame.node, frame.begin, frame.end = node, begin, end
-    frame.above, frame.state = above, state
+    frame.node, frame.begin, frame.end, frame.room = node, begin, end, room
+    frame.above, frame.state, frame.n_stay = above, state, 0
     return n + 1
 
 
@@ -136,10 +155,39 @@ def count(entries: NDArray, begin: int, end: int, units: NDArray[np.int64]) -> N
 
 
 @inner
-def ask_ahead(rows: Rows, entries: NDArray, i: int, end: int, split: int) -> None:
-    """Ask for the value that an entry some places after `i` is split by."""
+def below(rows: Rows, row: int, at: int) -> int:
+    """The child of `at` that a row goes to; none of them where it stays; a leaf itself."""
+    feature = rows.nodes[np.uintp(at)].feature
+    x = rows.values[np.uintp(row * rows.row_step + feature * rows.column_step)]
+    return follow(x, rows.nodes, at, rows.target, rows.lists)
+
+
+@inner
+def stays(node: Any, child: int) -> bool:
+    """Whether `child` is none of the node's."""
+    return child < node.first_child or child >= node.first_child + node.n_children
+
+
+@inner
+def close(rows: Rows, at: int) -> None:
+    """Let rows end at a node that is a leaf from now on."""
+    node = rows.nodes[at]
+    node.feature, node.threshold, node.child, node.missing = 0, np.inf, at, at
+    _forget_codes(rows.nodes, at, rows.target)
+
+
+@inner
+def _forget_codes(nodes: NDArray, at: int, target: NDArray[np.int32] | None) -> None:
+    if target is not None:  # known when this is compiled
+        nodes[at].n_codes = 0
+
+
+@inner
+def ask_ahead(rows: Rows, entries: NDArray, i: int, end: int, at: int) -> None:
+    """Ask for the value that an entry some places after `i` is split by in the node `at`."""
     ahead = entries[min(i + PREFETCH_ROWS, end - 1)].row
-    prefetch(rows.values, ahead, rows.nodes[split].feature)
+    feature = rows.nodes[at].feature
+    prefetch(rows.values, ahead * rows.row_step + feature * rows.column_step, 0)
 
 
 @inner
@@ -149,14 +197,17 @@ def enter(nodes: NDArray, entries: NDArray, frames: NDArray, at: int) -> NDArray
     if frame.above == NO_FRAME:
         return entries
     above = frames[frame.above]
-    begin, end, top = frame.begin, frame.end, above.end
     n_spread = above.n_stay if nodes[above.node].spreads else 0
-    entries = with_room(entries, top, top + end - begin + n_spread)
-    place, part = top, np.int64(0)
+    if n_spread == 0:
+        return entries
+    begin, end, place = frame.begin, frame.end, frame.end
+    part = np.int64(0)
     for i in range(begin, end):
         part += entries[i].units
-    if not frame.state & LAST:
-        frame.begin = top
+    in_place = frame.node == nodes[above.node].first_child + above.last_child and end == frame.room
+    entries = with_room(entries, frame.room, frame.room + end - begin + n_spread)
+    if not in_place:
+        frame.begin = place = frame.room
         for i in range(begin, end):
             put(entries, place, entries[i], entries[i].units)
             place += 1
@@ -168,7 +219,7 @@ def enter(nodes: NDArray, entries: NDArray, frames: NDArray, at: int) -> NDArray
         if share > 0:
             put(entries, place, entries[i], share)
             place += 1
-    frame.end = place
+    frame.end = frame.room = place
     return entries
 
 
@@ -180,11 +231,10 @@ def arrange(rows: Rows, node: Any, entries: NDArray, frame: Any, scratch: Scratc
     """
     begin, end, place = frame.begin, frame.end, scratch.place
     place[: node.n_children + 1] = 0
-    split, first = node.split_of, node.split_child
     for i in range(begin, end):
-        ask_ahead(rows, entries, i, end, split)
-        below = step(rows.values, entries[i].row, rows.nodes, rows.target, rows.lists, split)
-        ordinal = 0 if below == split else below - first + 1
+        ask_ahead(rows, entries, i, end, frame.node)
+        child = below(rows, entries[i].row, frame.node)
+        ordinal = 0 if stays(node, child) else child - node.first_child + 1
         scratch.ordinal[i - begin] = ordinal
         scratch.entries[i - begin] = entries[i]
         place[ordinal] += 1
@@ -206,19 +256,42 @@ def arrange(rows: Rows, node: Any, entries: NDArray, frame: Any, scratch: Scratc
 
 
 @inner
-def push_children(nodes: NDArray, frames: NDArray, n: int, scratch: Scratch) -> int:
-    """Put the children of the topmost frame above it, the last one first."""
+def push_children(nodes: NDArray, frames: NDArray, n: int, asked: int, scratch: Scratch) -> int:
+    """Put the children of the topmost frame above it, the last one first.
+
+    Those that are settled are left out, unless they are `asked` for, or all below the frame is.
+    """
     own = n - 1
     frame = frames[own]
     first, last = nodes[frame.node].first_child, frame.last_child
-    moved = frame.state & MOVED
-    n = push(frames, n, own, first + last, frame.last_begin, frame.end, moved | LAST)
+    n = _push_child(nodes, frames, n, own, first + last, frame.last_begin, frame.end, asked)
     at = frame.begin + frame.n_stay
     for child in range(nodes[frame.node].n_children):
         if child != last:
-            n = push(frames, n, own, first + child, at, scratch.place[child + 1], moved)
-            at = scratch.place[child + 1]
+            end = scratch.place[child + 1]
+            n = _push_child(nodes, frames, n, own, first + child, at, end, asked)
+            at = end
     return n
+
+
+@inner
+def _push_child(
+    nodes: NDArray,
+    frames: NDArray,
+    n: int,
+    above: int,
+    child: int,
+    begin: int,
+    end: int,
+    asked: int,
+) -> int:
+    nodes[child].begin, nodes[child].end = begin, end
+    state = frames[above].state & (MOVED | ASKED)
+    if child == asked:
+        state |= ASKED
+    if state == 0 and nodes[child].settled:
+        return n
+    return push(frames, n, above, child, begin, end, frames[above].room, state)
 
 
 @inner
@@ -226,12 +299,11 @@ def restore(rows: Rows, nodes: NDArray, entries: NDArray, frame: Any) -> None:
     """Take the shares out of the last child's range, which its visit has mixed with its own."""
     if frame.n_stay == 0 or not nodes[frame.node].spreads:
         return
-    split = nodes[frame.node].split_of
+    node = nodes[frame.node]
     place = i = frame.last_begin
     while place < frame.end:
-        ask_ahead(rows, entries, i, frame.end, split)
-        below = step(rows.values, entries[i].row, rows.nodes, rows.target, rows.lists, split)
-        if below != split:
+        ask_ahead(rows, entries, i, frame.end, frame.node)
+        if not stays(node, below(rows, entries[i].row, frame.node)):
             put(entries, place, entries[i], entries[i].units)
             place += 1
         i += 1

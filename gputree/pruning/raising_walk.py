@@ -1,9 +1,11 @@
 """The walk of subtree raising: which nodes become leaves, which give way to a branch.
 
-Nodes are visited after their children, and again after a branch was raised. What a branch
-would cost in its node's place is asked at every node. Where all rows go one way, only those
-of the smaller branches are sent down it, since its own end where they are: a row is in a
-smaller branch at most log2 n times, so that what is asked costs little more than the walk.
+What becomes of a node whose heaviest child is a leaf is known without its rows; the walk goes to
+the other nodes alone, after their children, and again after a branch was raised. There it asks what
+the branch would cost in its node's place. Where all rows go one way, only those of the smaller
+branches are sent down it, since its own end where they are: a row is in a smaller branch at most
+log2 n times, so that what is asked costs little more than the walk. They are sent in portions,
+until the branch is out: rows that join it take no errors away.
 """
 
 from __future__ import annotations
@@ -14,31 +16,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
-from gputree.dtypes import NO_FRAME
+from gputree.dtypes import NO_FRAME, NOWHERE
 from gputree.fixed_point import Weights
-from gputree.prediction.descent import step
 from gputree.pruning.error_limit import ErrorLimit, added_errors, limited_errors
 from gputree.pruning.raising_entries import (
+    ASKED,
     DONE,
     ENTRY,
     FRAME,
     MOVED,
+    SORTED,
     Rows,
     Scratch,
     arrange,
-    ask_ahead,
+    close,
     count,
     enter,
     push,
     push_children,
-    put,
     restore,
-    with_room,
 )
+from gputree.pruning.raising_order import push_sorted, route, sort_by_leaves
 
 # Branches whose weights agree to this much tie, and the last is the largest: shares of rows
 # are rounded.
 TIE = 1e-6
+
+# Rows after which it is first asked whether a branch is out, then after twice as many.
+FIRST_LOOK = 64
+
+# Share of errors that sums of floats may be off by, and more.
+ROUNDING = 1e-9
 
 
 class Visited(NamedTuple):
@@ -95,6 +103,7 @@ def walk(
         np.empty(int(nodes["n_children"].max()) + 1, np.int64),
         np.empty(n_classes, np.int64),
         np.empty(n_classes),
+        np.empty(nodes.size, np.int32),
     )
     entries = np.empty(n, ENTRY)
     entries["row"], entries["label"] = taking_part, label[taking_part]
@@ -142,6 +151,7 @@ def _distribute(
     class_units: NDArray[np.int64],
     unit: float,
     limit: ErrorLimit,
+    asked: int,
 ) -> tuple[int, float]:
     """Put the children of the topmost frame above it; the limit of what stops at its node."""
     frame = frames[n_frames - 1]
@@ -150,7 +160,7 @@ def _distribute(
     stopped = 0.0
     if frame.n_stay > 0 and not nodes[frame.node].spreads:
         stopped = _stopped_errors(entries, frame, class_units, unit, limit)
-    return push_children(nodes, frames, n_frames, scratch), stopped
+    return push_children(nodes, frames, n_frames, asked, scratch), stopped
 
 
 @inner
@@ -171,8 +181,8 @@ def _estimate_all(
     Or only more than `enough`, where it is more.
     """
     total, bottom = 0.0, n_frames
-    begin, end = frames[n_frames - 1].begin, frames[n_frames - 1].end
-    n_frames = push(frames, n_frames, NO_FRAME, branch, begin, end, 0)
+    own = frames[n_frames - 1]
+    n_frames = push(frames, n_frames, NO_FRAME, branch, own.begin, own.end, own.room, ASKED)
     while n_frames > bottom:
         frame = frames[n_frames - 1]
         node = frame.node
@@ -190,30 +200,10 @@ def _estimate_all(
             n_frames -= 1
         else:
             n_frames, stopped = _distribute(
-                rows, nodes, entries, frames, n_frames, scratch, scratch.units, unit, limit
+                rows, nodes, entries, frames, n_frames, scratch, scratch.units, unit, limit, branch
             )
             total += stopped
     return entries, total
-
-
-@inner
-def _copy_others(
-    rows: Rows, nodes: NDArray, entries: NDArray, frame: Any, branch: int
-) -> tuple[NDArray, int]:
-    """Copy the entries of a frame that its node does not send to `branch` behind it."""
-    node = nodes[frame.node]
-    below = node.split_child + branch - node.first_child
-    end = frame.last_begin if branch == node.first_child + frame.last_child else frame.end
-    entries = with_room(entries, frame.end, 2 * frame.end - frame.begin)
-    place = frame.end
-    for i in range(frame.begin, end):
-        ask_ahead(rows, entries, i, end, node.split_of)
-        row = entries[i].row
-        to = step(rows.values, row, rows.nodes, rows.target, rows.lists, node.split_of)
-        if to != below:
-            put(entries, place, entries[i], entries[i].units)
-            place += 1
-    return entries, place
 
 
 @inner
@@ -222,42 +212,75 @@ def _estimate_added(
     nodes: NDArray,
     units: NDArray[np.int64],
     entries: NDArray,
-    frames: NDArray,
-    n_frames: int,
+    frame: Any,
     scratch: Scratch,
     unit: float,
     limit: ErrorLimit,
     branch: int,
-) -> tuple[NDArray, float]:
-    """Errors if the other entries of the topmost frame joined those in `branch`.
+    enough: float,
+) -> float:
+    """Errors if the other entries of a frame joined those in `branch`.
 
-    Infinite where one of them stays on the way: it would change the shares of all.
+    Or only more than `enough`, where it is more: no entry takes errors away. Infinite where one of
+    them stays on the way: it would change the shares of all.
     """
-    total, bottom, own = nodes[branch].estimate, n_frames, frames[n_frames - 1]
-    entries, end = _copy_others(rows, nodes, entries, own, branch)
-    n_frames = push(frames, n_frames, NO_FRAME, branch, own.end, end, 0)
-    while n_frames > bottom:
-        frame = frames[n_frames - 1]
-        node = frame.node
-        if frame.state & DONE:
-            n_frames -= 1
-            continue
-        entries = enter(nodes, entries, frames, n_frames - 1)
-        if frame.begin == frame.end:
-            n_frames -= 1
-        elif nodes[node].n_children == 0:
-            count(entries, frame.begin, frame.end, scratch.units)
-            for k in range(scratch.units.size):
-                scratch.units[k] += units[node, k]
-            total += _limit(scratch, scratch.units, unit, limit) - nodes[node].as_leaf
-            n_frames -= 1
-        else:
-            n_frames, _ = _distribute(
-                rows, nodes, entries, frames, n_frames, scratch, scratch.units, unit, limit
-            )
-            if frame.n_stay > 0:
-                return entries, np.inf
-    return entries, total
+    total, own = nodes[branch].estimate, nodes[branch]
+    n_reached, look, n = 0, FIRST_LOOK, frame.end - frame.begin - (own.end - own.begin)
+    asked = 0
+    while asked < n and total <= enough:
+        more = min(n, look)
+        _route_others(rows, nodes, entries, frame, branch, asked, more, scratch)
+        stay = False
+        for j in range(asked, more):
+            at, entry = scratch.ordinal[j], entries[_other(frame, own, j)]
+            if at == NOWHERE:
+                stay = True
+                break
+            asked += 1
+            units[at, entry.label] += entry.units
+            if not nodes[at].reached:
+                nodes[at].reached = True
+                scratch.nodes[n_reached] = at
+                n_reached += 1
+        look *= 2
+        total = np.inf if stay else nodes[branch].estimate
+        for j in range(n_reached):
+            at = scratch.nodes[j]
+            total += _limit(scratch, units[at], unit, limit) - nodes[at].as_leaf
+    for j in range(asked):  # and they leave again
+        entry = entries[_other(frame, own, j)]
+        units[scratch.ordinal[j], entry.label] -= entry.units
+    for j in range(n_reached):
+        nodes[scratch.nodes[j]].reached = False
+    return total
+
+
+@inner
+def _other(frame: Any, branch: Any, j: int) -> int:
+    """The place of the j-th entry of a frame that is not in the range of `branch`."""
+    i = frame.begin + j
+    return i if i < branch.begin else i + branch.end - branch.begin
+
+
+@inner
+def _route_others(
+    rows: Rows,
+    nodes: NDArray,
+    entries: NDArray,
+    frame: Any,
+    branch: int,
+    first: int,
+    last: int,
+    scratch: Scratch,
+) -> None:
+    """Find the leaves below `branch` for entries ``first .. last`` of those that are not in it."""
+    before = nodes[branch].begin - frame.begin
+    shift = nodes[branch].end - nodes[branch].begin + frame.begin
+    middle = min(max(first, before), last)
+    begin, end = frame.begin + first, frame.begin + middle
+    route(rows, nodes, entries, begin, end, branch, scratch.ordinal, first)
+    begin, end = shift + middle, shift + last
+    route(rows, nodes, entries, begin, end, branch, scratch.ordinal, middle)
 
 
 @inner
@@ -285,16 +308,56 @@ def _sum_up(nodes: NDArray, node: int) -> tuple[float, bool]:
 @inner
 def _refill(node: Any, weight: float, as_leaf: float, n_rows: int) -> None:
     """Let `node` have what a raised branch has brought to it."""
-    node.refilled = True
+    node.refilled, node.settled = True, False
     node.n_rows, node.weight, node.as_leaf = n_rows, weight, as_leaf
 
 
 @inner
-def _give_way(node: Any, branch: Any) -> None:
-    """Let `node` carry the split and the children of its branch."""
-    node.split_of, node.split_child = branch.split_of, branch.split_child
+def _give_way(rows: Rows, nodes: NDArray, at: int, largest: int) -> None:
+    """Let a node carry the split and the children of its branch.
+
+    What the branch keeps for want of a value goes to it as before, which is none of its children.
+    """
+    node, branch = nodes[at], nodes[largest]
+    rows.nodes[at] = rows.nodes[largest]
+    node.split_of, node.spreads, node.whole = branch.split_of, branch.spreads, branch.whole
     node.first_child, node.n_children = branch.first_child, branch.n_children
-    node.spreads = branch.spreads
+
+
+@inner
+def _enough(leaf: float, subtree: float, slack: float) -> float:
+    """Errors of a branch beyond which it is out, and nothing depends on how many more there are."""
+    most = leaf - slack if leaf <= subtree + slack else subtree + slack
+    return most + ROUNDING * (1.0 + leaf)
+
+
+@kernel
+def settle(nodes: NDArray, slack: float) -> None:
+    """Decide on the nodes that need no rows for it: the heaviest child is a leaf.
+
+    Nodes where rows may stop are not settled to begin with.
+    """
+    for node in range(nodes.size - 1, -1, -1):
+        state = nodes[node]
+        for child in range(state.first_child, state.first_child + state.n_children):
+            state.settled &= nodes[child].settled
+        if state.n_children == 0 or not state.settled:
+            continue
+        state.settled = nodes[_largest(nodes, node)].n_children == 0
+        subtree, _ = _sum_up(nodes, node)
+        if state.settled and state.as_leaf <= subtree + slack:
+            state.n_children = 0
+        elif state.settled:
+            state.estimate = subtree
+
+
+@kernel
+def find_whole(nodes: NDArray) -> None:
+    """Leave marked as `whole` where no row stays below, either."""
+    for node in range(nodes.size - 1, -1, -1):
+        state = nodes[node]
+        for child in range(state.first_child, state.first_child + state.n_children):
+            state.whole &= nodes[child].whole
 
 
 @kernel
@@ -309,48 +372,67 @@ def _walk(
     limit: ErrorLimit,
     slack: float,
 ) -> int:
-    n_frames = push(frames, 0, NO_FRAME, 0, 0, entries.size, 0)
+    for node in range(nodes.size):
+        if nodes[node].n_children == 0:
+            close(rows, node)
+    n_frames = push(frames, 0, NO_FRAME, 0, 0, entries.size, entries.size, 0)
     while n_frames > 0:
         frame = frames[n_frames - 1]
         node = frame.node
+        state = nodes[node]
         if not frame.state & DONE:  # on the way down
             entries = enter(nodes, entries, frames, n_frames - 1)
             own = units[node]
-            count(entries, frame.begin, frame.end, own)
+            if state.whole and state.n_children > 0 and not frame.state & SORTED:
+                sort_by_leaves(rows, nodes, units, entries, frame.begin, frame.end, node, scratch)
+                frame.state |= SORTED
+            elif not frame.state & SORTED:
+                count(entries, frame.begin, frame.end, own)
             if frame.state & MOVED:
                 as_leaf = _limit(scratch, own, unit, limit)
-                _refill(nodes[node], own.sum() * unit, as_leaf, frame.end - frame.begin)
-            nodes[node].estimate, nodes[node].rows_stay = nodes[node].as_leaf, False
-            if nodes[node].n_children == 0:
+                _refill(state, own.sum() * unit, as_leaf, frame.end - frame.begin)
+            state.counted = frame.state & (MOVED | ASKED | SORTED) != 0
+            if not state.settled:
+                state.estimate = state.as_leaf
+            state.rows_stay = False
+            if state.n_children == 0:
                 n_frames -= 1
+            elif frame.state & SORTED:
+                frame.state |= DONE
+                state.stopped = 0.0
+                n_frames = push_sorted(nodes, frames, n_frames)
             else:
-                n_frames, nodes[node].stopped = _distribute(
-                    rows, nodes, entries, frames, n_frames, scratch, own, unit, limit
-                )
+                n_frames, state.stopped = _distribute(
+                    rows, nodes, entries, frames, n_frames, scratch, own, unit, limit,
+                    _largest(nodes, node),
+                )  # fmt: skip
             continue
         restore(rows, nodes, entries, frame)
-        leaf, (subtree, rows_stay) = nodes[node].as_leaf, _sum_up(nodes, node)
-        largest = _largest(nodes, node)
-        branch = leaf
+        subtree, rows_stay = _sum_up(nodes, node)
+        state.rows_stay = rows_stay or frame.n_stay > 0
+        n_frames -= 1
+        if state.settled:
+            continue
+        leaf, largest = state.as_leaf, _largest(nodes, node)
+        branch, enough = leaf, _enough(leaf, subtree, slack)
         if nodes[largest].n_children > 0:
             branch = np.inf
-            if frame.n_stay == 0 and not nodes[largest].rows_stay:
-                entries, branch = _estimate_added(
-                    rows, nodes, units, entries, frames, n_frames, scratch, unit, limit, largest
+            if frame.n_stay == 0 and nodes[largest].counted and not nodes[largest].rows_stay:
+                branch = _estimate_added(
+                    rows, nodes, units, entries, frame, scratch, unit, limit, largest, enough
                 )
             if branch == np.inf:
-                # Beyond this the branch is out, whatever else it costs.
-                enough = min(leaf, subtree + slack)
                 entries, branch = _estimate_all(
-                    rows, nodes, entries, frames, n_frames, scratch, unit, limit, largest, enough
-                )
-        n_frames -= 1
+                    rows, nodes, entries, frames, n_frames + 1, scratch, unit, limit, largest,
+                    enough,
+                )  # fmt: skip
         if leaf <= min(subtree, branch) + slack:
-            nodes[node].n_children = 0
+            state.n_children, state.rows_stay = 0, False
+            close(rows, node)
         elif branch <= subtree + slack:
-            _give_way(nodes[node], nodes[largest])
-            n_frames = push(frames, n_frames, NO_FRAME, node, frame.begin, frame.end, MOVED)
+            _give_way(rows, nodes, node, largest)
+            begin, end, room = frame.begin, frame.end, frame.room
+            n_frames = push(frames, n_frames, NO_FRAME, node, begin, end, room, MOVED)
         else:
-            nodes[node].estimate = subtree
-            nodes[node].rows_stay = rows_stay or frame.n_stay > 0
+            state.estimate = subtree
     return entries.size

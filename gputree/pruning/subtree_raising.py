@@ -30,6 +30,7 @@ from gputree.dtypes import (
     NO_FEATURE,
     NO_THRESHOLD,
     NODE,
+    THRESHOLD_SPLIT,
 )
 from gputree.fixed_point import fix_weights
 from gputree.prediction.descent import pack
@@ -37,7 +38,7 @@ from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.raising_entries import NODE_STATE, Rows
-from gputree.pruning.raising_walk import walk
+from gputree.pruning.raising_walk import find_whole, settle, walk
 from gputree.tree import Tree
 
 
@@ -69,27 +70,49 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
             "Subtree raising needs the rows that the tree was grown on, with their weights. "
             f"The tree has a weight of {tree.weight[0]:g}; got rows of {data.weight.sum():g}."
         )
-    nodes, taking_part = _as_grown(tree, limit), np.flatnonzero(data.weight)
+    nodes = _as_grown(tree, limit)
+    settle(nodes, slack)
+    if nodes["settled"][0]:
+        return _rebuild(tree, nodes, tree.statistics)
+    nodes["whole"] = _sends_all(tree, data.X) | (nodes["n_children"] == 0)
+    find_whole(nodes)
+    taking_part = np.flatnonzero(data.weight)
     weight = np.asarray(data.weight, np.float64)[taking_part]
     weights = fix_weights(weight, taking_part.size, fractions=True)
-    rows = _rows(tree, data)
+    rows = _rows(tree, data.X)
     label = np.asarray(data.target)
     visited = walk(rows, label, nodes, weights, taking_part, tree.n_classes, limit, slack)
     refilled = visited.units * (weights.unit * weights.scale)
     return _rebuild(tree, nodes, np.where(nodes["refilled"][:, None], refilled, tree.statistics))
 
 
-def _rows(tree: Tree, data: TrainingRows) -> Rows:
+def _rows(tree: Tree, X: NDArray[np.floating]) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
-    return Rows(*pack(tree, data.X.dtype), np.ascontiguousarray(data.X))
+    n, d = X.shape
+    if X.flags.f_contiguous:
+        return Rows(*pack(tree, X.dtype), X.reshape(-1, order="F"), 1, n)
+    return Rows(*pack(tree, X.dtype), np.ascontiguousarray(X).reshape(-1), d, 1)
+
+
+def _sends_all(tree: Tree, X: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Splits at which no row of the table can stay: they know what to do with every value."""
+    feature = np.where(tree.is_leaf, 0, tree.feature)
+    with np.errstate(invalid="ignore"):
+        least, greatest = X.min(axis=0)[feature], X.max(axis=0)[feature]  # NaN if one is
+    spans = tree.branch_spans
+    last = spans.greatest(tree.tests_categories, tree.branch_code)
+    listed = (spans.stop - spans.start == last + 1) & (least >= 0) & (greatest <= last)
+    numeric = (least == least) | (tree.missing_child >= 0)
+    return np.where(tree.tests_categories, listed, numeric)
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
     """Every node with its own split and its own training rows."""
     nodes = np.zeros(tree.n_nodes, NODE_STATE)
     nodes["split_of"] = np.arange(tree.n_nodes)
-    nodes["split_child"] = tree.first_child
     nodes["spreads"] = tree.missing_child == MISSING_TO_ALL
+    sent_on = (tree.split_kind == THRESHOLD_SPLIT) & (tree.missing_child >= 0)
+    nodes["settled"] = tree.is_leaf | nodes["spreads"] | sent_on
     for name in ("first_child", "n_children", "n_rows", "weight"):
         nodes[name] = getattr(tree, name)
     nodes["as_leaf"] = nodes["estimate"] = limit_errors(tree.statistics, limit)

@@ -1,0 +1,124 @@
+r"""Rows below a node where none can stay: in the order of the leaves, found once for all levels.
+
+    leaves below t    |  d  |  e  |    f    |  g  |       b has d and e, c has f and g
+    entries of t      | d d | e e | f f f f | g g |
+                      \__ of b __/ \___ of c ____/
+
+Every node knows its range, until a branch is raised: then its range is put in order anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import inner
+from gputree.dtypes import NO_FRAME, NOWHERE
+from gputree.pruning.raising_entries import MOVED, SORTED, Rows, Scratch, below, push, put
+
+
+@inner
+def route(
+    rows: Rows,
+    nodes: NDArray,
+    entries: NDArray,
+    begin: int,
+    end: int,
+    top: int,
+    leaf: NDArray[np.int32],
+    at: int,
+) -> None:
+    """Write the leaf below `top` that each entry comes to from `at` on in `leaf`, or NOWHERE.
+
+    Four rows go side by side, so that their loads are under way together.
+    """
+    paired = end - (end - begin) % 4
+    for i in range(begin, paired, 4):
+        r0, r1, r2, r3 = entries[i].row, entries[i + 1].row, entries[i + 2].row, entries[i + 3].row
+        a0 = a1 = a2 = a3 = np.int64(top)
+        moved = True
+        while moved:
+            b0, b1 = below(rows, r0, a0), below(rows, r1, a1)
+            b2, b3 = below(rows, r2, a2), below(rows, r3, a3)
+            moved = ((a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)) != 0
+            a0, a1, a2, a3 = b0, b1, b2, b3
+        j = at + i - begin
+        leaf[j], leaf[j + 1], leaf[j + 2], leaf[j + 3] = a0, a1, a2, a3
+    for i in range(paired, end):
+        a0, b0 = np.int64(-1), np.int64(top)
+        while a0 != b0:
+            a0, b0 = b0, below(rows, entries[i].row, b0)
+        leaf[at + i - begin] = a0
+    for j in range(at, at + end - begin):
+        if nodes[leaf[j]].n_children > 0:
+            leaf[j] = NOWHERE
+
+
+@inner
+def sort_by_leaves(
+    rows: Rows,
+    nodes: NDArray,
+    units: NDArray[np.int64],
+    entries: NDArray,
+    begin: int,
+    end: int,
+    top: int,
+    scratch: Scratch,
+) -> None:
+    """Put a range in the order of the leaves below `top`; nodes get their ranges and weights."""
+    n = _list_below(nodes, units, top, scratch.nodes)
+    route(rows, nodes, entries, begin, end, top, scratch.ordinal, 0)
+    for i in range(begin, end):
+        leaf = scratch.ordinal[i - begin]
+        scratch.entries[i - begin] = entries[i]
+        nodes[leaf].place += 1
+        units[leaf, entries[i].label] += entries[i].units
+    for j in range(n - 1, -1, -1):
+        node = nodes[scratch.nodes[j]]
+        for child in range(node.first_child, node.first_child + node.n_children):
+            node.place += nodes[child].place
+            for k in range(units.shape[1]):
+                units[scratch.nodes[j], k] += units[child, k]
+    nodes[top].begin, nodes[top].end = begin, end
+    for j in range(n):
+        node = nodes[scratch.nodes[j]]
+        free = node.begin
+        for child in range(node.first_child, node.first_child + node.n_children):
+            size = nodes[child].place
+            nodes[child].begin = nodes[child].place = free
+            free += size
+            nodes[child].end = free
+    nodes[top].place = begin
+    for i in range(end - begin):
+        node, entry = nodes[scratch.ordinal[i]], scratch.entries[i]
+        put(entries, node.place, entry, entry.units)
+        node.place += 1
+
+
+@inner
+def _list_below(
+    nodes: NDArray, units: NDArray[np.int64], top: int, listed: NDArray[np.int32]
+) -> int:
+    """List the nodes below `top`, it first, parents before children; how many there are."""
+    listed[0], n, j = top, 1, 0
+    while j < n:
+        at = listed[j]
+        node = nodes[at]
+        node.place, node.counted, node.rows_stay = 0, True, False
+        units[at, :] = 0
+        for child in range(node.first_child, node.first_child + node.n_children):
+            listed[n] = child
+            n += 1
+        j += 1
+    return n
+
+
+@inner
+def push_sorted(nodes: NDArray, frames: NDArray, n: int) -> int:
+    """Put those children of the topmost frame above it that something is to be decided on."""
+    moved, node = frames[n - 1].state & MOVED, nodes[frames[n - 1].node]
+    for at in range(node.first_child, node.first_child + node.n_children):
+        if moved or not nodes[at].settled:
+            child = nodes[at]
+            n = push(frames, n, NO_FRAME, at, child.begin, child.end, child.end, moved | SORTED)
+    return n
