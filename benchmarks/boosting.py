@@ -27,7 +27,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from benchmarks import data
 from benchmarks.compare.report import table_line
-from gputree import BoostedC45Classifier, C45Classifier
+from gputree import BoostedC45Classifier, BoostedC45Rules, C45Classifier
 from gputree._sklearn import safe_indexing
 
 FOLDS = 5
@@ -48,6 +48,10 @@ def boosted(trials: int, nominal: list[bool]) -> Any:
     return BoostedC45Classifier(n_trials=trials, categorical_features=nominal)
 
 
+def boosted_rules(trials: int, nominal: list[bool]) -> Any:
+    return BoostedC45Rules(n_trials=trials, categorical_features=nominal)
+
+
 def adaboost(trials: int, nominal: list[bool]) -> Any:
     return AdaBoostClassifier(_OfMeanOne(categorical_features=nominal), n_estimators=trials)
 
@@ -66,6 +70,7 @@ def c50py(trials: int, nominal: list[bool]) -> Any:
 LEARNERS: dict[str, Callable[[int, list[bool]], Any]] = {
     "one tree": one_tree,
     "boosted": boosted,
+    "boosted rules": boosted_rules,
     "AdaBoost over it": adaboost,
     "c50py": c50py,
 }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gputree.estimators.json_file import export_json, json_schema, read_json
     from gputree.estimators.model_file import load_model, save_model
     from gputree.export import export_text
-    from gputree.rules import C45Rules, to_rules
+    from gputree.rules import BoostedC45Rules, C45Rules, to_rules
     from gputree.scores import (
         entropy,
         gain_ratio,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BoostedC45Classifier",
+    "BoostedC45Rules",
     "C45Classifier",
     "C45Rules",
     "CodedTable",
@@ -76,7 +77,7 @@ _MODULES = {
     "estimators.json_file": ("export_json", "json_schema", "read_json"),
     "estimators.model_file": ("load_model", "save_model"),
     "export": ("export_text",),
-    "rules": ("C45Rules", "to_rules"),
+    "rules": ("BoostedC45Rules", "C45Rules", "to_rules"),
     "scores": (
         "entropy",
         "gain_ratio",

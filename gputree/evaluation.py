@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_array
 
-from gputree._texts import aligned, shown, tabled
+from gputree._texts import aligned, amount, shown, tabled
+
+Weight = NDArray[np.float64] | None
 
 
 class Measure(NamedTuple):
@@ -32,29 +33,78 @@ class Answers(NamedTuple):
         Of each of `labels`; None for regression.
     labels : array of shape (n_labels,), or None
         The classes of the model and of `y`, in their order.
+    weight : float64 array of shape (n_rows,), or None
+        What the rows count, more than 0; None where they count the same.
+    cost : float64 array of shape (n_rows,), or None
+        What the answers cost, NaN for labels that the model does not know; None without costs.
     """
 
     y: NDArray[Any]
     predicted: NDArray[Any]
     shares: NDArray[np.float64] | None
     labels: NDArray[Any] | None
+    weight: Weight = None
+    cost: NDArray[np.float64] | None = None
 
     @property
     def measures(self) -> dict[str, Measure]:
         """Accuracy and log loss, or R2, MAE and RMSE."""
         return _of_numbers(self) if self.labels is None else _of_classes(self)
 
+    def total(self, of_rows: NDArray[Any]) -> float:
+        """Sum over rows of what each has, by their weights."""
+        return float(of_rows.sum() if self.weight is None else self.weight @ of_rows)
 
-def answers(estimator: Any, X: Any, y: NDArray[Any]) -> Answers:
-    """Let a model answer for rows whose truth is known."""
+    def mean(self, of_rows: NDArray[Any]) -> float:
+        """Mean over rows of what each has, by their weights."""
+        return float(np.average(of_rows, weights=self.weight))
+
+    def error(self, losses: NDArray[Any]) -> float:
+        """Standard error of the mean of losses, one a row."""
+        n = losses.size
+        if n < 2:
+            return np.nan
+        if self.weight is None:
+            return float(np.std(losses, ddof=1) / np.sqrt(n))
+        share = self.weight / self.weight.sum()
+        squares = float((share * (losses - share @ losses)) @ (share * (losses - share @ losses)))
+        return float(np.sqrt(squares * n / (n - 1)))
+
+
+def answers(estimator: Any, X: Any, y: NDArray[Any], weight: Weight = None) -> Answers:
+    """Let a model answer for rows whose truth is known; those of weight zero take no part."""
     predicted = estimator.predict(X)
     if not hasattr(estimator, "classes_"):
-        return Answers(y, predicted, None, None)
+        return _weighed(Answers(y, predicted, None, None, weight))
     classes = estimator.classes_
     labels = np.union1d(classes, y)
     shares = np.zeros((y.size, labels.size))
     shares[:, np.searchsorted(labels, classes)] = estimator.predict_proba(X)
-    return Answers(y, predicted, shares, labels)
+    return _weighed(
+        Answers(y, predicted, shares, labels, weight, _costs_of(estimator, y, predicted))
+    )
+
+
+def _costs_of(estimator: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Any:
+    """What each answer costs, shape (n_rows,); None where all errors cost the same."""
+    costs = getattr(getattr(estimator, "estimator_", estimator), "_given_costs", None)
+    if costs is None:
+        return None
+    classes = estimator.classes_
+    true, answer = (np.searchsorted(classes, labels) for labels in (y, predicted))
+    true = true.clip(max=classes.size - 1)
+    return np.where(classes[true] == y, costs[true, answer], np.nan)
+
+
+def _weighed(given: Answers) -> Answers:
+    """The rows that have weight."""
+    if given.weight is None or given.weight.all():
+        return given
+    rows = np.flatnonzero(given.weight)
+    shares = None if given.shares is None else given.shares[rows]
+    cost = None if given.cost is None else given.cost[rows]
+    y, predicted = given.y[rows], given.predicted[rows]
+    return Answers(y, predicted, shares, given.labels, given.weight[rows], cost)
 
 
 def _of_classes(given: Answers) -> dict[str, Measure]:
@@ -66,35 +116,34 @@ def _of_classes(given: Answers) -> dict[str, Measure]:
     loss = 0.0  # scikit-learn refuses a single label
     of_truth = given.shares[np.arange(given.y.size), np.searchsorted(given.labels, given.y)]
     each = -np.log(np.maximum(of_truth, np.finfo(np.float64).eps))
+    weighed = {"sample_weight": given.weight}
     if given.labels.size > 1:
-        loss = float(log_loss(given.y, given.shares, labels=given.labels))
-    return {
-        "accuracy": Measure(float(accuracy_score(given.y, given.predicted)), _error(hits)),
-        "log loss": Measure(loss, _error(each)),
+        loss = float(log_loss(given.y, given.shares, labels=given.labels, **weighed))
+    accuracy = float(accuracy_score(given.y, given.predicted, **weighed))
+    found = {
+        "accuracy": Measure(accuracy, given.error(hits)),
+        "log loss": Measure(loss, given.error(each)),
     }
+    if given.cost is not None:
+        found["cost"] = Measure(given.mean(given.cost), given.error(given.cost))
+    return found
 
 
 def _of_numbers(given: Answers) -> dict[str, Measure]:
     from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
+    pair, weighed = (given.y, given.predicted), {"sample_weight": given.weight}
     off = np.abs(given.y - given.predicted)
-    rmse = float(root_mean_squared_error(given.y, given.predicted))
-    variance = float(np.var(given.y))
-    squares = _error(off**2)
-    r2 = float(r2_score(given.y, given.predicted)) if given.y.size > 1 else np.nan
+    rmse = float(root_mean_squared_error(*pair, **weighed))
+    variance = given.mean((given.y - given.mean(given.y)) ** 2)
+    squares = given.error(off**2)
+    r2 = float(r2_score(*pair, **weighed)) if given.y.size > 1 else np.nan
     return {
         # the variance of the target is taken as known, and the root as straight where it lies
         "R2": Measure(r2, squares / variance if variance else np.nan),
-        "MAE": Measure(float(mean_absolute_error(given.y, given.predicted)), _error(off)),
+        "MAE": Measure(float(mean_absolute_error(*pair, **weighed)), given.error(off)),
         "RMSE": Measure(rmse, squares / (2.0 * rmse) if rmse else 0.0),
     }
-
-
-def _error(losses: NDArray[Any]) -> float:
-    """Standard error of a mean."""
-    if losses.size < 2:
-        return np.nan
-    return float(np.std(losses, ddof=1) / np.sqrt(losses.size))
 
 
 class PerClass:
@@ -107,15 +156,21 @@ class PerClass:
         self.labels = found.labels
         with warnings.catch_warnings():  # that there is one label
             warnings.simplefilter("ignore")
-            self.matrix = confusion_matrix(found.y, found.predicted, labels=found.labels)
+            self.matrix = confusion_matrix(
+                found.y, found.predicted, labels=found.labels, sample_weight=found.weight
+            )
         by_class = precision_recall_fscore_support(
-            found.y, found.predicted, labels=found.labels, zero_division=0.0
+            found.y,
+            found.predicted,
+            labels=found.labels,
+            sample_weight=found.weight,
+            zero_division=0.0,
         )
         self.scores = list(zip(*(column.tolist() for column in by_class), strict=True))
         self.means = tuple(np.mean(np.array(self.scores)[:, :3], axis=0).tolist())
 
-    def confusions(self) -> Iterator[tuple[Any, Any, int]]:
-        """True class, answer, rows."""
+    def confusions(self) -> Iterator[tuple[Any, Any, float]]:
+        """True class, answer, rows (or their weight)."""
         for true, row in zip(self.labels.tolist(), self.matrix.tolist(), strict=True):
             for answer, rows in zip(self.labels.tolist(), row, strict=True):
                 yield true, answer, rows
@@ -125,8 +180,8 @@ def score_rows(classes: PerClass) -> list[list[str]]:
     """A table of the scores of each class, as text cell by cell."""
     rows = [["class", "precision", "recall", "F1", "rows"]]
     for label, (*scores, support) in zip(classes.labels.tolist(), classes.scores, strict=True):
-        rows.append([str(label), *map(shown, scores), f"{support:,}"])
-    return [*rows, ["mean", *map(shown, classes.means), f"{sum(s[3] for s in classes.scores):,}"]]
+        rows.append([str(label), *map(shown, scores), amount(support)])
+    return [*rows, ["mean", *map(shown, classes.means), amount(sum(s[3] for s in classes.scores))]]
 
 
 def confusion_rows(classes: PerClass) -> list[list[str]]:
@@ -134,39 +189,50 @@ def confusion_rows(classes: PerClass) -> list[list[str]]:
     labels = [str(label) for label in classes.labels.tolist()]
     rows = [["true class \\ answer", *labels]]
     counts = classes.matrix.tolist()
-    rows += [
-        [label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts, strict=True)
-    ]
+    rows += [[label, *map(amount, row)] for label, row in zip(labels, counts, strict=True)]
     return rows
 
 
 # ------------------------------------------------------------------- reports
+# A table of a report: a dict a line, all with the same keys.
+Lines = list[dict[str, Any]]
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A tree and its answers beside the truth, as J48, C5.0 and rpart tell them.
+    """A model and its answers beside the truth, as J48, C5.0 and rpart tell them.
 
     Printed, it is a table of words; `as_dict` has the numbers.
 
     Attributes
     ----------
-    nodes, leaves, depth, rows : int
+    size : dict of str to int
+        Of a tree ``leaves``, ``nodes`` and ``depth``; of rules ``rules`` and ``conditions``; of
+        a boosted model how many trees or rule sets it has, and their leaves or rules together.
+    rows : int
+        Those that have weight.
+    weight : float or None
+        Of the rows, where they were given weights. Then rows below are what they weigh.
     measures : dict of str to float
         Of classes: ``right``, ``errors`` (rows), ``accuracy``, ``error_rate``, ``kappa``, and
         over all rows and classes the ``mean_absolute_error`` and ``root_mean_squared_error`` of
-        the probabilities, as Weka has them. Of numbers: ``correlation``,
-        ``mean_absolute_error``, ``root_mean_squared_error``, ``relative_absolute_error`` and
-        ``root_relative_squared_error`` (to answering with the mean target of the training
-        rows), ``r2``. NaN where a measure is not defined.
+        the probabilities, as Weka has them; where errors have costs, the mean ``cost``. Of
+        numbers: ``correlation``, ``mean_absolute_error``, ``root_mean_squared_error``,
+        ``relative_absolute_error`` and ``root_relative_squared_error`` (to answering with the mean
+        target of the training rows), ``r2``. NaN where a measure is not defined.
     classes : PerClass or None
         Scores of each class and the confusion matrix; None for regression.
+    tables : dict of str to list of dict
+        Of trees ``column_usage``, of rules that and ``each_rule``, of a boosted model
+        ``each_trial``; see the estimator's `report`.
     """
 
-    nodes: int
-    leaves: int
-    depth: int
+    size: dict[str, int]
     rows: int
+    weight: float | None
     measures: dict[str, float]
     classes: PerClass | None
+    tables: dict[str, Lines] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers, as JSON holds them: NaN is None.
@@ -174,13 +240,13 @@ class Report:
         Returns
         -------
         dict
-            ``nodes``, ``leaves``, ``depth``, ``rows``, the measures by name, and of classes
-            ``labels``, ``precision``, ``recall``, ``f1``, ``support`` and
-            ``confusion_matrix`` (true class by answer).
+            Those of `size`, ``rows``, ``weight`` if rows have weights, the measures by name; of
+            classes ``labels``, ``precision``, ``recall``, ``f1``, ``support`` and
+            ``confusion_matrix`` (true class by answer); and the `tables`.
         """
-        content: dict[str, Any] = {
-            name: getattr(self, name) for name in ("nodes", "leaves", "depth", "rows")
-        }
+        content: dict[str, Any] = self.size | {"rows": self.rows}
+        if self.weight is not None:
+            content["weight"] = self.weight
         content |= {k: None if np.isnan(v) else v for k, v in self.measures.items()}
         if self.classes is not None:
             content["labels"] = self.classes.labels.tolist()
@@ -188,47 +254,83 @@ class Report:
             names = ("precision", "recall", "f1", "support")
             content |= dict(zip(names, map(list, columns), strict=True))
             content["confusion_matrix"] = self.classes.matrix.tolist()
-        return content
+        return content | self.tables
 
     def __str__(self) -> str:
-        size = {name: f"{getattr(self, name):,}" for name in ("leaves", "nodes", "depth", "rows")}
+        head = {name: f"{count:,}" for name, count in (self.size | {"rows": self.rows}).items()}
+        if self.weight is not None:
+            head["weight"] = amount(self.weight)
         told = self.measures.copy()
         for count, share in (("right", "accuracy"), ("errors", "error_rate")):
             if count in told:
-                size[count] = f"{int(told.pop(count)):,} ({told.pop(share):.2%})"
+                head[count] = f"{amount(told.pop(count))} ({told.pop(share):.2%})"
         values = {name.replace("_", " "): shown(value) for name, value in told.items()}
-        parts = [aligned(size | values)]
+        parts = [aligned(head | values)]
         if self.classes is not None:
             parts += [tabled(score_rows(self.classes)), tabled(confusion_rows(self.classes))]
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, *table_texts(self.tables)])
 
     __repr__ = __str__
 
 
-def report(estimator: Any, X: Any, y: NDArray[Any]) -> Report:
-    """The report of a fitted tree on rows whose truth is known.
+def table_texts(tables: dict[str, Lines]) -> list[str]:
+    """The tables of a report in words, those without lines left out."""
+    return [tabled(_cells(lines)) for lines in tables.values() if lines]
 
-    Raises
-    ------
-    ValueError
-        y holds numbers where the tree knows text, or text where it knows numbers; or NaN.
+
+def usage_lines(share: NDArray[np.float64], names: Any) -> Lines:
+    """The table of how many rows each column is asked for, the most first; not those of none.
+
+    Parameters
+    ----------
+    share : float64 array of shape (d,)
+        Of rows.
+    names : sequence of str, or None
+        None takes x0, x1, ...
     """
-    if not hasattr(estimator, "classes_"):
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    elif (y.dtype.kind in "biuf") != (estimator.classes_.dtype.kind in "biuf"):
-        held = "numbers" if y.dtype.kind in "biuf" else "others"
-        raise ValueError(
-            "y must hold labels of the kind in fit, such as "
-            f"{estimator.classes_.item(0)!r}; got {held}."
-        )
-    assert_all_finite(y, input_name="y")
-    found, tree = answers(estimator, X, y), estimator.tree_
+    order = [f for f in np.argsort(-share, kind="stable").tolist() if share[f] > 0]
+    return [
+        {"column": f"x{f}" if names is None else str(names[f]), "usage": float(share[f])}
+        for f in order
+    ]
+
+
+def _cells(lines: Lines) -> list[list[str]]:
+    head = [key.replace("_", " ") for key in lines[0]]
+    return [head, *([_cell(key, value) for key, value in line.items()] for line in lines)]
+
+
+def _cell(key: str, value: Any) -> str:
+    """Shares by their names, and counts or weights; nothing for None."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if key in ("error_rate", "usage"):
+        return f"{value:.1%}"
+    return f"{value:.3f}" if key == "confidence" else amount(value)
+
+
+def report(found: Answers, mean: float, size: dict[str, int], tables: dict[str, Lines]) -> Report:
+    """The report of a model on rows whose truth is known.
+
+    Parameters
+    ----------
+    found : Answers
+    mean : float
+        The mean target of the training rows, of regression.
+    size, tables : dict
+        As of `Report`.
+    """
     if found.labels is None:
-        measures, classes = _of_quantities(found, float(tree.statistics[0, 0])), None
+        measures, classes = _of_quantities(found, mean), None
     else:
         measures, classes = _of_labels(found), PerClass(found)
-    size = tree.n_nodes, tree.n_leaves, tree.max_depth
-    return Report(*size, int(found.y.size), measures, classes)
+    weight = None if found.weight is None else float(found.weight.sum())
+    return Report(size, int(found.y.size), weight, measures, classes, tables)
+
+
+def rows_of(weight: Weight, value: float) -> float:
+    """A weight, as an int where it counts rows."""
+    return int(value) if weight is None else float(value)
 
 
 def _of_labels(given: Answers) -> dict[str, float]:
@@ -236,37 +338,48 @@ def _of_labels(given: Answers) -> dict[str, float]:
 
     assert given.labels is not None
     assert given.shares is not None
-    right = int(np.count_nonzero(given.y == given.predicted))
-    n = given.y.size
+    hits = given.y == given.predicted
+    right, total = given.total(hits), given.total(np.ones(hits.size))
+    errors = given.total(~hits)
     kappa = 1.0  # one label, always answered; scikit-learn has NaN there
-    if right < n:
-        kappa = float(cohen_kappa_score(given.y, given.predicted, labels=given.labels))
+    if not hits.all():
+        pair = given.y, given.predicted
+        kappa = float(cohen_kappa_score(*pair, labels=given.labels, sample_weight=given.weight))
     off = given.shares - (given.y[:, None] == given.labels)
-    return {
-        "right": right,
-        "errors": n - right,
-        "accuracy": right / n,
-        "error_rate": (n - right) / n,
+    found = {
+        "right": rows_of(given.weight, right),
+        "errors": rows_of(given.weight, errors),
+        "accuracy": right / total,
+        "error_rate": errors / total,
         "kappa": kappa,
-        "mean_absolute_error": float(np.abs(off).mean()),
-        "root_mean_squared_error": float(np.sqrt((off**2).mean())),
+        "mean_absolute_error": given.mean(np.abs(off).mean(axis=1)),
+        "root_mean_squared_error": float(np.sqrt(given.mean((off**2).mean(axis=1)))),
     }
+    return found if given.cost is None else found | {"cost": given.mean(given.cost)}
 
 
 def _of_quantities(given: Answers, mean: float) -> dict[str, float]:
     """Errors, also relative to those of answering with the mean of the training rows."""
     basic = given.measures
-    off, apart = np.abs(given.y - given.predicted), np.abs(given.y - mean)
-    varies = np.ptp(given.y) > 0 and np.ptp(given.predicted) > 0
+    off, apart = given.y - given.predicted, given.y - mean
+    squared = _ratio(given.total(off**2), given.total(apart**2))
     return {
-        "correlation": float(np.corrcoef(given.y, given.predicted)[0, 1]) if varies else np.nan,
+        "correlation": _correlation(given),
         "mean_absolute_error": basic["MAE"].value,
         "root_mean_squared_error": basic["RMSE"].value,
-        "relative_absolute_error": _ratio(off.sum(), apart.sum()),
-        "root_relative_squared_error": _ratio(np.sqrt((off**2).sum()), np.sqrt((apart**2).sum())),
+        "relative_absolute_error": _ratio(given.total(np.abs(off)), given.total(np.abs(apart))),
+        "root_relative_squared_error": float(np.sqrt(squared)),
         "r2": basic["R2"].value,
     }
 
 
+def _correlation(given: Answers) -> float:
+    """Of targets and answers; NaN where one of them does not vary."""
+    if np.ptp(given.y) == 0 or np.ptp(given.predicted) == 0:
+        return np.nan
+    spread = np.cov(given.y, given.predicted, aweights=given.weight, ddof=0)
+    return float(spread[0, 1] / np.sqrt(spread[0, 0] * spread[1, 1]))
+
+
 def _ratio(a: float, b: float) -> float:
-    return float(a / b) if b else np.nan
+    return a / b if b else np.nan

@@ -42,7 +42,8 @@ those of estimators). Format versions:
    int64, R + 1), answers class ``label[r]`` (int64) and has the ``confidence[r]`` (float64), the
    weights ``class_weights[r]`` (float64, R x K) of the training rows that it covers, by class, and
    ``decided_weights[r]`` (float64, R + 1 x K) of those that it answers, with a last line for
-   rows without a rule. Models of one tree alone are files of version 5 or before.
+   rows without a rule. Several sets of rules stand one after the other, each with its last line.
+   Models of one tree alone are files of version 5 or before.
 
 The same model gives the same bytes (under one zlib): members have a fixed order and no time
 stamp. Arrays are little-endian or big-endian as written; reading converts. A reader takes

@@ -10,10 +10,12 @@ import pytest
 
 from gputree import (
     BoostedC45Classifier,
+    BoostedC45Rules,
     C45Classifier,
     C45Rules,
     DecisionTreeClassifier,
     ID3Classifier,
+    export_text,
     load_model,
 )
 from gputree.cli.costs import read_costs
@@ -71,7 +73,9 @@ def same(model, expected):
     for own, other in zip(
         getattr(model, "estimators_", []), getattr(expected, "estimators_", []), strict=True
     ):
-        assert own.tree_.equals(other.tree_)
+        own_tree, other_tree = (getattr(one, "estimator_", one).tree_ for one in (own, other))
+        assert own_tree.equals(other_tree)
+        assert str(getattr(own, "rules_", "")) == str(getattr(other, "rules_", ""))
     assert str(getattr(model, "rules_", "")) == str(getattr(expected, "rules_", ""))
     np.testing.assert_array_equal(
         model.predict_proba(TABLE.columns), expected.predict_proba(TABLE.columns)
@@ -89,6 +93,10 @@ def test_models_are_the_estimators(train, costs):
         BoostedC45Classifier(
             n_trials=2, binary_splits=True, winnow=True, misclassification_costs=PAIRS, **seed
         ),
+    )
+    same(
+        train(*ON_IRIS, *C45, "--rules", "--trials", 3, "--rule-confidence", 0.1, "--costs", costs),
+        BoostedC45Rules(n_trials=3, confidence=0.1, misclassification_costs=PAIRS, **seed),
     )
     same(
         train(*ON_IRIS, *C45, "--laplace", "--winnow", "--costs", costs),
@@ -143,7 +151,7 @@ def test_summaries(gputree, tmp_path, costs):
     model = load_model(tmp_path / "model")
     leaves = [tree.get_n_leaves() for tree in model.estimators_]
     told = f"{min(leaves)} to {max(leaves)} leaves, {sum(leaves)} in all"
-    assert summary["trees"] == f"{len(leaves)} trees of {told}"
+    assert summary["trials"] == f"{len(leaves)} trees of {told}"
     left = model.feature_names_in_[model.winnowed_]
     assert left.size
     assert summary["winnowed"] == ", ".join(left)
@@ -158,7 +166,6 @@ def test_options_that_do_not_go_together(misused, fails, costs, tmp_path):
     assert "--winnow is no option of id3: add --algorithm c45." in error(
         "--algorithm", "id3", "--winnow"
     )
-    assert "--rules are made of one tree" in error(*C45, "--rules", "--trials", 3)
     assert "--rules cannot have --soft-thresholds" in error(*C45, "--rules", "--soft-thresholds")
     assert "--redundancy is for rules: add --rules." in error("--redundancy", 2)
     assert "--rule-weight is for rules: add --rules." in error("--rule-weight", 0)
@@ -258,7 +265,7 @@ def test_show(gputree, rules, misused):
     assert head.splitlines()[0].endswith(f"{model.rules_.n_conditions} conditions")
     assert body == f"{model.rules_}\n"
     assert "this model has rules" in misused("show", rules, "--max-depth", 3)
-    assert "this model has rules" in misused("show", rules, "--tree", 1)
+    assert "--tree is for boosted trees and rules" in misused("show", rules, "--tree", 1)
 
 
 def test_show_of_boosted_trees(gputree, boosted, misused, train, tmp_path):
@@ -269,7 +276,7 @@ def test_show_of_boosted_trees(gputree, boosted, misused, train, tmp_path):
     assert f"4 columns, {len(model.estimators_)} trees of " in head
     parts = body.split("\n\n")
     assert [part.partition(":")[0] for part in parts] == [
-        f"Tree {place}" for place in range(1, len(parts) + 1)
+        f"Trial {place}" for place in range(1, len(parts) + 1)
     ]
     assert len(parts) == len(model.estimators_)
     second = gputree("show", boosted, "--tree", 2)[1]
@@ -277,15 +284,24 @@ def test_show_of_boosted_trees(gputree, boosted, misused, train, tmp_path):
     assert "--tree must be from 1 to 3. Got 4" in misused("show", boosted, "--tree", 4)
     train(*ON_IRIS)
     error = misused("show", tmp_path / "model", "--tree", 1)
-    assert "--tree is for boosted trees, and this model has none" in error
+    assert "--tree is for boosted trees and rules, and this model is not boosted" in error
 
 
 def test_show_where_costs_decide(gputree, train, costs, tmp_path):
     train(*ON_IRIS, "--costs", costs, "--max-depth", 2)
     status, output, errors = gputree("show", tmp_path / "model")
     assert (status, errors) == (0, "")
-    assert "Leaves name the class of most weight; answers are those of the least cost." in output
+    assert "Rows weigh what errors of their class cost. Leaves name the class of" in output
     assert "petal" in output
+    model = load_model(tmp_path / "model")
+    assert export_text(model) in output
+    status, output, errors = gputree("explain", tmp_path / "model", IRIS, "--rows", "1-150")
+    assert (status, errors) == (0, "")
+    told = [line.split()[2] for line in output.splitlines() if line.startswith("row ")]
+    assert told == model.predict(TABLE.columns).tolist()
+    status, output, errors = gputree("evaluate", tmp_path / "model", IRIS, "--format", "json")
+    cost = model.report(TABLE.columns, TABLE.target).measures["cost"]
+    assert json.loads(output)["cost"] == cost
 
 
 def test_explain(gputree, rules, misused):
@@ -304,6 +320,49 @@ def test_explain_of_boosted_trees(gputree, boosted, misused):
     status, output, errors = gputree("explain", boosted, IRIS, "--tree", 1, "--rows", 1)
     assert (status, errors) == (0, "")
     assert "petal" in output
+
+
+@pytest.fixture
+def boosted_rules(train, tmp_path):
+    train(*ON_IRIS, *C45, "--rules", "--trials", 3)
+    return tmp_path / "model"
+
+
+def test_boosted_rules_are_shown_explained_and_exported_one_by_one(
+    gputree, boosted_rules, misused, tmp_path
+):
+    model = load_model(boosted_rules)
+    first = model.estimators_[0]
+    status, output, errors = gputree("show", boosted_rules)
+    assert (status, errors) == (0, "")
+    assert f"4 columns, {len(model.estimators_)} rule sets of " in output
+    assert "Trial 2: " in output
+    assert "A missing value meets no condition" in output
+    assert str(first.rules_) in gputree("show", boosted_rules, "--trial", 1)[1]
+    assert "takes one rule set, and this model has 3: add --tree 1." in misused(
+        "explain", boosted_rules, IRIS
+    )
+    status, output, errors = gputree("explain", boosted_rules, IRIS, "--tree", 1, "--rows", 1)
+    place = first.apply(TABLE.columns)[0]
+    assert output == f"row 1: {str(first.rules_).splitlines()[place]}\n"
+    text = gputree("export", boosted_rules, "--format", "text", "--tree", 1)
+    assert text == (0, f"{first.rules_}\n", "")
+    assert "add --tree 1" in misused("export", boosted_rules, "--format", "sql")
+    status, output, errors = gputree("evaluate", boosted_rules, IRIS)
+    assert (status, errors) == (0, "")
+    head = output.splitlines().index("trial  rules  errors  error rate")
+    assert output.splitlines()[head + 1].split()[:2] == ["1", str(len(first.rules_))]
+
+
+def test_evaluate_tells_what_each_rule_does(gputree, rules):
+    model = load_model(rules)
+    expected = model.report(TABLE.columns, TABLE.target)
+    found = json.loads(gputree("evaluate", rules, IRIS, "--format", "json")[1])
+    assert found["each_rule"] == expected.tables["each_rule"]
+    assert found["column_usage"] == expected.tables["column_usage"]
+    output = gputree("evaluate", rules, IRIS)[1]
+    assert output.split("\n\n")[-2:] == f"{expected}\n".split("\n\n")[-2:]
+    assert "each_rule" not in gputree("evaluate", rules, IRIS, "--format", "csv")[1]
 
 
 # --------------------------------------------------------------------------- export
@@ -335,6 +394,6 @@ def test_export_and_prune_of_boosted_trees(gputree, boosted, misused, rules, tmp
     assert (status, errors) == (0, "")
     assert output in gputree("show", boosted, "--tree", 1)[1]
     pruned = ["--pruning", "cost_complexity:alpha=0.1", "-o", tmp_path / "out"]
-    assert "this one has 3 boosted trees" in misused("prune", boosted, *pruned)
+    assert "this one has 3 trials" in misused("prune", boosted, *pruned)
     train(*ON_IRIS, *C45, "--rules")
     assert "this one has rules" in misused("prune", rules, *pruned)

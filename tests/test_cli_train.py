@@ -476,9 +476,9 @@ def partial_prune(model, out):
 def test_compiling_is_told_on_a_terminal_only(gputree, tmp_path, monkeypatch):
     from gputree.compilation import waits
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         waits._waits[1].announce()
-        return fitted(self, X, y)
+        return fitted(self, X, y, sample_weight)
 
     fitted = DecisionTreeClassifier.fit
     monkeypatch.setattr(DecisionTreeClassifier, "fit", fit)

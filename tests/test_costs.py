@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import sqlite3
 
 import numpy as np
 import pytest
@@ -15,16 +17,30 @@ from sklearn.utils import compute_sample_weight
 
 from gputree import (
     BoostedC45Classifier,
+    BoostedC45Rules,
     C45Classifier,
+    C45Rules,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ID3Classifier,
     export_json,
     export_text,
     load_model,
+    read_json,
     save_model,
 )
-from gputree.export import export_python
+from gputree.export import (
+    explain,
+    export_c,
+    export_graphviz,
+    export_html,
+    export_lightgbm,
+    export_python,
+    export_sql,
+    path_rules,
+    to_dict,
+    to_sklearn,
+)
 from gputree.pruning import CostComplexityCV, Pessimistic, ReducedError
 
 KINDS = [C45Classifier, ID3Classifier, DecisionTreeClassifier, BoostedC45Classifier]
@@ -331,10 +347,99 @@ def test_costs_set_after_a_fit_without_them_say_what_to_do(tmp_path):
 def test_exports_that_would_answer_otherwise_are_refused():
     X, y = table(2)
     model = DecisionTreeClassifier(misclassification_costs=THREE, max_depth=3).fit(X, y)
-    for export in (export_text, export_python, export_json):
+    for export in (export_python, export_c, export_lightgbm, to_sklearn, export_json):
         with pytest.raises(ValueError, match="least of 'misclassification_costs'"):
             export(model)
-    assert "x0" in export_text(model.tree_)
+
+
+def words_of_leaves(model):
+    """What texts say that each leaf answers, from left to right."""
+    return [line.rpartition(": ")[2].partition(" (")[0]
+            for line in export_text(model).splitlines() if ": " in line]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind", [C45Classifier, ID3Classifier, DecisionTreeClassifier], ids=lambda k: k.__name__
+)
+@pytest.mark.parametrize("laplace", [False, True])
+def test_texts_name_the_class_of_the_least_expected_cost(kind, laplace):
+    if laplace and kind is not C45Classifier:
+        pytest.skip("has no such parameter")
+    X, y = table(2)
+    extra = {"laplace": True} if laplace else {}
+    model = kind(misclassification_costs=THREE, max_depth=3, **extra).fit(X, y)
+    answers = model.predict(X)
+    assert (answers != model.predict_proba(X).argmax(axis=1)).any()
+    of_leaf = dict(zip(model.apply(X).tolist(), answers.tolist(), strict=True))
+    rules = path_rules(model)
+    told = {rule.node: rule.answer for rule in rules}
+    assert {leaf: told[leaf] for leaf in of_leaf} == {k: str(v) for k, v in of_leaf.items()}
+    assert words_of_leaves(model) == [rule.answer for rule in rules]
+    assert [one.answer for one in explain(model, X)] == list(map(str, answers))
+    nested = to_dict(model)
+    for row, answer in zip(X, answers, strict=True):
+        assert walked(nested, row) == answer
+    assert "node" in export_graphviz(model)
+    assert "node" in str(export_html(model))
+
+
+def walked(tree, row):
+    """The answer of nested dictionaries."""
+    while isinstance(tree, dict):
+        ((name, branches),) = tree.items()
+        x = row[int(name[1:])]
+        for key, below in branches.items():
+            if key == x or (isinstance(key, str) and eval(f"{x}{key}")):
+                tree = below
+                break
+    return tree
+
+
+def test_rows_down_all_branches_are_explained_by_the_least_cost():
+    X, y = table(3)
+    model = C45Classifier(misclassification_costs=THREE).fit(X, y)
+    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    told = [one.answer for one in explain(model, X)]
+    assert told == list(map(str, model.predict(X)))
+
+
+def test_sql_answers_with_the_least_cost():
+    X, y = table(4)
+    model = DecisionTreeClassifier(misclassification_costs=THREE, max_depth=5).fit(X, y)
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE t (x0, x1, x2, x3)")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", X.tolist())
+        for how in ({}, {"nodes": "n", "table": "t"}):
+            text = export_sql(model, dialect="sqlite", **how)
+            if how:
+                *made, query = [part for part in text.split(";") if part.strip()]
+                connection.executescript(";".join(made) + ";")
+            else:
+                query = f"SELECT {text} FROM t"
+            found = [row[-1] for row in connection.execute(query)]
+            assert found == model.predict(X).tolist()
+
+
+def test_json_of_others_with_costs_that_decide_is_refused():
+    X, y = table(5)
+    plain = DecisionTreeClassifier(max_depth=3).fit(X, y)
+    document = json.loads(export_json(plain))
+    document["params"]["misclassification_costs"] = {"array": THREE.tolist(), "dtype": "<f8"}
+    with pytest.raises(ValueError, match="'misclassification_costs' are of more than two classes"):
+        read_json(json.dumps(document))
+    for costs, message in (
+        (TWO, "must have the shape"),
+        (-THREE, "finite, non-negative"),
+        (THREE + 1, "0 on the diagonal"),
+        (np.ones((3, 3)) - np.eye(3), ""),
+    ):
+        document["params"]["misclassification_costs"]["array"] = costs.tolist()
+        if message:
+            with pytest.raises(ValueError, match=message):
+                read_json(json.dumps(document))
+        else:  # they change nothing
+            again = read_json(json.dumps(document))
+            np.testing.assert_array_equal(again.predict(X), plain.predict(X))
 
 
 def test_trees_over_partitions_take_no_costs():
@@ -386,3 +491,36 @@ def test_files_hold_costs_of_a_frame(tmp_path):
 def test_targets_without_classes():
     with pytest.raises(TypeError, match="targets have no classes"):
         DecisionTreeRegressor(misclassification_costs=TWO)
+
+
+# -------------------------------------------------------------------- reports
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(max_depth=3),
+        BoostedC45Classifier(n_trials=2),
+        BoostedC45Rules(n_trials=2),
+        C45Rules(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_reports_tell_the_mean_cost(model, weighted):
+    is_rules = isinstance(model, C45Rules)
+    costs = TWO if is_rules else THREE
+    name = "estimator__misclassification_costs" if is_rules else "misclassification_costs"
+    X, y = table(6, len(costs))
+    weight = np.random.default_rng(0).uniform(0.0, 2.0, len(y)) if weighted else None
+    model = clone(model.set_params(estimator=C45Classifier()) if is_rules else model)
+    model.set_params(**{name: costs}).fit(X, y)
+    spent = costs[y, model.predict(X)]
+    found = model.report(X, y, weight).measures
+    assert found["cost"] == pytest.approx(np.average(spent, weights=weight))
+    assert "cost" not in clone(model).set_params(**{name: None}).fit(X, y).report(X, y).measures
+
+
+def test_the_cost_of_classes_that_are_not_known_is_none():
+    X, y = table(6)
+    model = DecisionTreeClassifier(misclassification_costs=THREE, max_depth=3).fit(X, y)
+    found = model.report(X, np.where(y == 2, 7, y))
+    assert found.as_dict()["cost"] is None

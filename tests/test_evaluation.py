@@ -24,7 +24,9 @@ def test_a_report_is_what_it_counts():
     model = golf(max_depth=1, collapse=False, pruning=None)
     found = model.report(X, y)
     right = int((model.predict(X) == y).sum())
-    assert (found.nodes, found.leaves, found.depth, found.rows) == (4, 3, 1, 14)
+    assert found.size == {"leaves": 3, "nodes": 4, "depth": 1}
+    assert (found.rows, found.weight) == (14, None)
+    assert found.tables == {"column_usage": [{"column": "x0", "usage": 1.0}]}
     assert found.measures["right"] == right == 10
     assert found.measures["errors"] == 4
     assert found.measures["accuracy"] == found.measures["right"] / 14 == model.score(X, y)
@@ -71,7 +73,10 @@ def test_the_text_has_all_of_it():
     assert "errors                   0 (0.00%)" in lines
     assert "kappa                    1.0000" in lines
     at = lines.index("true class \\ answer  no  yes")
-    assert [line.split() for line in lines[at + 1 :]] == [["no", "5", "0"], ["yes", "0", "9"]]
+    assert [line.split() for line in lines[at + 1 : at + 3]] == [
+        ["no", "5", "0"],
+        ["yes", "0", "9"],
+    ]
 
 
 def test_reports_may_be_keys_of_a_dict():

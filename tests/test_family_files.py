@@ -18,6 +18,7 @@ from test_model_file_damage import MIB, at_most, npy_of_zeros, pack, unpack
 
 from gputree import (
     BoostedC45Classifier,
+    BoostedC45Rules,
     C45Classifier,
     C45Rules,
     DecisionTreeClassifier,
@@ -98,8 +99,19 @@ RULED = {
     "of a tree": lambda: to_rules(C45Classifier().fit(FRAME, WORDS), FRAME, WORDS),
     "no rules": lambda: C45Rules().fit(NUMBERS, np.zeros(N, int)),
 }
+BOOSTED_RULES = {
+    "numbers": lambda: BoostedC45Rules(n_trials=3).fit(NUMBERS, WORDS),
+    "a frame": lambda: BoostedC45Rules(n_trials=3, n_jobs=1).fit(FRAME, WORDS, WEIGHT),
+    "costs": lambda: BoostedC45Rules(n_trials=3, misclassification_costs=COSTS).fit(FRAME, WORDS),
+    "winnowed": lambda: BoostedC45Rules(n_trials=3, winnow=True, random_state=1).fit(FRAME, WORDS),
+    "parameters": lambda: BoostedC45Rules(
+        n_trials=2, confidence=0.1, rule_weight=0.25, min_samples_split=0.05
+    ).fit(FRAME, WORDS),
+    "no rules": lambda: BoostedC45Rules().fit(NUMBERS, np.zeros(N, int)),
+}
 ALL = {f"boosted, {name}": make for name, make in BOOSTED.items()}
 ALL |= {f"rules, {name}": make for name, make in RULED.items()}
+ALL |= {f"boosted rules, {name}": make for name, make in BOOSTED_RULES.items()}
 
 _NOT_STORED = {"unpruned_tree_", "growth_report_"}
 
@@ -135,6 +147,8 @@ def assert_equal(found, expected):
 
 def without_caches(model):
     """Rules keep what was computed from them."""
+    for member in getattr(model, "estimators_", []):
+        without_caches(member)
     rules = getattr(model, "rules_", None)
     if rules is not None:
         fresh = {name: getattr(rules, name) for name in RuleSet.__dataclass_fields__}
@@ -224,7 +238,8 @@ def test_what_cannot_be_saved(tmp_path):
 
 
 # ------------------------------------------------------------------ damage
-FITTED = {case: ALL[case]() for case in ("boosted, costs", "boosted, winnowed", "rules, a frame")}
+DAMAGED = ("boosted, costs", "boosted, winnowed", "rules, a frame", "boosted rules, a frame")
+FITTED = {case: ALL[case]() for case in DAMAGED}
 
 
 @pytest.fixture(params=FITTED)
@@ -248,6 +263,13 @@ def rules(tmp_path):
     return path
 
 
+@pytest.fixture
+def boosted_rules(tmp_path):
+    path = tmp_path / "model.gputree"
+    save_model(FITTED["boosted rules, a frame"], path)
+    return path
+
+
 def load_or_refuse(path):
     """A file is refused in the way it should be, or holds a model that answers."""
     try:
@@ -255,7 +277,7 @@ def load_or_refuse(path):
     except ValueError as error:
         assert str(path) in str(error)  # noqa: PT017
         return
-    assert isinstance(model, (BoostedC45Classifier, C45Rules))
+    assert isinstance(model, (BoostedC45Classifier, BoostedC45Rules, C45Rules))
     assert str(getattr(model, "rules_", ""))[:1] != "x"
     names = list(getattr(model, "feature_names_in_", []))
     if names == list(FRAME):
@@ -293,6 +315,14 @@ HEADERS = [
     ("rules", {"unfitted": {"algorithm": "os.system", "params": {}}}, "algorithm must be one of"),
     ("rules", {"tree_of": {}}, "lacks algorithm"),
     ("rules", {"algorithm": "BoostedC45Classifier"}, "has no parameter .confidence."),
+    ("boosted", {"algorithm": "BoostedC45Rules"}, "must have arrays of rules"),
+    ("boosted_rules", {"algorithm": "BoostedC45Classifier"}, "has no parameter .confidence."),
+    ("boosted_rules", {"n_rules": [1, 2, 3]}, "n_rules must add up to"),
+    ("boosted_rules", {"n_rules": [1]}, "n_rules must contain 3 elements"),
+    ("boosted_rules", {"n_rules": [1, 2, -1]}, "n_rules must be whole numbers"),
+    ("boosted_rules", {"defaults": [0, 0, 3]}, "defaults must be whole numbers from 0 to 2"),
+    ("boosted_rules", {"defaults": 1}, "defaults must be of type list"),
+    ("boosted_rules", {"errors": None}, "errors must be of type list"),
 ]
 
 

@@ -6,7 +6,8 @@
     2  backends  backends               host wing: pruning, export, persistence,
                                         softening
                                         (imports 0 and 1 only)
-    1  data      tree, plausibility, subtrees, branches, columns, criteria, importance, labels;
+    1  data      tree, plausibility, subtrees, branches, columns, costs, criteria, importance,
+                 labels;
                  fixed_point, sums without an order; prediction, the descent of rows
 
 A module may import its own floor and those below. An import inside a function
@@ -34,6 +35,7 @@ FLOORS = {
     "tree": 1,
     "subtrees": 1,
     "columns": 1,
+    "costs": 1,
     "criteria": 1,
     "fixed_point": 1,
     "labels": 1,

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gputree import (
     BoostedC45Classifier,
+    BoostedC45Rules,
     C45Classifier,
     C45Rules,
     DecisionTreeClassifier,
@@ -35,6 +36,7 @@ ESTIMATORS = [
     ID3Classifier(),
     BoostedC45Classifier(n_trials=3),
     C45Rules(),
+    BoostedC45Rules(n_trials=3),
 ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._texts import aligned, shown, tabled
+from gputree._texts import aligned, amount, shown, tabled
 from gputree.cli.report import (
     counted,
     escape_unknown_characters,
@@ -21,7 +21,16 @@ from gputree.cli.report import (
 )
 from gputree.cli.streams import check_inputs, check_output, load, write_text
 from gputree.cli.tables import add_missing, add_target, label_of, table_with_target
-from gputree.evaluation import Answers, PerClass, answers, confusion_rows, score_rows
+from gputree.cli.weights import add_weights
+from gputree.evaluation import (
+    Answers,
+    Lines,
+    PerClass,
+    answers,
+    confusion_rows,
+    score_rows,
+    table_texts,
+)
 
 # Of a table of confusions that is too wide for the terminal.
 MOST_CONFUSIONS = 20
@@ -33,7 +42,8 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         parser,
         "Hold a model's answers against the truth: accuracy, log loss, precision, recall and "
         "F1 of each class and the confusion matrix, or R2, mean absolute and root mean squared "
-        "error.",
+        "error. Also of how many rows each column is used, and what each rule or trial does; "
+        "--format csv leaves these out.",
         "gputree evaluate adult.gputree test.csv",
         "gputree evaluate adult.gputree test.csv --format json | jq .accuracy",
     )
@@ -42,6 +52,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="table with the target; - for CSV from "
                         "standard input")  # fmt: skip
     add_target(parser)
+    add_weights(parser)
     parser.add_argument("--format", choices=list(_FORMATS), default="text", help="default: text")
     parser.add_argument("-o", "--output", metavar="OUT", help="default: standard output")
     add_missing(parser)
@@ -51,15 +62,17 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     check_inputs(arguments.model, arguments.data)
     check_output(arguments.output, arguments.data, arguments.model)
     estimator = load(arguments.model)
-    table = table_with_target(estimator, arguments)
+    table, weight = table_with_target(estimator, arguments)
+    rows = table.columns, table.target, weight
     try:
-        found = answers(estimator, table.columns, table.target)
+        found = answers(estimator, *rows)
+        tables = estimator._report_tables(*rows)
     except ValueError as error:
         raise ValueError(f"{label_of(arguments.data)}: {error}") from error
     if found.labels is not None:
         _tell_unknown(found.y, estimator.classes_)
     escape_unknown_characters()
-    write_text(_FORMATS[arguments.format](found), arguments.output)
+    write_text(_FORMATS[arguments.format](found, tables), arguments.output)
 
 
 def _tell_unknown(y: NDArray[Any], classes: NDArray[Any]) -> None:
@@ -71,8 +84,8 @@ def _tell_unknown(y: NDArray[Any], classes: NDArray[Any]) -> None:
 
 
 # ------------------------------------------------------------------------- text
-def _text(found: Answers) -> str:
-    overall = {"rows": f"{found.y.size:,}"}
+def _text(found: Answers, tables: dict[str, Lines]) -> str:
+    overall = _size(found)
     overall |= {
         name: f"{shown(measure.value)}  +- {shown(measure.error)}"
         for name, measure in found.measures.items()
@@ -81,7 +94,12 @@ def _text(found: Answers) -> str:
     if found.labels is not None:
         classes = PerClass(found)
         parts += [tabled(score_rows(classes)), _confusion_text(classes)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *table_texts(tables)]) + "\n"
+
+
+def _size(found: Answers) -> dict[str, str]:
+    size = {"rows": f"{found.y.size:,}"}
+    return size if found.weight is None else size | {"weight": amount(float(found.weight.sum()))}
 
 
 def _confusion_text(classes: PerClass) -> str:
@@ -91,14 +109,16 @@ def _confusion_text(classes: PerClass) -> str:
     wrong = [one for one in classes.confusions() if one[0] != one[1] and one[2]]
     wrong.sort(key=lambda one: -one[2])
     rows = [["true class", "answer", "rows"]]
-    rows += [[str(true), str(answer), f"{count:,}"] for true, answer, count in wrong]
+    rows += [[str(true), str(answer), amount(count)] for true, answer, count in wrong]
     head = "most frequent confusions (--format csv and json have the whole matrix)\n"
     return head + tabled(rows[: MOST_CONFUSIONS + 1])
 
 
 # ------------------------------------------------------------------ for programs
-def _json(found: Answers) -> str:
+def _json(found: Answers, tables: dict[str, Lines]) -> str:
     content: dict[str, Any] = {"rows": int(found.y.size)}
+    if found.weight is not None:
+        content["weight"] = float(found.weight.sum())
     for name, measure in found.measures.items():
         key = _key(name)
         content |= {key: _or_null(measure.value), f"{key}_std_error": _or_null(measure.error)}
@@ -107,15 +127,18 @@ def _json(found: Answers) -> str:
         pairs = zip(classes.labels.tolist(), classes.scores, strict=True)
         content["classes"] = [{"class": label} | _named(scores) for label, scores in pairs]
         content["confusion_matrix"] = classes.matrix.tolist()
+    content |= tables
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _csv(found: Answers) -> str:
+def _csv(found: Answers, _: dict[str, Lines]) -> str:
     """One number a line: what it is, of which class, and of which answer."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["measure", "class", "answer", "value"])
     writer.writerow(["rows", "", "", found.y.size])
+    if found.weight is not None:
+        writer.writerow(["weight", "", "", float(found.weight.sum())])
     for name, measure in found.measures.items():
         writer.writerow([_key(name), "", "", measure.value])
         writer.writerow([f"{_key(name)}_std_error", "", "", measure.error])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.cli.models import add_tree, has_rules, one_tree
+from gputree.cli.models import add_tree, chosen, has_rules, require_one
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import check_inputs, load
 from gputree.cli.tables import add_missing, batches_for, label_of
@@ -61,16 +61,16 @@ def _explain(arguments: argparse.Namespace) -> None:
     if arguments.decimals < 0:
         raise UsageError(f"--decimals must be at least 0. Got {arguments.decimals}.")
     estimator = load(arguments.model)
-    by_rules = has_rules(estimator) and arguments.tree is None
-    tell = _rules_of if by_rules else explain
-    tree = estimator if by_rules else one_tree(estimator, "explain", arguments.tree)
+    model = chosen(estimator, arguments.tree)
+    require_one(model, "explain")
+    tell = _rules_of if has_rules(model) else explain
     escape_unknown_characters()
     wanted, seen, told = arguments.rows, 0, False
     last = max(rows[-1] for rows in wanted)
     for X in batches_for(estimator, arguments):
         places = _within(wanted, seen, X.num_rows)
         if places.size:
-            paths = tell(tree, X.take(places), decimals=arguments.decimals)
+            paths = tell(model, X.take(places), decimals=arguments.decimals)
             for place, path in zip(places.tolist(), paths, strict=True):
                 print("\n" * told + f"row {seen + place + 1}: {path}")
                 told = True

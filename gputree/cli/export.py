@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gputree import export
-from gputree.cli.models import add_tree, has_rules, one_tree
+from gputree.cli.models import add_tree, chosen, has_rules, require_one
 from gputree.cli.report import UsageError, escape_unknown_characters, with_examples
 from gputree.cli.streams import (
     STANDARD,
@@ -51,8 +51,8 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree export`."""
     with_examples(
         parser,
-        "Write a model in another format; rules as text, json or sql, boosted trees one by one "
-        "(--tree):\n\n" + _table_of_formats(),
+        "Write a model in another format; rules as text, json or sql, boosted trees and rules "
+        "one by one (--tree):\n\n" + _table_of_formats(),
         "gputree export adult.gputree -o adult.html",
         "gputree export adult.gputree --format sql --dialect sqlite --table people",
         "gputree export iris.gputree --format c --name iris -o iris.c",
@@ -98,14 +98,14 @@ def _export(arguments: argparse.Namespace) -> None:
     output: str = arguments.output
     check_output(output, arguments.model)
     name = arguments.format or _by_suffix(output)
-    chosen = FORMATS[name]
+    form = FORMATS[name]
     given = {key: getattr(arguments, key) for key in _OPTIONS}
     given = {key: value for key, value in given.items() if value is not None}
-    for key in set(given).difference(chosen.options):
+    for key in set(given).difference(form.options):
         raise UsageError(f"{_flag(key)} is no option of --format {name}.")
     if name in _BINARY:
         forbid_terminal(output, f"The format {name}")
-    made = _made(name, load(arguments.model), arguments.tree, given)
+    made = _made(name, chosen(load(arguments.model), arguments.tree), given)
     escape_unknown_characters()
     if isinstance(made, str):
         write_text(made if made.endswith("\n") else f"{made}\n", output)
@@ -114,10 +114,11 @@ def _export(arguments: argparse.Namespace) -> None:
         file.write(made)
 
 
-def _made(name: str, estimator: Any, place: int | None, given: dict[str, Any]) -> str | bytes:
+def _made(name: str, estimator: Any, given: dict[str, Any]) -> str | bytes:
     """What a model is in a format."""
-    if not has_rules(estimator) or place is not None:
-        return FORMATS[name].make(one_tree(estimator, "export", place), **given)
+    require_one(estimator, "export")
+    if not has_rules(estimator):
+        return FORMATS[name].make(estimator, **given)
     if name not in _OF_RULES:
         raise UsageError(
             f"--format {name} takes a tree, and this model has rules, which can be "

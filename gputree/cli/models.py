@@ -1,9 +1,8 @@
-"""What kinds of models the commands know: a tree, boosted trees, rules."""
+"""What kinds of models the commands know: a tree, rules, and trials of both that vote."""
 
 from __future__ import annotations
 
 import argparse
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,67 +12,79 @@ from gputree.cli.report import UsageError, counted, size
 
 def add_tree(parser: argparse.ArgumentParser) -> None:
     """Add `--tree`."""
-    parser.add_argument("--tree", type=int, metavar="N", help="of boosted trees, this one alone")
+    parser.add_argument(
+        "--tree",
+        "--trial",
+        dest="tree",
+        type=int,
+        metavar="N",
+        help="of boosted trees or rules, those of this trial alone",
+    )
 
 
 def has_rules(estimator: Any) -> bool:
-    """Whether a fitted model answers by rules."""
+    """Whether a fitted model answers by one set of rules."""
     return hasattr(estimator, "rules_")
 
 
-def trees_of(estimator: Any) -> list[Any]:
-    """The trees of a fitted model that votes; none of others."""
+def members_of(estimator: Any) -> list[Any]:
+    """The trees or rules of a fitted model that votes; none of others."""
     found: list[Any] = getattr(estimator, "estimators_", [])
     return found
 
 
-def one_tree(estimator: Any, command: str, place: int | None = None) -> Any:
-    """The tree of a model, or of boosted trees the one that was asked for, from 1.
+def chosen(estimator: Any, place: int | None) -> Any:
+    """The model, or of one that votes the trial that was asked for, from 1.
 
     Raises
     ------
     UsageError
-        There is no such tree, or there are several and none was asked for; or the model has rules.
+        There is no such trial.
     """
-    trees = trees_of(estimator)
-    if place is not None and not trees:
-        raise UsageError("--tree is for boosted trees, and this model has none.")
-    if has_rules(estimator):
-        raise UsageError(f"gputree {command} takes a tree, and this model has rules.")
-    if not trees:
-        return estimator
     if place is None:
+        return estimator
+    members = members_of(estimator)
+    if not members:
+        raise UsageError("--tree is for boosted trees and rules, and this model is not boosted.")
+    if not 1 <= place <= len(members):
+        raise UsageError(f"--tree must be from 1 to {len(members)}. Got {place}.")
+    return members[place - 1]
+
+
+def require_one(estimator: Any, command: str) -> None:
+    """Refuse models that vote."""
+    if members := members_of(estimator):
+        what = "rule set" if has_rules(members[0]) else "tree"
         raise UsageError(
-            f"gputree {command} takes one tree, and this model has {len(trees)}: add --tree 1."
+            f"gputree {command} takes one {what}, and this model has {len(members)}: add --tree 1."
         )
-    if not 1 <= place <= len(trees):
-        raise UsageError(f"--tree must be from 1 to {len(trees)}. Got {place}.")
-    return trees[place - 1]
 
 
 def forbid_several(estimator: Any, command: str) -> None:
     """Refuse models that are no single tree."""
-    if has_rules(estimator) or trees_of(estimator):
-        held = "rules" if has_rules(estimator) else f"{len(trees_of(estimator))} boosted trees"
+    if has_rules(estimator) or members_of(estimator):
+        held = "rules" if has_rules(estimator) else f"{len(members_of(estimator))} trials"
         raise UsageError(f"gputree {command} takes a model of one tree, and this one has {held}.")
 
 
 def sizes(estimator: Any) -> dict[str, str]:
     """How large a fitted model is, and which columns winnowing left out, for a summary."""
-    first = "trees" if trees_of(estimator) else "tree"
+    first = "trials" if members_of(estimator) else "tree"
     return dict(zip((first, "rules"), size_of(estimator), strict=False)) | _left_out(estimator)
 
 
 def size_of(estimator: Any) -> list[str]:
-    """How large a fitted model is: its tree, and the rules of that; or its trees."""
+    """How large a fitted model is: its tree, and the rules of that; or its trials."""
     if has_rules(estimator):
         rules = estimator.rules_
         told = f"{counted(len(rules), 'rule')}, {counted(rules.n_conditions, 'condition')}"
         return [size(estimator.estimator_.tree_), told]
-    if trees := trees_of(estimator):
-        leaves = [tree.get_n_leaves() for tree in trees]
-        of = f"of {min(leaves):,} to {max(leaves):,} leaves, {sum(leaves):,} in all"
-        return [f"{counted(len(trees), 'tree')} {of}"]
+    if members := members_of(estimator):
+        each = [parts(member) for member in members]
+        counts = [count for _, count in each]
+        kind = "rule set" if has_rules(members[0]) else "tree"
+        of = f"of {min(counts):,} to {max(counts):,} {each[0][0]}, {sum(counts):,} in all"
+        return [f"{counted(len(members), kind)} {of}"]
     return [size(estimator.tree_)]
 
 
@@ -90,21 +101,23 @@ def parts(estimator: Any) -> tuple[str, int]:
     """What the size of a model is counted in, and how many there are."""
     if has_rules(estimator):
         return "rules", len(estimator.rules_)
-    if trees := trees_of(estimator):
-        return "leaves", sum(tree.get_n_leaves() for tree in trees)
+    if members := members_of(estimator):
+        each = [parts(member) for member in members]
+        return each[0][0], sum(count for _, count in each)
     return "leaves", estimator.get_n_leaves()
 
 
 def set_verbose(estimator: Any, verbose: int) -> Any:
     """Let a model, not fitted or fitted, tell how far it is."""
-    of_tree = hasattr(estimator, "rule_weight")
+    of_tree = "estimator" in estimator.get_params(deep=False)
     return estimator.set_params(**{"estimator__verbose" if of_tree else "verbose": verbose})
 
 
-def as_shown(tree: Any) -> tuple[Any, str]:
-    """A tree for texts, which name the class of most weight, and where that is not the answer."""
-    if not getattr(tree, "_weighs_errors", False):
-        return tree, ""
-    shown = copy(tree)
-    shown.costs_ = None
-    return shown, " Leaves name the class of most weight; answers are those of the least cost."
+def about_costs(tree: Any) -> str:
+    """What the lines do not say of costs: what rows weigh, and which class a leaf names."""
+    if getattr(tree, "costs_", None) is None:
+        return ""
+    told = " Rows weigh what errors of their class cost."
+    if not tree._weighs_errors:
+        return told
+    return f"{told} Leaves name the class of the least expected cost."

@@ -142,7 +142,8 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "n_trials": (
         int,
         "N",
-        "boost so many trees, each on the errors of those before, at most (c45; C5.0's trials)",
+        "boost so many trees, or sets of rules, each on the errors of those before, at most (c45; "
+        "C5.0's trials)",
     ),
     "n_jobs": (int, "N", "threads; -1 takes all"),
 }

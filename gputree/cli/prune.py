@@ -19,6 +19,7 @@ from gputree.cli.streams import (
     save,
 )
 from gputree.cli.tables import add_missing, add_target, table_with_target
+from gputree.cli.weights import add_weights
 from gputree.pruning import CostComplexityCV, Pessimistic, Pruner, ValidationPruner, get_pruner
 
 
@@ -40,6 +41,7 @@ def add_prune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="model file to "
                         "write; - for standard output")  # fmt: skip
     add_target(parser)
+    add_weights(parser)
     parser.add_argument("--random-state", type=int, metavar="N", default=RANDOM_STATE, help="seed "
                         "of what is drawn; default: %(default)s")  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no summary")
@@ -62,6 +64,8 @@ def _prune(arguments: argparse.Namespace) -> None:
         )
     if not needed and arguments.data is not None:
         raise UsageError(f"--pruning {_name(arguments)} needs no rows: leave {arguments.data} out.")
+    if not needed and arguments.weights is not None:
+        raise UsageError(f"--pruning {_name(arguments)} needs no rows: leave --weights out.")
     estimator = load(arguments.model)
     forbid_several(estimator, "prune")
     pruned = _pruned(pruner, estimator, arguments)
@@ -79,8 +83,8 @@ def _prune(arguments: argparse.Namespace) -> None:
 def _pruned(pruner: Pruner, estimator: Any, arguments: argparse.Namespace) -> Any:
     if arguments.data is None:
         return pruner.prune(estimator)
-    table = table_with_target(estimator, arguments)
-    return pruner.prune(estimator, table.columns, table.target)
+    table, weight = table_with_target(estimator, arguments)
+    return pruner.prune(estimator, table.columns, table.target, weight)
 
 
 def _rows_needed(pruner: Pruner) -> str:

@@ -35,6 +35,7 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r"The 'n_trials' parameter of \w+ must", "--trials must"),
     (r"The 'misclassification_costs' parameter of \w+ must", "--costs must"),
     (r"The 'confidence' parameter of C45Rules must", "--rule-confidence must"),
+    (r"[Tt]he 'classes' parameter of \w+", "--classes"),
     (r"The '(\w+)' parameter of \w+ must be", _as_flag),
     (r" or None(?=\. Got )", ""),
     (r"(Column '[^']*') of X\b", r"\1"),

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from gputree._texts import shown, tabled
 from gputree.cli.models import parts, set_verbose
 from gputree.cli.report import UsageError, counted
+from gputree.cli.weights import Weight
 from gputree.evaluation import answers
 from gputree.growth.progress import new_bar
 
@@ -25,9 +27,16 @@ class Resampling(NamedTuple):
 
 
 def resampling(
-    y: NDArray[Any], is_classes: bool, holdout: float | None, cv: int | None, seed: int
+    y: NDArray[Any],
+    is_classes: bool,
+    holdout: float | None,
+    cv: int | None,
+    seed: int,
+    weight: Weight = None,
 ) -> Resampling | None:
     """The splits that were asked for, stratified for classes; None where none were.
+
+    Rows of weight zero are in none of them.
 
     Raises
     ------
@@ -36,14 +45,16 @@ def resampling(
     """
     if holdout is None and cv is None:
         return None
+    rows = np.arange(y.size) if weight is None else np.flatnonzero(weight)
+    y = y[rows]
     stratified = ", each class in its share" if is_classes else ""
     if cv is not None:
-        splits = _folds(y, is_classes, cv, seed)
+        splits = [(rows[a], rows[b]) for a, b in _folds(y, is_classes, cv, seed)]
         return Resampling(f"{cv}-fold cross-validation{stratified}, seed {seed}", splits)
     assert holdout is not None
-    split = _held_out(y, is_classes, holdout, seed)
-    rows = f"{counted(split[1].size, 'row')} of {y.size:,} held out{stratified}, seed {seed}"
-    return Resampling(rows, [split])
+    train, test = _held_out(y, is_classes, holdout, seed)
+    told = f"{counted(test.size, 'row')} of {y.size:,} held out{stratified}, seed {seed}"
+    return Resampling(told, [(rows[train], rows[test])])
 
 
 def _folds(y: NDArray[Any], is_classes: bool, cv: int, seed: int) -> list[Split]:
@@ -83,15 +94,20 @@ def _held_out(y: NDArray[Any], is_classes: bool, share: float, seed: int) -> Spl
     return np.sort(np.append(train, rows[alone])), np.sort(test)
 
 
-def score_table(estimator: Any, X: Any, y: NDArray[Any], given: Resampling, watched: bool) -> str:
+def score_table(
+    estimator: Any, X: Any, y: NDArray[Any], weight: Weight, given: Resampling, watched: bool
+) -> str:
     """Scores on rows held out, for people: one model a split, like `estimator` but for its rows."""
     bar = new_bar(len(given.splits), watched, desc="trees on parts of the rows", unit="tree")
     found = []
     try:
         for train, test in given.splits:
-            model = _grown(estimator, X, y, train)
-            inside = answers(model, X.take(train), y[train]).measures
-            outside = answers(model, X.take(test), y[test]).measures
+            ours, theirs = (
+                (X.take(rows), y[rows], None if weight is None else weight[rows])
+                for rows in (train, test)
+            )
+            model = set_verbose(clone(estimator), 0).fit(*ours)
+            inside, outside = answers(model, *ours).measures, answers(model, *theirs).measures
             found.append((inside, outside, parts(model)))
             if bar is not None:
                 bar.update()
@@ -100,12 +116,6 @@ def score_table(estimator: Any, X: Any, y: NDArray[Any], given: Resampling, watc
             bar.close()
     table = _one(*found[0]) if len(found) == 1 else _many(found)
     return f"{given.heading}\n{tabled(table)}"
-
-
-def _grown(estimator: Any, X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-    from sklearn.base import clone
-
-    return set_verbose(clone(estimator), 0).fit(X.take(rows), y[rows])
 
 
 def _one(inside: dict[str, Any], outside: dict[str, Any], size: tuple[str, int]) -> list[list[str]]:

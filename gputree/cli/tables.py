@@ -22,6 +22,7 @@ from gputree.cli.cells import (
 from gputree.cli.names import HOW, parse_names
 from gputree.cli.report import UsageError
 from gputree.cli.streams import STANDARD, table_origin
+from gputree.cli.weights import Weight, check_name, taken_out, with_column
 
 
 def add_missing(parser: Any) -> None:
@@ -59,32 +60,46 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def training_table(arguments: argparse.Namespace, data: str) -> Any:
-    """The table of a file to train on, with its target; columns of dates are refused."""
+def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weight]:
+    """The table of a file to train on, with its target, and the weights of its rows.
+
+    Columns of dates are refused.
+    """
     from gputree.datasets import read_table
 
     with told(arguments.missing):
         table = read_table(
             table_origin(data),
             arguments.target,
-            columns=arguments.columns,
-            ignore=arguments.ignore,
-            numeric=arguments.numeric,
-            categorical=arguments.categorical,
-            missing=arguments.missing,
+            **columns_to_read(arguments),
             verbose=not arguments.quiet,
         )
     label = label_of(data)
+    columns, weight = taken_out(table.columns, arguments, label)
+    table = replace(table, columns=columns)
     check_columns(label, table.names, arguments)
     forbid_dates(label, table.columns, arguments.categorical)
     if arguments.task == "auto" and table.target is not None:
         forbid_dates_as_target(label, arguments.target, table.target)
     look_for_marks(table.columns)
-    return table
+    return table, weight
+
+
+def columns_to_read(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Which columns of a table are read to train on, and how, by the arguments of readers."""
+    weights = arguments.weights
+    return {
+        "columns": None if arguments.columns is None else with_column(arguments.columns, weights),
+        "ignore": [name for name in arguments.ignore if name != weights],
+        "numeric": [*arguments.numeric, *([] if weights is None else [weights])],
+        "categorical": arguments.categorical,
+        "missing": arguments.missing,
+    }
 
 
 def check_kinds(arguments: argparse.Namespace) -> None:
     """Refuse columns that are said to be two things."""
+    check_name(arguments)
     both = sorted(set(arguments.categorical) & set(arguments.numeric))
     if both:
         raise UsageError(f"--categorical and --numeric both name {both[0]!r}.")
@@ -123,10 +138,13 @@ def feature_names(estimator: Any, model: str) -> list[str]:
 
 
 def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None = None) -> Any:
-    """The whole table, its columns as in training."""
+    """The whole table, its columns as in training, and behind them that of `--weights`."""
     from gputree.datasets import read_table
 
-    columns, text, numeric = _columns_of(estimator, arguments.model)
+    known, text, numeric = _columns_of(estimator, arguments.model)
+    columns, weights = known, getattr(arguments, "weights", None)
+    if weights is not None:
+        columns, numeric = with_column(columns, weights), [*numeric, weights]
     missing = _marks_for(estimator, arguments)
     if target is not None and getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "UO":
         text = [*text, target]  # "01" is no number here either
@@ -140,7 +158,7 @@ def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None 
             missing=missing,
             verbose=True,
         )
-    warn_of_marks(unknown_marks(estimator, table.columns))
+    warn_of_marks(unknown_marks(estimator, table.columns.select(known)))
     return table
 
 
@@ -194,9 +212,16 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def table_with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
-    """The table with its columns as in training, and with the truth, of the kind in training."""
+def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[Any, Weight]:
+    """The table with its columns as in training, and with the truth, of the kind in training.
+
+    And the weights of its rows, which may be a column of the model, too.
+    """
+    check_name(arguments)
     table = _with_target(estimator, arguments)
+    known = arguments.weights in feature_names(estimator, arguments.model)
+    columns, weight = taken_out(table.columns, arguments, label_of(arguments.data), keep=known)
+    table = replace(table, columns=columns)
     classes = getattr(estimator, "classes_", None)
     if classes is None or classes.dtype.kind in "iuf":
         table = replace(table, target=without_zeros(table.target))
@@ -210,7 +235,7 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
             f"{arguments.model} {what}; column {table.target_name!r} of "
             f"{label_of(arguments.data)} holds others, such as {str(table.target[0])!r}."
         )
-    return table
+    return table, weight
 
 
 def _with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
@@ -221,7 +246,7 @@ def _with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
     if arguments.data == STANDARD:
         raise UsageError("--target must name the column with the truth in standard input.")
     known, present = feature_names(estimator, arguments.model), read_names(arguments.data)
-    rest = [name for name in present if name not in known]
+    rest = [name for name in present if name not in (*known, arguments.weights)]
     if len(rest) != 1 and set(known) <= set(present):
         found = ", ".join(map(repr, rest)) or "none"
         raise UsageError(

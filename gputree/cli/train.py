@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from gputree._texts import aligned
+from gputree._texts import aligned, amount
+from gputree.cli.classes import add_classes, classes_of
 from gputree.cli.costs import read_costs
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
@@ -25,6 +26,7 @@ from gputree.cli.resampling import resampling, score_table
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, check_kinds
 from gputree.cli.training import Training, add_memory, files_of, read_training
+from gputree.cli.weights import add_weights
 from gputree.compilation.waits import Wait, waiting
 
 
@@ -32,10 +34,13 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree train`."""
     with_examples(
         parser,
-        "Grow a tree on a table, boost several, or make rules of one; and write the model file.",
+        "Grow a tree on a table, make rules of it, or boost several of either; and write the model "
+        "file.",
         "gputree train adult.csv --target income --missing '?' -o adult.gputree",
         "gputree train golf.csv --target play --algorithm c45 -o golf.gputree",
         "gputree train golf.csv --target play --algorithm c45 --rules -o rules.gputree",
+        "gputree train golf.csv --target play --algorithm c45 --rules --trials 10 \\",
+        "    -o rules.gputree",
         "gputree train adult.csv --target income --algorithm c45 --trials 10 --winnow \\",
         "    --costs adult.costs -o boosted.gputree",
         "gputree train cars.csv --target mpg --ignore name --cv 10 \\",
@@ -69,6 +74,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto: strings, booleans and up to 20 different whole numbers are classes",
     )
+    add_classes(parser)
+    add_weights(parser)
     score = parser.add_mutually_exclusive_group()
     score.add_argument(
         "--holdout",
@@ -106,7 +113,7 @@ def _train(arguments: argparse.Namespace) -> None:
     check_kinds(arguments)
     _check_together(arguments)
     table = read_training(arguments, files)
-    X, y = table.X, table.y
+    X, y, weight = table.X, table.y, table.weight
     estimator = _estimator(arguments, table)
     scored = resampling(
         y,
@@ -114,14 +121,15 @@ def _train(arguments: argparse.Namespace) -> None:
         arguments.holdout,
         arguments.cv,
         arguments.random_state,
+        weight,
     )
     watched = sys.stderr.isatty() and not arguments.quiet
     set_verbose(estimator, int(watched))
     with waiting() as wait:
         start = time.perf_counter()
-        estimator.fit(X, y)
+        estimator.fit(X, y, sample_weight=weight)
         seconds = time.perf_counter() - start - wait.seconds
-        score = estimator.score(X, y)
+        score = estimator.score(X, y, sample_weight=weight)
     if arguments.missing:
         estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
     save(set_verbose(estimator, 0), arguments.output)
@@ -131,17 +139,14 @@ def _train(arguments: argparse.Namespace) -> None:
     out = sys.stderr if arguments.output == STANDARD else sys.stdout
     escape_unknown_characters()
     if not arguments.quiet:
-        shape = X.shape
-        print(_summary(estimator, shape, seconds, wait, score, arguments.output), file=out)
+        print(_summary(estimator, table, seconds, wait, score, arguments), file=out)
     if scored is not None:
         print("" if arguments.quiet else "\n", end="", file=out, flush=True)
-        print(score_table(estimator, X, y, scored, watched), file=out)
+        print(score_table(estimator, X, y, weight, scored, watched), file=out)
 
 
 def _check_together(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go together, before a table is read."""
-    if arguments.rules and arguments.n_trials is not None:
-        raise UsageError("--rules are made of one tree, and --trials makes several: leave one out.")
     if arguments.rules and arguments.soft_thresholds:
         raise UsageError(
             "--rules cannot have --soft-thresholds: a row meets a condition or does not."
@@ -155,21 +160,36 @@ def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
     """The estimator that was asked for, with the options that it has."""
     kind = _kind(arguments, table.y)
     params = given_options(arguments)
+    classes = classes_of(arguments, table.y, table.declared)
+    labels = np.unique(table.y) if classes is None else classes
+    if classes is not None:
+        params["classes"] = classes
     if arguments.costs is not None:
-        if not issubclass(kind, ClassifierMixin):
-            raise UsageError("--costs is for classification; the task is regression.")
-        params["misclassification_costs"] = read_costs(arguments.costs, table.y)
+        _require_classes(kind, "--costs")
+        params["misclassification_costs"] = read_costs(arguments.costs, labels)
     for name in set(params).difference(kind._get_param_names()):
         _refuse(name, arguments)
-    if not arguments.rules:
+    if not arguments.rules or arguments.n_trials is not None:
+        params |= given_of_rules(arguments)  # none where no rules are asked for
         return kind(**params, categorical_features=table.categorical_features)
+    _require_classes(kind, "--rules")
+    if arguments.costs is not None and labels.size > 2:
+        raise UsageError(
+            "--rules cannot have --costs of more than two classes: a rule does not tell one error "
+            "from another. --class-weight balanced says what each class counts."
+        )
     return _rules(kind, params, arguments, table)
+
+
+def _require_classes(kind: Any, option: str) -> None:
+    if not issubclass(kind, ClassifierMixin):
+        raise UsageError(f"{option} is for classification; the task is regression.")
 
 
 def _refuse(name: str, arguments: argparse.Namespace) -> NoReturn:
     """Say of which algorithm an option is."""
-    if name == "class_weight":
-        raise UsageError("--class-weight is for classification; the task is regression.")
+    if name in ("class_weight", "classes"):
+        raise UsageError(f"{flag(name)} is for classification; the task is regression.")
     if name == "laplace" and arguments.n_trials is not None:
         raise UsageError("--laplace is no option beside --trials: votes are smoothed as it is.")
     told = f"{flag(name)} is no option of {arguments.algorithm}"
@@ -189,13 +209,6 @@ def _rules(
     """The rules of a tree of some kind, which is not pruned unless that is asked for."""
     from gputree.rules import C45Rules
 
-    if not issubclass(kind, ClassifierMixin):
-        raise UsageError("--rules is for classification; the task is regression.")
-    if arguments.costs is not None and np.unique(table.y).size > 2:
-        raise UsageError(
-            "--rules cannot have --costs of more than two classes: a rule does not tell one error "
-            "from another. --class-weight balanced says what each class counts."
-        )
     tree = kind(**{"pruning": None} | params, categorical_features=table.categorical_features)
     return C45Rules(tree, n_jobs=arguments.n_jobs).set_params(**given_of_rules(arguments))
 
@@ -205,6 +218,8 @@ def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
     from gputree.datasets import infer_task
 
     task = infer_task(y) if arguments.task == "auto" else arguments.task
+    if arguments.task == "auto" and arguments.classes is not None:
+        task = "classification"
     if task == "regression" and y.dtype.kind not in "iuf":
         raise ValueError(
             f"Regression needs numbers in the target column {arguments.target!r}; it holds "
@@ -217,36 +232,41 @@ def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
         )
     found = _kinds()[arguments.algorithm]
     if arguments.algorithm == "c45":
-        return found[arguments.n_trials is not None]
+        return found[0 if arguments.n_trials is None else 1 + arguments.rules]
     return found[task == "regression"]
 
 
 def _kinds() -> dict[str, tuple[Any, ...]]:
     """The estimators of each algorithm."""
     from gputree import estimators as known
+    from gputree.rules import BoostedC45Rules
 
     return {
         "cart": (known.DecisionTreeClassifier, known.DecisionTreeRegressor),
-        "c45": (known.C45Classifier, known.BoostedC45Classifier),
+        "c45": (known.C45Classifier, known.BoostedC45Classifier, BoostedC45Rules),
         "id3": (known.ID3Classifier,),
     }
 
 
 def _summary(
     estimator: Any,
-    shape: tuple[int, ...],
+    table: Training,
     seconds: float,
     wait: Wait,
     score: float,
-    output: str,
+    arguments: argparse.Namespace,
 ) -> str:
     task, measure = "regression", "R2"
     if hasattr(estimator, "classes_"):
         task = f"classification, {counted(estimator.n_classes_, 'class', 'classes')}"
         measure = "accuracy"
     compiling = {"compiling": f"{wait.seconds:.3g} s, once on this machine"}
+    (n, d), output, weights = table.X.shape, arguments.output, {}
+    if table.weight is not None:
+        weights["weights"] = f"{arguments.weights}, {amount(float(table.weight.sum()))} in all"
     lines = {
-        "table": f"{counted(shape[0], 'row')}, {counted(shape[1], 'column')}",
+        "table": f"{counted(n, 'row')}, {counted(d, 'column')}",
+        **weights,
         "task": task,
         **sizes(estimator),
         **(compiling if wait.kernels else {}),

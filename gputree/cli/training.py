@@ -18,7 +18,13 @@ from gputree.cli.cells import (
 )
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD
-from gputree.cli.tables import categorical_features, check_columns, training_table
+from gputree.cli.tables import (
+    categorical_features,
+    check_columns,
+    columns_to_read,
+    training_table,
+)
+from gputree.cli.weights import Weight, WithoutWeights, check_values, require_column
 
 _UNITS = {unit: 1000**k for k, unit in enumerate(("", "K", "M", "G", "T"))}
 _UNITS |= {f"{unit}I": 1024**k for k, unit in enumerate(("", "K", "M", "G", "T")) if unit}
@@ -34,11 +40,16 @@ class Training(NamedTuple):
     y : array of shape (n_rows,)
     categorical_features : list of str or "auto"
         The parameter of that name, which X does not know yet.
+    weight : float64 array of shape (n_rows,), or None
+    declared : array of str, or None
+        Classes that the type of the target declares.
     """
 
     X: Any
     y: NDArray[Any]
     categorical_features: list[str] | str
+    weight: Weight
+    declared: NDArray[Any] | None
 
 
 def add_memory(group: Any) -> None:
@@ -77,10 +88,10 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
     is_stream = files == [STANDARD]
     if len(files) == 1 and (is_stream or not _exceeds(files[0], arguments.memory)):
         try:
-            table = training_table(arguments, files[0])
+            table, weight = training_table(arguments, files[0])
             categorical = categorical_features(arguments, table.columns)
             y = target_of_task(arguments, table.target)
-            return Training(table.columns, y, categorical)
+            return Training(table.columns, y, categorical, weight, table.declared)
         except MemoryError as error:
             if is_stream or arguments.memory is not None:
                 raise
@@ -103,18 +114,15 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     label = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     if arguments.algorithm == "id3":
         raise UsageError(
-            "--algorithm id3 takes one table in memory, not files that are read in batches."
+            "--algorithm id3 takes one table in memory, and not several files or what exceeds "
+            "--memory: numbers are its categories, which are known once all rows are. Join the "
+            "files, or take --algorithm c45."
         )
     with told(arguments.missing):
-        batches = open_batches(
-            files,
-            arguments.target,
-            columns=arguments.columns,
-            ignore=arguments.ignore,
-            numeric=arguments.numeric,
-            categorical=arguments.categorical,
-            missing=arguments.missing,
-        )
+        batches: Any = open_batches(files, arguments.target, **columns_to_read(arguments))
+        if arguments.weights is not None:
+            require_column(batches.names, arguments.weights, label)
+            batches = WithoutWeights(batches, arguments.weights)
         check_columns(label, batches.names, arguments)
         head, _ = next(iter(batches))
         forbid_dates(label, head, head.column_names)  # of a type; text is looked at below
@@ -130,7 +138,11 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     if arguments.task == "auto":
         forbid_dates_as_target(label, arguments.target, y)
     look_for_marks(words)
-    return Training(table, target_of_task(arguments, y), "auto")
+    weight = None
+    if arguments.weights is not None:
+        weight = batches.weight
+        check_values(weight, arguments.weights, label)
+    return Training(table, target_of_task(arguments, y), "auto", weight, None)
 
 
 def _words(table: Any) -> Any:

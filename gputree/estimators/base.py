@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree._sklearn import (
@@ -30,8 +30,9 @@ from gputree.estimators.held import View
 from gputree.estimators.identifiers import (
     warn_of_winners,
 )
+from gputree.estimators.reporting import Reporting, column_usage
 from gputree.estimators.table_estimator import MOST_JOBS, TableEstimator, n_threads
-from gputree.evaluation import Report, report
+from gputree.evaluation import Lines, Weight
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
@@ -45,7 +46,7 @@ MOST_FOLDS = 4
 Given = tuple[Any, Any, Any]
 
 
-class BaseDecisionTree(TableEstimator):
+class BaseDecisionTree(Reporting, TableEstimator):
     """Growth, pruning and descent; subclasses say what the target is."""
 
     pruning: Pruner | str | None
@@ -102,7 +103,7 @@ class BaseDecisionTree(TableEstimator):
             table = CodedTable.of(view) if self._shares_codes else None
             self.tree_ = pruner.prune_on(self, to_host(X), y, sample_weight, table).tree_
         elif pruner is not None:  # rows descend on the host
-            rows = np.ascontiguousarray(to_host(view.values)), target, weight
+            rows = to_host(view.values), target, weight
             self.tree_ = pruner.prune_tree(self.tree_, pruner.place(self.tree_, *rows))
         self._cut_back()
 
@@ -218,32 +219,20 @@ class BaseDecisionTree(TableEstimator):
         check_is_fitted(self, "tree_")
         return self.tree_.n_leaves
 
-    @explained
-    def report(self, X: Any, y: Any) -> Report:
-        """Size of the tree, and its answers beside the truth, as J48 and C5.0 print them.
+    def _report_size(self) -> dict[str, int]:
+        return {
+            "leaves": self.tree_.n_leaves,
+            "nodes": self.tree_.n_nodes,
+            "depth": self.tree_.max_depth,
+        }
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels, or targets.
+    def _report_tables(self, X: Any, y: NDArray, weight: Weight) -> dict[str, Lines]:
+        names = getattr(self, "feature_names_in_", None)
+        return {"column_usage": column_usage(self.tree_, self._parts(X), names, weight)}
 
-        Returns
-        -------
-        Report
-            Prints as a table: leaves and nodes, errors, accuracy and kappa, scores of each class
-            and the confusion matrix; of regression the errors that Weka has. `as_dict` gives
-            the numbers.
-
-        Raises
-        ------
-        ValueError
-            X or y are none that the tree knows, or have different lengths.
-        """
-        check_is_fitted(self, "tree_")
-        y = column_or_1d(to_host(y), warn=True)
-        check_consistent_length(X, y)
-        return report(self, X, y)
+    def _training_mean(self) -> float:
+        is_mean = self.tree_.task == "regression"
+        return float(self.tree_.statistics[0, 0]) if is_mean else np.nan
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

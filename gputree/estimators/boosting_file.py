@@ -26,6 +26,7 @@ from gputree.estimators.header import (
     refusing,
     with_params,
 )
+from gputree.estimators.trials import Boosted
 from gputree.estimators.winnowing import coded_grower
 from gputree.persistence import Contents
 from gputree.tree import Tree
@@ -40,12 +41,17 @@ def contents_of(boosted: BoostedC45Classifier) -> Contents:
         As `gputree.estimators.header.header_of`.
     """
     check_is_fitted(boosted, "estimators_")
-    header = described(boosted) | {
+    trees = boosted.estimators_
+    return Contents(header_of_trials(boosted, trees[0]), [tree.tree_ for tree in trees], None)
+
+
+def header_of_trials(boosted: Boosted, first: C45Classifier) -> dict[str, Any]:
+    """The header of what boosts; `first` is the tree of the first trial."""
+    return described(boosted) | {
         "errors": boosted.estimator_errors_.tolist(),
         "weights": boosted.estimator_weights_.tolist(),
-        "min_samples_split": boosted.estimators_[0].min_samples_split,
+        "min_samples_split": first.min_samples_split,
     }
-    return Contents(header, [tree.tree_ for tree in boosted.estimators_], None)
 
 
 def rebuild(source: str, contents: Contents) -> BoostedC45Classifier:
@@ -58,16 +64,23 @@ def rebuild(source: str, contents: Contents) -> BoostedC45Classifier:
     """
     header, trees, _ = contents
     with refusing(source, header):
-        _check_alike(trees)
         boosted: BoostedC45Classifier = with_params(BoostedC45Classifier, header)
-        completed(boosted, header, trees)
-        least = field_of(header, "min_samples_split", int)
-        boosted.estimator_errors_ = _numbers(header, "errors", len(trees), 1.0)
-        boosted.estimator_weights_ = _numbers(header, "weights", len(trees), math.inf)
-        if not boosted.estimator_weights_.all():
-            raise ValueError("weights must be greater than 0.")
-        boosted.estimators_ = _members(boosted, trees, least)
+        boosted.estimators_ = restored_trees(boosted, header, trees)
     return boosted
+
+
+def restored_trees(
+    boosted: Boosted, header: dict[str, Any], trees: list[Tree]
+) -> list[C45Classifier]:
+    """Give what boosts all that the header has of it; the estimators of its trees."""
+    _check_alike(trees)
+    completed(boosted, header, trees)
+    least = field_of(header, "min_samples_split", int)
+    boosted.estimator_errors_ = _numbers(header, "errors", len(trees), 1.0)
+    boosted.estimator_weights_ = _numbers(header, "weights", len(trees), math.inf)
+    if not boosted.estimator_weights_.all():
+        raise ValueError("weights must be greater than 0.")
+    return _members(boosted, trees, least)
 
 
 def _check_alike(trees: list[Tree]) -> None:
@@ -89,8 +102,8 @@ def _numbers(header: dict[str, Any], key: str, count: int, most: float) -> NDArr
     return numbers
 
 
-def _members(boosted: BoostedC45Classifier, trees: list[Tree], least: int) -> list[C45Classifier]:
-    """The estimators of the trees, as `BoostedC45Classifier` has them."""
+def _members(boosted: Boosted, trees: list[Tree], least: int) -> list[C45Classifier]:
+    """The estimators of the trees, as what boosts has them."""
     grower: C45Classifier = coded_grower(boosted, C45Classifier, 1)
     grower.min_samples_split = least
     grower._validate_params()
@@ -100,6 +113,5 @@ def _members(boosted: BoostedC45Classifier, trees: list[Tree], least: int) -> li
         member.tree_ = tree
         if hasattr(boosted, "winnowed_"):
             member.winnowed_ = boosted.winnowed_.copy()
-        boosted._adopt(member)
-        found.append(member)
+        found.append(boosted._adopt(member))
     return found

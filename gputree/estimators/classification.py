@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree._sklearn import StrOptions
+from gputree.costs import Costs, class_costs, least_cost
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
-from gputree.estimators.costs import Costs, check_costs, class_costs, cost_weights, least_cost
+from gputree.estimators.costs import check_costs, cost_weights, given_costs
 from gputree.estimators.declared_classes import DECLARED, declare_classes
 from gputree.estimators.held import View
 from gputree.estimators.table_estimator import TableEstimator
@@ -112,6 +113,11 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         if self.costs_ is not None and self._weighs_errors:
             return self.classes_[least_cost(shares, self.costs_)]
         return self.classes_[shares.argmax(axis=1)]
+
+    @property
+    def _given_costs(self) -> Costs | None:
+        """What errors cost, in the units of the parameter; None where all cost the same."""
+        return None if self.costs_ is None else given_costs(self, self.classes_)
 
     @property
     def _weighs_errors(self) -> bool:

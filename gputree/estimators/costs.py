@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._sklearn import InvalidParameterError
+from gputree.costs import Costs, class_costs
 from gputree.fixed_point import fix_weights
-
-Costs = NDArray[np.float64]
 
 # Costs are told apart in these steps of the greatest: a factor of all of them changes nothing.
 STEP = 2.0**-40
@@ -32,6 +31,23 @@ def check_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
         Costs of another shape or of other labels, negative or infinite ones, a cost of a right
         answer, or errors that all cost nothing.
     """
+    costs = given_costs(estimator, classes)
+    if costs is None:
+        return None
+    errors = costs[~np.eye(classes.size, dtype=bool)]
+    if errors.size == 0 or (errors == errors[0]).all():
+        return None
+    return np.rint(costs / costs.max() / STEP) * STEP
+
+
+def given_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
+    """The costs as they were given, of shape (K, K); None where none were.
+
+    Raises
+    ------
+    ValueError
+        As `check_costs`.
+    """
     given = estimator.misclassification_costs
     if given is None:
         return None
@@ -45,9 +61,7 @@ def check_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
     errors = costs[~np.eye(k, dtype=bool)]
     if errors.size and not errors.any():
         raise _wrong(name, "hold an error that costs more than 0", given)
-    if errors.size == 0 or (errors == errors[0]).all():
-        return None
-    return np.rint(costs / costs.max() / STEP) * STEP
+    return costs
 
 
 def _of_array(name: str, given: Any, classes: NDArray[Any]) -> Costs:
@@ -96,11 +110,6 @@ def _wrong(name: str, expected: str, got: Any) -> InvalidParameterError:
     )
 
 
-def class_costs(costs: Costs) -> NDArray[np.float64]:
-    """What the errors of each class cost together, of shape (K,)."""
-    return costs.sum(axis=1)
-
-
 def cost_weights(
     costs: Costs, weight: NDArray[np.float64] | None, codes: NDArray[Any]
 ) -> NDArray[np.float64]:
@@ -123,21 +132,3 @@ def cost_weights(
         raise ValueError("By 'misclassification_costs' no error of the classes that y has costs.")
     factor = of_class * (float(total.sum()) / costly)
     return factor[codes] if weight is None else weight * factor[codes]
-
-
-def least_cost(shares: NDArray[np.float64], costs: Costs) -> NDArray[np.intp]:
-    """The class of the least expected cost; of equals, the first.
-
-    Parameters
-    ----------
-    shares : float64 array of shape (n, K)
-        Of classes among rows that weigh what the errors of their classes cost.
-    costs : float64 array of shape (K, K)
-    """
-    of_class = class_costs(costs)[:, None]
-    each = costs / np.where(of_class > 0.0, of_class, 1.0)
-    expected = np.zeros_like(shares)
-    for true in range(len(costs)):  # a product of matrices may add up in another order
-        expected += shares[:, true, None] * each[true]
-    answers: NDArray[np.intp] = expected.argmin(axis=1)
-    return answers

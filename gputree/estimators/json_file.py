@@ -59,7 +59,6 @@ from sklearn.base import BaseEstimator
 from gputree._files import naming, replaced_file, require_file
 from gputree._memory import require_memory
 from gputree.estimators.header import decode, encode, header_of, rebuild
-from gputree.export.model import forbid_weighed_errors
 from gputree.persistence import (
     FutureModelError,
     additions,
@@ -117,7 +116,12 @@ def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> s
     3
     """
     header = header_of(estimator, "export_json")
-    forbid_weighed_errors(estimator)
+    if getattr(estimator, "_weighs_errors", False):
+        raise ValueError(
+            "JSON answers with the class of the greatest share, and "
+            f"{type(estimator).__name__} with that of the least of 'misclassification_costs', "
+            "which may be another where there are more than two classes. Keep it with save_model."
+        )
     tree: Tree = estimator.tree_
     tree.check()
     own = own_header(FORMAT, _LAST_WITHOUT_BOUNDS + additions(tree), tree)
@@ -152,7 +156,8 @@ def read_json(source: str | os.PathLike[str]) -> BaseEstimator:
         `source` is neither.
     ValueError
         The document is none of `json_schema`, was written by a newer gputree, or its arrays
-        do not form a tree, or hold numbers that no tree has.
+        do not form a tree, or hold numbers that no tree has; or it has costs that decide between
+        more than two classes, which `export_json` does not write.
     MemoryError
         The file is larger than what fits into memory.
 
@@ -174,7 +179,14 @@ def read_json(source: str | os.PathLike[str]) -> BaseEstimator:
         raise
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{name} is not a valid gputree JSON document: {error}") from error
-    return rebuild(name, document, tree)
+    estimator: BaseEstimator = rebuild(name, document, tree)
+    if getattr(estimator, "_weighs_errors", False):
+        raise ValueError(
+            f"{name} is not a valid gputree JSON document: its 'misclassification_costs' are of "
+            "more than two classes, and JSON answers with the class of the greatest share. "
+            "save_model keeps such a tree."
+        )
+    return estimator
 
 
 def json_schema() -> dict[str, Any]:

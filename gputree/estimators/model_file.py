@@ -2,8 +2,8 @@
 
 Beside what `gputree.persistence` writes, the header of an estimator's file has what
 `gputree.estimators.header` documents. ``categories`` are there since format version 2; before,
-all columns are numeric. Files of version 6 hold boosted trees (`gputree.estimators.boosting_file`)
-or rules (`gputree.rules.model_file`).
+all columns are numeric. Files of version 6 hold boosted trees (`gputree.estimators.boosting_file`),
+rules (`gputree.rules.model_file`) or both (`gputree.rules.boosting_file`).
 """
 
 from __future__ import annotations
@@ -114,11 +114,13 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) ->
 def _several() -> dict[type, tuple[Callable[[Any], Contents], Callable[[str, Contents], Any]]]:
     """Estimators that are more than a tree: how they become the contents of a file, and back."""
     from gputree.estimators import boosting, boosting_file  # here: they take time to import
-    from gputree.rules import C45Rules, model_file
+    from gputree.rules import BoostedC45Rules, C45Rules, model_file
+    from gputree.rules import boosting_file as rules_file
 
     return {
         boosting.BoostedC45Classifier: (boosting_file.contents_of, boosting_file.rebuild),
         C45Rules: (model_file.contents_of, model_file.rebuild),
+        BoostedC45Rules: (rules_file.contents_of, rules_file.rebuild),
     }
 
 

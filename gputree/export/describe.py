@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.costs import Costs
 from gputree.criteria.named import OF_TARGETS
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
 from gputree.export.digits import format_number, more_digits
-from gputree.export.model import model_of
+from gputree.export.model import labels_of, model_of
 from gputree.subtrees import add_up
 from gputree.tree import Tree
 
@@ -69,6 +70,8 @@ class Description:
         where they stand for themselves.
     most_categories : int or None
         Of a longer set the others are counted; None names all.
+    costs : float64 array of shape (K, K), or None
+        As of `gputree.export.model.Model`.
     """
 
     tree: Tree
@@ -77,6 +80,7 @@ class Description:
     decimals: int | None
     categories: Sequence[NDArray[Any] | None] | None = None
     most_categories: int | None = MOST_CATEGORIES
+    costs: Costs | None = None
 
     def condition(self, node: int) -> Condition:
         """The condition that leads from the parent of `node` (not the root) to it."""
@@ -100,7 +104,8 @@ class Description:
     def answer(self, node: int) -> str:
         """The class with the greatest weight (the first of equals), or the mean target.
 
-        A node without cases answers as its nearest ancestor with some.
+        Where errors of more than two classes have costs, the class of the least expected cost. A
+        node without cases answers as its nearest ancestor with some.
         """
         if self.class_names is None:
             return self.number(self._answers[node, 0])
@@ -108,7 +113,13 @@ class Description:
 
     def label(self, node: int) -> int:
         """The class that `answer` names."""
+        if self.costs is not None:
+            return int(self._labels[node])
         return int(self._answers[node].argmax())
+
+    @cached_property
+    def _labels(self) -> NDArray[np.intp]:
+        return labels_of(self.tree.value[:, 0], self.costs)
 
     @cached_property
     def _answers(self) -> NDArray[np.float64]:
@@ -202,13 +213,14 @@ def describe(
         feature_names=feature_names,
         class_names=class_names,
         only_shown=True,
+        by_costs=True,
     )
     features = list(map(on_one_line, model.feature_names))
     classes = None
     if model.classes is not None:
         classes = [on_one_line(str(label)) for label in model.classes]
     most = None if all_categories else MOST_CATEGORIES
-    return Description(model.tree, features, classes, decimals, model.categories, most)
+    return Description(model.tree, features, classes, decimals, model.categories, most, model.costs)
 
 
 def shown_part(whole: Description, max_depth: int | None) -> Description:

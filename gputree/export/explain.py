@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gputree.dtypes import MISSING_STOPS
 from gputree.export.describe import Description, describe
-from gputree.export.model import Model, Split, model_of, require_estimator
+from gputree.export.model import Model, Split, labels_of, model_of, require_estimator
 from gputree.export.parameters import checked
 from gputree.prediction.shares import Parts, portions
 
@@ -55,7 +55,7 @@ class Explanation:
     Attributes
     ----------
     answer : str
-        The class, or the mean target.
+        The class (of the least expected cost, where errors have costs), or the mean target.
     shares : dict of str to float
         The share of each class in the answer; empty for regression.
     steps : tuple of Step
@@ -133,7 +133,7 @@ def explain(
     description = describe(
         estimator, feature_names=feature_names, class_names=class_names, decimals=decimals
     )
-    model = model_of(estimator)
+    model = model_of(estimator, by_costs=True)
     return [_explanation(description, model, row) for row in estimator._values(X)]
 
 
@@ -164,7 +164,8 @@ def _explanation(description: Description, model: Model, row: NDArray) -> Explan
     if description.class_names is None:
         return Explanation(description.number(out[0]), {}, tuple(steps))
     shares = dict(zip(description.class_names, out.tolist(), strict=True))
-    return Explanation(description.class_names[int(out.argmax())], shares, tuple(steps))
+    (label,) = labels_of(out[None], description.costs)
+    return Explanation(description.class_names[label], shares, tuple(steps))
 
 
 def _sent(split: Split, x: float) -> tuple[int, str]:

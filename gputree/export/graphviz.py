@@ -96,7 +96,7 @@ def export_graphviz(
 
 def _statements(shown: Description, whole: Description, by_weight: bool) -> Iterator[str]:
     """The nodes, each but the root with the edge that leads to it."""
-    tree, colors = shown.tree, answer_colors(shown.tree)
+    tree, colors = shown.tree, answer_colors(shown.tree, shown.costs)
     for node in range(tree.n_nodes):
         label = f"{shown.answer(node)} ({shown.support(node)})"
         if not tree.is_leaf[node]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.costs import Costs, least_cost
 from gputree.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, MISSING_TO_ALL, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
@@ -71,9 +72,22 @@ class Names:
 
 @dataclass(frozen=True)
 class Model(Names):
-    """A tree, and what its columns, codes and classes stand for."""
+    """A tree, and what its columns, codes and classes stand for.
+
+    Attributes
+    ----------
+    tree : Tree
+    costs : float64 array of shape (K, K), or None
+        What errors cost, where that decides between classes; None where the greatest share does.
+    """
 
     tree: Tree
+    costs: Costs | None = None
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """The class that each node answers with, shape (n_nodes,)."""
+        return labels_of(self.tree.value[:, 0], self.costs)
 
     def split(self, node: int) -> Split:
         """The split of an inner node."""
@@ -99,6 +113,7 @@ def model_of(
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
     only_shown: bool = False,
+    by_costs: bool = False,
 ) -> Model:
     """The model of a fitted estimator or a Tree.
 
@@ -111,6 +126,9 @@ def model_of(
         None takes the estimator's `classes_`, else 0, 1, ...
     only_shown : bool, default=False
         For texts and pictures, which show a soft threshold as the threshold that it is around.
+    by_costs : bool, default=False
+        For formats that write the class which a node answers with, also where it is that of the
+        least expected cost.
 
     Raises
     ------
@@ -119,13 +137,20 @@ def model_of(
     TypeError
         It is none of gputree's, nor a Tree.
     ValueError
-        The number of names is not that of the tree, or costs decide between its classes, or
-        its thresholds are soft.
+        The number of names is not that of the tree, or its thresholds are soft, or costs decide
+        between its classes, and the format cannot say so.
     """
     tree = tree_of(estimator_or_tree)
     if not only_shown:
         forbid_soft_thresholds(tree)
-    forbid_weighed_errors(estimator_or_tree)
+    costs = _costs_of(estimator_or_tree)
+    if costs is not None and not by_costs:
+        raise ValueError(
+            "This format answers with the class of the greatest share, and "
+            f"{type(estimator_or_tree).__name__} with that of the least of "
+            "'misclassification_costs', which may be another where there are more than two "
+            "classes. Keep it with save_model; texts, pictures, SQL and ONNX tell its answers."
+        )
     columns = getattr(estimator_or_tree, "columns_", None)
     categories = (None,) * tree.n_features if columns is None else tuple(columns.categories)
     features = check_names("feature_names", feature_names, tree.n_features)
@@ -139,7 +164,24 @@ def model_of(
     else:
         names = check_names("class_names", class_names, tree.n_classes)
         classes = np.array(names, dtype=object)
-    return Model(features, classes, categories, tree)
+    return Model(features, classes, categories, tree, costs)
+
+
+def labels_of(shares: NDArray[np.float64], costs: Costs | None) -> NDArray[np.intp]:
+    """Classes of the greatest shares, or of the least expected cost; of equals the first.
+
+    Parameters
+    ----------
+    shares : float64 array of shape (n, K)
+    costs : float64 array of shape (K, K), or None
+    """
+    return shares.argmax(axis=1) if costs is None else least_cost(shares, costs)
+
+
+def _costs_of(estimator_or_tree: Any) -> Costs | None:
+    """What errors cost, if the class of most weight may not be the one that `predict` answers."""
+    weighs = getattr(estimator_or_tree, "_weighs_errors", False)
+    return estimator_or_tree.costs_ if weighs else None
 
 
 def tree_of(estimator_or_tree: Any) -> Tree:
@@ -180,16 +222,6 @@ def forbid_soft_thresholds(tree: Tree) -> None:
             "This tree has soft thresholds: numbers near one go down both branches, in shares, "
             "which save_model and export_json alone can hold. Fit with soft_thresholds=False, "
             "which changes predictions for such numbers only."
-        )
-
-
-def forbid_weighed_errors(estimator_or_tree: Any) -> None:
-    """Raise ValueError if the class of most weight may not be the one that `predict` answers."""
-    if getattr(estimator_or_tree, "_weighs_errors", False):
-        raise ValueError(
-            f"Exports answer with the class of most weight, and {type(estimator_or_tree).__name__} "
-            "with that of the least of 'misclassification_costs', which may be another where there "
-            "are more than two classes. Keep it with save_model; pass its tree_ to see the tree."
         )
 
 

@@ -63,13 +63,15 @@ def to_dict(
     >>> to_dict(tree, feature_names=fish.feature_names)
     {'no surfacing': {0: 'no', 1: {'flippers': {0: 'no', 1: 'yes'}}}}
     """
-    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    model = model_of(
+        estimator_or_tree, feature_names=feature_names, class_names=class_names, by_costs=True
+    )
     tree = model.tree
-    value = tree.value[:, 0]
+    answers = tree.value[:, 0, 0] if model.classes is None else model.labels
     below: list[Any] = [None] * tree.n_nodes
     for node in range(tree.n_nodes - 1, -1, -1):  # children have the higher numbers
         if not tree.children(node):
-            below[node] = _answer(model, value[node], decimals)
+            below[node] = _answer(model, answers[node], decimals)
             continue
         split = model.split(node)
         branches = {
@@ -80,10 +82,11 @@ def to_dict(
     return below[0]
 
 
-def _answer(model: Model, value: Any, decimals: int | None) -> Any:
+def _answer(model: Model, answer: Any, decimals: int | None) -> Any:
+    """A mean target, or the label of a class."""
     if model.classes is None:
-        return float(format_number(value[0], decimals))
-    label = model.classes[int(value.argmax())]
+        return float(format_number(answer, decimals))
+    label = model.classes[answer]
     return label.item() if isinstance(label, np.generic) else label
 
 

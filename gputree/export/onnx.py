@@ -72,7 +72,9 @@ def to_onnx(
     """
     helper = require("onnx.helper", "to_onnx")
     onnx = require("onnx", "to_onnx")
-    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    model = model_of(
+        estimator_or_tree, feature_names=feature_names, class_names=class_names, by_costs=True
+    )
     model = single_paths(model, missing, "ONNX")
     graph = _Graph(onnx)
     if inputs == "auto":
@@ -145,7 +147,8 @@ class _Graph:
     def answer(self, model: Model, table: str) -> None:
         """The tree finds a leaf's place in the table of answers."""
         binary = as_binary(model)
-        value = model.tree.value[binary.source[binary.is_leaf], 0]
+        leaves = binary.source[binary.is_leaf]
+        value = model.tree.value[leaves, 0]
         self.add("TreeEnsemble", [table], "found", domain="ai.onnx.ml", **self._ensemble(binary))
         self._constant("flat", np.array([-1]))
         self.add("Cast", ["found"], "place", to=self.onnx.TensorProto.INT64)
@@ -157,7 +160,7 @@ class _Graph:
             self._output("prediction", kinds.DOUBLE, ["n"])
             return
         self._constant("shares", value)
-        self._constant("labels", _labels(model.classes)[value.argmax(axis=1)])
+        self._constant("labels", _labels(model.classes)[model.labels[leaves]])
         self.add("Gather", ["labels", "leaf"], "label", axis=0)
         self.add("Gather", ["shares", "leaf"], "probabilities", axis=0)
         self._output("label", self.constants[-1].data_type, ["n"])

@@ -7,6 +7,8 @@ import colorsys
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.costs import Costs
+from gputree.export.model import labels_of
 from gputree.tree import Tree
 
 # matplotlib's tab10; then hues in turn.
@@ -29,7 +31,7 @@ def rgb(color: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def answer_colors(tree: Tree) -> NDArray[np.float64]:
+def answer_colors(tree: Tree, costs: Costs | None = None) -> NDArray[np.float64]:
     """Red, green and blue of each node, a light tint of its answer's colour; shape (N, 3).
 
     The class, the stronger the purer, or the mean target, the stronger the greater.
@@ -38,19 +40,22 @@ def answer_colors(tree: Tree) -> NDArray[np.float64]:
         mean = tree.answers[:, 0]
         share = (mean - mean.min()) / (np.ptp(mean) or 1.0)
         return _tints(np.array([rgb(class_color(0))]), share)
-    if tree.lower is not None:
-        return class_tints(tree.answers)
+    if tree.lower is not None or costs is not None:
+        return class_tints(tree.value[:, 0], costs)
     weight = np.where(tree.weight > 0, tree.weight, 1.0)
     return class_tints(tree.statistics / weight[:, None])
 
 
-def class_tints(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Tints of the classes of the greatest shares, the stronger the purer; (N, K) to (N, 3)."""
+def class_tints(shares: NDArray[np.float64], costs: Costs | None = None) -> NDArray[np.float64]:
+    """Tints of the classes that shares are answered with, the stronger the purer.
+
+    From (N, K) to (N, 3).
+    """
     n_classes = shares.shape[1]
     colors = np.array([rgb(class_color(k)) for k in range(n_classes)])
     chance = 1 / n_classes
     purity = (shares.max(axis=1) - chance) / (1 - chance or 1.0)
-    return _tints(colors[shares.argmax(axis=1)], purity)
+    return _tints(colors[labels_of(shares, costs)], purity)
 
 
 def _tints(color: NDArray[np.float64], strength: NDArray[np.float64]) -> NDArray[np.float64]:

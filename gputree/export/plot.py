@@ -127,7 +127,7 @@ def plot_tree(
         figure.set_size_inches(layout.size[0] / 72, layout.size[1] / 72)
     scale = _fit(ax, layout.size)
     _draw_lines(ax, shown.tree, layout, scale, lines_by_weight)
-    _draw_boxes(ax, answer_colors(shown.tree), layout, scale)
+    _draw_boxes(ax, answer_colors(shown.tree, shown.costs), layout, scale)
     if bars:
         _draw_bars(ax, shown.tree, layout, scale)
     hint_at_fonts(ax)

@@ -217,7 +217,7 @@ def _draw_cells(
         mesh = ax.pcolormesh(*edges, shares.reshape(shape), cmap="viridis", alpha=0.75)
         ax.figure.colorbar(mesh, ax=ax, label="mean target")
     else:
-        ax.pcolormesh(*edges, class_tints(shares).reshape(*shape, 3))
+        ax.pcolormesh(*edges, class_tints(shares, described.costs).reshape(*shape, 3))
     _draw_borders(ax, apply(tree, cells).reshape(shape), *edges)
 
 

@@ -141,7 +141,9 @@ def export_sql(
       ELSE 'no'
     END
     """
-    model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
+    model = model_of(
+        estimator_or_tree, feature_names=feature_names, class_names=class_names, by_costs=True
+    )
     model = single_paths(model, missing, "SQL")
     if nodes is not None and table is None:
         raise ValueError("nodes needs table: the name of the table whose rows are to be answered.")
@@ -210,7 +212,7 @@ def _answers(
     if model.classes is None:
         return (lambda node: writer.number(value[node, 0])), double
     labels = [writer.literal(label) for label in model.classes.tolist()]
-    best = value.argmax(axis=1)
+    best = model.labels
     return (lambda node: labels[best[node]]), None
 
 

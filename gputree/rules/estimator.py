@@ -15,18 +15,21 @@ from gputree.backends.arrays import to_host
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.held import missing_columns
+from gputree.estimators.reporting import Reporting
 from gputree.estimators.table_estimator import MOST_JOBS, n_threads
+from gputree.evaluation import Lines, Report, Weight
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.fixed_point import fix_weights
-from gputree.pruning.base import encode, require_known_labels
+from gputree.pruning.base import encode, encode_target, require_known_labels
 from gputree.pruning.error_limit import Quantile, error_limit
 from gputree.rules.conditions import Rules
 from gputree.rules.learning import Options, learn
 from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import Rows
+from gputree.rules.usage import usage_tables
 
 
-class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
+class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
     """Rules from a decision tree, as C4.5rules makes them.
 
     Every leaf of the tree is a rule. Its conditions are dropped while that lowers a pessimist's
@@ -185,7 +188,7 @@ class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
         decided_weights: NDArray[np.float64],
     ) -> Self:
         """Take a fitted tree and what was learned from it."""
-        model = model_of(tree)
+        model = model_of(tree, by_costs=True)
         for name in ("feature_names_in_", "missing_marks_"):  # of a former fit
             self.__dict__.pop(name, None)
         self.estimator_ = tree
@@ -253,6 +256,43 @@ class C45Rules(LogProbabilities, ClassifierMixin, BaseEstimator):
         """
         decided = self._decide(X)
         return self.rules_.probabilities[decided]
+
+    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
+        """The rules and their answers beside the truth, rule by rule, as C4.5rules prints them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            What each row counts.
+
+        Returns
+        -------
+        Report
+            As of a tree, with ``tables["each_rule"]``: of each rule, and last of the default
+            class, how many ``conditions`` it has and its ``confidence`` (one minus the estimated
+            error rate); the rows that it ``covered``, and the ``errors`` of its class among
+            them; the rows that it was ``used`` for, because no rule before it covers them, and
+            those of them that it got ``wrong``; the rows ``gained`` that are right by it and
+            would be wrong without it, and those ``lost`` that would be right.
+            ``tables["column_usage"]``: the share of rows that rules cover which test a column,
+            the attribute usage of C5.0.
+
+        Raises
+        ------
+        ValueError
+            X, y or sample_weight are none that the rules know, or have different lengths.
+        """
+        return super().report(X, y, sample_weight)
+
+    def _report_size(self) -> dict[str, int]:
+        return {"rules": len(self.rules_), "conditions": self.rules_.n_conditions}
+
+    def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:
+        values = np.concatenate([to_host(part) for part in self.estimator_._parts(X)])
+        return usage_tables(self.rules_, values, encode_target(self.estimator_, y), weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -61,7 +61,7 @@ def contents_of(rules: C45Rules) -> Contents:
     }  # fmt: skip
     if marks := list(getattr(rules, "missing_marks_", ())):
         header["missing_marks"] = encode(marks, "missing_marks_")
-    arrays = _arrays(own.rules) | {
+    arrays = arrays_of(own.rules) | {
         "confidence": own.confidence,
         "class_weights": own.class_weights,
         "decided_weights": own.decided_weights,
@@ -69,7 +69,8 @@ def contents_of(rules: C45Rules) -> Contents:
     return Contents(header, [rules.estimator_.tree_], arrays)
 
 
-def _arrays(rules: Rules) -> dict[str, NDArray]:
+def arrays_of(rules: Rules) -> dict[str, NDArray]:
+    """Conditions and rules as the arrays of a file."""
     each = rules.conditions
     codes = [np.array(one.codes, CATEGORY) for one in each]
     return {
@@ -110,14 +111,14 @@ def rebuild(source: str, contents: Contents) -> C45Rules:
         default = field_of(header, "default", int)
         if not 0 <= default < tree.n_classes_:
             raise ValueError(f"default must be a class, got {default}.")
-        found = _rules(arrays, tree.columns_, tree.n_classes_)
-        weights = _weights(arrays, found.label.size, tree.n_classes_)
+        found = rules_in(arrays, tree.columns_, tree.n_classes_)
+        weights = weights_in(arrays, found.label.size, 1, tree.n_classes_)
         rules._take(tree, found, arrays["confidence"], weights[0], default, weights[1])
         restore_marks(rules, header)
     return rules
 
 
-def _rules(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Rules:
+def rules_in(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Rules:
     """Conditions and the rules that are made of them."""
     kind, feature, threshold = arrays["kind"], arrays["feature"], arrays["threshold"]
     if not kind.size == feature.size == threshold.size == arrays["code_begin"].size - 1:
@@ -159,12 +160,12 @@ def _check_codes(arrays: dict[str, NDArray], columns: Columns) -> None:
         raise ValueError("the categories of a condition are not ascending.")
 
 
-def _weights(
-    arrays: dict[str, NDArray], n_rules: int, n_classes: int
+def weights_in(
+    arrays: dict[str, NDArray], n_rules: int, n_sets: int, n_classes: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights that rules cover and that they answer, by class."""
+    """Weights that rules cover and that they answer, by class; of so many sets of rules."""
     covered, decided = arrays["class_weights"], arrays["decided_weights"]
-    if covered.shape != (n_rules, n_classes) or decided.shape != (n_rules + 1, n_classes):
+    if covered.shape != (n_rules, n_classes) or decided.shape != (n_rules + n_sets, n_classes):
         raise ValueError("the weights are not those of the rules and classes.")
     if arrays["confidence"].shape != (n_rules,):
         raise ValueError("confidence must have an entry for each rule.")

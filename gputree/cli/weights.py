@@ -1,0 +1,104 @@
+"""`--weights COL`: what each row counts, the case weight of C5.0."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.cli.report import UsageError
+
+Weight = NDArray[np.float64] | None
+
+
+def add_weights(parser: Any) -> None:
+    """Add `--weights`."""
+    parser.add_argument(
+        "--weights",
+        metavar="COL",
+        help="column of what each row counts, which is no feature then (C5.0's case weight)",
+    )
+
+
+def check_name(arguments: argparse.Namespace) -> None:
+    """Refuse a column that is to be two things."""
+    if arguments.weights is not None and arguments.weights == arguments.target:
+        raise UsageError(f"--weights and --target both name {arguments.weights!r}.")
+
+
+def with_column(names: list[str], weights: str | None) -> list[str]:
+    """Names of columns to read, and that of the weights."""
+    return names if weights is None or weights in names else [*names, weights]
+
+
+def taken_out(
+    columns: Any, arguments: argparse.Namespace, label: str, keep: bool = False
+) -> tuple[Any, Weight]:
+    """The columns of a table without that of weights, unless it is to stay; and the weights.
+
+    Raises
+    ------
+    ValueError
+        They are negative, missing, infinite or all zero, or there is no column beside them.
+    """
+    if arguments.weights is None:
+        return columns, None
+    require_column(columns.column_names, arguments.weights, label)
+    weight = values_of(columns, arguments.weights)
+    check_values(weight, arguments.weights, label)
+    if not keep:
+        columns = columns.drop_columns([arguments.weights])
+    if columns.num_columns == 0:
+        raise ValueError(f"{label} has no feature column beside that of --weights.")
+    return columns, weight
+
+
+def require_column(names: list[str], name: str, label: str) -> None:
+    """Raise ValueError unless a table has the column of weights."""
+    if name not in names:
+        raise ValueError(f"{label} has no column {name!r} (--weights).")
+
+
+def values_of(columns: Any, name: str) -> NDArray[np.float64]:
+    """A column of numbers; NaN where missing."""
+    values: NDArray[np.float64] = columns[name].to_numpy().astype(np.float64)
+    return values
+
+
+def check_values(weight: NDArray[np.float64], name: str, label: str) -> None:
+    """Raise ValueError for weights that no estimator takes, with the name of their column."""
+    from gputree.validation import check_weights
+
+    try:
+        check_weights(weight, weight)
+    except ValueError as error:
+        raise ValueError(f"Column {name!r} of {label} (--weights): {error}") from error
+
+
+class WithoutWeights:
+    """Batches without a column of weights, which are kept aside each time they are read.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns that are left.
+    """
+
+    def __init__(self, batches: Any, name: str) -> None:
+        self.names = [own for own in batches.names if own != name]
+        self._batches, self._name = batches, name
+        self._found: list[NDArray[np.float64]] = []
+
+    def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
+        self._found = []
+        for X, y in self._batches:
+            self._found.append(values_of(X, self._name))
+            yield X.drop_columns([self._name]), y
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """Those of all rows that were read last."""
+        return np.concatenate(self._found)

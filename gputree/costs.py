@@ -1,0 +1,31 @@
+"""Answers of the least expected cost."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Costs = NDArray[np.float64]
+
+
+def class_costs(costs: Costs) -> NDArray[np.float64]:
+    """What the errors of each class cost together, of shape (K,)."""
+    return costs.sum(axis=1)
+
+
+def least_cost(shares: NDArray[np.float64], costs: Costs) -> NDArray[np.intp]:
+    """The class of the least expected cost; of equals, the first.
+
+    Parameters
+    ----------
+    shares : float64 array of shape (n, K)
+        Of classes among rows that weigh what the errors of their classes cost.
+    costs : float64 array of shape (K, K)
+    """
+    of_class = class_costs(costs)[:, None]
+    each = costs / np.where(of_class > 0.0, of_class, 1.0)
+    expected = np.zeros_like(shares)
+    for true in range(len(costs)):  # a product of matrices may add up in another order
+        expected += shares[:, true, None] * each[true]
+    answers: NDArray[np.intp] = expected.argmin(axis=1)
+    return answers

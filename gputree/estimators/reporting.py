@@ -1,0 +1,121 @@
+"""`report` of estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from gputree import prediction
+from gputree.backends.arrays import to_host
+from gputree.estimators.arguments import explained
+from gputree.evaluation import Lines, Report, Weight, answers, report, usage_lines
+from gputree.tree import Tree
+from gputree.validation import check_weights
+
+# Cells of rows x columns that are marked at a time, and rows at most.
+MARKED_CELLS = 1 << 24
+MARKED_ROWS = 1 << 14
+
+
+class Reporting:
+    """What estimators have that `report` of themselves."""
+
+    predict: Callable[..., NDArray[Any]]
+
+    @explained
+    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
+        """Size of the model, and its answers beside the truth, as J48 and C5.0 print them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels, or targets.
+        sample_weight : array-like of shape (n_rows,), default=None
+            What each row counts.
+
+        Returns
+        -------
+        Report
+            Prints as a table: the size, errors, accuracy and kappa, scores of each class
+            and the confusion matrix; of regression the errors that Weka has. `as_dict` gives
+            the numbers. ``tables["column_usage"]`` is the attribute usage of C5.0: the share of
+            rows whose value of a column is known and tested on their way to a leaf.
+
+        Raises
+        ------
+        ValueError
+            X, y or sample_weight are none that the model knows, or have different lengths.
+        """
+        check_is_fitted(self)
+        y = column_or_1d(to_host(y), warn=True)
+        check_consistent_length(X, y)
+        y = _checked(self, y)
+        weight = check_weights(to_host(sample_weight), y)
+        found, mean = answers(self, X, y, weight), self._training_mean()
+        return report(found, mean, self._report_size(), self._report_tables(X, y, weight))
+
+    def _report_size(self) -> dict[str, int]:
+        """How large the model is."""
+        raise NotImplementedError
+
+    def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:
+        """What the parts of the model do on rows; their weights are None, or may be zero."""
+        return {}
+
+    def _training_mean(self) -> float:
+        """The mean target of the training rows; NaN for classes."""
+        return np.nan
+
+
+def _checked(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
+    """Targets, of the kind that the model knows."""
+    if not hasattr(estimator, "classes_"):
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    elif (y.dtype.kind in "biuf") != (estimator.classes_.dtype.kind in "biuf"):
+        held = "numbers" if y.dtype.kind in "biuf" else "others"
+        raise ValueError(
+            "y must hold labels of the kind in fit, such as "
+            f"{estimator.classes_.item(0)!r}; got {held}."
+        )
+    assert_all_finite(y, input_name="y")
+    return y
+
+
+def column_usage(tree: Tree, parts: Iterable[Any], names: Any, weight: Weight) -> Lines:
+    """Share of rows whose value of a column is known and tested on their way, for each column.
+
+    Parameters
+    ----------
+    tree : Tree
+    parts : iterable of float arrays of shape (m, d)
+        The rows, block by block.
+    names : sequence of str, or None
+    weight : float64 array of shape (n,), or None
+    """
+    height = max(min(MARKED_ROWS, MARKED_CELLS // tree.n_features), 1)
+    used, done = np.zeros(tree.n_features), 0
+    for part in parts:
+        for begin in range(0, len(part), height):
+            rows = np.ascontiguousarray(to_host(part[begin : begin + height]))
+            marks = _tested(tree, rows)
+            of_rows = np.ones(len(rows)) if weight is None else weight[done : done + len(rows)]
+            used += of_rows @ marks
+            done += len(rows)
+    return usage_lines(used / (done if weight is None else weight.sum()), names)
+
+
+def _tested(tree: Tree, rows: NDArray) -> NDArray[np.bool_]:
+    """Which columns are tested on the way of each row, and known there; shape (m, d)."""
+    path = prediction.decision_path(tree, rows)
+    row = np.repeat(np.arange(len(rows)), np.diff(path.indptr))
+    inner = ~tree.is_leaf[path.indices]
+    marks = np.zeros(rows.shape, np.bool_)
+    marks[row[inner], tree.feature[path.indices[inner]]] = True
+    found: NDArray[np.bool_] = marks & ~np.isnan(rows)
+    return found

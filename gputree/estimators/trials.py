@@ -1,0 +1,273 @@
+"""Boosting: members that vote, each learned from rows weighted by the errors of those before."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import nullcontext
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gputree._sklearn import fit_context
+from gputree.backends.arrays import to_host
+from gputree.estimators.arguments import explained
+from gputree.estimators.boosting_weights import (
+    first_weights,
+    next_weights,
+    outcome_of,
+)
+from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
+from gputree.estimators.classification import TableClassifier
+from gputree.estimators.coded_table import CodedTable
+from gputree.estimators.held import Held, View
+from gputree.estimators.identifiers import warn_of_winners
+from gputree.estimators.reporting import Reporting
+from gputree.estimators.table_estimator import n_threads
+from gputree.estimators.winnowing import coded_grower, column_view, winnow, with_weight
+from gputree.evaluation import Lines, Weight, rows_of
+from gputree.growth.progress import new_bar
+from gputree.tree import Tree
+from gputree.validation import check_weight_range, check_weights
+
+# Boosting ends with a member whose errors weigh less than this share of a row, as in C5.0.
+FEW_ERRORS = 0.1
+
+# A member that errs for this share of the weight, or for more, is not kept.
+MOST_ERRORS = 0.5
+
+
+def boosted_attributes(estimators: str) -> str:
+    """What estimators that boost have; `estimators` says what ``estimators_`` holds."""
+    return f"""classes_ : array of shape (`n_classes_`,)
+        Class labels, ascending.
+    n_classes_ : int
+    costs_ : float64 array of shape (n_classes_, n_classes_), or None
+        `misclassification_costs` as shares of the greatest; None where all errors cost the same.
+    {estimators}
+    estimator_errors_ : float64 array of shape (n_trials,)
+        Weighted share of errors of each of these on the rows that it was made from.
+    estimator_weights_ : float64 array of shape (n_trials,)
+        Weight of their votes: 1, as in C5.0.
+    winnowed_ : bool array of shape (n_features_in_,)
+        Which columns `winnow` has left out.
+    columns_ : Columns
+        What each column holds; the categories of those that have any.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : array of shape (`n_features_in_`,)
+        Their names, where X has string names."""
+
+
+class Boosted(Reporting, TableClassifier):
+    """Trials and votes; subclasses say what a member is."""
+
+    n_trials: int
+    binary_splits: bool
+    winnow: bool
+    random_state: Any
+    n_jobs: int | None
+    estimators_: list[Any]
+    estimator_errors_: NDArray[np.float64]
+    estimator_weights_: NDArray[np.float64]
+    winnowed_: NDArray[np.bool_]
+
+    @explained
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow one member after the other.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            Categories or numbers; None, NaN or NA where missing.
+        y : array-like of shape (n_rows,)
+            Class labels: integers, strings or booleans.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Non-negative weights of the first trial; rows of weight zero take no part.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    # ----------------------------------------------------------- trials
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        forbid_binary_splits_on_cuda(self)
+        view = self._view(X)
+        target = self._check_target(to_host(y), view.shape[0])
+        weight = self._combine_weights(check_weights(to_host(sample_weight), target), target)
+        check_weight_range(weight)
+        identifiers = self._warn_of_identifiers(view)
+        grower = coded_grower(self, C45Classifier, view.shape[0])
+        view, target, weight = with_weight(view, target, weight)
+        kept = np.ones(self.n_features_in_, np.bool_)
+        if self.winnow:
+            kept = winnow(grower, view, target, weight, self.random_state)
+            view = column_view(view, np.flatnonzero(kept))
+        grower.columns_, grower.n_features_in_ = view.held.columns, view.shape[1]
+        self.winnowed_ = ~kept
+        view = _coded(view, n_threads(self.n_jobs))
+        self.estimators_, errors = [], []
+        bar = new_bar(self.n_trials, bool(self.verbose), desc="trials", unit="trial")
+        with nullcontext() if bar is None else bar:
+            for member, error in self._boost(grower, view, target, weight):
+                self.estimators_.append(member)
+                errors.append(error)
+                if bar is not None:
+                    bar.update()
+        self.estimator_errors_ = np.array(errors)
+        self.estimator_weights_ = np.ones(len(errors))
+        own = np.flatnonzero(kept)
+        self.estimators_ = [self._finished(member, own) for member in self.estimators_]
+        warn_of_winners(identifiers, self._tree_of(self.estimators_[0]), type(self).__name__)
+        return self
+
+    def _boost(
+        self, grower: C45Classifier, view: View, target: NDArray, weight: NDArray | None
+    ) -> Iterator[tuple[Any, float]]:
+        """Member after member and its error, until one errs too little or too much."""
+        weights, table = first_weights(weight, target.size), CodedTable.of(view)
+        for trial in range(self.n_trials):
+            tree = copy(grower)
+            tree._grow_and_prune(view, target, weight, (table, target, weight))
+            member = self._member_of(tree, table, target, weight)
+            is_wrong = member.predict(table) != target
+            outcome = outcome_of(weights, is_wrong)
+            if trial > 0 and outcome.error >= MOST_ERRORS:
+                return
+            yield member, outcome.error
+            few = outcome.wrong * weights.unit < FEW_ERRORS
+            if few or outcome.error >= MOST_ERRORS:
+                return
+            weights = next_weights(weights, is_wrong, outcome)
+            weight = weights.values
+
+    def _adopt(self, tree: C45Classifier) -> C45Classifier:
+        """Let a tree that was grown on class codes answer with labels."""
+        for name in ("classes_", "costs_", "classes", "misclassification_costs"):
+            setattr(tree, name, getattr(self, name))
+        return tree
+
+    # ---------------------------------------------------- what a member is
+    _members: ClassVar[str]  # what people call several
+
+    def _member_of(
+        self, tree: C45Classifier, table: CodedTable, target: NDArray, weight: NDArray | None
+    ) -> Any:
+        """What votes, from a tree of class codes and the rows that it was grown on."""
+        raise NotImplementedError
+
+    def _finished(self, member: Any, own: NDArray[np.intp]) -> Any:
+        """A member that was learned from the columns `own` of all, with all of them and labels."""
+        raise NotImplementedError
+
+    def _tree_of(self, member: Any) -> Tree:
+        """The tree that a member is, or is from."""
+        raise NotImplementedError
+
+    def _confidences(self, member: Any, values: NDArray) -> NDArray[np.float64]:
+        """Votes of a member, shape (n_rows, n_classes); those of a row add up to 1."""
+        raise NotImplementedError
+
+    def _size_of(self, member: Any) -> tuple[str, int]:
+        """What the size of a member is counted in, and how many there are."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ votes
+    @explained
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of the class with the most confidence; of equals, the first.
+
+        With `misclassification_costs`, of the class of the least expected cost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+        """
+        return self._answer(self.predict_proba(X))
+
+    @explained
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Mean confidence of the members in each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # none is kept beside it
+        return last
+
+    @explained
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """What the first member answers, the first two, and so on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Yields
+        ------
+        labels : array of shape (n_rows,)
+        """
+        for votes in self.staged_predict_proba(X):
+            yield self._answer(votes)
+
+    @explained
+    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """As `predict_proba`, of the first member, the first two, and so on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Yields
+        ------
+        probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self, "estimators_")
+        parts = list(self._parts(X))
+        votes = np.zeros((sum(map(len, parts)), self.n_classes_))
+        whole = 0.0
+        for member, weight in zip(self.estimators_, self.estimator_weights_, strict=True):
+            found = [self._confidences(member, part) for part in parts]
+            votes += weight * (found[0] if len(found) == 1 else np.concatenate(found))
+            whole += weight
+            yield votes / whole
+
+    def _report_size(self) -> dict[str, int]:
+        sizes = [self._size_of(member) for member in self.estimators_]
+        (part,) = {part for part, _ in sizes}
+        return {self._members: len(sizes), part: sum(count for _, count in sizes)}
+
+    def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:
+        if not isinstance(X, CodedTable):  # read once for all members
+            X = CodedTable.of(View(Held(self.columns_, self._values(X), None)))
+        total = y.size if weight is None else float(weight.sum())
+        lines: Lines = []
+        for place, member in enumerate(self.estimators_, 1):
+            wrong = member.predict(X) != y
+            errors = float(wrong.sum() if weight is None else weight[wrong].sum())
+            counted = {"errors": rows_of(weight, errors), "error_rate": errors / total}
+            lines.append({"trial": str(place), **dict([self._size_of(member)]), **counted})
+        return {"each_trial": lines}
+
+
+def _coded(view: View, threads: int) -> View:
+    """The view as all of a table whose columns are coded, and kept so while it is held."""
+    whole = view.alone().held
+    held = Held(whole.columns, whole.values, whole.names, whole.device)
+    held.keep_lists(threads)
+    return View(held)

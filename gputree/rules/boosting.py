@@ -1,0 +1,202 @@
+"""Boosting of rules, as C5.0 does it with rules and trials together."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gputree._sklearn import Interval
+from gputree.backends.arrays import to_host
+from gputree.estimators.arguments import MULTIWAY_LACKS, explained
+from gputree.estimators.c45 import C45Classifier
+from gputree.estimators.coded_table import CodedTable
+from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
+from gputree.estimators.trials import Boosted, boosted_attributes
+from gputree.estimators.winnowing import as_grown
+from gputree.evaluation import Report
+from gputree.pruning import Pruner
+from gputree.pruning.error_limit import Quantile
+from gputree.rules.estimator import C45Rules
+from gputree.tree import Tree
+
+ESTIMATORS = """estimators_ : list of C45Rules
+        The rule sets, in the order in which they were learned; ``print(estimators_[0].rules_)``
+        shows the first."""
+
+
+@document(MULTIWAY_PARAMETERS, boosted_attributes(ESTIMATORS))
+class BoostedC45Rules(Boosted):
+    """Rules of C4.5 trees, each set learned from rows weighted by the errors of the one before.
+
+    Boosting is that of `BoostedC45Classifier`, and each trial's tree is made into rules as
+    `C45Rules` does it; which rows a trial gets wrong is told by its rules. A rule set votes for
+    every class with its probability (`C45Rules.predict_proba`): the share of the class among the
+    weighted rows that the same rule answers. The class with the most votes wins; of equals, the
+    first.
+
+    Parameters
+    ----------
+    n_trials : int, default=10
+        Rule sets to learn, at most.
+    confidence, quantile, rule_weight, redundancy
+        As for `C45Rules`.
+    min_samples_leaf : float, default=2
+        Least weight (rows, where no weights are given) of two of a split's branches.
+    average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
+        As for `C45Classifier`.
+    pruning : Pruner, str or None, default=None
+        How each tree is pruned before rules are made of it; C4.5rules takes the unpruned one.
+    winnow : bool, default=False
+        Columns that do not help are left out before the first trial; see `C45Classifier`.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    gputree.C45Rules : One set of rules.
+    gputree.BoostedC45Classifier : Boosted trees.
+
+    Examples
+    --------
+    >>> from gputree import BoostedC45Rules
+    >>> from gputree.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> boosted = BoostedC45Rules(n_trials=3).fit(X, y)
+    >>> [len(rules.rules_) for rules in boosted.estimators_]
+    [5, 6, 7]
+    """
+
+    _lacks = MULTIWAY_LACKS
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **C45Classifier._parameter_constraints,
+        **C45Rules._parameter_constraints,
+        "n_trials": [Interval(Integral, 1, None, closed="left")],
+    }
+    del _parameter_constraints["laplace"]  # votes have an estimate of their own
+    del _parameter_constraints["soft_thresholds"]  # a row meets a condition or does not
+    del _parameter_constraints["estimator"]
+
+    @explained
+    def __init__(
+        self,
+        *,
+        n_trials: int = 10,
+        confidence: float = 0.25,
+        quantile: Quantile = "release8",
+        rule_weight: float = 0.5,
+        redundancy: float = 1.0,
+        min_samples_leaf: float = 2,
+        average_gain_rule: bool = True,
+        mdl_correction: bool = True,
+        threshold_placement: Literal["midpoint", "data"] = "midpoint",
+        binary_splits: bool = False,
+        collapse: bool = True,
+        pruning: Pruner | str | None = None,
+        winnow: bool = False,
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_gain: float = 0.0,
+        categorical_features: Any = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        classes: ArrayLike | str | None = None,
+        misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
+        random_state: Any = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_trials = n_trials
+        self.confidence = confidence
+        self.quantile = quantile
+        self.rule_weight = rule_weight
+        self.redundancy = redundancy
+        self.min_samples_leaf = min_samples_leaf
+        self.average_gain_rule = average_gain_rule
+        self.mdl_correction = mdl_correction
+        self.threshold_placement = threshold_placement
+        self.binary_splits = binary_splits
+        self.collapse = collapse
+        self.pruning = pruning
+        self.winnow = winnow
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_gain = min_gain
+        self.categorical_features = categorical_features
+        self.class_weight = class_weight
+        self.classes = classes
+        self.misclassification_costs = misclassification_costs
+        self.random_state = random_state
+        self.device = device
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    _members = "rule_sets"
+
+    def _new_member(self) -> C45Rules:
+        """Rules with the parameters of these, not fitted."""
+        return C45Rules(
+            confidence=self.confidence,
+            quantile=self.quantile,
+            rule_weight=self.rule_weight,
+            redundancy=self.redundancy,
+            n_jobs=self.n_jobs,
+        )
+
+    def _member_of(
+        self, tree: C45Classifier, table: CodedTable, target: NDArray, weight: NDArray | None
+    ) -> C45Rules:
+        return self._new_member()._learn(tree, table, target, weight)
+
+    def _finished(self, member: C45Rules, own: NDArray[np.intp]) -> C45Rules:
+        tree, found = self._adopt(as_grown(member.estimator_, self, own)), member.rules_
+        conditions = [one._replace(feature=int(own[one.feature])) for one in found.rules.conditions]
+        return member._take(
+            tree,
+            found.rules._replace(conditions=conditions),
+            found.confidence,
+            found.class_weights,
+            found.default,
+            found.decided_weights,
+        )
+
+    def _tree_of(self, member: C45Rules) -> Tree:
+        tree: Tree = member.estimator_.tree_
+        return tree
+
+    def _confidences(self, member: C45Rules, values: NDArray) -> NDArray[np.float64]:
+        return member.rules_.probabilities[member._decide_part(to_host(values))]
+
+    def _size_of(self, member: C45Rules) -> tuple[str, int]:
+        return "rules", len(member.rules_)
+
+    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
+        """The rule sets and their answers beside the truth, trial by trial, as C5.0 prints them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            What each row counts.
+
+        Returns
+        -------
+        Report
+            As of a tree, with ``tables["each_trial"]``: of each set by itself the number of
+            ``rules``, its ``errors`` and its ``error_rate``. Each set has a report of its own:
+            ``estimators_[0].report(X, y)``.
+
+        Raises
+        ------
+        ValueError
+            X, y or sample_weight are none that the rules know, or have different lengths.
+        """
+        return super().report(X, y, sample_weight)
