@@ -28,3 +28,8 @@ def shown(value: float) -> str:
     if np.isnan(value):
         return "-"
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def amount(value: float) -> str:
+    """Rows as text, or what they weigh: a decimal where that is no whole number."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
