@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 import devices
 import numpy as np
@@ -31,7 +32,23 @@ settings.register_profile("few", settings.get_profile("gputree"), max_examples=3
 settings.load_profile("gputree")
 
 
+# Files with many cases that compile kernels for each: `--turn` runs a part of them.
+BY_TURNS = {
+    f"test_{name}.py"
+    for name in (
+        "check", "cuda_parts", "distributed", "distributed_cuda", "finer", "interrupts",
+        "monotonic", "partitioned", "recorded_trees", "scores", "sklearn_conformance",
+    )
+}  # fmt: skip
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--turn",
+        type=lambda turn: tuple(map(int, turn.split("/"))),
+        metavar="K/N",
+        help=f"one case of N, another each turn K, of {', '.join(sorted(BY_TURNS))}; else all",
+    )
     parser.addoption(
         "--emulate",
         default="ascending",
@@ -41,6 +58,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "random order, with races, accesses out of bounds, undefined operations and reads of "
         "undefined memory reported. FILL is every byte of fresh memory, as ascending:ff.",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--turn"):
+        return
+    turn, of = config.getoption("--turn")
+
+    def left_out(item: pytest.Item) -> bool:
+        return item.path.name in BY_TURNS and (crc32(item.nodeid.encode()) - turn) % of != 0
+
+    config.hook.pytest_deselected(items=[item for item in items if left_out(item)])
+    items[:] = [item for item in items if not left_out(item)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
