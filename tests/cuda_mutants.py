@@ -251,6 +251,22 @@ MUTANTS = [
         "atomicAdd((u64*)&record.middle, u64(left_rows));",
         "",
     ),
+    Mutant("partition: copies without sides", "return left ? ~row : row;", "return row;"),
+    Mutant(
+        "partition: copies of the right",
+        "entries[begin[j] + rank] = ~entry;",
+        "entries[begin[j] + rank] = entry;",
+    ),
+    Mutant(
+        "partition: entries of all chunks copied",
+        "entry = i < last ? sided[i] : 0;",
+        "entry = sided[i0];",
+    ),
+    Mutant(
+        "undefined: copies of entries",
+        "sided[i] = with_side(i32(row), left);",
+        "if (left) sided[i] = ~i32(row);",
+    ),
     Mutant("partition: chunks before forgotten", "if (own > 0) atomicAdd(&sum, own);", ""),
     Mutant(
         "partition: neighbours of all chunks",

@@ -435,9 +435,12 @@ def test_tables_of_more_than_2_31_values(cuda_device):
     rows = rows._replace(target=far(rows.target), weight=far(rows.weight))
     entries = _at_the_end(cuda.entries, n)
     entries.host[-200:] += n - 200
-    scratch = type(cuda.grower.scratch)(*map(far, cuda.grower.scratch))
     cuda.grower = cuda.grower._replace(
-        table=moved, rows=rows, statistics=rows.pack(), entries=entries, scratch=scratch
+        table=moved,
+        rows=rows,
+        statistics=rows.pack(),
+        entries=entries,
+        sided=far(cuda.grower.sided),
     )
     results = []
     for backend, shift in ((near, 0), (cuda, n - 200)):

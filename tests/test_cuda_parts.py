@@ -276,7 +276,7 @@ def test_parts_take_turns_within_a_budget(cuda_device, monkeypatch):
     """Of two parts of which one fits, each is copied whenever it is asked for."""
     monkeypatch.setattr(parts_, "COPIES", Copies())
     sample = table("gini", False)
-    needed = 250 * (4 + 4 + 8 * 4 + 4 + 9)
+    needed = 250 * (4 + 4 + 8 * 4 + 4 + 8)
     tune(monkeypatch, "cuda", least_work=0)
     task, made, copy_rows = make_task("gini", sample), [], parts_.copy_rows
     monkeypatch.setattr(parts_, "copy_rows", lambda host: made.append(host) or copy_rows(host))

@@ -114,6 +114,7 @@ def _grow_level(
     parts: list[Splits] = []
     for first in range(0, frontier.size, room):
         batch = frontier.slice(first, first + room)
+        del histograms  # of the batch before
         histograms = _build(backend, batch, parents)
         scores = backend.score(histograms.cells, histograms.slot, batch.bounds)
         parts.append(
@@ -122,6 +123,7 @@ def _grow_level(
                 batch.bounds,
             )
         )  # fmt: skip
+        del scores
     if not parts:
         return frontier, Histograms.none()
     if len(parts) > 1:

@@ -124,6 +124,12 @@ class Memory:
         if flags is not None:
             flags[key] = 1
 
+    def forget(self, host: NDArray) -> None:
+        """Take all of `host` as never written."""
+        flags = self.flags(host)
+        if flags is not None:
+            flags[...] = 0
+
 
 def same_memory(a: NDArray, b: NDArray) -> bool:
     """Whether one of two arrays is a view of the other, or both of one."""

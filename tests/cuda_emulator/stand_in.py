@@ -215,6 +215,20 @@ def _function(name: str, real: types.ModuleType | None) -> Any:
     return call
 
 
+def _lending(fill: int, check: bool) -> Any:
+    def lend(ptr: int, size: int, owner: Any, device_id: int = -1) -> _UnownedMemory:
+        """Memory of something else. A block on a device is lent anew: it holds anything."""
+        lent = _UnownedMemory(ptr, size, owner, device_id)
+        if isinstance(getattr(owner, "block", None), ndarray):
+            forget = _MemoryPointer(lent, 0).array((size,), np.uint8)
+            forget[...] = fill
+            if check:
+                memory.forget(forget)
+        return lent
+
+    return lend
+
+
 def _empty(fill: int, check: bool) -> Any:
     def empty(shape: Any, dtype: Any = float) -> ndarray:
         """Memory as a device gives it: with anything in it."""
@@ -277,7 +291,12 @@ class _Stream:
 class _Event:
     """A point in time, at which all work before it is done."""
 
-    def record(self) -> None:
+    done = True
+
+    def __init__(self, disable_timing: bool = False) -> None:
+        pass
+
+    def record(self, stream: _Stream | None = None) -> None:
         self.time = time.perf_counter()
 
 
@@ -321,6 +340,12 @@ class _MemoryPointer:
 
     def __add__(self, offset: int) -> _MemoryPointer:
         return _MemoryPointer(self.mem, self.offset + offset)
+
+    def memset_async(self, value: int, size: int) -> None:
+        host = self.array((size,), np.uint8)
+        memory.require_device(host)
+        host[...] = value
+        memory.define(host)
 
     def array(self, shape: Any, dtype: Any) -> np.ndarray:
         """What lies here, as NumPy sees it."""
@@ -397,7 +422,7 @@ def make_module(
         nvrtc=types.SimpleNamespace(getVersion=lambda: (13, 0)),
         PinnedMemory=pinned_memory,
         PinnedMemoryPointer=pinned_pointer,
-        UnownedMemory=_UnownedMemory,
+        UnownedMemory=_lending(fill, check),
         MemoryPointer=_MemoryPointer,
     )
     module.get_default_memory_pool = lambda: types.SimpleNamespace(free_bytes=lambda: 0)

@@ -86,7 +86,7 @@ class CudaBackend:
     # ------------------------------------------------------- histograms
     @property
     def histogram_cells(self) -> int:
-        return int(self.grower.table.host.offset[-1])
+        return self.grower.cells
 
     @property
     def most_histogram_bytes(self) -> int:
@@ -98,7 +98,7 @@ class CudaBackend:
 
     @on_own_device
     def new_histograms(self, m: int) -> Any:
-        return cupy().zeros((m, self.histogram_cells * self.channels), dtype=self.grower.cell_dtype)
+        return histograms_.new_histograms(self.grower, m)
 
     @on_own_device
     def histogram(
@@ -122,7 +122,7 @@ class CudaBackend:
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,
     ) -> Splits:
-        plan = Plan.of(begin, end, slots, keys)
+        plan = Plan.of(self.grower, begin, end, slots, keys)
         marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, bounds)
         self.marked.append(marked)
         self.refined_pairs += pairs
@@ -146,6 +146,7 @@ class CudaBackend:
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,
     ) -> Subtrees:
+        self.grower.workspace.release()  # all of the memory is worked in
         if self.table.codes.shape[0] == 0:  # not coded: values decide
             values = self.held.resident(self.grower.memory.keeps_values, self.n_threads)
             table = self.table._replace(values=values)

@@ -20,13 +20,12 @@ from gputree.backends.cuda.layout import (
     Chunks,
     Grower,
     batches,
-    carve,
-    send,
     sort_segments,
     to_device,
 )
 from gputree.backends.cuda.score import Scores
 from gputree.backends.cuda.structs import LEVEL, PAIRS, RUN_ROOM, Packed
+from gputree.backends.cuda.workspace import carve, send
 from gputree.backends.subsets import MOST_CELLS
 
 LANES = 32

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s
 from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Chunks, Grower, send
+from gputree.backends.cuda.layout import Chunks, Grower
 from gputree.backends.cuda.structs import INTERVALS
+from gputree.backends.cuda.workspace import send
 
 Keys = NDArray[np.uint64]
 Float64s = NDArray[np.float64]

@@ -9,7 +9,8 @@ import numpy as np
 from gputree.backends.base import Int64s, Larger
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD
-from gputree.backends.cuda.layout import Chunks, Grower, cut, send
+from gputree.backends.cuda.layout import Chunks, Grower, cut
+from gputree.backends.cuda.workspace import bytes_of
 
 
 def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
@@ -24,6 +25,16 @@ def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
         if edges[word + 1] - edges[bounds[-1]] > tuning.TUNING.shared_bytes:
             bounds.append(word)
     return np.array([*bounds, words])
+
+
+def new_histograms(grower: Grower, m: int) -> Any:
+    """Zeroed histograms of m nodes."""
+    width = grower.cells * grower.task.channels
+    most = lambda: bytes_of(((grower.most_nodes, width), grower.cell_dtype))  # noqa: E731
+    room = grower.workspace.for_histograms()
+    (cells,) = room.carve([((m, width), grower.cell_dtype)], most)
+    cells.data.memset_async(0, cells.nbytes)
+    return cells
 
 
 def histogram(
@@ -50,7 +61,10 @@ def histogram(
     if columns is not None:
         groups = np.unique(groups.clip(columns[0] // WORD, -(-columns[1] // WORD)))
     rest = () if larger is None else larger[1:]
-    owner, first, last, own, bounds, *differences = send(*cut(begin, end), slots, groups, *rest)
+    sent = grower.workspace.counted.send(
+        (*cut(begin, end), slots, groups, *rest), lambda: _most_bytes(grower, groups.size)
+    )
+    owner, first, last, own, bounds, *differences = sent
     chunks = Chunks.over(owner, first, last)
     grower.kernels(
         "histogram", kernel, (chunks.number * (groups.size - 1),), table.packed,
@@ -65,3 +79,10 @@ def histogram(
         "histogram", "subtract", nodes * width, larger.whole, sources, out, parts, targets, nodes,
         width,
     )  # fmt: skip
+
+
+def _most_bytes(grower: Grower, groups: int) -> int:
+    """What the device is told of the nodes of a level that are counted, or subtracted, at most."""
+    chunks = grower.most_pieces(tuning.TUNING.chunk_rows)
+    sizes = (*3 * (chunks,), *4 * (grower.most_nodes,), groups)
+    return bytes_of(*((size, np.int64) for size in sizes))

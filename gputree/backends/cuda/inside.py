@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gputree.backends.cuda import finer, tuning
-from gputree.backends.cuda.layout import Grower, carve
+from gputree.backends.cuda.layout import Grower
 from gputree.backends.cuda.memory import GATHERED_BYTES
 from gputree.backends.cuda.structs import FOUND, LIVING, Packed
+from gputree.backends.cuda.workspace import Shaped, bytes_of
 
 if TYPE_CHECKING:
     from gputree.backends.cuda.refine import Level
@@ -55,32 +56,46 @@ def look_inside(grower: Grower, level: Level, boundaries: Packed) -> Packed:
 
 
 def _room(grower: Grower, level: Level) -> Living:
-    table, channels = grower.table, grower.task.channels
-    m, d, cells = level.nodes, table.columns, int(table.host.offset[-1])
-    slots = _slots(grower, level)
-    # A living bin has two rows, or more.
-    leading = min(m * int(np.diff(table.host.offset).max()), slots // 2)
-    bins = leading + min(m * cells, slots // 2)
-    scratch = grower.memory.gathered_pairs * GATHERED_BYTES // 4 // (8 * LANES * channels)
-    blocks = max(min(tuning.TUNING.living_blocks, scratch, bins), 1)
-    i4, i8 = np.int32, np.int64
-    keys, items, lefts, place, taken, first, number, column, bin_of, begin, end, cuts = carve(
-        (slots, table.bits), (slots, i4), ((blocks, channels, LANES), i8), ((m, cells), i4),
-        ((m, cells), np.uint32), (m * d, i8), (m * d, i4), (bins, i8), (bins, i4), (bins, i8),
-        (bins, i8), ((bins, CUT_WORDS), i8),
-    )  # fmt: skip
+    m, rows = level.nodes, level.rows
+    slots, leading = _slots(grower, rows), _leading_bins(grower, m, rows)
+    room = grower.workspace.inside.carve(
+        _arrays(grower, m, rows),
+        lambda: bytes_of(*_arrays(grower, grower.most_nodes, grower.entries.size)),
+    )
+    keys, items, lefts, place, taken, first, number, column, bin_of, begin, end, cuts = room
     own = first, number, cuts
     packed = LIVING.pack(
         slots, level.plan.tally, place, taken, leading, (column, bin_of, begin, end), own
     )
-    return Living(blocks, keys, items, lefts, packed, FOUND.pack(*own))
+    return Living(len(lefts), keys, items, lefts, packed, FOUND.pack(*own))
 
 
-def _slots(grower: Grower, level: Level) -> int:
+def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
+    """Room inside the bins of m nodes that have so many rows together."""
+    table, channels = grower.table, grower.task.channels
+    cells, pairs, slots = grower.cells, m * table.columns, _slots(grower, rows)
+    bins = _leading_bins(grower, m, rows) + min(m * cells, slots // 2)
+    scratch = grower.memory.gathered_pairs * GATHERED_BYTES // 4 // (8 * LANES * channels)
+    blocks = max(min(tuning.TUNING.living_blocks, scratch, bins), 1)
+    i4, i8 = np.int32, np.int64
+    return [
+        (slots, table.bits), (slots, i4), ((blocks, channels, LANES), i8), ((m, cells), i4),
+        ((m, cells), np.uint32), (pairs, i8), (pairs, i4), (bins, i8), (bins, i4), (bins, i8),
+        (bins, i8), ((bins, CUT_WORDS), i8),
+    ]  # fmt: skip
+
+
+def _leading_bins(grower: Grower, m: int, rows: int) -> int:
+    """Living bins of the leading columns, at most: each has two rows, or more."""
+    widest = int(np.diff(grower.table.host.offset).max())
+    return min(m * widest, _slots(grower, rows) // 2)
+
+
+def _slots(grower: Grower, rows: int) -> int:
     """Rows of living bins up to which cells are not worth it, and that memory has room for."""
-    least = finer.least_worth(level.rows)
+    least = finer.least_worth(rows)
     most = min(tuning.TUNING.gathered_pairs, grower.memory.gathered_pairs)
-    return int(min(least, most, tuning.TUNING.living_pairs, level.rows * grower.table.columns))
+    return int(min(least, most, tuning.TUNING.living_pairs, rows * grower.table.columns))
 
 
 def _scan(grower: Grower, level: Level, living: Living, others: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from gputree.backends.cuda.structs import (
     TABLE,
     Packed,
 )
+from gputree.backends.cuda.workspace import Workspace, bytes_of, send
 from gputree.backends.subsets import MOST_CELLS, MOST_MOVED
 from gputree.dtypes import ROW
 from gputree.threads import chunks
@@ -94,13 +94,6 @@ class Rows(NamedTuple):
         return ROWS.pack(*self)
 
 
-class Scratch(NamedTuple):
-    """Of the entries, while nodes are partitioned."""
-
-    sides: Any  # (n,) uint8
-    moved: Any  # (n,) int32
-
-
 class Grower(NamedTuple):
     """What every launcher needs."""
 
@@ -109,12 +102,13 @@ class Grower(NamedTuple):
     table: Table
     rows: Rows
     entries: Any  # (n,) int32
-    scratch: Scratch
+    sided: Any  # (n,) int32: copies of entries with their sides, while nodes are partitioned
     memory: Memory
     rules: Packed  # of the task
     search: Packed
     statistics: Packed  # `rows`
     signs: Any  # (d,) int32 of columns, or None where nothing is held to be monotonic
+    workspace: Workspace
 
     @classmethod
     def over(cls, task: Task, table: Table, rows: Rows, entries: Any, memory: Memory) -> Grower:
@@ -132,14 +126,13 @@ class Grower(NamedTuple):
             table=table,
             rows=rows,
             entries=entries,
-            scratch=Scratch(
-                xp.empty(entries.size, dtype=np.uint8), xp.empty(entries.size, dtype=ROW)
-            ),
+            sided=xp.empty(entries.size, dtype=ROW),
             memory=memory,
             rules=pack_rules(task, table.columns),
             search=pack_search(task),
             statistics=rows.pack(),
             signs=None if monotonic is None else to_device(monotonic.signs, np.int32),
+            workspace=Workspace(),
         )
 
     @property
@@ -152,6 +145,24 @@ class Grower(NamedTuple):
     def cell_bytes(self) -> int:
         """Of the statistics of a bin."""
         return self.task.channels * self.cell_dtype.itemsize
+
+    @property
+    def cells(self) -> int:
+        """Bins of a node's histogram."""
+        return int(self.table.host.offset[-1])
+
+    @property
+    def most_nodes(self) -> int:
+        """Nodes whose splits are looked for at once, at most."""
+        limits = self.task.limits
+        of_depth = 1 << min(max(limits.max_depth - 1, 0), 62)
+        of_rows = max(self.entries.size // max(limits.min_samples_split, 2), 1)
+        of_memory = max(self.memory.histogram_bytes // max(self.cells * self.cell_bytes, 1), 1)
+        return min(of_depth, of_rows, of_memory)
+
+    def most_pieces(self, rows: int) -> int:
+        """Pieces of so many rows that these nodes are cut into, at most."""
+        return self.entries.size // rows + self.most_nodes
 
 
 def pack_table(codes: Any, *columns: Any) -> Packed:
@@ -224,19 +235,41 @@ class Plan(NamedTuple):
     chunks: Chunks
     parts: Parts
     tally: Any  # (TALLY_WORDS,) int64: zero
-    slots: Any  # of histograms; None where node j has the number j
     keys: Any
+    low: Any  # (m,) int64: where one target for all rows may lie, anywhere yet; see `widest`
+    high: Any
+    slots: Any  # of histograms; None where node j has the number j
 
     @classmethod
-    def of(cls, begin: Int64s, end: Int64s, slots: Int64s, keys: NDArray[np.uint64]) -> Plan:
+    def of(
+        cls, grower: Grower, begin: Int64s, end: Int64s, slots: Int64s, keys: NDArray[np.uint64]
+    ) -> Plan:
         """Nodes ``begin[j] .. end[j]``."""
         order = own_slots(slots)
-        rest = (keys,) if order is None else (keys, order)
-        tally = np.zeros(TALLY_WORDS, np.int64)
-        sent = send(*cut(begin, end), *Parts.listed(begin, end), tally, *rest)
-        own, *found = sent[9:]
-        slot = found[0] if found else None
-        return cls(Chunks.over(*sent[:3]), Parts.over(*sent[3:8]), sent[8], slot, own)
+        own = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
+        arrays = (*cut(begin, end), *Parts.listed(begin, end), *own)
+        arrays += () if order is None else (order,)
+        sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower))
+        tally, keys_, low, high, *orders = sent[8:]
+        slot = orders[0] if orders else None
+        return cls(Chunks.over(*sent[:3]), Parts.over(*sent[3:8]), tally, keys_, low, high, slot)
+
+    @staticmethod
+    def most_bytes(grower: Grower) -> int:
+        """What the device is told of a level, at most."""
+        own, m = tuning.TUNING, grower.most_nodes
+        chunks, parts = (grower.most_pieces(rows) for rows in (own.chunk_rows, own.partition_rows))
+        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS)
+        return bytes_of(*((size, np.int64) for size in sizes))
+
+
+def widest(m: int) -> tuple[Int64s, Int64s]:
+    """Between which targets all those of each of m nodes lie if nothing is known of them.
+
+    As int64 that rise with float64: see order_of of warp.cuh.
+    """
+    kind = np.iinfo(np.int64)
+    return np.full(m, kind.min), np.full(m, kind.max)
 
 
 class Parts(NamedTuple):
@@ -272,40 +305,6 @@ def batches(sizes: Int64s, most: int) -> list[int]:
         fit = int(np.searchsorted(ends, before + most, side="right"))
         bounds.append(max(fit, bounds[-1] + 1))
     return bounds
-
-
-# Bytes between the arrays of one allocation: as CuPy's pool aligns.
-ALIGNMENT = 512
-
-
-def carve(*arrays: tuple[Any, Any]) -> list[Any]:
-    """Arrays of these shapes and dtypes with anything in them, of one allocation."""
-    places = _places([int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in arrays])
-    return _over(cupy().empty(max(places[-1], 1), dtype=np.uint8), places, arrays)
-
-
-def send(*arrays: NDArray[Any]) -> list[Any]:
-    """Copies of host arrays on the device, which one copy brings there."""
-    sizes = [array.nbytes for array in arrays]
-    places = _places(sizes)
-    block = np.zeros(max(places[-1], 1), np.uint8)
-    for place, size, array in zip(places, sizes, arrays, strict=False):
-        block[place : place + size] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return _over(cupy().asarray(block), places, [(array.shape, array.dtype) for array in arrays])
-
-
-def _places(sizes: list[int]) -> list[int]:
-    """Where each of some arrays begins, and the end."""
-    return [0, *accumulate(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]
-
-
-def _over(block: Any, places: list[int], arrays: Sequence[tuple[Any, Any]]) -> list[Any]:
-    """Arrays of these shapes and dtypes at places of a block, which they keep."""
-    new, memory = cupy().ndarray, block.data
-    return [
-        new(shape, dtype, memptr=memory + place)
-        for place, (shape, dtype) in zip(places, arrays, strict=False)
-    ]
 
 
 def to_device(values: Any, dtype: Any = None) -> Any:

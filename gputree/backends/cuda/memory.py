@@ -16,8 +16,8 @@ LEVEL_SHARE = 6
 GATHERED_BYTES = 100
 SORTED_BYTES = 80
 
-# Bytes of an entry, its side, and its place while nodes are partitioned.
-ENTRY_BYTES = 4 + 1 + 4
+# Bytes of an entry, and of its copy while nodes are partitioned.
+ENTRY_BYTES = 4 + 4
 
 
 class Memory(NamedTuple):

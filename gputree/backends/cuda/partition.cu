@@ -1,8 +1,9 @@
 // Stable partition of entries: the rows of a node become those of its children.
 //
-//   chunks    a block each: sides of its entries, and how many go left, added up to its node's
-//   chunks    entries of nodes that are opened to their places, in the order they had, behind
-//             those of the chunks before
+//   chunks    a block each: a copy of its entries with their sides, and how many go left, added up
+//             to its node's
+//   chunks    entries of nodes that are opened from the copy to their places, in the order they
+//             had, behind those of the chunks before
 
 // Whether a category goes left: one that is not listed does not.
 __device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 own) {
@@ -25,11 +26,15 @@ struct Sides {
     const u8* is_left;
 };
 
-// Grid: chunks of entries. The record of a node gets its middle, and the greatest key in the bin
-// before a cut between bins, the least in the bin after; these not where `by_code`.
+// An entry with its side: rows are not negative.
+__device__ __forceinline__ i32 with_side(i32 row, bool left) { return left ? ~row : row; }
+
+// Grid: chunks of entries. A copy of each, with its side, goes to `sided`. The record of a node gets
+// its middle, and the greatest key in the bin before a cut between bins, the least in the bin after;
+// these not where `by_code`.
 extern "C" __global__ void __launch_bounds__(256) mark_sides(
     const Bits* values, Table table, const i32* entries, Chunks chunks, i64* records,
-    Sides nominal, u8* sides, i64* lefts
+    Sides nominal, i32* sided, i64* lefts
 ) {
     __shared__ u32 left_rows;
     __shared__ Bits low, high;
@@ -70,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
         } else if (look && bin == next_bin) {
             atomicMin(&high, key_of(values[row * columns + f]));
         }
-        sides[i] = left;
+        sided[i] = with_side(i32(row), left);
         if (left) atomicAdd(&left_rows, 1u);
     }
     __syncthreads();
@@ -86,11 +91,11 @@ __device__ __forceinline__ bool is_opened(const u8* opened, const i64* records, 
     return opened ? opened[j] != 0 : ((const Record*)records)[j].column >= 0;
 }
 
-// Grid: chunks of entries. Copy each entry of opened nodes to its place in `out`; chunk[j] is the
-// first chunk of node j.
+// Grid: chunks of entries. Put each entry of opened nodes, of which there is a copy with its side,
+// in its place; chunk[j] is the first chunk of node j.
 extern "C" __global__ void __launch_bounds__(256) place_entries(
-    const i32* entries, Chunks chunks, const i64* begin, const i64* chunk, const u8* opened,
-    const i64* records, const i64* lefts, const u8* sides, i32* out
+    const i32* sided, Chunks chunks, const i64* begin, const i64* chunk, const u8* opened,
+    const i64* records, const i64* lefts, i32* entries
 ) {
     __shared__ u32 warp_lefts[8];
     __shared__ u64 sum;
@@ -107,7 +112,8 @@ extern "C" __global__ void __launch_bounds__(256) place_entries(
     i64 before = i64(sum);  // entries of the node that went left so far
     for (i64 i0 = chunks.first[c]; i0 < last; i0 += blockDim.x) {
         const i64 i = i0 + threadIdx.x;
-        const bool left = i < last && sides[i];
+        const i32 entry = i < last ? sided[i] : 0;
+        const bool left = entry < 0;
         const u32 vote = __ballot_sync(ALL_LANES, left);
         if (lane == 0) warp_lefts[warp] = __popc(vote);
         __syncthreads();
@@ -117,18 +123,10 @@ extern "C" __global__ void __launch_bounds__(256) place_entries(
             before += warp_lefts[w];
         }
         __syncthreads();
-        if (i < last)
-            out[left ? begin[j] + rank : middle + (i - begin[j]) - rank] = entries[i];
+        if (i >= last) continue;
+        if (left) entries[begin[j] + rank] = ~entry;
+        else entries[middle + (i - begin[j]) - rank] = entry;
     }
-}
-
-// Grid: chunks of entries. Copy them back.
-extern "C" __global__ void __launch_bounds__(256) copy_entries(
-    const i32* out, Chunks chunks, const u8* opened, const i64* records, i32* entries
-) {
-    const i64 c = blockIdx.x;
-    if (!is_opened(opened, records, chunks.owner[c])) return;
-    for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) entries[i] = out[i];
 }
 
 // Grid: chunks of entries. For each of them the node, above the category of its row in the column

@@ -1,7 +1,7 @@
 """Stable partition of entries, and sums of row statistics over nodes.
 
-Sides are marked as soon as splits are chosen, so that the host reads both in one copy;
-entries move once it is known which nodes are opened.
+Sides are marked as soon as splits are chosen, so that the host reads both in one copy. Entries
+are copied along with their sides, and move once it is known which nodes are opened.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gputree.backends.cuda.layout import (
     HostTable,
     Parts,
     batches,
-    send,
     to_device,
 )
 from gputree.backends.cuda.structs import SIDES
+from gputree.backends.cuda.workspace import send
 from gputree.backends.thresholds import thresholds
 
 # Fields of a split on the device, 8 bytes each: see record.cuh.
@@ -52,8 +52,7 @@ def mark(grower: Grower, parts: Parts, records: Any, categories: Sides | None, l
     table, chunks = grower.table, parts.chunks
     grower.kernels(
         "partition", "mark_sides", (chunks.number,), table.values, table.packed, grower.entries,
-        chunks.packed, records, SIDES.pack(*(categories or NO_SIDES)), grower.scratch.sides,
-        lefts,
+        chunks.packed, records, SIDES.pack(*(categories or NO_SIDES)), grower.sided, lefts,
     )  # fmt: skip
 
 
@@ -159,18 +158,12 @@ def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
 
 
 def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:
-    parts, scratch = marked.parts, grower.scratch
-    chunks = parts.chunks
+    parts = marked.parts
     has_split = marked.splits.feature >= 0  # of which the device knows
     chosen = None if np.array_equal(opened, has_split) else to_device(opened, np.uint8)
     grower.kernels(
-        "partition", "place_entries", (chunks.number,), grower.entries, chunks.packed,
-        parts.begin, parts.chunk, chosen, marked.records, marked.lefts, scratch.sides,
-        scratch.moved,
-    )  # fmt: skip
-    grower.kernels(
-        "partition", "copy_entries", (chunks.number,), scratch.moved, chunks.packed, chosen,
-        marked.records, grower.entries,
+        "partition", "place_entries", (parts.chunks.number,), grower.sided, parts.chunks.packed,
+        parts.begin, parts.chunk, chosen, marked.records, marked.lefts, grower.entries,
     )  # fmt: skip
 
 

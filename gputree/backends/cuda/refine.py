@@ -22,13 +22,14 @@ from gputree.backends.cuda.layout import (
     Chunks,
     Grower,
     Plan,
-    carve,
     pack_bounds,
     sort_segments,
+    widest,
 )
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
 from gputree.backends.cuda.score import Scores
 from gputree.backends.cuda.structs import BOUNDARIES, LEVEL, PIECES, VISITS, Packed
+from gputree.backends.cuda.workspace import Shaped, bytes_of, carve, send
 from gputree.dtypes import WAITS
 
 
@@ -102,13 +103,11 @@ def _open(
     scores: Scores,
     bounds: Bounds | None,
 ) -> Level:
-    m, i4, i8 = begin.size, np.int32, np.int64
     sides = score_subsets(grower, begin, end, histograms, plan.slots, scores)
-    cuts, lead, done, upto, results, lefts = carve(
-        ((m, CUT_WORDS), i8), (m, i4), (m, i4), (m, i4), (TALLY_WORDS + m * RECORD_WORDS, i8),
-        (plan.parts.chunks.number, i8),
-    )  # fmt: skip
-    visits = Visits(*_orders(grower, plan.keys), done, upto)
+    cuts, lead, done, upto, results, lefts, *drawn = grower.workspace.splits.carve(
+        _arrays(grower, begin.size, plan.parts.chunks.number), lambda: _most_bytes(grower)
+    )
+    visits = Visits(*_orders(grower, plan.keys, *drawn), done, upto)
     return Level(
         rows=int((end - begin).sum()),
         plan=plan,
@@ -127,16 +126,33 @@ def _open(
     )
 
 
+def _arrays(grower: Grower, m: int, parts: int) -> list[Shaped]:
+    """What is known of the splits of m nodes: cuts to `lead`, results, columns in their order."""
+    i4, i8, d = np.int32, np.int64, grower.table.columns
+    words, drawn = TALLY_WORDS + m * RECORD_WORDS, 2 * [((m, d), i4)] if _draws(grower) else []
+    return [((m, CUT_WORDS), i8), (m, i4), (m, i4), (m, i4), (words, i8), (parts, i8), *drawn]
+
+
+def _most_bytes(grower: Grower) -> int:
+    """Of these, at most."""
+    parts = grower.most_pieces(tuning.TUNING.partition_rows)
+    return bytes_of(*_arrays(grower, grower.most_nodes, parts))
+
+
 def _spread(grower: Grower, level: Level) -> tuple[Any, Any]:
     """Between which targets all those of a node may lie; None where they are classes."""
-    return (None, None) if grower.task.n_classes else spread(grower, level.chunks, level.nodes)
+    if grower.task.n_classes:
+        return None, None
+    return _narrow(grower, level.chunks, level.plan.low, level.plan.high)
 
 
 def spread(grower: Grower, chunks: Chunks, m: int) -> tuple[Any, Any]:
-    """The same of m nodes in chunks, as int64 that rise with float64: see order_of of cut.cuh."""
-    low, high = carve((m, np.int64), (m, np.int64))
-    low.fill(np.iinfo(np.int64).min)
-    high.fill(np.iinfo(np.int64).max)
+    """The same of m nodes in chunks, as int64: see `widest`."""
+    return _narrow(grower, chunks, *send(*widest(m)))
+
+
+def _narrow(grower: Grower, chunks: Chunks, low: Any, high: Any) -> tuple[Any, Any]:
+    """Narrow what was sent as `widest`."""
     grower.kernels(
         "choose", "narrow_targets", (chunks.number,), grower.rules, grower.statistics,
         grower.entries, chunks.packed, low, high,
@@ -144,13 +160,16 @@ def spread(grower: Grower, chunks: Chunks, m: int) -> tuple[Any, Any]:
     return low, high
 
 
-def _orders(grower: Grower, keys: Any) -> tuple[Any, Any]:
-    """Columns by rank, and their ranks; None where all are visited at once."""
+def _draws(grower: Grower) -> bool:
+    """Whether nodes visit some columns first."""
+    return grower.task.limits.max_features < grower.table.columns
+
+
+def _orders(grower: Grower, keys: Any, orders: Any = None, ranks: Any = None) -> tuple[Any, Any]:
+    """Columns by rank, and their ranks, drawn; None where all are visited at once."""
     m, d = keys.size, grower.table.columns
-    if grower.task.limits.max_features >= d:
-        return None, None
-    orders, ranks = carve(((m, d), np.int32), ((m, d), np.int32))
-    grower.kernels.each("choose", "draw_orders", m, keys, m, d, orders, ranks)
+    if orders is not None:
+        grower.kernels.each("choose", "draw_orders", m, keys, m, d, orders, ranks)
     return orders, ranks
 
 
@@ -170,7 +189,8 @@ def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Int64s, int]:
     tally, records = _choose_splits(grower, level, inside)
     if not tally[_OVERFLOWS].any():
         return records, int(tally[_SLOTS].sum())
-    del inside  # its memory is worked in
+    del inside
+    grower.workspace.inside.release()  # its memory is worked in
     level.plan.tally.fill(0)
     pairs = _look_inside(grower, level, lead_only=1) + _look_inside(grower, level, lead_only=0)
     return _choose_splits(grower, level, NOTHING_FOUND)[1], pairs

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.backends.base import Bounds, Int64s
-from gputree.backends.cuda.layout import Grower, carve, own_slots, pack_bounds, to_device
+from gputree.backends.cuda.layout import Grower, own_slots, pack_bounds, to_device
 from gputree.backends.cuda.structs import SCORES, Packed
+from gputree.backends.cuda.workspace import Shaped, bytes_of
 
 
 class Scores(NamedTuple):
@@ -33,14 +34,9 @@ class Scores(NamedTuple):
 
 def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> Scores:
     """Score every column of every node, whose means keep within `bounds`."""
-    table = grower.table
-    m, d, channels = slots.size, table.columns, grower.task.channels
-    scores = Scores(
-        *carve(
-            ((m, channels), np.int64), ((m, d), np.float64), ((m, d), np.int32),
-            ((m, d), np.uint8), ((m, d), np.float64), ((m, histograms.shape[1]), np.int64),
-        )
-    )  # fmt: skip
+    table, m, d = grower.table, slots.size, grower.table.columns
+    room, most = grower.workspace.scores, lambda: bytes_of(*_arrays(grower, grower.most_nodes))
+    scores = Scores(*room.carve(_arrays(grower, m), most))
     own = own_slots(slots)
     order = None if own is None else to_device(own)
     grower.kernels(
@@ -49,3 +45,12 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
         threads=32,
     )  # fmt: skip
     return scores
+
+
+def _arrays(grower: Grower, m: int) -> list[Shaped]:
+    """Fields of the scores of m nodes."""
+    d, channels, f8 = grower.table.columns, grower.task.channels, np.float64
+    return [
+        ((m, channels), np.int64), ((m, d), f8), ((m, d), np.int32), ((m, d), np.uint8),
+        ((m, d), f8), ((m, grower.cells * channels), np.int64),
+    ]  # fmt: skip

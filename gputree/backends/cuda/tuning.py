@@ -32,6 +32,9 @@ class Tuning(NamedTuple):
     least_work: int = 1 << 24
     ample_work: int = 1 << 32
 
+    # Bytes that a room of the workspace may have before a level needs them.
+    ample_room: int = 1 << 26
+
     # (row, column) pairs that are gathered and sorted at once, at most.
     gathered_pairs: int = 1 << 25
     # Of these, those that are looked into with nothing asked by the host; and by so many warps.
