@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gc
 import importlib
+import weakref
 
 import numpy as np
 import pytest
+import twins
 from cuda_emulator import LaunchError, memory
 from cuda_traffic import numeric_table
 from devices import new_backend, tune
 from strategies import make_task
 from twins import grown
 
+from gputree.backends.cuda import refine, workspace
 from gputree.backends.cuda.workspace import ALIGNMENT, Room, SendingRoom, Workspace, bytes_of
 
 NUMBERS = [(3, np.int64), ((2, 5), np.uint8)]
@@ -57,6 +60,17 @@ def test_rooms_are_as_large_as_any_level_needs(cuda_device, monkeypatch):
     assert room.nbytes == 0
 
 
+def test_rooms_give_back_before_they_take_more(cuda_device, monkeypatch):
+    if cuda_device == "cuda":
+        pytest.skip("the emulator counts what is alive")
+    tune(monkeypatch, "cuda", ample_room=0)
+    room = Room()
+    room.carve([(4096, np.uint8)], most)
+    memory.peak = before = memory.live
+    room.carve([(10_240, np.uint8)], most)
+    assert memory.peak - before == 2 * 10_240 - 2 * 4096
+
+
 def test_what_is_given_back_lasts_while_something_refers_to_it(cuda_device):
     room = Room()
     (array,) = room.carve([(4, np.int64)], most)
@@ -76,11 +90,12 @@ def test_what_is_lent_again_holds_anything(cuda_device):
         room.carve([(4, np.int64)], most)[0].get()
 
 
-def test_arrays_sent(cuda_device):
+def test_arrays_sent(cuda_device, monkeypatch):
     """Of any types and sizes, one after another, to rooms that are free or not."""
+    tune(monkeypatch, "cuda", ample_room=0)
     room, rng = SendingRoom(), np.random.default_rng(0)
     held = []
-    for n in (3, 1, 0, 2000, 5):
+    for n in (3, 1, 0, 200, 2000, 5):
         arrays = [rng.integers(0, 99, n), rng.random((2, n)), rng.random(n) < 0.5]
         sent = room.send(arrays, most)
         for own, there in zip(arrays, sent, strict=True):
@@ -152,3 +167,72 @@ def test_growth_gives_its_memory_back(cuda_device, exact):
     assert most_held[0] > cells
     gc.collect()
     assert memory.live == before
+
+
+def test_rows_are_gathered_where_the_room_inside_bins_was(cuda_device, monkeypatch):
+    tune(monkeypatch, "cuda", living_pairs=10)
+    sample = numeric_table(500, 4, "gini")
+    task = make_task("gini", sample, max_depth=3)
+    gathered, look_inside = [], refine._look_inside
+
+    def looked(grower, level, lead_only):
+        gathered.append(grower.workspace.inside.nbytes)
+        return look_inside(grower, level, lead_only)
+
+    monkeypatch.setattr(refine, "_look_inside", looked)
+    grown(new_backend("cuda", sample, task), sample, task, max_bins=4, finish_rows=30)
+    assert gathered
+    assert set(gathered) == {0}
+
+
+def test_batches_of_a_level_take_turns(cuda_device, monkeypatch):
+    """Histograms and scores of one are given up before those of the next; plans are kept."""
+    sample = numeric_table(500, 4, "gini")
+    task = make_task("gini", sample, max_depth=6)
+    backend = new_backend("cuda", sample, task)
+    backend.encode(16)
+    others = []
+    carve = workspace.carve
+    monkeypatch.setattr(workspace, "carve", lambda *arrays: others.append(arrays) or carve(*arrays))
+    monkeypatch.setattr(twins, "HISTOGRAM_BYTES", 3 * backend.histogram_bytes)
+    grown(backend, sample, task, max_bins=16, finish_rows=1)
+    assert others
+    width = backend.grower.cells * task.channels
+    shapes = [shape for arrays in others for shape, _ in arrays if isinstance(shape, tuple)]
+    assert not any(shape[1:] == (width,) for shape in shapes)
+
+
+def test_nodes_of_a_level_at_most(cuda_device):
+    sample = numeric_table(500, 4, "gini")
+    for limits, most_nodes in (
+        ({"max_depth": 1}, 1),
+        ({"max_depth": 5}, 16),
+        ({"max_depth": 10**9}, 250),
+        ({"min_samples_split": 100}, 5),
+    ):
+        backend = new_backend("cuda", sample, make_task("gini", sample, **limits))
+        backend.encode(16)
+        assert backend.grower.most_nodes == most_nodes
+        own = backend.grower
+        few = own.memory._replace(histogram_bytes=3 * backend.histogram_bytes + 1)
+        assert own._replace(memory=few).most_nodes == min(most_nodes, 3)
+
+
+def test_arrays_of_cupy_keep_what_lends_their_memory():
+    """Which is what rooms rely on; CuPy makes arrays over addresses without a device, too."""
+    cupy = pytest.importorskip("cupy")
+
+    class Lease:
+        pass
+
+    lease = Lease()
+    lent = weakref.ref(lease)
+    memory_ = cupy.cuda.UnownedMemory(ALIGNMENT, 2 * ALIGNMENT, lease, 0)
+    array = cupy.ndarray((4,), np.int64, memptr=cupy.cuda.MemoryPointer(memory_, 0) + ALIGNMENT)
+    del lease, memory_
+    view = array[1:]
+    del array
+    assert lent() is not None
+    assert isinstance(cupy.cuda.Event.__dict__["done"], property)
+    del view
+    assert lent() is None

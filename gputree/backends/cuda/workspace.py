@@ -148,7 +148,7 @@ class SendingRoom(Room):
             return send(*arrays)
         places = _places([array.nbytes for array in arrays])
         self._widen(places[-1], most)
-        if self._staging is None or self._staging.nbytes < self.nbytes:
+        if self._staging is None:  # none yet, or one for a smaller room was given up
             self._staging = _Staging(self.nbytes)
         memory = self._lend()
         self._staging.send(memory, places, arrays)
@@ -165,7 +165,6 @@ class _Staging:
     def __init__(self, nbytes: int) -> None:
         cuda = cupy().cuda
         locked = cuda.alloc_pinned_memory(nbytes)
-        self.nbytes = nbytes
         self._bytes = np.frombuffer(locked, np.uint8, nbytes)
         self._copied = cuda.Event(disable_timing=True)
         # CuPy lends pages again as soon as they are given back, on their way or not.
