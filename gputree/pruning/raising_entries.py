@@ -56,6 +56,7 @@ NODE_STATE = record(
         ("rows_stay", np.bool_),
         ("settled", np.bool_),
         ("whole", np.bool_),
+        ("direct", np.bool_),
         ("counted", np.bool_),
         ("reached", np.bool_),
         ("begin", np.int64),
@@ -84,6 +85,14 @@ FRAME = record(
 )
 
 
+def step_type(threshold: Any) -> np.dtype[Any]:
+    """A split that leads to `child` and the nodes after it, where every value goes one way.
+
+    Values beyond `threshold` go to the second child; where it is NaN, codes are places of children.
+    """
+    return record([("threshold", threshold), ("feature", np.int32), ("child", np.int32)])
+
+
 class Rows(NamedTuple):
     """The tree's splits, which change as it does, and the rows, as `follow` takes them.
 
@@ -92,6 +101,8 @@ class Rows(NamedTuple):
     nodes : structured array of shape (N,)
     target : int32 array or None
     lists : Lists or None
+    steps : structured array of shape (N,)
+        The same splits for rows that each goes one way with (`step_type`).
     values : array of shape (n_rows * n_features,)
         Row by row or column by column, as they are.
     row_step, column_step : int
@@ -101,6 +112,7 @@ class Rows(NamedTuple):
     nodes: NDArray
     target: NDArray[np.int32] | None
     lists: Lists | None
+    steps: NDArray
     values: NDArray[np.floating]
     row_step: int
     column_step: int
@@ -163,6 +175,15 @@ def below(rows: Rows, row: int, at: int) -> int:
 
 
 @inner
+def directly_below(rows: Rows, row: int, at: int) -> np.int64:
+    """`below` where every value goes one way, without a branch that may be foretold wrongly."""
+    step = rows.steps[np.uintp(at)]
+    x = rows.values[np.uintp(row * rows.row_step + step.feature * rows.column_step)]
+    by_code = step.threshold != step.threshold
+    return np.int64(step.child) + (np.int64(x) if by_code else np.int64(x > step.threshold))
+
+
+@inner
 def stays(node: Any, child: int) -> bool:
     """Whether `child` is none of the node's."""
     return child < node.first_child or child >= node.first_child + node.n_children
@@ -173,6 +194,8 @@ def close(rows: Rows, at: int) -> None:
     """Let rows end at a node that is a leaf from now on."""
     node = rows.nodes[at]
     node.feature, node.threshold, node.child, node.missing = 0, np.inf, at, at
+    step = rows.steps[at]
+    step.feature, step.threshold, step.child = 0, np.inf, at
     _forget_codes(rows.nodes, at, rows.target)
 
 

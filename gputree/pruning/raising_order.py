@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from gputree.compilation import inner
 from gputree.dtypes import NO_FRAME, NOWHERE
-from gputree.pruning.raising_entries import MOVED, SORTED, Rows, Scratch, below, push, put
+from gputree.pruning.raising_entries import (
+    MOVED,
+    SORTED,
+    Rows,
+    Scratch,
+    below,
+    directly_below,
+    push,
+    put,
+)
 
 
 @inner
@@ -28,30 +37,54 @@ def route(
     leaf: NDArray[np.int32],
     at: int,
 ) -> None:
-    """Write the leaf below `top` that each entry comes to from `at` on in `leaf`, or NOWHERE.
-
-    Four rows go side by side, so that their loads are under way together.
-    """
-    paired = end - (end - begin) % 4
-    for i in range(begin, paired, 4):
-        r0, r1, r2, r3 = entries[i].row, entries[i + 1].row, entries[i + 2].row, entries[i + 3].row
-        a0 = a1 = a2 = a3 = np.int64(top)
-        moved = True
-        while moved:
-            b0, b1 = below(rows, r0, a0), below(rows, r1, a1)
-            b2, b3 = below(rows, r2, a2), below(rows, r3, a3)
-            moved = ((a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)) != 0
-            a0, a1, a2, a3 = b0, b1, b2, b3
-        j = at + i - begin
-        leaf[j], leaf[j + 1], leaf[j + 2], leaf[j + 3] = a0, a1, a2, a3
-    for i in range(paired, end):
-        a0, b0 = np.int64(-1), np.int64(top)
-        while a0 != b0:
-            a0, b0 = b0, below(rows, entries[i].row, b0)
-        leaf[at + i - begin] = a0
+    """Write the leaf below `top` that each entry comes to from `at` on in `leaf`, or NOWHERE."""
+    if nodes[top].direct:
+        _route_directly(rows, entries, begin, end, top, leaf, at)
+        return
+    for i in range(begin, end):
+        a, b = np.int64(-1), np.int64(top)
+        while a != b:
+            a, b = b, below(rows, entries[i].row, b)
+        leaf[at + i - begin] = a
     for j in range(at, at + end - begin):
         if nodes[leaf[j]].n_children > 0:
             leaf[j] = NOWHERE
+
+
+@inner
+def _route_directly(
+    rows: Rows,
+    entries: NDArray,
+    begin: int,
+    end: int,
+    top: int,
+    leaf: NDArray[np.int32],
+    at: int,
+) -> None:
+    """`route` where every row goes on: eight side by side, so that their loads are under way."""
+    paired = end - (end - begin) % 8
+    for i in range(begin, paired, 8):
+        r0, r1, r2, r3 = entries[i].row, entries[i + 1].row, entries[i + 2].row, entries[i + 3].row
+        r4, r5, r6 = entries[i + 4].row, entries[i + 5].row, entries[i + 6].row
+        r7 = entries[i + 7].row
+        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(top)
+        moved = True
+        while moved:
+            b0, b1 = directly_below(rows, r0, a0), directly_below(rows, r1, a1)
+            b2, b3 = directly_below(rows, r2, a2), directly_below(rows, r3, a3)
+            b4, b5 = directly_below(rows, r4, a4), directly_below(rows, r5, a5)
+            b6, b7 = directly_below(rows, r6, a6), directly_below(rows, r7, a7)
+            still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
+            moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
+            a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
+        j = at + i - begin
+        leaf[j], leaf[j + 1], leaf[j + 2], leaf[j + 3] = a0, a1, a2, a3
+        leaf[j + 4], leaf[j + 5], leaf[j + 6], leaf[j + 7] = a4, a5, a6, a7
+    for i in range(paired, end):
+        a0, b0 = np.int64(-1), np.int64(top)
+        while a0 != b0:
+            a0, b0 = b0, directly_below(rows, entries[i].row, b0)
+        leaf[at + i - begin] = a0
 
 
 @inner

@@ -319,8 +319,9 @@ def _give_way(rows: Rows, nodes: NDArray, at: int, largest: int) -> None:
     What the branch keeps for want of a value goes to it as before, which is none of its children.
     """
     node, branch = nodes[at], nodes[largest]
-    rows.nodes[at] = rows.nodes[largest]
-    node.split_of, node.spreads, node.whole = branch.split_of, branch.spreads, branch.whole
+    rows.nodes[at], rows.steps[at] = rows.nodes[largest], rows.steps[largest]
+    node.split_of, node.spreads = branch.split_of, branch.spreads
+    node.whole, node.direct = branch.whole, branch.direct
     node.first_child, node.n_children = branch.first_child, branch.n_children
 
 
@@ -353,11 +354,12 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 @kernel
 def find_whole(nodes: NDArray) -> None:
-    """Leave marked as `whole` where no row stays below, either."""
+    """Leave marked as `whole`, and as `direct`, what all below is."""
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
         for child in range(state.first_child, state.first_child + state.n_children):
             state.whole &= nodes[child].whole
+            state.direct &= nodes[child].direct
 
 
 @kernel

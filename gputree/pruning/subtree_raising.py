@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from gputree.criteria.named import class_impurity
 from gputree.dtypes import (
+    BRANCH_SPLIT,
     LEAF,
     MISSING_STOPS,
     MISSING_TO_ALL,
@@ -37,7 +38,8 @@ from gputree.prediction.descent import pack
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
-from gputree.pruning.raising_entries import NODE_STATE, Rows
+from gputree.pruning.raising_entries import NODE_STATE, Rows, step_type
+from gputree.pruning.raising_splits import certain_splits
 from gputree.pruning.raising_walk import find_whole, settle, walk
 from gputree.tree import Tree
 
@@ -74,7 +76,7 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     settle(nodes, slack)
     if nodes["settled"][0]:
         return _rebuild(tree, nodes, tree.statistics)
-    nodes["whole"] = _sends_all(tree, data.X) | (nodes["n_children"] == 0)
+    nodes["whole"], nodes["direct"] = certain_splits(tree, data.X)
     find_whole(nodes)
     taking_part = np.flatnonzero(data.weight)
     weight = np.asarray(data.weight, np.float64)[taking_part]
@@ -89,21 +91,16 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
 def _rows(tree: Tree, X: NDArray[np.floating]) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
     n, d = X.shape
+    packed = pack(tree, X.dtype)
+    steps = np.empty(tree.n_nodes, step_type(packed.nodes.dtype["threshold"]))
+    for name in ("feature", "child"):
+        steps[name] = packed.nodes[name]
+    by_code = tree.split_kind == BRANCH_SPLIT
+    steps["child"][by_code] = tree.first_child[by_code]
+    steps["threshold"] = np.where(by_code, np.nan, packed.nodes["threshold"])
     if X.flags.f_contiguous:
-        return Rows(*pack(tree, X.dtype), X.reshape(-1, order="F"), 1, n)
-    return Rows(*pack(tree, X.dtype), np.ascontiguousarray(X).reshape(-1), d, 1)
-
-
-def _sends_all(tree: Tree, X: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Splits at which no row of the table can stay: they know what to do with every value."""
-    feature = np.where(tree.is_leaf, 0, tree.feature)
-    with np.errstate(invalid="ignore"):
-        least, greatest = X.min(axis=0)[feature], X.max(axis=0)[feature]  # NaN if one is
-    spans = tree.branch_spans
-    last = spans.greatest(tree.tests_categories, tree.branch_code)
-    listed = (spans.stop - spans.start == last + 1) & (least >= 0) & (greatest <= last)
-    numeric = (least == least) | (tree.missing_child >= 0)
-    return np.where(tree.tests_categories, listed, numeric)
+        return Rows(*packed, steps, X.reshape(-1, order="F"), 1, n)
+    return Rows(*packed, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
