@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import inner, kernel, pick
+from gputree.backends.cpu.lists.sieve import best_cut_of_fractions, new_sieve
 from gputree.criteria.information import GAIN_BITS, TOLERANCE, in_steps, term
 from gputree.dtypes import MISSING_CODE
 
@@ -144,8 +145,9 @@ def best_cut(information, item, code, target, weight, begin, end, known, state, 
 
 @inner
 def score_numeric(
-    information, limits, item, code, target, weight, begin, end, whole, known, state, out, f, j
-):
+    information, limits, item, code, target, weight, begin, end, whole, known, state, sieve, out, f,
+    j,
+):  # fmt: skip
     """Best cut of a numeric column in node j; `known` holds the node's class weights."""
     end, unknown = take_missing(item, code, target, weight, begin, end, known)
     if end == begin or code[begin] == code[end - 1]:
@@ -155,9 +157,14 @@ def score_numeric(
     least = least_side(limits, total, end - begin)
     if total < 2 * least:
         return
-    gain, tries, place, before = best_cut(
-        information, item, code, target, weight, begin, end, known, state, total, least
-    )
+    if weight is None:
+        gain, tries, place, before = best_cut(
+            information, item, code, target, weight, begin, end, known, state, total, least
+        )
+    else:
+        gain, tries, place, before = best_cut_of_fractions(
+            information, item, code, target, weight, begin, end, known, sieve, total, least
+        )
     if place < 0:
         return
     out.gain[f, j] = gain
@@ -175,17 +182,32 @@ def score_numeric(
 @inner
 def add_run(information, item, target, weight, begin, end, state):
     """Class terms and weight of the entries ``begin .. end``."""
-    terms = total = np.int64(0)
+    total = np.int64(0)
     for i in range(begin, end):
         w = np.int64(pick(weight, item[i], 1))
         state.fresh[target[item[i]]] += w
         total += w
+    return fresh_terms(information, item, target, begin, end, state), total
+
+
+@inner
+def fresh_terms(information, item, target, begin, end, state):
+    """Class terms of the new weights, which are those of the entries ``begin .. end``; forgotten.
+
+    By classes or by entries, whatever is less.
+    """
+    terms = np.int64(0)
+    if state.fresh.size <= end - begin:
+        for k in range(state.fresh.size):
+            terms += term(information, state.fresh[k])
+            state.fresh[k] = 0
+        return terms
     for i in range(begin, end):
         k = target[item[i]]
         if state.fresh[k] > 0:
             terms += term(information, state.fresh[k])
             state.fresh[k] = 0
-    return terms, total
+    return terms
 
 
 @inner
@@ -203,18 +225,20 @@ def score_nominal(
     gain = term(information, total) - class_sum
     split = term(information, whole) - term(information, unknown)
     parts = heavy = 0
-    start = begin
-    while start < end:
-        stop = start + 1
-        while stop < end and code[stop] == code[start]:
-            stop += 1
-        terms, branch = add_run(information, item, target, weight, start, stop, state)
+    start, branch = begin, np.int64(0)
+    for i in range(begin, end):
+        e = np.uintp(item[i])
+        w = np.int64(pick(weight, e, 1))
+        state.fresh[np.uintp(target[e])] += w
+        branch += w
+        if i + 1 < end and code[i + 1] == code[i]:
+            continue
         own = term(information, branch)
-        gain += terms - own
+        gain += fresh_terms(information, item, target, start, i + 1, state) - own
         split -= own
         parts += 1
         heavy += np.float64(branch) >= limits.least - limits.slack
-        start = stop
+        start, branch = i + 1, np.int64(0)
     out.parts[f, j] = parts
     out.split[f, j] = split
     out.tries[f, j] = heavy
@@ -292,6 +316,7 @@ def score_columns(
     state = Scan(
         np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
     )
+    sieve = new_sieve(n_classes)
     for f in range(first_column, last_column):
         for j in range(first, last):
             if resting[f, j]:
@@ -313,5 +338,5 @@ def score_columns(
             else:
                 score_numeric(
                     information, limits, item[f], code[f], target, weight, begin[j], end[j],
-                    whole, known, state, out, f, j,
+                    whole, known, state, sieve, out, f, j,
                 )  # fmt: skip

@@ -1,0 +1,199 @@
+"""The best cut of a column where rows are fractions: few of its cuts are scored exactly.
+
+Terms of fractions are in no table, and a logarithm each takes longer than all else about a cut. So
+every cut is scored by logarithms between those of a short table, which are off by less than a known
+`window`. The cuts that may still be the best by them wait, and are scored exactly at the end:
+
+    scored closely      3.1  4.0  4.9  5.2  5.1  2.0
+    waiting                            5.2  5.1        within the window of the greatest
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.jit import inner
+from gputree.criteria.information import GAIN_BITS, in_steps, term
+
+# Chords of the logarithm of mantissas 1 .. 2, by their first bits: where they pass 0 (less the bias
+# of exponents), and how they rise. 16 KiB of a core's nearest 32.
+_BITS = 10
+_ENDS = 1.0 + np.arange((1 << _BITS) + 1) / (1 << _BITS)
+_SLOPES = np.diff(np.log2(_ENDS)) * (1 << _BITS)
+_CHORDS = np.stack([np.log2(_ENDS[:-1]) - _SLOPES * _ENDS[:-1] - 1023.0, _SLOPES], axis=1)
+_MANTISSA = 0x000FFFFFFFFFFFFF
+_ONE = 0x3FF0000000000000
+
+# Between two places of the table log2 is off by at most 2**-20 / 8 * log2(e), which is below
+# 2**-22; weights on both sides of a cut, by class and in all, are twice those of the node. Each sum
+# of floats is off by 2**-53 of terms of less than 64 bits.
+_OFF_BY_TABLE = 2.0**-20
+_OFF_BY_SUMS = 2.0**-44
+# Exact scores are rounded to a step, and each of their terms.
+_STEPS, _TERMS = 4.0, 4.0
+
+# Cuts that wait at most; then they are scored.
+WAITING = 16
+
+
+class Sieve(NamedTuple):
+    """Class weights on the way through a list, and the cuts that wait.
+
+    Attributes
+    ----------
+    left : int64 array of shape (K,)
+        Class weights left of the scan.
+    terms : float64 array of shape (K,)
+        About ``x log2 x`` of both sides' weights of each class.
+    before, place : int64 arrays of shape (WAITING,)
+        Of each cut that waits: the weight left of it, and the last entry there.
+    lefts : int64 array of shape (WAITING, K)
+        The class weights there.
+    """
+
+    left: NDArray[np.int64]
+    terms: NDArray[np.float64]
+    before: NDArray[np.int64]
+    place: NDArray[np.int64]
+    lefts: NDArray[np.int64]
+
+
+@inner
+def new_sieve(n_classes):
+    """Room for one scan at a time."""
+    return Sieve(
+        np.empty(n_classes, np.int64),
+        np.empty(n_classes),
+        np.empty(WAITING, np.int64),
+        np.empty(WAITING, np.int64),
+        np.empty((WAITING, n_classes), np.int64),
+    )
+
+
+@inner
+def about_term(weight):
+    """About ``x log2 x`` of a weight in units; 0 at 0."""
+    x = np.float64(weight)
+    bits = x.view(np.int64)
+    at = np.uintp((bits >> (52 - _BITS)) & ((1 << _BITS) - 1))
+    mantissa = np.int64((bits & _MANTISSA) | _ONE).view(np.float64)
+    return x * (np.float64(bits >> 52) + (_CHORDS[at, 0] + _CHORDS[at, 1] * mantissa))
+
+
+@inner
+def class_of_run(item, code, target, begin, end, weight):
+    """The class of the run of one value that starts at `begin`, -1 if mixed, and its weight."""
+    value, k, total = code[begin], np.int64(target[item[begin]]), np.int64(0)
+    for i in range(begin, end):
+        if code[i] != value:
+            break
+        total += weight[item[i]]
+        if target[item[i]] != k:
+            k = np.int64(-1)
+    return k, total
+
+
+@inner
+def may_be_best(item, code, target, weight, start, stop, end, left_weight, least):
+    """Whether a cut between the runs that begin at `start` and at `stop` may be the best.
+
+    Not between two of one and the same class, unless the next cut is not admissible.
+    """
+    following, run = class_of_run(item, code, target, stop, end, weight)
+    if following < 0 or left_weight - run < least:
+        return True
+    own, _ = class_of_run(item, code, target, start, stop, weight)
+    return own != following
+
+
+@inner
+def best_waiting(information, known, total, sieve, n, best, place, before):
+    """The first of greatest gain of n cuts that wait and the `best` so far, scored exactly."""
+    whole = term(information, total)
+    for k in range(known.size):
+        whole -= term(information, known[k])
+    for j in range(n):
+        terms = whole
+        for k in range(known.size):
+            left = sieve.lefts[j, k]
+            terms += term(information, left) + term(information, known[k] - left)
+        own = term(information, sieve.before[j]) + term(information, total - sieve.before[j])
+        gain = in_steps(information, terms - own)
+        if gain > best:
+            best, place, before = gain, sieve.place[j], sieve.before[j]
+    return best, place, before
+
+
+@inner
+def wait(sieve, j, place, before):
+    """Let a cut wait, the j-th."""
+    sieve.place[j], sieve.before[j] = place, before
+    for k in range(sieve.left.size):
+        sieve.lefts[j, k] = sieve.left[k]
+
+
+@inner
+def _window(information, total, count, n_classes):
+    """Twice as much as a close score of a cut may be off by, in units x bits."""
+    exact = _STEPS * 2.0**-GAIN_BITS + _TERMS * np.float64(n_classes + 1) / information.scale
+    close = _OFF_BY_TABLE + _OFF_BY_SUMS * np.float64(count)
+    return np.float64(total) * close + exact / information.unit
+
+
+@inner
+def best_cut_of_fractions(
+    information, item, code, target, weight, begin, end, known, sieve, total, least
+):
+    """`best_cut` where entries are weighted: the same cut.
+
+    Every entry is scored as if a cut were before it: whether there is one is as good as random,
+    and a branch on it would take longer. Nothing is called on the way but for cuts that wait.
+    """
+    most = -about_term(total)  # where nothing is gained
+    for k in range(known.size):
+        sieve.left[k] = 0
+        sieve.terms[k] = about_term(known[k])
+        most += sieve.terms[k]
+    terms = most + about_term(total)
+    window = _window(information, total, end - begin, known.size)
+    best = tries = before = best_before = np.int64(0)
+    place = np.int64(-1)
+    waiting, start, value = 0, begin, code[begin]
+    for i in range(begin, end):
+        if total - before < least:
+            break
+        cut = code[i] != value
+        value = code[i]
+        admitted = cut & (before >= least)
+        tries += admitted
+        gain = terms - (about_term(before) + about_term(total - before))
+        near = admitted & (gain >= most - window)
+        if near and (
+            tries == 1
+            or may_be_best(item, code, target, weight, start, i, end, total - before, least)
+        ):
+            if waiting == WAITING:
+                best, place, best_before = best_waiting(
+                    information, known, total, sieve, waiting, best, place, best_before
+                )
+            if waiting == WAITING or gain > most + window:
+                waiting = 0
+            most = max(most, gain)
+            wait(sieve, waiting, i - 1, before)
+            waiting += 1
+        start = i if cut else start
+        e = np.uintp(item[i])
+        k, units = np.uintp(target[e]), weight[e]
+        before += units
+        left = sieve.left[k] + units
+        sieve.left[k] = left
+        own = about_term(left) + about_term(known[k] - left)
+        terms += own - sieve.terms[k]
+        sieve.terms[k] = own
+    best, place, best_before = best_waiting(
+        information, known, total, sieve, waiting, best, place, best_before
+    )
+    return best, tries, place, best_before
