@@ -36,7 +36,7 @@ settings.load_profile("gputree")
 BY_TURNS = {
     f"test_{name}.py"
     for name in (
-        "check", "cuda_parts", "distributed", "distributed_cuda", "finer", "interrupts",
+        "blocks", "check", "cuda_parts", "distributed", "distributed_cuda", "finer", "interrupts",
         "monotonic", "partitioned", "recorded_trees", "scores", "sklearn_conformance",
     )
 }  # fmt: skip

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from cuda_emulator import launches
 
 from gputree import load_model
 from gputree.cli.training import parse_size
@@ -171,3 +172,16 @@ def test_dates_and_marks_are_told(fails, gputree, tmp_path):
     errors = fails("train", folder / "*.csv", *model)
     assert "'a' hold dates or times" in errors
     assert "leave them out with --ignore" in errors
+
+
+@pytest.mark.parametrize("algorithm", ["cart", "c45"])
+def test_batches_are_grown_on_a_device(gputree, tmp_path, in_batches, cuda_device, algorithm):
+    found, counted = [], launches.total()
+    for device in ("cpu", "cuda"):
+        model, options = tmp_path / device, ["--target", "species", "--algorithm", algorithm]
+        options += ["--memory", "100B", "--device", device]
+        assert gputree("train", IRIS, *options, "-o", model)[0] == 0
+        found.append(load_model(model).tree_)
+        assert (launches.total() > counted) is (device == "cuda")
+    assert len(in_batches) == 2
+    assert found[0].equals(found[1])

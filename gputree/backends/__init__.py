@@ -13,9 +13,9 @@ from gputree.backends.partitioned.table import PartitionedTable
 
 __all__ = [
     "DEVICES",
-    "PartitionedTable",
     "get_backend",
     "get_list_backend",
+    "get_partitioned_table",
     "get_table",
     "has_device",
     "new_backend",
@@ -52,6 +52,10 @@ def new_backend(
 ) -> Backend:
     """What grows a task over some rows of a table, or all; see `gputree.backends.base.Backend`."""
     if isinstance(table, PartitionedTable):
+        if _is_cuda(table.name):
+            from gputree.backends.blocks import backend
+
+            return backend.new_backend(table, task, n_threads, entries)
         return PartitionedBackend(table, task, n_threads, entries)
     return get_backend(table.name)(table, task, n_threads, entries)
 
@@ -63,6 +67,15 @@ def get_table(device: str) -> type[DeviceTable]:
     from gputree.backends.cuda.table import CudaTable
 
     return CudaTable
+
+
+def get_partitioned_table(device: str) -> type[PartitionedTable]:
+    """What holds a table on the host that "cpu" or "cuda" works on in parts; see `get_backend`."""
+    if not _is_cuda(device):
+        return PartitionedTable
+    from gputree.backends.blocks.table import BlocksTable
+
+    return BlocksTable
 
 
 def get_list_backend(device: str) -> type[ListBackend]:

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
 from gputree.backends.workers.rows import Read, join_measures, measure
-from gputree.backends.workers.tasks import Tasks
+from gputree.backends.workers.tasks import Here, Tasks
 from gputree.estimators import DecisionTreeClassifier
 from gputree.estimators.growing_parts import Rowsets, grow_parts
 from gputree.estimators.held import View
 from gputree.tree import Tree
-
-
-class Here:
-    """What `Tasks` asks of a client: tasks run at once, in this process."""
-
-    def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool) -> Any:
-        return function(*arguments)
-
-    def map(self, function: Callable[..., Any], *arguments: list[Any], pure: bool) -> list[Any]:
-        return [function(*own) for own in zip(*arguments, strict=True)]
-
-    def gather(self, results: list[Any]) -> list[Any]:
-        return results
-
-    def nthreads(self) -> dict[str, int]:
-        return {"here": 1}
 
 
 class InParts(DecisionTreeClassifier):

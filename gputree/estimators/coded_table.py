@@ -99,7 +99,8 @@ class CodedTable:
         are some numbers a row: targets, weights, the order of rows. Rows of large nodes whose
         values decide, and those of small nodes, are gathered within a budget of 128 MiB. The tree
         is that of the same table in memory, field by field, exact or binned, whatever the batches
-        are; only categories that batches declare differently may be numbered otherwise. What
+        are; only categories that batches declare differently may be numbered otherwise. On a CUDA
+        device parts stay as far as they fit `max_device_memory`, others pass through. What
         copies rows as elsewhere must fit: the attribute lists of C4.5 and ID3, the rows that a
         pruner holds out, one column of more categories than bins.
 
@@ -116,7 +117,7 @@ class CodedTable:
         folder : str or path-like, default=None
             Where the files lie, which have no names there and are gone with the table; None for
             the system's folder of temporary files. They take 5 bytes a value, or 9 of float64, and
-            one more for binned fits.
+            one more for binned fits; on a CUDA device that has room for all, no codes.
         verbose : int, default=0
             Show the rows that are read, on a terminal or in a notebook.
 

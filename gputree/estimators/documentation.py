@@ -100,7 +100,8 @@ CART_PARAMETERS = """max_depth : int, default=None
         Bytes of the CUDA device's memory that growth may use, beside a table that lies
         there; None for 80 % of what is free. Levels are split in batches under it. A
         table on the host whose values do not fit is coded block by block, a byte a value,
-        and its values are read from host memory; the tree is the same.
+        and its values are read from host memory; parts of a table in batches that do not
+        fit pass through (`CodedTable.from_batches`). The tree is the same.
     splitter : "exact", "binned" or "best", default="exact"
         Every cut between two values, or only those between the `max_bins` bins. "best" is
         scikit-learn's name of "exact".
@@ -127,7 +128,8 @@ CART_ATTRIBUTES = """tree_ : Tree
     growth_report_ : dict
         ``scanned_pairs``, (row, column) pairs at nodes split by histogram, and
         ``refined_pairs``, those among them whose values had to be sorted. Both are 0 for
-        tables with categories, which are sorted once."""
+        tables with categories, which are sorted once. Where parts of a table pass through a
+        CUDA device, ``uploaded_bytes`` of them."""
 
 MULTIWAY_PARAMETERS = """max_depth : int, default=None
         Greatest depth of the tree; None for no limit.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends import PartitionedTable, get_table
+from gputree.backends import get_partitioned_table, get_table
 from gputree.backends.arrays import take_rows, to_host
 from gputree.backends.base import DeviceTable, Int64s
 from gputree.backends.inspection import inspect
@@ -124,12 +124,11 @@ class Held:
                     values = np.ascontiguousarray(values)
                 missing = missing_columns(values, n_threads)
                 categories = categories_in_growth(self.columns)
-                if self.parts is not None and device == "cpu":
-                    self._tables[device] = PartitionedTable(
-                        values, missing, categories, *self.parts
-                    )
-                else:
+                if self.parts is None:
                     self._tables[device] = get_table(device)(values, missing, categories)
+                else:
+                    kind = get_partitioned_table(device)
+                    self._tables[device] = kind(values, missing, categories, *self.parts)
             return self._tables[device]
 
 

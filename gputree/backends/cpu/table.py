@@ -69,6 +69,7 @@ class CpuTable:
         self.shape: tuple[int, int] = values.shape
         self._new_codes = new_codes or codes_in_memory
         self._coded: dict[tuple[int, bool], Table] = {}
+        self._bins: dict[tuple[int, bool], binning.Bins] = {}
         self._lock = Lock()  # tasks may grow at once
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -106,13 +107,19 @@ class CpuTable:
         """
         with self._lock:
             if (max_bins, exact) not in self._coded:
-                self._coded[max_bins, exact] = _code(
+                self._coded[max_bins, exact], self._bins[max_bins, exact] = _code(
                     self.bare(), self._new_codes, max_bins, exact, n_threads
                 )
             return self._coded[max_bins, exact]
 
+    def bins(self, max_bins: int, exact: bool) -> binning.Bins:
+        """The bins of a table that was coded so in this process."""
+        return self._bins[max_bins, exact]
 
-def _code(table: Table, new_codes: NewCodes, max_bins: int, exact: bool, n_threads: int) -> Table:
+
+def _code(
+    table: Table, new_codes: NewCodes, max_bins: int, exact: bool, n_threads: int
+) -> tuple[Table, binning.Bins]:
     values = table.values
     n, d = values.shape
     most = np.full(d, max_bins) - table.missing
@@ -133,7 +140,7 @@ def _code(table: Table, new_codes: NewCodes, max_bins: int, exact: bool, n_threa
     for f in np.flatnonzero(table.categories):
         coding.fit_categories(bins, int(f), int(table.categories[f]), bool(few[f]))
     _encode(table, bins, most, codes, sampled, n_threads)
-    return with_codes(table, bins, codes, exact)
+    return with_codes(table, bins, codes, exact), bins
 
 
 def with_codes(table: Table, bins: binning.Bins, codes: NDArray, exact: bool) -> Table:

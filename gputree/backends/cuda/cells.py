@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,12 @@ Float64s = NDArray[np.float64]
 
 
 def count_intervals(
-    grower: Grower, begin: Int64s, end: Int64s, key_shift: int, *arrays: NDArray[Any]
+    grower: Grower,
+    begin: Int64s,
+    end: Int64s,
+    key_shift: int,
+    *arrays: NDArray[Any],
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[NDArray[Any], Float64s, Float64s]:
     """Count the rows of nodes into cells of ranges of keys.
 
@@ -30,6 +36,8 @@ def count_intervals(
     key_shift : int
     *arrays : int64 and uint64 arrays
         The fields of `Intervals` in cells.cu, and the end of all cells behind the first of each.
+    meanwhile : callable
+        What the host does while the device counts.
 
     Returns
     -------
@@ -38,15 +46,18 @@ def count_intervals(
         Values; NaN where a cell has no rows.
     """
     xp, cells, chunks = cupy(), int(arrays[-1][-1]), Chunks.of(begin, end)
+    node_pairs, column, *ranges = arrays
+    sent = send(node_pairs, grower.table.places(column), *ranges)
     counts = xp.zeros(cells * grower.task.channels, dtype=grower.cell_dtype)
     least, greatest = (xp.empty(cells, dtype=np.uint64) for _ in range(2))
     least.fill(~np.uint64(0))
     greatest.fill(np.uint64(0))
     grower.kernels(
         "cells", "count_intervals", (chunks.number,), grower.table.values,
-        grower.table.columns, grower.statistics, grower.entries, chunks.packed,
-        INTERVALS.pack(key_shift, *send(*arrays)), grower.task.channels, counts, least, greatest,
+        grower.table.width, grower.statistics, grower.entries, chunks.packed,
+        INTERVALS.pack(key_shift, *sent), grower.task.channels, counts, least, greatest,
     )  # fmt: skip
+    meanwhile()
     ends = [values_of(keys.get()).astype(np.float64) for keys in (least, greatest)]
     return counts.get(), ends[0], ends[1]
 
@@ -58,13 +69,14 @@ def count_categories(grower: Grower, begin: Int64s, end: Int64s, column: int) ->
     -------
     counts : uint32 or int64 array of shape (m, (categories + 1) x channels)
     """
-    categories, channels = int(grower.table.host.categories[column]), grower.task.channels
+    table, channels = grower.table, grower.task.channels
+    categories, place = int(table.host.categories[column]), table.places(np.array([column]))[0]
     shape = begin.size, (categories + 1) * channels
     counts = cupy().zeros(shape, dtype=grower.cell_dtype)
     chunks = Chunks.of(begin, end)
     grower.kernels(
-        "cells", "count_categories", (chunks.number,), grower.table.values, grower.table.columns,
-        column, categories, grower.statistics, grower.entries, chunks.packed, channels, counts,
+        "cells", "count_categories", (chunks.number,), table.values, table.width, place,
+        categories, grower.statistics, grower.entries, chunks.packed, channels, counts,
     )  # fmt: skip
     found: NDArray[Any] = counts.get()
     return found

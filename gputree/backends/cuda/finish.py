@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Limits, Subtrees
+from gputree.backends.base import Bounds, Int64s, Limits, Subtrees, Task
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import offsets, powers_of_two
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Grower, batches, pack_bounds, sort_segments, to_device
+from gputree.backends.cuda.memory import SORTED_BYTES
 from gputree.backends.cuda.structs import LISTS, NODES, ROOTS, ROWS, RUN_ROOM, Packed
 from gputree.dtypes import PUT_OFF
 
@@ -26,6 +27,9 @@ LANES = 32
 
 # Bytes of a node.
 NODE_BYTES = 61
+
+# Of what lists are sorted in: nodes and statistics while lists in shared memory are grown.
+SCRATCH_SHARE = 4
 
 
 class Places(NamedTuple):
@@ -110,8 +114,7 @@ def finish(
 ) -> Subtrees:
     """Grow the subtrees of nodes whole, within bounds of means; entries end in leaf order."""
     most = min(tuning.TUNING.sorted_pairs, grower.memory.sorted_pairs)
-    words = grower.table.columns + 1 + _run_words(grower)
-    bounds = batches((end - begin) * words, most)
+    bounds = batches((end - begin) * pairs_of_row(grower.task, grower.table.host.categories), most)
     parts = [
         _finish_batch(
             grower, begin[a:b], end[a:b], depth[a:b], keys[a:b], means and means.take(slice(a, b))
@@ -134,9 +137,14 @@ def most_categories(grower: Grower, sizes: Int64s) -> Int64s:
     return np.minimum(sizes, grower.table.host.categories.max(initial=0))
 
 
-def _run_words(grower: Grower) -> int:
+def pairs_of_row(task: Task, categories: Int64s) -> int:
+    """(row, column) pairs that a row of finished nodes counts as, of columns of categories."""
+    return categories.size + 1 + _run_words(task, categories)
+
+
+def _run_words(task: Task, categories: Int64s) -> int:
     """Words of memory that a category needs while subsets are looked for, about."""
-    return 5 + grower.task.statistics if grower.table.host.categories.any() else 0
+    return 5 + task.statistics if categories.any() else 0
 
 
 def _run_room(grower: Grower, sizes: Int64s, channels: Int64s) -> tuple[Packed, Any]:
@@ -222,12 +230,15 @@ def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
     size = small.last - small.first
     scratch = NODE_BYTES * node_room(size, small.depth, grower.task.limits)
     scratch += (LANES + 1) * 8 * small.channels
-    scratch += 8 * _run_words(grower) * most_categories(grower, size)
+    words = _run_words(grower.task, grower.table.host.categories)
+    scratch += 8 * words * most_categories(grower, size)
+    sorted_bytes = SORTED_BYTES * grower.memory.sorted_pairs
+    most_scratch = min(tuning.TUNING.scratch_bytes, sorted_bytes // SCRATCH_SHARE)
     classes = tuning.TUNING.shared_classes
     share = np.minimum(np.log2(most / size).astype(np.int64), classes - 1)
     for one in range(classes):
         nodes = np.flatnonzero(share == one)
-        bounds = batches(scratch[nodes], tuning.TUNING.scratch_bytes)
+        bounds = batches(scratch[nodes], most_scratch)
         for a, b in zip(bounds, bounds[1:], strict=False):
             yield nodes[a:b]
 

@@ -47,6 +47,7 @@ class Table(NamedTuple):
     categories: Any  # (d,) int64
     host: HostTable
     packed: Packed  # for kernels; values are apart
+    held: Held | None = None  # None where `values` has all columns
 
     @property
     def columns(self) -> int:
@@ -55,6 +56,22 @@ class Table(NamedTuple):
     @property
     def stride(self) -> int:
         return self.codes.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Columns that `values` has."""
+        return self.columns if self.held is None else self.held.columns.size
+
+    def places(self, columns: Int64s) -> Int64s:
+        """Where these columns are among those of `values`."""
+        return columns if self.held is None else np.searchsorted(self.held.columns, columns)
+
+
+class Held(NamedTuple):
+    """The columns whose values are there."""
+
+    columns: Int64s  # ascending, on the host
+    place: Any  # (d,) int32: where each is among them
 
 
 class HostTable(NamedTuple):

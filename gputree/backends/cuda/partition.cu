@@ -31,10 +31,11 @@ __device__ __forceinline__ i32 with_side(i32 row, bool left) { return left ? ~ro
 
 // Grid: chunks of entries. A copy of each, with its side, goes to `sided`. The record of a node gets
 // its middle, and the greatest key in the bin before a cut between bins, the least in the bin after;
-// these not where `by_code`.
+// these not where `by_code`. A row has values of `width` columns: column f at place[f], or, of all
+// columns (null), at f.
 extern "C" __global__ void __launch_bounds__(256) mark_sides(
-    const Bits* values, Table table, const i32* entries, Chunks chunks, i64* records,
-    Sides nominal, i32* sided, i64* lefts
+    const Bits* values, i64 width, const i32* place, Table table, const i32* entries,
+    Chunks chunks, i64* records, Sides nominal, i32* sided, i64* lefts
 ) {
     __shared__ u32 left_rows;
     __shared__ Bits low, high;
@@ -51,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
     const i64 pair = has_codes ? j * nominal.number + nominal.place[f] : -1;
     const bool look = pair < 0 && !inside && !table.by_code[f];
     const i64 missing_bin = missing_bin_of(table, f);
-    const i64 columns = table.columns, start = has_codes ? nominal.start[pair] : 0;
+    const i64 own_place = place ? place[f] : f, start = has_codes ? nominal.start[pair] : 0;
     if (threadIdx.x == 0) {
         left_rows = 0;
         low = 0;
@@ -66,14 +67,14 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
             left = missing_left;
         } else if (pair >= 0) {
             const u32 own =
-                table.by_code[f] ? u32(bin) : u32(value_of(key_of(values[row * columns + f])));
+                table.by_code[f] ? u32(bin) : u32(value_of(key_of(values[row * width + own_place])));
             left = goes_left(nominal.code + start, nominal.is_left + start, nominal.count[pair], own);
         } else if (bin == cut_bin) {
-            const Bits key = inside || look ? key_of(values[row * columns + f]) : Bits(0);
+            const Bits key = inside || look ? key_of(values[row * width + own_place]) : Bits(0);
             left = !inside || value_of(key) <= threshold;
             if (look) atomicMax(&low, key);
         } else if (look && bin == next_bin) {
-            atomicMin(&high, key_of(values[row * columns + f]));
+            atomicMin(&high, key_of(values[row * width + own_place]));
         }
         sided[i] = with_side(i32(row), left);
         if (left) atomicAdd(&left_rows, 1u);

@@ -6,6 +6,7 @@ are copied along with their sides, and move once it is known which nodes are ope
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,8 +52,9 @@ def mark(grower: Grower, parts: Parts, records: Any, categories: Sides | None, l
     """Mark the side of every entry of m nodes by the splits in `records`."""
     table, chunks = grower.table, parts.chunks
     grower.kernels(
-        "partition", "mark_sides", (chunks.number,), table.values, table.packed, grower.entries,
-        chunks.packed, records, SIDES.pack(*(categories or NO_SIDES)), grower.sided, lefts,
+        "partition", "mark_sides", (chunks.number,), table.values, table.width,
+        table.held and table.held.place, table.packed, grower.entries, chunks.packed, records,
+        SIDES.pack(*(categories or NO_SIDES)), grower.sided, lefts,
     )  # fmt: skip
 
 
@@ -125,21 +127,35 @@ def partition(
 
 
 def partition_rows(
-    grower: Grower, begin: Int64s, end: Int64s, splits: Splits
+    grower: Grower,
+    begin: Int64s,
+    end: Int64s,
+    splits: Splits,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
-    """The same with the values beside each cut in place of its threshold; infinite if none is."""
-    marked = _mark_given(grower, begin, end, splits)
+    """The same with the values beside each cut in place of its threshold; infinite if none is.
+
+    While the device marks sides, the host does what is to be done `meanwhile`.
+    """
+    marked = _mark_given(grower, begin, end, splits, meanwhile)
     _move(grower, marked, np.ones(begin.size, np.bool_))
     low, high = marked.low, marked.high
     return marked.middle, np.fmax(low, -np.inf), np.fmin(high, np.inf)
 
 
-def _mark_given(grower: Grower, begin: Int64s, end: Int64s, splits: Splits) -> Marked:
+def _mark_given(
+    grower: Grower,
+    begin: Int64s,
+    end: Int64s,
+    splits: Splits,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Marked:
     """Mark the sides of entries by splits that the host knows."""
     records, *listed = send(_write(splits, begin), *Parts.listed(begin, end))
     parts, sides = Parts.over(*listed), sides_of(grower, splits)
     lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
     mark(grower, parts, records, sides, lefts)
+    meanwhile()
     return read(grower, begin, parts, records, records.get(), sides, lefts)
 
 

@@ -1,9 +1,7 @@
 """Where a table's values lie, and how they come to the device.
 
-    host memory     |  block 0  |  block 1  |  block 2  | ...
-    pinned buffers  |  0  |  1  |  0  | ...      filled by host threads, in turn
-    streams         |  0  |  1  |  0  | ...      copy, then code: while one is copied
-                                                 the other is coded
+Values on the host go through two lanes (`lanes`) in turn: each copies a block, then codes it, and
+while one is copied the other is coded.
 
 Values of a table that does not fit beside its codes stay in host memory, which is
 page-locked where it lies, or copied to page-locked memory where that is refused, and
@@ -22,8 +20,8 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.lanes import Lane, rows_from
 from gputree.backends.cuda.layout import to_device
-from gputree.threads import even_spans, run
 
 # Of page-locked host memory: kernels may read it, in any context; kernels only read it, and so
 # may the host, as where a file is mapped to be read.
@@ -136,38 +134,19 @@ class HostSource:
         """Copy and visit block after block, on two streams in turn."""
         n, d = self.shape
         rows = min(max(tuning.TUNING.block_bytes // (d * self.bits.itemsize), 1), n)
-        lanes = [_Lane((rows, d), self.bits, whole is None) for _ in range(2 if rows < n else 1)]
+        number = 2 if rows < n else 1
+        lanes = [Lane(rows * d * self.bits.itemsize) for _ in range(number)]
+        passing = [cupy().empty((rows, d), dtype=self.bits) for _ in lanes if whole is None]
         cupy().cuda.get_current_stream().synchronize()  # what the visits read is there
         for i, first in enumerate(range(0, n, rows)):
-            part = self.values[first : first + rows]
-            lane = lanes[i % len(lanes)]
-            room = lane.block if whole is None else whole[first:]
+            part, lane = self.values[first : first + rows], lanes[i % number]
+            room = passing[i % number] if whole is None else whole[first:]
             block = room[: len(part)]
-            lane.copy(part, block, self.n_threads)
+            lane.send(block, rows_from(part), self.n_threads)
             with lane.stream:
                 visit(block, first)
         for lane in lanes:
             lane.stream.synchronize()
-
-
-class _Lane:
-    """A stream with its pinned buffer, and a block on the device where values do not stay."""
-
-    def __init__(self, shape: tuple[int, int], bits: np.dtype, has_block: bool) -> None:
-        xp = cupy()
-        self.stream = xp.cuda.Stream(non_blocking=True)
-        size = shape[0] * shape[1]
-        self._memory = xp.cuda.alloc_pinned_memory(size * bits.itemsize)
-        self.pinned = np.frombuffer(self._memory, bits, size).reshape(shape)
-        self.block: Any = xp.empty(shape, dtype=bits) if has_block else None
-
-    def copy(self, part: NDArray[Any], block: Any, n_threads: int) -> None:
-        """Send `part` to `block` on the device, once what used the buffer before is done."""
-        self.stream.synchronize()
-        staged = self.pinned[: len(part)]
-        pieces = even_spans(len(part), part.shape[1], n_threads, 1 << 18)
-        run(n_threads, np.copyto, [(staged[a:b], part[a:b]) for a, b in pieces])
-        block.set(staged, stream=self.stream)
 
 
 class _Locked:

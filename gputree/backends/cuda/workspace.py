@@ -32,6 +32,11 @@ def carve(*arrays: Shaped) -> list[Any]:
     return _over(cupy().empty(max(places[-1], 1), dtype=np.uint8).data, places, arrays)
 
 
+def carve_from(block: Any, *arrays: Shaped) -> list[Any]:
+    """The same of memory that is there, as bytes."""
+    return _over(block.data, _places(_sizes(arrays)), arrays)
+
+
 def send(*arrays: NDArray[Any]) -> list[Any]:
     """Copies of host arrays on the device, which one copy brings there."""
     places, shaped = _places([array.nbytes for array in arrays]), _shaped(arrays)
@@ -83,9 +88,16 @@ class _Lease:
 
 
 class Room:
-    """Memory for one purpose, lent again once nothing refers to what lay in it."""
+    """Memory for one purpose, lent again once nothing refers to what lay in it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    ample : int or None
+        Bytes that it may have before they are needed; None as tuned.
+    """
+
+    def __init__(self, ample: int | None = None) -> None:
+        self._ample = ample
         self._block: Any = None  # (bytes,) uint8
         self._lease: Callable[[], _Lease | None] = lambda: None
 
@@ -122,7 +134,8 @@ class Room:
         """Have so many bytes, and those of wider levels with them."""
         if self.nbytes >= max(needed, 1):
             return
-        ample = max(2 * needed, tuning.TUNING.ample_room)
+        own = tuning.TUNING.ample_room if self._ample is None else self._ample
+        ample = max(2 * needed, own)
         self.release()  # before more is taken
         self._block = cupy().empty(max(min(most(), ample), needed, 1), dtype=np.uint8)
 
@@ -138,8 +151,8 @@ class Room:
 class SendingRoom(Room):
     """A room for copies of host arrays, which come through page-locked memory of its own."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, ample: int | None = None) -> None:
+        super().__init__(ample)
         self._staging: _Staging | None = None
 
     def send(self, arrays: Sequence[NDArray[Any]], most: Callable[[], int]) -> list[Any]:
@@ -187,15 +200,21 @@ def _await(copied: Any, *_: Any) -> None:
 
 
 class Workspace:
-    """The rooms of a growth."""
+    """The rooms of a growth.
 
-    def __init__(self) -> None:
-        self.histograms = Room(), Room()  # of a level, and of the one above
-        self.counted = SendingRoom()  # what histograms are told
-        self.scores = Room()
-        self.plan = SendingRoom()
-        self.splits = Room()
-        self.inside = Room()
+    Parameters
+    ----------
+    ample : int or None
+        Of each room, see `Room`.
+    """
+
+    def __init__(self, ample: int | None = None) -> None:
+        self.histograms = Room(ample), Room(ample)  # of a level, and of the one above
+        self.counted = SendingRoom(ample)  # what histograms are told
+        self.scores = Room(ample)
+        self.plan = SendingRoom(ample)
+        self.splits = Room(ample)
+        self.inside = Room(ample)
 
     @property
     def rooms(self) -> tuple[Room, ...]:

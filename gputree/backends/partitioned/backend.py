@@ -58,6 +58,11 @@ class PartitionedBackend:
 
     name = "cpu"
 
+    @property
+    def gathered_bytes(self) -> int:
+        """Of the rows of small nodes that are grown at once."""
+        return GATHERED_BYTES
+
     def __init__(
         self, table: PartitionedTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
@@ -66,7 +71,7 @@ class PartitionedBackend:
         none = np.empty(0, np.int64)
         self.head = CpuBackend(table.part(0, 0), part_of(task, 0, 0), n_threads, none)
         self.parts = [
-            CpuBackend(table.part(a, b), part_of(task, a, b), n_threads, _between(entries, a, b))
+            CpuBackend(table.part(a, b), part_of(task, a, b), n_threads, between(entries, a, b))
             for a, b in table.spans()
         ]
         self.reducer: Reducer = LocalReducer(self.parts)
@@ -267,12 +272,17 @@ class PartitionedBackend:
         bounds: Bounds | None,
     ) -> Iterator[Subtrees]:
         """Grow the subtrees of nodes, some at a time, whose rows are gathered."""
-        gatherer = Gatherer(self.head, self.parts, GATHERED_BYTES)
+        gatherer = Gatherer(self.head, self.parts, self.gathered_bytes)
         for own in gatherer.groups(end - begin):
+            rows = self._grower(gatherer.gather(*self.ranges.of(begin[own], end[own])))
             yield grow_gathered(
-                gatherer.gather(*self.ranges.of(begin[own], end[own])), self.finished, begin[own],
-                end[own] - begin[own], depth[own], keys[own], bounds and bounds.take(own),
+                rows, self.finished, begin[own], end[own] - begin[own], depth[own], keys[own],
+                bounds and bounds.take(own),
             )  # fmt: skip
+
+    def _grower(self, rows: CpuBackend) -> Any:
+        """What grows the subtrees of nodes whose rows were gathered: where they are."""
+        return rows
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         known, out = self.finished.statistics(begin, end, self.task.statistics)
@@ -317,7 +327,7 @@ def part_of(task: Task, begin: int, end: int) -> Task:
     return replace(task, target=target, weight=weight, square=square, square_rest=rest)
 
 
-def _between(entries: Int64s | None, begin: int, end: int) -> Int64s | None:
+def between(entries: Int64s | None, begin: int, end: int) -> Int64s | None:
     """Ascending rows ``begin .. end`` among `entries`, counted from `begin`."""
     if entries is None:
         return None

@@ -23,7 +23,7 @@ from gputree.backends.workers.coding import Layout, bin_keys, code, empty_table,
 from gputree.backends.workers.counters import Counter
 from gputree.backends.workers.finish import finish_groups
 from gputree.backends.workers.parts import Part, WorkerParts
-from gputree.backends.workers.refine import BinKeys, Cuts, CutSearch
+from gputree.backends.workers.refine import ROUND_BYTES, BinKeys, Cuts, CutSearch
 from gputree.backends.workers.rows import Read
 from gputree.backends.workers.shards import Scored, ShardedHistograms
 from gputree.backends.workers.tasks import Tasks
@@ -50,7 +50,15 @@ class WorkersBackend(PartitionedBackend):
     head : CpuBackend
         Over a coded table without rows: what all parts share.
     keys : BinKeys
+
+    Attributes
+    ----------
+    round_bytes, category_bytes : int
+        Counts of cells, and of categories, that are asked for at once.
     """
+
+    round_bytes = ROUND_BYTES
+    category_bytes = MOST_CATEGORY_BYTES
 
     def __init__(self, parts: WorkerParts, head: CpuBackend, keys: BinKeys) -> None:
         self.remote, self.head, self.keys = parts, head, keys
@@ -113,8 +121,9 @@ class WorkersBackend(PartitionedBackend):
             for j, counts in self._count_categories(np.flatnonzero(open_), ranges, f):
                 subsets.score_counted(self.head, f, counts, scored.scores, j)
         search = CutSearch(
-            self.head, self.keys, self.reducer, histograms, slots, scored.scores, ranges, bounds
-        )
+            self.head, self.keys, self.reducer, histograms, slots, scored.scores, ranges, bounds,
+            self.round_bytes,
+        )  # fmt: skip
         splits = self._splits(search.choose(open_, keys), scored, np.flatnonzero(open_))
         own = np.flatnonzero(np.isin(splits.feature, few))
         column = splits.feature[own].astype(np.int64)
@@ -159,7 +168,7 @@ class WorkersBackend(PartitionedBackend):
     def _count_categories(self, nodes: Int64s, ranges: tuple[NDArray, NDArray], f: int) -> Any:
         """Statistics (categories and missing, channels) of column f in each of some nodes."""
         cells = int(self.head.table.categories[f]) + 1
-        room = max(MOST_CATEGORY_BYTES // (8 * cells * self.channels), 1)
+        room = max(self.category_bytes // (8 * cells * self.channels), 1)
         for at in range(0, nodes.size, room):
             own = nodes[at : at + room]
             counts = np.zeros((own.size, cells * self.channels), np.int64)
@@ -262,7 +271,8 @@ def spread(
     parts = tasks.each(make_part, rows, shared_bins, given, shared_how)
     sizes = np.array(tasks.fetch(tasks.each(count_rows, rows)), np.int64)
     remote = WorkerParts(tasks, tasks.share(shared), choose, parts, sizes)
-    return WorkersBackend(remote, own, bin_keys(bins, layout))
+    keys = bin_keys(bins, layout.low, layout.high, layout.dtype)
+    return WorkersBackend(remote, own, keys)
 
 
 def _head(table: Table, layout: Layout, task: Task, n_threads: int) -> CpuBackend:

@@ -199,13 +199,13 @@ def empty_table(bins: Bins, layout: Layout) -> Table:
     )
 
 
-def bin_keys(bins: Bins, layout: Layout) -> BinKeys:
-    """The keys of the values that each bin holds."""
-    d = layout.missing.size
-    shift = FLOAT32_SHIFT if layout.dtype == np.float32 else 0
+def bin_keys(bins: Bins, least: NDArray, greatest: NDArray, dtype: np.dtype) -> BinKeys:
+    """The keys of the values that each bin holds; no value of a column is beyond its ends."""
+    d = bins.count.size
+    shift = FLOAT32_SHIFT if dtype == np.float32 else 0
     edges = keys_of(bins.edge[:, : MAX_BINS - 1].copy(), shift)
     low, high = np.zeros((d, MAX_BINS), np.uint64), np.zeros((d, MAX_BINS), np.uint64)
     low[:, 1:], high[:, :-1] = edges + np.uint64(1), edges
-    low[:, 0] = keys_of(layout.low, shift)
-    high[np.arange(d), bins.count - 1] = keys_of(layout.high, shift)
+    low[:, 0] = keys_of(least, shift)
+    high[np.arange(d), bins.count - 1] = keys_of(greatest, shift)
     return BinKeys(low, high, shift)

@@ -23,7 +23,7 @@ from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import cells, tuning
 from gputree.backends.cuda.copies import Copies
 from gputree.backends.cuda.encode import row_stride, with_codes
-from gputree.backends.cuda.finish import finish
+from gputree.backends.cuda.finish import finish, pairs_of_row
 from gputree.backends.cuda.histogram import histogram
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Chunks, Grower, HostTable, Rows, Table, to_device
@@ -46,7 +46,7 @@ _turn = threading.RLock()
 # Nothing is sorted or gathered where parts are counted.
 NO_MEMORY = Memory(keeps_values=True, histogram_bytes=0, gathered_pairs=1, sorted_pairs=1)
 
-# Histograms that the device has at once, at most, or one.
+# Histograms, or other results, that the device has at once, at most, or one.
 MOST_HISTOGRAM_BYTES = 1 << 26
 
 P = ParamSpec("P")
@@ -83,6 +83,7 @@ class CudaPart:
         self.host, self.task, self.table, self.channels = host, host.task, host.table, host.channels
         self.rows_of, self.order_of = rows_of, order_of
         self.categories = host.categories
+        self.result_bytes = MOST_HISTOGRAM_BYTES  # at once, or those of one node
 
     # -------------------------------------------------------------- what is counted
     @_in_turn
@@ -100,18 +101,26 @@ class CudaPart:
         """
         first, last = self.table.offset[list(columns)] * self.channels
         width = int(self.table.offset[-1]) * self.channels
-        most = max(MOST_HISTOGRAM_BYTES // (width * out.itemsize), 1)
+        most = max(self.result_bytes // (width * out.itemsize), 1)
         grower = self._grower(min(most, begin.size) * width * out.itemsize)
         for at in range(0, begin.size, most):
             own = slice(at, at + most)
             m = slots[own].size
             found = cupy().zeros((m, width), dtype=grower.cell_dtype)
             histogram(grower, begin[own], end[own], found, np.arange(m), None, columns)
+            self._meanwhile()
             out[slots[own]] += cupy().ascontiguousarray(found[:, first:last]).get()
+            del found  # before there are others
 
     @_in_turn
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
-        return node_statistics(self._grower(), begin, end)
+        width = self.task.statistics
+        out, most = np.empty((begin.size, width), np.int64), self.result_bytes // (8 * width) or 1
+        grower = self._grower(8 * width * min(most, begin.size))
+        for at in range(0, begin.size, most):
+            own = slice(at, at + most)
+            out[own] = node_statistics(grower, begin[own], end[own])
+        return out
 
     @_in_turn
     def count_intervals(
@@ -119,8 +128,10 @@ class CudaPart:
     ) -> None:
         """Add the rows of nodes to the cells of their intervals."""
         counts, least, greatest = sums
-        grower = self._grower(sum(array.nbytes for array in sums))
-        own, low, high = cells.count_intervals(grower, begin, end, *question)
+        grower = self._grower(sum(array.nbytes for array in sums), np.unique(question[2]))
+        own, low, high = cells.count_intervals(
+            grower, begin, end, *question, meanwhile=self._meanwhile
+        )
         counts += own
         np.fmin(least, low, out=least)
         np.fmax(greatest, high, out=greatest)
@@ -130,7 +141,8 @@ class CudaPart:
         self, begin: Int64s, end: Int64s, column: int, counts: NDArray[Any]
     ) -> None:
         """Add the rows of nodes to the categories of a column, and to that of missing values."""
-        counts += cells.count_categories(self._grower(counts.nbytes), begin, end, column)
+        grower = self._grower(counts.nbytes, np.array([column]))
+        counts += cells.count_categories(grower, begin, end, column)
 
     @_in_turn
     def narrow_targets(
@@ -146,16 +158,24 @@ class CudaPart:
         self, begin: Int64s, end: Int64s, splits: Splits
     ) -> tuple[NDArray[np.int32], Int64s, NDArray[np.float64], NDArray[np.float64]]:
         """The entries with nodes partitioned, an array of their own; middles, values at cuts."""
-        grower = self._grower()
+        column = splits.feature[splits.feature >= 0].astype(np.int64)
+        grower = self._grower(0, np.unique(column[~self.table.by_code[column]]))
         grower = grower._replace(entries=grower.entries.astype(ROW))
-        found = partition_rows(grower, begin, end, splits)
+        found = partition_rows(grower, begin, end, splits, self._meanwhile)
         entries: NDArray[np.int32] = grower.entries.get()
-        COPIES.keep(entries, grower.entries, entries.nbytes)
+        self._keep(entries, grower.entries)
         return entries, *found
 
     # ------------------------------------------------------------------ what is there
-    def _grower(self, result_bytes: int = 0) -> Grower:
-        """What works on the part; there is room for results of so many bytes."""
+    def _keep(self, entries: NDArray[np.int32], own: Any) -> None:
+        """Keep the copy of new entries."""
+        COPIES.keep(entries, own, entries.nbytes)
+
+    def _meanwhile(self) -> None:
+        """What the host does while the device counts: nothing."""
+
+    def _grower(self, result_bytes: int = 0, columns: Int64s | None = None) -> Grower:
+        """What works on the part, of some columns' values; there is room for such results."""
         entries = self.order_of
         table, rows = self._rows(2 * result_bytes)
         own = COPIES.find(entries)
@@ -211,15 +231,16 @@ class CudaGroup:
         bounds: Bounds | None = None,
     ) -> Subtrees:
         """See `gputree.backends.base.Backend.finish`."""
-        task, (n, d) = self.host.task, self.table.values.shape
+        task, n = self.host.task, len(self.table.values)
         held, work = part_bytes(self.host)
+        row = SORTED_BYTES * pairs_of_row(task, self.table.categories)
         with _turn:
             budget = budget_of(task, COPIES.nbytes)
-            if held + work > budget:
+            if held + work + row * int((end - begin).max(initial=0)) > budget:
                 return self.host.finish(begin, end, depth, keys, bounds)
-            COPIES.make_room(held + work + SORTED_BYTES * n * (d + 1), budget)
+            COPIES.make_room(held + work + row * n, budget)
             pairs = (budget - COPIES.nbytes - held - work) // SORTED_BYTES
-            memory = NO_MEMORY._replace(sorted_pairs=max(pairs, 1))
+            memory = NO_MEMORY._replace(sorted_pairs=pairs)
             entries = to_device(self.host.entries, ROW)
             grower = Grower.over(task, *copy_rows(self.host), entries, memory)
             subtrees = finish(grower, begin, end, depth, keys, bounds)

@@ -99,6 +99,8 @@ class CutSearch:
     ranges : int64 arrays of shape (m, parts)
         First and last entries in each part.
     bounds : Bounds or None
+    round_bytes : int
+        Counts of one round, at most, unless one interval alone has more.
     """
 
     def __init__(
@@ -111,7 +113,9 @@ class CutSearch:
         scores: Scores,
         ranges: tuple[NDArray, NDArray],
         bounds: Bounds | None,
+        round_bytes: int,
     ) -> None:
+        self.round_bytes = round_bytes
         self.head, self.keys, self.reducer = head, keys, reducer
         self.histograms, self.slots, self.scores = histograms, slots, scores
         self.ranges, self.bounds = ranges, bounds
@@ -174,13 +178,13 @@ class CutSearch:
         """Cells to each interval, as powers of two, few enough that all may have room."""
         bits = np.log2(np.maximum(rows / CELL_ROWS, 1)).astype(np.int64)
         bits = bits.clip(LEAST_BITS, MOST_BITS)
-        while (bits > LEAST_BITS).any() and (1 << bits).sum() * self._cell_bytes > ROUND_BYTES:
+        while (bits > LEAST_BITS).any() and (1 << bits).sum() * self._cell_bytes > self.round_bytes:
             bits = np.maximum(bits - 1, LEAST_BITS)
         return bits
 
     def _groups(self, cells: Int64s) -> Iterator[slice]:
         """Intervals that are counted together."""
-        group = np.cumsum(cells) * self._cell_bytes // ROUND_BYTES
+        group = np.cumsum(cells) * self._cell_bytes // self.round_bytes
         ends = np.append(np.flatnonzero(np.diff(group)) + 1, cells.size)
         begin = 0
         for end in ends.tolist():

@@ -72,7 +72,7 @@ class ShardedHistograms:
     """
 
     def __init__(self, remote: WorkerParts, head: CpuBackend, dtype: np.dtype, m: int) -> None:
-        self.remote, self.tasks, self.head = remote, remote.tasks, head
+        self.remote, self.tasks, self.head, self.shared = remote, remote.tasks, head, remote.head
         self.dtype, self.m = dtype, m
         self.number = 1  # of shards, but for those that would have no column
         self.shards: list[Shard] = []
@@ -97,7 +97,7 @@ class ShardedHistograms:
             pieces = self.tasks.narrowed(add_up, found)
             parent = None if whole is None else whole.around(columns)
             cells = self.tasks.submit(
-                all_nodes, self.remote.head, pieces, columns, level, parent and parent.first,
+                all_nodes, self.shared, pieces, columns, level, parent and parent.first,
                 parent and parent.cells,
             )  # fmt: skip
             self.shards.append(Shard(*columns, cells))
@@ -113,7 +113,7 @@ class ShardedHistograms:
         given = self.tasks.share((slots, bounds))
         found: list[Scored] = self.tasks.fetch(
             [
-                self.tasks.submit(score_shard, self.remote.head, own.cells, own.columns, given)
+                self.tasks.submit(score_shard, self.shared, own.cells, own.columns, given)
                 for own in self.shards
             ]
         )
@@ -138,7 +138,7 @@ class ShardedHistograms:
                 asked.append((node, own.first))
                 futures.append(
                     self.tasks.submit(
-                        living_in_shard, self.remote.head, own.cells, own.columns, slots[node],
+                        living_in_shard, self.shared, own.cells, own.columns, slots[node],
                         totals[node], best[node], list(chosen.values()),
                     )
                 )  # fmt: skip
@@ -160,7 +160,7 @@ class ShardedHistograms:
                 places.append(at)
                 futures.append(
                     self.tasks.submit(
-                        list_in_shard, self.remote.head, own.cells, own.columns, slots[j],
+                        list_in_shard, self.shared, own.cells, own.columns, slots[j],
                         scores.total[j], f - own.first, scores.bin[j, f], scores.order[j, f],
                     )
                 )  # fmt: skip

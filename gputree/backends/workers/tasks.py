@@ -19,6 +19,22 @@ TASK_BYTES = 1 << 16
 PIECES_PER_THREAD = 2
 
 
+class Here:
+    """What `Tasks` asks of a client: tasks run at once, in this process."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool) -> Any:
+        return function(*arguments)
+
+    def map(self, function: Callable[..., Any], *arguments: list[Any], pure: bool) -> list[Any]:
+        return [function(*own) for own in zip(*arguments, strict=True)]
+
+    def gather(self, results: list[Any]) -> list[Any]:
+        return results
+
+    def nthreads(self) -> dict[str, int]:
+        return {"here": 1}
+
+
 class Tasks:
     """Runs functions on the workers of a client.
 

@@ -17,7 +17,11 @@ from gputree.backends.cuda.lists.partition import (
     move_lists,
 )
 from gputree.backends.cuda.lists.score import score
+from gputree.backends.cuda.memory import free_bytes
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
+
+# Of an entry in the list of a column, and its code.
+LIST_ENTRY_BYTES = 4 + 4
 
 
 class CudaLists:
@@ -40,6 +44,7 @@ class CudaLists:
     def root(self) -> CudaLevel:
         """All rows in one node; the sorted columns become its lists."""
         task, (d, n) = self.task, self.codes.order.shape
+        _require_room(d, n)
         weight = task.weight
         weights = np.zeros((1, task.n_classes), np.int64)
         np.add.at(weights[0], task.target, 1 if weight is None else weight)
@@ -54,6 +59,16 @@ class CudaLists:
             np.array([n]),
             weights,
             np.zeros((d, 1), np.bool_),
+        )
+
+
+def _require_room(d: int, n: int) -> None:
+    """Raise MemoryError where the lists of n rows, and those of the level below, have no room."""
+    needed, free = 2 * LIST_ENTRY_BYTES * d * n, free_bytes()
+    if needed > free:
+        raise MemoryError(
+            f"The attribute lists of {n:,} rows x {d:,} columns, two levels of them, need at least "
+            f"{needed:,} bytes of device memory; {free:,} are free. Use device='cpu'."
         )
 
 
