@@ -9,11 +9,15 @@ seconds, and kept for all later processes. Some things are not left to numba:
     how they lie there                `store`: one file a kernel and signature
     who compiles, of many processes   `turns`
     what is compiled once, not twice  `parts`
+    what counts no references         `lending`
     what Ctrl-C does meanwhile        `interrupts`
     what users are told meanwhile     `waits`
     memory asked for ahead of its use `prefetching`
 """
 
-from gputree.compilation.decorators import inner, jitable, kernel, overload
+from gputree.compilation.decorators import inner, jitable, kernel, overload, written_out
+from gputree.compilation.lending import lent, overload_lent, pasted
 
-__all__ = ["inner", "jitable", "kernel", "overload"]
+__all__ = [
+    "inner", "jitable", "kernel", "lent", "overload", "overload_lent", "pasted", "written_out",
+]  # fmt: skip

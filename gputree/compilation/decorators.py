@@ -17,7 +17,10 @@ from gputree.compilation.store import KernelStore
 # nogil: kernels run on a thread pool. numpy's error model: a division by zero gives inf
 # or NaN instead of a branch in every inner loop.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}
+# What is not given here is taken from whatever calls a function first.
+INNER: dict[str, Any] = {
+    **OPTIONS, "no_cpython_wrapper": True, "_nrt": True, "forceinline": False,
+}  # fmt: skip
 
 
 def kernel(function: Callable) -> Any:
@@ -75,12 +78,19 @@ def inner(function: Callable) -> Any:
     return njit(**INNER)(function)
 
 
+def written_out(function: Callable) -> Any:
+    """Compile a function as if it were written where it is called: references as there."""
+    return njit(**INNER, inline="always")(function)
+
+
 def jitable(function: Callable) -> Any:
     """Leave a function to Python as it is; kernels may call it, too."""
     return extending.register_jitable(function)
 
 
-def overload(stub: Callable, implementing: str | None = None) -> Callable:
+def overload(
+    stub: Callable, implementing: str | None = None, options: dict[str, Any] = INNER
+) -> Callable:
     """Decorate the choice of what kernels put in the place of `stub`, as numba's `overload`.
 
     `implementing` is the module of the code put there, where it is not the decorated one's.
@@ -88,6 +98,6 @@ def overload(stub: Callable, implementing: str | None = None) -> Callable:
 
     def register(choose: Callable) -> Callable:
         sources.link(stub.__module__, implementing or choose.__module__)
-        return extending.overload(stub, jit_options=INNER, strict=False)(choose)
+        return extending.overload(stub, jit_options=options, strict=False)(choose)
 
     return register

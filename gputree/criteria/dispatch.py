@@ -13,7 +13,7 @@ from typing import Any
 
 from numba import types
 
-from gputree.compilation import overload
+from gputree.compilation import overload_lent
 from gputree.criteria.kinds import Gini, TwoClassGini
 
 # A bin is looked into when its bound reaches the best score within this share: far
@@ -119,7 +119,7 @@ def formula(function: Callable, *criteria: type) -> Callable:
         choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
         for criterion in criteria:
             _formulas[function.__name__, criterion] = implementation
-        overload(function, implementation.__module__)(choose)
+        overload_lent(function, implementation.__module__)(choose)
         return implementation
 
     return register

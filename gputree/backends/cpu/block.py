@@ -49,6 +49,7 @@ class Block(NamedTuple):
     two_valued: NDArray  # (d,) bool: the column has two distinct values in the whole table
     drawn: NDArray  # (d,) int64
     channels: NDArray  # (m,) int64: statistics that the classes of a node need
+    plain: bool  # all columns may be cut at any value; none is nominal, monotonic or drawn
 
 
 class Sorting(NamedTuple):
@@ -71,6 +72,7 @@ def new_sorting(table: Table, task: Task, m: int) -> Sorting:
 def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
     """Scratch for nodes of up to m rows of the table together."""
     d = table.values.shape[1]
+    all_columns = task.limits.monotonic is None and task.limits.max_features >= d
     key = np.uint32 if m < MANY_ROWS else np.uint64
     return Block(
         order=np.empty((d, m), key),
@@ -87,6 +89,7 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
         two_valued=table.by_code & (np.diff(table.offset) - table.missing == 2),
         drawn=np.empty(d, np.int64),
         channels=np.empty(m, np.int64),
+        plain=bool(all_columns and not table.categories.any()),
     )
 
 

@@ -18,10 +18,10 @@ from gputree.backends.cpu.cut import midpoint, no_cut
 from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
 from gputree.backends.cpu.finish_chain import add_leaf, grow_chain
-from gputree.backends.cpu.finish_scan import known_end, scan_column
-from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.finish_scan import cut_pair, known_end, scan_column
+from gputree.backends.cpu.jit import inner, kernel, lent, pasted
 from gputree.backends.cpu.layout import BinEnds, Rows, Table
-from gputree.backends.cpu.monotonic import at_node, at_place, new_stack, push_bounds
+from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
 from gputree.backends.cpu.refine import narrow
 from gputree.backends.rules import missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
@@ -45,13 +45,13 @@ def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
     )
 
 
-@inner
+@lent
 def is_constant(order, f, bits, s, t):
     """Whether column f has one value in the node, or is missing throughout."""
     return np.int64(order[f, s]) >> bits == np.int64(order[f, t - 1]) >> bits
 
 
-@inner
+@lent
 def drop_constants(order, bits, columns, active, s, t):
     """Move the columns that are constant in the node behind the active; returns these's number."""
     c = 0
@@ -66,7 +66,7 @@ def drop_constants(order, bits, columns, active, s, t):
     return active
 
 
-@inner
+@lent
 def is_active(columns, active, f):
     """Whether f is among the first `active` columns."""
     for a in range(active):
@@ -75,10 +75,10 @@ def is_active(columns, active, f):
     return False
 
 
-@inner
+@pasted
 def best_cut(
     criterion, order, bits, two_valued, target, weight, weighted, scratch, columns, active, drawn,
-    s, t, limits, total, left, whole, key,
+    s, t, limits, total, left, whole, start, key,
 ):  # fmt: skip
     """Best cut of places ``s .. t`` over the active columns, or over those drawn among all."""
     cut = no_cut()
@@ -101,12 +101,12 @@ def best_cut(
             continue
         cut = scan_column(
             criterion, order, f, bits, two_valued[f], target, weight, weighted, s, t, limits, total,
-            left, whole, cut,
+            left, whole, start, cut,
         )  # fmt: skip
     return cut
 
 
-@inner
+@lent
 def partition_column(order, f, bits, spill, left_side, s, t):
     """Stable partition of one sorted column: rows that go left first."""
     one = np.uintp(1)
@@ -125,7 +125,7 @@ def partition_column(order, f, bits, spill, left_side, s, t):
         keys[to_left + i] = spill[i]
 
 
-@inner
+@lent
 def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
     """Stable partition of the rows themselves. Returns the first place of the right child."""
     to_left = s
@@ -146,7 +146,7 @@ def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
     return to_left
 
 
-@inner
+@lent
 def mark_sides(order, f, bits, s, known, t, place, missing_left, left_side):
     """Mark each row of places ``s .. t`` with its side of the cut after `place`."""
     mask = (1 << bits) - 1
@@ -170,7 +170,7 @@ def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
     return midpoint(distinct[f, first + low], distinct[f, first + high])
 
 
-@inner
+@lent
 def place_total(criterion, local, target, weight, weighted, s, t, total):
     """Statistics of places ``s .. t``."""
     for k in range(total.size):
@@ -180,7 +180,7 @@ def place_total(criterion, local, target, weight, weighted, s, t, total):
         add_row(criterion, total, 0, target[x], weight[x] if weighted else 1, 0)
 
 
-@inner
+@lent
 def places_equal(local, target, weight, weighted, s, t, rounded):
     """Whether one target may stand for all places ``s .. t``."""
     interval = (-np.inf, np.inf)
@@ -192,7 +192,7 @@ def places_equal(local, target, weight, weighted, s, t, rounded):
     return True
 
 
-@inner
+@pasted
 def find_split(
     criterion, regression, weighted, scratch, block, bits, active, s, t, limits, total, left, key
 ):
@@ -205,10 +205,21 @@ def find_split(
     ):
         return no_cut(), 0.0
     whole = begin(criterion, total, total)[0]
-    cut = best_cut(
-        criterion, block.order, bits, block.two_valued, block.target, block.weight, weighted,
-        scratch, block.columns, active, block.drawn, s, t, limits, total, left, whole, key,
-    )  # fmt: skip
+    for k in range(left.size):
+        left[k] = 0
+    start = begin(criterion, left, total)
+    cut, found = no_cut(), False
+    if t - s == 2 and block.plain:
+        found, cut = cut_pair(
+            criterion, block.order, bits, block.target, block.weight, weighted, s, limits, total,
+            left, whole, start,
+        )  # fmt: skip
+    if not found:
+        cut = best_cut(
+            criterion, block.order, bits, block.two_valued, block.target, block.weight, weighted,
+            scratch, block.columns, active, block.drawn, s, t, limits, total, left, whole, start,
+            key,
+        )  # fmt: skip
     if cut[0] == -np.inf:
         return cut, 0.0
     decrease = gain(criterion, cut[0], total)
@@ -217,7 +228,7 @@ def find_split(
     return cut, decrease
 
 
-@inner
+@lent
 def may_split(regression, block, s, t, least):
     """Whether places ``s .. t`` may become more than a leaf: as many as `least`, of two classes."""
     if t - s < least:
@@ -232,7 +243,7 @@ def may_split(regression, block, s, t, least):
     return False
 
 
-@inner
+@lent
 def split_block(
     criterion, regression, scratch, block, bits, active, s, t, known, total, cut, further
 ):
@@ -257,21 +268,17 @@ def split_block(
     return middle
 
 
-@inner
+@lent
 def grow(
-    criterion, bin_ends, weighted, regression, scratch, block, bits, first, begin_, m, channels,
-    depth, key, limits, out, at,
+    criterion, bin_ends, weighted, regression, scratch, block, bits, first, begin_, m, depth, key,
+    limits, out, at, stack, keys, bounds, total, left,
 ):  # fmt: skip
     """Grow the subtree of a loaded node whose root is `at`; returns the next free node.
 
-    Its m rows are entries from `begin_` on, and lie in the block from `first` on.
+    Its m rows are entries from `begin_` on, and lie in the block from `first` on. Scratch: nodes
+    that wait (node, depth, active columns), their keys and bounds; statistics twice.
     """
-    total = np.empty(channels, np.int64)
-    left = np.empty(channels, np.int64)
     least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
-    stack = np.empty((m + 1, 3), np.int64)  # node, depth, active columns
-    keys = np.empty(m + 1, np.uint64)
-    bounds = new_stack(limits.monotonic, m + 1)
     for f in range(block.columns.size):
         block.columns[f] = f
     stack[0, 0] = at
@@ -351,16 +358,24 @@ def grow_nodes(
     """
     bits = 8 * block.order.itemsize // 2
     first = np.int64(0)
+    most = np.int64(0)
+    for j in range(a, b):
+        most = max(most, ends[j] - begins[j])
+    total, left = np.empty((2, block.channels[: b - a].max()), np.int64)
+    stack = np.empty((most + 1, 3), np.int64)
+    stacked = np.empty(most + 1, np.uint64)
+    bounds = new_stack(limits.monotonic, most + 1)
     for j in range(a, b):
         s = begins[j]
         m = ends[j] - s
         channels = block.channels[j - a]
         out.root[j] = free
         add_leaf(out, free, s, ends[j])
+        put_bounds(limits.monotonic, means, j, bounds)
         free = grow(
             restrict(criterion, channels), bin_ends, weighted, regression, scratch, block,
-            bits, first, s, m, channels, depths[j], keys[j],
-            at_node(limits.monotonic, limits, means, j), out, free + 0,
+            bits, first, s, m, depths[j], keys[j], limits, out, free + 0, stack, stacked, bounds,
+            total[:channels], left[:channels],
         )  # fmt: skip
         for i in range(m):
             entries[s + i] = block.rows[first + i]

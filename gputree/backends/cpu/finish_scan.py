@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.block import missing_rank
-from gputree.backends.cpu.cut import admits, new_cut, precedes
-from gputree.backends.cpu.jit import inner
+from gputree.backends.cpu.cut import admits, new_cut, no_cut, precedes
+from gputree.backends.cpu.jit import lent, pasted
 from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.criteria import add_row, begin, may_exceed, move, score
 
@@ -15,14 +15,15 @@ from gputree.criteria import add_row, begin, may_exceed, move, score
 FEW_ROWS = 24
 
 
-@inner
+@pasted
 def scan_side(
     criterion, order, f, bits, target, weight, weighted, s, known, t, missing_left, limits, total,
-    left, whole,
+    left, whole, start,
 ):  # fmt: skip
     """Best cut of column f in places ``s .. t``, missing values (``known .. t``) on one side.
 
-    Returns (score, place of the last known entry on the left).
+    `start` is the criterion's state with no row on the left. Returns (score, place of the last
+    known entry on the left).
     """
     shift = np.uintp(bits)
     mask = (np.uintp(1) << shift) - np.uintp(1)
@@ -30,7 +31,7 @@ def scan_side(
     place = np.int64(-1)
     for k in range(left.size):
         left[k] = 0
-    state = begin(criterion, left, total)
+    state = start
     if missing_left:
         for i in range(known, t):
             x = np.uintp(order[f, i]) & mask
@@ -61,7 +62,7 @@ def scan_side(
     return best, place
 
 
-@inner
+@lent
 def known_end(order, f, bits, s, t):
     """End of the known values among the sorted keys ``s .. t`` of column f."""
     absent = missing_rank(bits)
@@ -70,7 +71,7 @@ def known_end(order, f, bits, s, t):
     return t
 
 
-@inner
+@lent
 def scan_two_values(
     criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole
 ):
@@ -106,10 +107,10 @@ def scan_two_values(
     return score(criterion, state, left, total), high - 1
 
 
-@inner
+@pasted
 def scan_column(
     criterion, order, f, bits, two_valued, target, weight, weighted, s, t, limits, total, left,
-    whole, cut,
+    whole, start, cut,
 ):  # fmt: skip
     """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
     own = at_column(limits.monotonic, limits, f)
@@ -126,10 +127,44 @@ def scan_column(
     for side in range(2 if known < t else 1):
         value, place = scan_side(
             criterion, order, f, bits, target, weight, weighted, s, known, t, side == 1, own,
-            total, left, whole,
+            total, left, whole, start,
         )  # fmt: skip
         if place >= 0:
             found = new_cut(value, f, side == 1, place, True, 0.0)
             if precedes(found, cut):
                 cut = found
     return cut
+
+
+@lent
+def cut_pair(
+    criterion, order, bits, target, weight, weighted, s, limits, total, left, whole, start
+):
+    """Whether two rows at places s and s + 1 have no value missing; then their best cut.
+
+    Columns that put the same row first score alike: two of them are scored at most.
+    """
+    one = np.uintp(1)
+    mask = (one << np.uintp(bits)) - one
+    absent = missing_rank(bits)
+    first = np.int64(-1)
+    cut = no_cut()
+    for f in range(order.shape[0]):
+        key = np.uintp(order[f, s])
+        high = np.int64(order[f, s + 1]) >> bits
+        x = np.int64(key & mask)
+        if np.int64(key) >> bits == high or x == first:
+            continue
+        if high == absent:
+            return False, cut
+        for k in range(left.size):
+            left[k] = 0
+        state = move(criterion, start, left, total, target[x], weight[x] if weighted else 1)
+        if admits(limits, 1, 2, state[0], whole):
+            value = score(criterion, state, left, total)
+            if value > cut[0]:
+                cut = new_cut(value, f, False, s, True, 0.0)
+        if first >= 0:
+            break
+        first = x
+    return True, cut

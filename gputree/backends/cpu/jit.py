@@ -9,10 +9,21 @@ from typing import Any
 
 from numba import types
 
-from gputree.compilation import inner, kernel, overload
+from gputree.compilation import (
+    inner,
+    kernel,
+    lent,
+    overload,
+    overload_lent,
+    pasted,
+    written_out,
+)
 from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
 
-__all__ = ["PREFETCH_ROWS", "inner", "kernel", "pick", "prefetch", "where_given"]
+__all__ = [
+    "PREFETCH_ROWS", "inner", "kernel", "lent", "overload_lent", "pasted", "pick", "prefetch",
+    "where_given", "written_out",
+]  # fmt: skip
 
 
 def pick(values: Any, row: Any, default: int) -> Any:
@@ -27,10 +38,10 @@ def _pick(values: Any, row: Any, default: Any) -> Any:
     return lambda values, row, default: values[row]
 
 
-def where_given(otherwise: Callable) -> Callable:
+def where_given(otherwise: Callable, how: Callable = overload) -> Callable:
     """Register a function for first arguments that are not None; for None, `otherwise`.
 
-    So that tasks without what it is about compile nothing of it.
+    So that tasks without what it is about compile nothing of it. `how` may be `overload_lent`.
     """
 
     def register(function: Callable) -> Callable:
@@ -42,7 +53,7 @@ def where_given(otherwise: Callable) -> Callable:
             return otherwise if isinstance(given, types.NoneType) else function
 
         choose.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-        overload(stub, function.__module__)(choose)
+        how(stub, function.__module__)(choose)
         return stub
 
     return register

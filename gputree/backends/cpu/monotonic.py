@@ -10,10 +10,12 @@ none of this. The bounds of a node, and the sign of a column, come with the limi
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gputree.backends.base import Limits, Monotonic
-from gputree.backends.cpu.jit import inner, where_given
+from gputree.backends.cpu.jit import overload_lent, where_given, written_out
 from gputree.backends.rules import child_bounds
 from gputree.criteria import add_row, begin, means
 
@@ -22,7 +24,7 @@ def _admitted(monotonic, criterion, state, left, total):
     return True
 
 
-@where_given(_admitted)
+@where_given(_admitted, overload_lent)
 def keeps_order(monotonic, criterion, state, left, total):
     """Whether the means of both sides of a cut are in order, and within the node's bounds.
 
@@ -46,7 +48,15 @@ def boundary_keeps_order(monotonic, criterion, left, total):
     return keeps_order(monotonic, criterion, begin(criterion, left, total), left, total)
 
 
-@inner
+class InColumn(NamedTuple):
+    """`Monotonic` of one column; it holds no array."""
+
+    sign: int
+    lower: float
+    upper: float
+
+
+@written_out
 def replaced(limits, monotonic):
     """The limits with `monotonic` in their place."""
     return Limits(
@@ -80,7 +90,7 @@ def _same_of_column(monotonic, limits, f):
 def at_column(monotonic, limits, f):
     """The limits, with the sign of column f."""
     held = limits.monotonic
-    own = Monotonic(held.signs, np.int64(held.signs[f]), held.lower, held.upper)
+    own = InColumn(np.int64(held.signs[f]), held.lower, held.upper)
     return replaced(limits, own)
 
 
@@ -91,18 +101,27 @@ def _no_stack(monotonic, size):
 
 @where_given(_no_stack)
 def new_stack(monotonic, size):
-    """Room for the bounds of so many nodes of a block; the first has those of the limits."""
-    stack = np.empty((size, 2))
-    stack[0, 0] = monotonic.lower
-    stack[0, 1] = monotonic.upper
-    return stack
+    """Room for the bounds of so many nodes of a block."""
+    return np.empty((size, 2))
+
+
+def _nothing_to_put(monotonic, bounds, j, stack):
+    return None
+
+
+@where_given(_nothing_to_put)
+def put_bounds(monotonic, bounds, j, stack):
+    """Put the bounds of node j first."""
+    stack[0, 0] = bounds.lower[j]
+    stack[0, 1] = bounds.upper[j]
+    return None
 
 
 def _same_of_place(monotonic, limits, stack, place):
     return limits
 
 
-@where_given(_same_of_place)
+@where_given(_same_of_place, overload_lent)
 def at_place(monotonic, limits, stack, place):
     """The limits, with the bounds at a place of the stack."""
     own = Monotonic(monotonic.signs, monotonic.sign, stack[place, 0], stack[place, 1])
@@ -115,7 +134,7 @@ def _nothing_to_push(
     return None
 
 
-@where_given(_nothing_to_push)
+@where_given(_nothing_to_push, overload_lent)
 def push_bounds(monotonic, criterion, block, weighted, f, s, middle, total, left, stack, place):
     """Put bounds of both children of a node at `place` and behind it.
 
