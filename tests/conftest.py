@@ -36,8 +36,9 @@ settings.load_profile("gputree")
 BY_TURNS = {
     f"test_{name}.py"
     for name in (
-        "blocks", "check", "cuda_parts", "distributed", "distributed_cuda", "finer", "interrupts",
-        "monotonic", "partitioned", "recorded_trees", "scores", "sklearn_conformance",
+        "batches", "blocks", "cart_categories", "check", "cuda_categories", "cuda_parts",
+        "distributed", "distributed_cuda", "exactness", "finer", "interrupts", "monotonic",
+        "partitioned", "recorded_trees", "scores", "sklearn_conformance",
     )
 }  # fmt: skip
 

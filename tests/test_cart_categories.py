@@ -108,13 +108,13 @@ def finishing(rows: int):
         yield
 
 
+@pytest.mark.parametrize("criterion", (*CRITERIA, "poisson"))
 @given(
-    st.one_of(mixed_tables(), random_mixed_tables(200)),
-    st.sampled_from((*CRITERIA, "poisson")),
-    st.sampled_from(SPLITS),
-    LIMITS,
+    table=st.one_of(mixed_tables(), random_mixed_tables(200)),
+    split=st.sampled_from(SPLITS),
+    limits=LIMITS,
 )
-def test_the_tree_does_not_depend_on_where_subtrees_are_finished(table, criterion, split, limits):
+def test_the_tree_does_not_depend_on_where_subtrees_are_finished(criterion, table, split, limits):
     if criterion in ("entropy", "poisson"):  # each kind is compiled twice over
         table = table._replace(weight=None)
     expected = grow(table, criterion, split, **limits)
@@ -136,8 +136,9 @@ def test_a_column_may_be_missing_throughout_a_node(split, categories):
         assert grow(table, "gini", split, max_depth=6).equals(expected)
 
 
-@given(st.integers(0, 10**6), st.sampled_from(CRITERIA), st.sampled_from(SPLITS))
-def test_columns_of_many_categories_too(seed, criterion, split):
+@pytest.mark.parametrize("criterion", CRITERIA)
+@given(seed=st.integers(0, 10**6), split=st.sampled_from(SPLITS))
+def test_columns_of_many_categories_too(criterion, seed, split):
     """More than there are bins; in chains of single categories, among others."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(300, 700))

@@ -87,7 +87,7 @@ def of_lending(values):
     return twice(lending(values))
 
 
-@pytest.mark.parametrize(("function", "expected"), [(twice, 12.0), (outer, 10.0), (of_lending, 12.0)])
+@pytest.mark.parametrize(("function", "expected"), [(twice, 12), (outer, 10), (of_lending, 12)])
 def test_arrays_are_lent(function, expected):
     values = np.array([1.0, 2.0, 3.0])
     assert compiled(function)(values) == expected
