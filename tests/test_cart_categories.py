@@ -108,7 +108,7 @@ def finishing(rows: int):
         yield
 
 
-@pytest.mark.parametrize("criterion", (*CRITERIA, "poisson"))
+@pytest.mark.parametrize("criterion", [*CRITERIA, "poisson"])
 @given(
     table=st.one_of(mixed_tables(), random_mixed_tables(200)),
     split=st.sampled_from(SPLITS),
