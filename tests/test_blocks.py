@@ -290,15 +290,20 @@ def test_attribute_lists_that_do_not_fit(cuda_device, monkeypatch):
     X = np.round(X).clip(-1, 1)
     batches = [(X[a : a + 60], y[a : a + 60]) for a in range(0, 200, 60)]
     table = CodedTable.from_batches(batches, range(3), device="cuda")
-    needed = 2 * 8 * X.size
+    tune(monkeypatch, "cuda", default_share=1.0)
     for kind in (C45Classifier, ID3Classifier):
         model, counted = kind(n_jobs=1), launches.total()
+        monkeypatch.setattr(cupy().cuda.Device, "mem_info", (1, 1))
+        with pytest.raises(
+            MemoryError, match=r"lists of 200 rows.* has room for 1\. .*='cpu'"
+        ) as e:
+            model.fit(table, y)
+        needed = int(re.search(r"at least ([\d,]+) bytes", str(e.value))[1].replace(",", ""))
+        assert needed > 2 * 8 * X.size
+        assert launches.total() == counted
         monkeypatch.setattr(cupy().cuda.Device, "mem_info", (needed, needed))
         tree = model.fit(table, y).tree_
         assert launches.total() > counted
-        monkeypatch.setattr(cupy().cuda.Device, "mem_info", (needed - 1, needed))
-        with pytest.raises(MemoryError, match=rf"lists of 200 rows.* {needed:,} bytes .*='cpu'"):
-            model.fit(table, y)
         whole = CodedTable(X, range(3), device="cpu")
         assert tree.equals(model.set_params(device="cpu").fit(whole, y).tree_)
 

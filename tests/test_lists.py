@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from numba import njit
 
 from gputree import C45Classifier, ID3Classifier
 from gputree.backends import lists
-from gputree.backends.cpu.lists.backend import CpuLists
+from gputree.backends.cpu.lists.backend import CpuLevel, CpuLists
 from gputree.backends.cuda.lists.backend import CudaLists
 from gputree.backends.lists import BranchLimits, ListTask
 from gputree.criteria.information import GAIN_BITS, in_steps, new_information
@@ -246,3 +247,21 @@ def test_gains_of_tiny_weights_are_no_steps():
     steps = njit(in_steps)
     assert measure.scale > 2.0**63 * 2**GAIN_BITS
     assert steps(measure, np.int64(2**60)) == 0
+
+
+def test_the_largest_group_of_nodes_is_the_last(monkeypatch):
+    """A level waits for the others, so that those that wait are of half as many rows each."""
+    budget = growing_lists.Budget(1)
+    monkeypatch.setattr(growing_lists, "_budget", lambda *_: budget)
+    opened: dict[Any, list[int]] = {}
+    descend = CpuLevel.descend
+
+    def recorded(level: CpuLevel, parts: Any) -> CpuLevel:
+        below = descend(level, parts)
+        opened.setdefault(level, []).append(below.rows)
+        return below
+
+    monkeypatch.setattr(CpuLevel, "descend", recorded)
+    tree_of("c45", random_mixed_table(2, 3000, False))
+    assert sum(len(sizes) > 1 for sizes in opened.values()) > 3
+    assert all(sizes[-1] == max(sizes) for sizes in opened.values())

@@ -32,6 +32,7 @@ class TwinLists:
     def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None:
         self.cpu = CpuLists(ColumnCodes(*(a.copy() for a in codes)), task, n_threads)
         self.cuda = CudaLists(codes, task, n_threads)
+        self.most_entries = self.cuda.most_entries
 
     def root(self) -> TwinLevel:
         return TwinLevel(self.cpu.root(), self.cuda.root())

@@ -67,6 +67,8 @@ class ListTask(NamedTuple):
     one_against_rest : bool
         A nominal test parts one category from all others, rather than all of them. The host
         alone grows so.
+    max_device_memory : int or None
+        Bytes that growth may use of a device's memory; None for a share of what is free.
     """
 
     information: Information
@@ -77,6 +79,7 @@ class ListTask(NamedTuple):
     missing_is_category: bool
     limits: BranchLimits
     one_against_rest: bool = False
+    max_device_memory: int | None = None
 
 
 class Candidates(NamedTuple):
@@ -181,6 +184,7 @@ class ListBackend(Protocol):
     """Attribute lists of one table on one device."""
 
     name: str
+    most_entries: int  # of a level, so that its device has room for it and those that wait
 
     def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None: ...
 

@@ -115,6 +115,7 @@ class BoostedC45Classifier(Boosted):
         misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
         random_state: Any = None,
         device: str = "auto",
+        max_device_memory: int | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -137,6 +138,7 @@ class BoostedC45Classifier(Boosted):
         self.misclassification_costs = misclassification_costs
         self.random_state = random_state
         self.device = device
+        self.max_device_memory = max_device_memory
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -160,6 +160,7 @@ class C45Classifier(MultiwayTree):
         misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
         random_state: Any = None,
         device: str = "auto",
+        max_device_memory: int | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -182,6 +183,7 @@ class C45Classifier(MultiwayTree):
         self.misclassification_costs = misclassification_costs
         self.random_state = random_state
         self.device = device
+        self.max_device_memory = max_device_memory
         self.n_jobs = n_jobs
         self.verbose = verbose
 

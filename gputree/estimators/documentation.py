@@ -149,6 +149,10 @@ MULTIWAY_PARAMETERS = """max_depth : int, default=None
         Growth is not random.
     device : "auto", "cpu" or "cuda", default="auto"
         Where the tree is grown; the tree is the same everywhere.
+    max_device_memory : int, default=None
+        Bytes of the CUDA device's memory that growth may use; None for 80 % of what is free.
+        Levels are made in groups of nodes, and columns take turns, under it. The tree is the
+        same. Attribute lists of two levels must fit: an error says how many bytes they are.
     n_jobs : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0

@@ -20,7 +20,6 @@ from gputree.dtypes import (
     MISSING_CODE,
     MISSING_STOPS,
     MISSING_TO_ALL,
-    MOST_ROWS,
     NO_FEATURE,
     NO_THRESHOLD,
     NODE,
@@ -79,6 +78,7 @@ class ListOptions(NamedTuple):
     max_depth: int | None
     min_samples_split: int
     device: str  # "cpu" or "cuda"
+    max_device_memory: int | None
     n_threads: int
     verbose: bool
 
@@ -109,13 +109,12 @@ def grow_lists(
     )
     warn_if_coarse(sample_weight, weights)
     task = _task(target, weights, options)
-    grower = ListGrower(
-        task, options.rule, _limits(weights, options), distinct, _budget(*codes.order.shape)
-    )
+    d, n = codes.order.shape
+    backend = get_list_backend(options.device)(codes, task, options.n_threads)
+    budget = _budget(d, n, backend.most_entries)
+    grower = ListGrower(task, options.rule, _limits(weights, options), distinct, budget)
     with Progress(target.size, enabled=options.verbose) as progress:
-        nodes = grower.grow(
-            get_list_backend(options.device)(codes, task, options.n_threads), progress
-        )
+        nodes = grower.grow(backend, progress)
     return _to_tree(nodes, distinct, weights, options)
 
 
@@ -136,6 +135,7 @@ def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:
             unit=weight,
         ),
         one_against_rest=options.one_against_rest,
+        max_device_memory=options.max_device_memory,
     )
 
 
@@ -149,11 +149,14 @@ def _limits(weights: Weights, options: ListOptions) -> Limits:
     )
 
 
-def _budget(d: int, n: int) -> Budget:
-    """Entries of one level: twice the table's, or what a small table can afford."""
+def _budget(d: int, n: int, most: int) -> Budget:
+    """Entries of one level: twice the table's, or what a small table can afford.
+
+    Not more than `most`, which the device has room for.
+    """
     entry_bytes = 8 * d + 16
     entries = max(2 * n, LEAST_LIST_BYTES // entry_bytes)
-    return Budget(min(entries, MOST_ROWS))  # lists number entries as tables do rows
+    return Budget(min(entries, most))  # lists number entries as tables do rows
 
 
 # ------------------------------------------------------------ the tree

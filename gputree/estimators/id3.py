@@ -64,6 +64,7 @@ class ID3Classifier(MultiwayTree):
         misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
         random_state: Any = None,
         device: str = "auto",
+        max_device_memory: int | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -77,6 +78,7 @@ class ID3Classifier(MultiwayTree):
         self.misclassification_costs = misclassification_costs
         self.random_state = random_state
         self.device = device
+        self.max_device_memory = max_device_memory
         self.n_jobs = n_jobs
         self.verbose = verbose
 

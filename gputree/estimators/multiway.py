@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ class MultiwayTree(TreeClassifier):
     min_samples_split: float
     min_gain: float
     device: str
+    max_device_memory: int | None
     n_jobs: int | None
     verbose: int
 
@@ -33,6 +34,7 @@ class MultiwayTree(TreeClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseDecisionTree._parameter_constraints,
+        "max_device_memory": [Interval(Integral, 1, None, closed="left"), None],
         "min_gain": [Interval(Real, 0.0, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "classes": CLASSES,
@@ -59,6 +61,7 @@ class MultiwayTree(TreeClassifier):
             "max_depth": self.max_depth,
             "min_samples_split": max(count_rows(self.min_samples_split, n), 2),
             "device": self._device(),
+            "max_device_memory": self.max_device_memory,
             "n_threads": n_threads(self.n_jobs),
             "verbose": bool(self.verbose),
         }

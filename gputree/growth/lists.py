@@ -127,6 +127,7 @@ class ListGrower:
         if sizes.sum() > most:  # half of this level, which waits: levels that wait add up to two
             most = level.rows // 2
         groups = _groups(opened, sizes, most)
+        groups.sort(key=lambda group: int(parts.rows[group].sum()))  # the largest waits for none
         for group in groups[:-1]:
             yield _Open(level.descend(group), child[group], depth + 1)
         last = [level.descend(group) for group in groups[-1:]]

@@ -18,7 +18,7 @@ from gputree.backends.cpu.lists.partition import (
 )
 from gputree.backends.cpu.lists.score import score_columns
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
-from gputree.dtypes import ROW
+from gputree.dtypes import MOST_ROWS, ROW
 from gputree.threads import SPANS_PER_THREAD, cut, run
 
 
@@ -63,6 +63,7 @@ class CpuLists:
     """`gputree.backends.lists.ListBackend` on the host."""
 
     name = "cpu"
+    most_entries = MOST_ROWS
 
     def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None:
         self.codes = codes

@@ -9,19 +9,17 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda.kernels import Kernels
 from gputree.backends.cuda.layout import to_device
 from gputree.backends.cuda.lists.launch import Entries, Lists, Table, flags
+from gputree.backends.cuda.lists.memory import Ledger, assign_bytes, most_entries, nbytes_of
 from gputree.backends.cuda.lists.partition import (
     Assigned,
     Moves,
     assign,
     move_entries,
     move_lists,
+    room_to_move,
 )
 from gputree.backends.cuda.lists.score import score
-from gputree.backends.cuda.memory import free_bytes
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
-
-# Of an entry in the list of a column, and its code.
-LIST_ENTRY_BYTES = 4 + 4
 
 
 class CudaLists:
@@ -32,6 +30,10 @@ class CudaLists:
     def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None:
         if task.one_against_rest:
             raise NotImplementedError("CUDA parts no category from all others of its column.")
+        ledger, (d, n) = Ledger(task), codes.order.shape
+        ledger.held = nbytes_of(task.nominal, task.information.terms)
+        ledger.require_table(task, d, n)
+        self.most_entries = most_entries(task, d, n, ledger.left)
         self.codes = codes
         self.task = task
         self.table = Table(
@@ -39,12 +41,12 @@ class CudaLists:
             task=task,
             nominal=flags(task.nominal),
             terms=to_device(task.information.terms),
+            ledger=ledger,
         )
 
     def root(self) -> CudaLevel:
         """All rows in one node; the sorted columns become its lists."""
         task, (d, n) = self.task, self.codes.order.shape
-        _require_room(d, n)
         weight = task.weight
         weights = np.zeros((1, task.n_classes), np.int64)
         np.add.at(weights[0], task.target, 1 if weight is None else weight)
@@ -59,16 +61,6 @@ class CudaLists:
             np.array([n]),
             weights,
             np.zeros((d, 1), np.bool_),
-        )
-
-
-def _require_room(d: int, n: int) -> None:
-    """Raise MemoryError where the lists of n rows, and those of the level below, have no room."""
-    needed, free = 2 * LIST_ENTRY_BYTES * d * n, free_bytes()
-    if needed > free:
-        raise MemoryError(
-            f"The attribute lists of {n:,} rows x {d:,} columns, two levels of them, need at least "
-            f"{needed:,} bytes of device memory; {free:,} are free. Use device='cpu'."
         )
 
 
@@ -93,6 +85,8 @@ class CudaLevel:
         self.weights = weights
         self.resting = resting
         self._assigned: Assigned | None = None
+        self._held = nbytes_of(*entries, *lists)
+        table.ledger.held += self._held
 
     @property
     def rows(self) -> int:
@@ -106,6 +100,12 @@ class CudaLevel:
         return found
 
     def assign(self, tests: Tests) -> Parts:
+        ledger, n_parts = self.table.ledger, int(tests.part[-1])
+        n_classes = self.table.task.n_classes
+        needed = assign_bytes(n_classes, tests.node.size, n_parts, self.rows)
+        ledger.require(needed, f"A level of {n_parts:,} parts")
+        ledger.held += needed
+        self._held += needed
         self._assigned = assign(self.table, self.entries, self.lists, self.begin, self.end, tests)
         return self._assigned.parts
 
@@ -117,11 +117,10 @@ class CudaLevel:
         skip = self.resting[:, tests.node]
         own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
         skip = skip | (own & self.table.task.nominal[:, None])
+        moves = Moves.of(done)
+        room = room_to_move(self.table, self.lists, done, parts, moves)
         routes, entries = move_entries(self.table, self.entries, self.lists, done, parts)
-        moves = Moves(
-            done.sizes, np.diff(tests.part), done.device.begin, done.device.end, done.device.part
-        )
-        lists = move_lists(self.table.kernels, self.lists, moves, routes, skip, int(end[-1]))
+        lists = move_lists(self.table, self.lists, moves, routes, skip, int(end[-1]), room)
         test = np.repeat(np.arange(tests.node.size), np.diff(tests.part))[parts]
         return CudaLevel(
             self.table, entries, lists, end - sizes, end, done.parts.weights[parts],
@@ -130,4 +129,5 @@ class CudaLevel:
 
     def close(self) -> None:
         self._assigned = None
-        del self.lists
+        del self.lists, self.entries
+        self.table.ledger.held -= self._held

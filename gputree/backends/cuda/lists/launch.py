@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s
 from gputree.backends.cuda.kernels import Kernels
 from gputree.backends.cuda.layout import to_device
+from gputree.backends.cuda.lists.memory import Ledger
 from gputree.backends.lists import ListTask
 
 LANES = 32
@@ -25,6 +26,7 @@ class Table(NamedTuple):
     task: ListTask
     nominal: Any  # (d,) uint8
     terms: Any  # int64
+    ledger: Ledger
 
 
 class Entries(NamedTuple):
@@ -39,6 +41,10 @@ class Lists(NamedTuple):
 
     item: Any  # int32
     code: Any  # uint32
+
+    def columns(self, first: int, last: int) -> Lists:
+        """Those of columns ``first .. last``, where they lie."""
+        return Lists(self.item[first:last], self.code[first:last])
 
 
 class Share(NamedTuple):
@@ -56,6 +62,12 @@ def by_length(is_long: NDArray[np.bool_]) -> list[Share]:
     """A block of many warps to a long list, a warp to a short one."""
     shares = [Share(np.flatnonzero(is_long), MOST_WARPS), Share(np.flatnonzero(~is_long), 1)]
     return [share for share in shares if share.chosen.size]
+
+
+def in_turns(d: int, most: int) -> list[tuple[int, int]]:
+    """First and last of the columns that are worked on at once: `most` of d, or one."""
+    width = min(max(most, 1), max(d, 1))
+    return [(first, min(first + width, d)) for first in range(0, d, width)]
 
 
 def offsets(sizes: Int64s) -> Int64s:

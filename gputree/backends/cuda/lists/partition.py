@@ -9,10 +9,19 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.kernels import Kernels, cupy
+from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Chunks, to_device
 from gputree.backends.cuda.lists import launch
-from gputree.backends.cuda.lists.launch import Entries, Lists, Table, by_length, flags, offsets
+from gputree.backends.cuda.lists.launch import (
+    Entries,
+    Lists,
+    Table,
+    by_length,
+    flags,
+    in_turns,
+    offsets,
+)
+from gputree.backends.cuda.lists.memory import cursor_bytes, level_bytes, move_bytes
 from gputree.backends.lists import Parts, Tests
 
 
@@ -129,7 +138,7 @@ def move_entries(
     xp, tests, kernels = cupy(), assigned.device, table.kernels
     part, sizes = assigned.tests.part, assigned.parts.rows[parts]
     opened = Opened.of(parts, sizes, part)
-    room = offsets(assigned.missing * np.diff(np.searchsorted(parts, part)))
+    room = _fractions(assigned, parts)
     spread_begin = to_device(room)
     routes = Routes(
         opened,
@@ -158,41 +167,80 @@ def move_entries(
     return routes, new
 
 
+def _fractions(assigned: Assigned, parts: Int64s) -> Int64s:
+    """Where the fractions begin that the parts of each test get, and the end."""
+    opened = np.diff(np.searchsorted(parts, assigned.tests.part))
+    return offsets(assigned.missing * opened)
+
+
 class Moves(NamedTuple):
     """Nodes whose lists are partitioned: on the host, and on the device."""
 
-    sizes: Int64s  # entries
-    parts: Int64s
+    is_long: NDArray[np.bool_]
+    cursor_begin: Int64s  # (m + 1,): of each node in one column
     begin: Any
     end: Any
     part: Any  # (m + 1,) int64: their parts
 
+    @classmethod
+    def of(cls, assigned: Assigned) -> Moves:
+        """Of the nodes of tests."""
+        parts, sizes, tests = np.diff(assigned.tests.part), assigned.sizes, assigned.device
+        # a long list of many parts would need more cursors than it has entries
+        most = parts * launch.MOST_WARPS
+        is_long = (sizes >= tuning.TUNING.lists_long) & (most <= sizes)
+        cursor_begin = offsets(np.where(is_long, most, parts))
+        return cls(is_long, cursor_begin, tests.begin, tests.end, tests.part)
+
+
+def room_to_move(
+    table: Table, lists: Lists, assigned: Assigned, parts: Int64s, moves: Moves
+) -> int:
+    """Bytes for the cursors of `move_lists`, beside the level of `parts` and the routes to it.
+
+    Raises
+    ------
+    MemoryError
+        There are not as many as one column needs.
+    """
+    (d, n_entries), m = lists.item.shape, moves.is_long.size
+    size = int(assigned.parts.rows[parts].sum())
+    fractions = int(_fractions(assigned, parts)[-1])
+    taken = level_bytes(table.task, d, size)
+    taken += move_bytes(d, m, assigned.parts.rows.size, n_entries, fractions)
+    one = cursor_bytes(int(moves.cursor_begin[-1]))
+    table.ledger.require(taken + one, f"A level of {size:,} entries")
+    return table.ledger.left - taken
+
 
 def move_lists(
-    kernels: Kernels,
+    table: Table,
     lists: Lists,
     moves: Moves,
     routes: Routes,
     skip: NDArray[np.bool_],
     size: int,
+    room: int,
 ) -> Lists:
-    """The lists of the next level, of `size` entries; those to `skip` (d, m) hold anything."""
-    xp = cupy()
-    d, m = skip.shape
-    # a long list of many parts would need more cursors than it has entries
-    room = moves.parts * launch.MOST_WARPS
-    is_long = (moves.sizes >= tuning.TUNING.lists_long) & (room <= moves.sizes)
-    cursor_begin = offsets(np.where(is_long, room, moves.parts))
-    cursors = xp.empty(d * int(cursor_begin[-1]), dtype=np.int32)
+    """The lists of the next level, of `size` entries; those to `skip` (d, m) hold anything.
+
+    Columns take turns where the cursors of all exceed `room`.
+    """
+    xp, (d, m) = cupy(), skip.shape
+    n_cursors = int(moves.cursor_begin[-1])
     new = Lists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
-    skipped, starts = flags(skip), to_device(cursor_begin)
-    for share in by_length(is_long):
-        blocks = min(share.chosen.size * d, tuning.TUNING.lists_most_blocks)
-        kernels(
-            "lists/partition", "move_lists", (blocks,),
-            to_device(share.chosen), share.chosen.size, d, m, lists.item.shape[1], *lists,
-            moves.begin, moves.end, moves.part, skipped, routes.route, routes.spread,
-            *routes.opened, starts, int(cursor_begin[-1]), cursors, size, *new,
-            threads=share.threads,
-        )  # fmt: skip
+    turns = in_turns(d, room // cursor_bytes(n_cursors))
+    cursors = xp.empty(turns[0][1] * n_cursors, dtype=np.int32)
+    skipped, starts, shares = flags(skip), to_device(moves.cursor_begin), by_length(moves.is_long)
+    for first, last in turns:
+        for share in shares:
+            columns = last - first
+            blocks = min(share.chosen.size * columns, tuning.TUNING.lists_most_blocks)
+            table.kernels(
+                "lists/partition", "move_lists", (blocks,), to_device(share.chosen),
+                share.chosen.size, columns, m, lists.item.shape[1], *lists.columns(first, last),
+                moves.begin, moves.end, moves.part, skipped[first:last], routes.route,
+                routes.spread, *routes.opened, starts, n_cursors, cursors, size,
+                *new.columns(first, last), threads=share.threads,
+            )  # fmt: skip
     return new
