@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import re
+import weakref
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from gputree import (
 )
 from gputree.backends.blocks import backend as blocks
 from gputree.backends.blocks import part as parts_
+from gputree.backends.cpu import table as table_
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.lanes import Lanes, columns_from, rows_from
 from gputree.backends.workers import cuda_part
@@ -253,6 +256,34 @@ def test_the_next_part_is_copied_while_one_is_counted(cuda_device, small, monkey
     assert passes == -(-len(X) // 40)
     arrays = ["send"] * 3  # codes, targets, entries
     assert counting == [*arrays, *(["wait", "count", *arrays] * passes)[:-3]]
+
+
+def test_copied_tables_are_coded_again(cuda_device, small, monkeypatch):
+    monkeypatch.setattr(blocks, "_fits", lambda *_: False)
+    X, y = noisy(300, 4)
+    table = on_device(CodedTable(X, max_bins=12, device="cpu"))
+    model = DecisionTreeClassifier(n_jobs=1, max_depth=3)
+    model.set_params(max_device_memory=2 * least_memory(model, table, y))
+    expected = model.fit(table, y).tree_
+    assert model.fit(pickle.loads(pickle.dumps(table)), y).tree_.equals(expected)
+
+
+def test_other_tables_let_their_bins_go(monkeypatch):
+    made = []
+    code = table_.code
+
+    def coded(*own):
+        table, bins = code(*own)
+        made.append(weakref.ref(bins.edge))
+        return table, bins
+
+    monkeypatch.setattr(table_, "code", coded)
+    X, y = noisy(300, 4)
+    table = CodedTable(X, max_bins=12, device="cpu")
+    DecisionTreeClassifier(n_jobs=1, splitter="binned").fit(table, y)
+    gc.collect()
+    assert made
+    assert not any(edge() is not None for edge in made)
 
 
 # -------------------------------------------------------------------------------- memory

@@ -30,13 +30,13 @@ from gputree.pruning import CostComplexityCV, ReducedError
 def codings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Tables coded so far on the host, by their numbers of rows."""
     seen: list[int] = []
-    code = cpu_table._code
+    code = cpu_table.code
 
     def count(table: Any, *args: Any) -> Any:
         seen.append(len(table.values))
         return code(table, *args)
 
-    monkeypatch.setattr(cpu_table, "_code", count)
+    monkeypatch.setattr(cpu_table, "code", count)
     return seen
 
 

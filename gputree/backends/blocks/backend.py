@@ -90,6 +90,7 @@ class BlocksBackend(WorkersBackend):
     """
 
     name = "cuda"
+    held: BlocksTable
 
     def __init__(
         self, table: BlocksTable, task: Task, n_threads: int, entries: Int64s | None = None

@@ -69,7 +69,6 @@ class CpuTable:
         self.shape: tuple[int, int] = values.shape
         self._new_codes = new_codes or codes_in_memory
         self._coded: dict[tuple[int, bool], Table] = {}
-        self._bins: dict[tuple[int, bool], binning.Bins] = {}
         self._lock = Lock()  # tasks may grow at once
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -107,19 +106,17 @@ class CpuTable:
         """
         with self._lock:
             if (max_bins, exact) not in self._coded:
-                self._coded[max_bins, exact], self._bins[max_bins, exact] = _code(
-                    self.bare(), self._new_codes, max_bins, exact, n_threads
-                )
+                self._coded[max_bins, exact] = self._code(max_bins, exact, n_threads)
             return self._coded[max_bins, exact]
 
-    def bins(self, max_bins: int, exact: bool) -> binning.Bins:
-        """The bins of a table that was coded so in this process."""
-        return self._bins[max_bins, exact]
+    def _code(self, max_bins: int, exact: bool, n_threads: int) -> Table:
+        return code(self.bare(), self._new_codes, max_bins, exact, n_threads)[0]
 
 
-def _code(
+def code(
     table: Table, new_codes: NewCodes, max_bins: int, exact: bool, n_threads: int
 ) -> tuple[Table, binning.Bins]:
+    """A bare table with codes as `CpuTable.coded` says, and its bins."""
     values = table.values
     n, d = values.shape
     most = np.full(d, max_bins) - table.missing
