@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 from blocks_traffic import Uploads, noisy
-from cuda_emulator import launches, memory
+from cuda_emulator import launches, memory, transfers
 from devices import tune
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,9 +27,10 @@ from gputree import (
 )
 from gputree.backends.blocks import backend as blocks
 from gputree.backends.blocks import part as parts_
+from gputree.backends.blocks.copies import PartCopies
 from gputree.backends.cpu import table as table_
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.lanes import Lanes, columns_from, rows_from
+from gputree.backends.cuda.lanes import Lane, Lanes, columns_from, rows_from
 from gputree.backends.workers import cuda_part
 from gputree.estimators.held import Held, Parts, View
 from gputree.growth import grower
@@ -256,6 +257,38 @@ def test_the_next_part_is_copied_while_one_is_counted(cuda_device, small, monkey
     assert passes == -(-len(X) // 40)
     arrays = ["send"] * 3  # codes, targets, entries
     assert counting == [*arrays, *(["wait", "count", *arrays] * passes)[:-3]]
+
+
+def test_kept_entries_are_there_before_another_part_comes(cuda_device, small, monkeypatch):
+    """Parts come on streams of their own, to memory of parts that went."""
+    if cuda_device == "cuda":
+        pytest.skip("the emulator counts waits")
+    monkeypatch.setattr(blocks, "_fits", lambda *_: False)
+    waits, keep = [], PartCopies.keep
+
+    def kept(*own):
+        before = transfers["waits"]
+        keep(*own)
+        waits.append(transfers["waits"] - before)
+
+    monkeypatch.setattr(PartCopies, "keep", kept)
+    X, y = noisy(400, 4)
+    table = on_device(CodedTable(X, max_bins=12, device="cpu"))
+    model = DecisionTreeClassifier(n_jobs=1, max_depth=1)
+    model.set_params(max_device_memory=least_memory(model, table, y)).fit(table, y)
+    assert waits
+    assert min(waits) > 0
+
+
+def test_lanes_last_until_their_copies_are_done(cuda_device):
+    if cuda_device == "cuda":
+        pytest.skip("the emulator counts waits")
+    lane, array = Lane(64), np.arange(4.0)
+    lane.send(cupy().empty(4, dtype=np.float64), rows_from(array), 1)
+    waits = transfers["waits"]
+    del lane
+    gc.collect()
+    assert transfers["waits"] == waits + 1
 
 
 def test_copied_tables_are_coded_again(cuda_device, small, monkeypatch):

@@ -113,6 +113,7 @@ class PartCopies:
 
     def release(self) -> None:
         """Give all memory back; what is asked for later is copied again."""
+        self.lanes.wait()
         self._fresh()
 
     # ------------------------------------------------------------------ what is asked
@@ -134,6 +135,7 @@ class PartCopies:
         """New entries of part p, whose order on the host is `order`."""
         slot = self._part(p)
         slot.holds.entries[...] = entries
+        cupy().cuda.get_current_stream().synchronize()  # lanes may bring another part there
         slot.order = order
 
     # --------------------------------------------------------------------- what is there

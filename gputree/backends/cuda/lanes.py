@@ -7,6 +7,7 @@ streams         |  0  |  1  |  0  | ...      while one is copied the other is fi
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,8 @@ class Lane:
         xp = cupy()
         self.stream = xp.cuda.Stream(non_blocking=True)
         self._memory = xp.cuda.alloc_pinned_memory(size)
+        # Where a growth fails, CuPy lends pages again as soon as they are given back.
+        weakref.finalize(self, _finish, self.stream, self._memory).atexit = False
 
     def send(self, block: Any, fill: Fill, n_threads: int) -> None:
         """Let `block` on the device be what `fill` makes, once what used the buffer is done."""
@@ -39,6 +42,11 @@ class Lane:
         pieces = even_spans(len(staged), staged[:1].size, n_threads, COPIED_ITEMS)
         run(n_threads, fill, [(staged[a:b], a, b) for a, b in pieces])
         block.set(staged, stream=self.stream)
+
+
+def _finish(stream: Any, _: Any) -> None:
+    """Wait for what is on its way from pages, which are kept until then."""
+    stream.synchronize()
 
 
 class Lanes:
