@@ -4,7 +4,8 @@ Numba counts references to every array that a function is given, takes apart or 
 counts across threads. Where nodes are small, that takes longer than what is done with them.
 Without counting, a function must neither make arrays, which numba refuses, nor return any to
 what counts, which would take back a reference that was not counted, nor be returned one by what
-counts, which nobody would take back. What breaks a rule is refused as it is compiled.
+counts, which nobody would take back. What breaks a rule is refused as it is compiled, but for one
+thing that cannot be seen there: arrays that `overload_lent` returns to a function that counts.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def pasted(function: Callable) -> Any:
 def overload_lent(stub: Callable, implementing: str | None = None) -> Callable:
     """As `overload`; arrays are lent to what is put in the place of `stub`.
 
-    It may return those that it was given: to what they are lent to as well.
+    It may return those that it was given, but only to what they are lent to as well: that is not
+    checked, and what counts would free them too early.
     """
     _lent_stubs.add(stub)
     return overload(stub, implementing, LENT)
