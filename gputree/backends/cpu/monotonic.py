@@ -4,8 +4,10 @@ Every function's first argument is `Limits.monotonic`: kernels of tasks where it
 none of this. The bounds of a node, and the sign of a column, come with the limits:
 
     at_node      limits of a node, as one of many whose bounds are in arrays
+    at_place     limits of a node of a block, whose bounds wait on a stack
     at_column    limits of cuts of a column
     keeps_order  whether a cut is admitted by them
+    put_bounds, push_bounds  fill the stack: for a root, for both children of a node
 """
 
 from __future__ import annotations
