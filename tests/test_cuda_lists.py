@@ -13,7 +13,7 @@ from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mi
 from twin_lists import assert_same_trees, grow_both_ways
 
 from benchmarks import data
-from gputree import C45Classifier, ID3Classifier, datasets
+from gputree import C45Classifier, DecisionTreeClassifier, ID3Classifier, datasets
 from gputree.growth.lists import Budget
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
@@ -139,6 +139,17 @@ def test_estimators_on_the_device(cuda_device, kind):
         for device in ("cuda", "cpu")
     )
     assert_same_trees(expected, found)
+
+
+@pytest.mark.parametrize("winnow", [False, True])
+def test_reports_tell_the_device(cuda_device, winnow):
+    table = random_mixed_table(4, 60, True)
+    for device in ("cpu", "cuda"):
+        model = new_model(C45Classifier, table.nominal, device=device, winnow=winnow)
+        model.fit(table.X, table.y, table.weight)
+        assert model.growth_report_ == {"device": device}
+    cart = DecisionTreeClassifier(categorical_features=table.nominal, device="cuda")
+    assert cart.fit(table.X, table.y).growth_report_["device"] == "cuda"
 
 
 @pytest.mark.parametrize("entries", [1, 40])

@@ -217,6 +217,7 @@ class C45Classifier(MultiwayTree):
         kept = winnow(grower, view, target, weight, self.random_state)
         tree = grow_on(grower, kept, view, target, weight)
         self.tree_, self.unpruned_tree_, self.winnowed_ = tree.tree_, tree.unpruned_tree_, ~kept
+        self.growth_report_ = tree.growth_report_
 
     def _grow_tree(
         self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int

@@ -37,6 +37,8 @@ class Cart(BaseDecisionTree):
     """Parameters, growth and the pruning path of both CART estimators."""
 
     _grows_on_device = True
+    growth_report_: dict[str, Any]
+
     _shares_codes = True
     _lacks = CART_LACKS
 
@@ -85,7 +87,7 @@ class Cart(BaseDecisionTree):
         signs = monotonic_signs(self, view.held.columns)
         options = self._options(n, view.shape[1], view.held.device)._replace(signs=signs)
         grown = grow_tree(view, target, weight, options)
-        self.growth_report_ = grown.report
+        self.growth_report_ = {"device": options.device, **grown.report}
         return grown.tree
 
     def _options(self, n: int, d: int, device: str | None) -> Options:

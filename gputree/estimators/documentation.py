@@ -126,10 +126,10 @@ CART_ATTRIBUTES = """tree_ : Tree
     n_outputs_ : int
         1.
     growth_report_ : dict
-        ``scanned_pairs``, (row, column) pairs at nodes split by histogram, and
-        ``refined_pairs``, those among them whose values had to be sorted. Both are 0 for
-        tables with categories, which are sorted once. Where parts of a table pass through a
-        CUDA device, ``uploaded_bytes`` of them."""
+        ``device`` that grew the tree, "cpu" or "cuda"; ``scanned_pairs``, (row, column) pairs at
+        nodes split by histogram, and ``refined_pairs``, those among them whose values had to be
+        sorted. Both are 0 for tables with categories, which are sorted once. Where parts of a
+        table pass through a CUDA device, ``uploaded_bytes`` of them."""
 
 MULTIWAY_PARAMETERS = """max_depth : int, default=None
         Greatest depth of the tree; None for no limit.
@@ -175,4 +175,6 @@ MULTIWAY_ATTRIBUTES = """classes_ : array of shape (`n_classes_`,)
     feature_names_in_ : array of shape (`n_features_in_`,)
         Their names, where X has string names.
     n_outputs_ : int
-        1."""
+        1.
+    growth_report_ : dict
+        ``device`` that grew the tree, "cpu" or "cuda"."""

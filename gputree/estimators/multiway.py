@@ -45,6 +45,7 @@ class MultiwayTree(TreeClassifier):
         self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
         options = self._options(n, target.size)
+        self.growth_report_ = {"device": options.device}
         columns = view.alone().held.lists(options.n_threads)
         return grow_lists(columns, target, weight, options)
 
