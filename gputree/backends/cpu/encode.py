@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
+from gputree.backends.cpu.few_values import few_values
 from gputree.backends.cpu.jit import inner, kernel
 from gputree.hashing import mix
 
@@ -264,7 +265,11 @@ def delimit(bins: Bins, f: int) -> None:
 
 def fit_values(bins: Bins, f: int, values: NDArray, max_bins: int) -> None:
     """Set the bins of column f from its values, NaN where missing."""
-    fit_column(bins, f, known_ascending(values), max_bins)
+    few = few_values(values, max_bins)
+    if few is None:
+        fit_column(bins, f, known_ascending(values), max_bins)
+    else:
+        fit_distinct(bins, f, few, np.ones(few.size, np.int64), max_bins)
 
 
 def known_ascending(values: NDArray) -> NDArray:
