@@ -25,6 +25,7 @@ from eager_client import EagerClient  # noqa: E402  what follows needs Dask
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, load_model, save_model  # noqa: E402
 from gputree.backends import has_device  # noqa: E402
 from gputree.backends.workers import coding, refine, tasks  # noqa: E402
+from gputree.backends.workers.backend import WorkersBackend  # noqa: E402
 from gputree.distributed import (  # noqa: E402
     DaskDecisionTreeClassifier,
     DaskDecisionTreeRegressor,
@@ -108,7 +109,7 @@ def test_cells_of_all_sizes(monkeypatch, criterion, bits):
     """Values of all sizes and signs, repeated and missing; rounds of one interval, or of all."""
     monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
     monkeypatch.setattr(refine, "MOST_BITS", bits)
-    monkeypatch.setattr(refine, "ROUND_BYTES", 1 if bits == 2 else 1 << 24)
+    monkeypatch.setattr(WorkersBackend, "round_bytes", 1 if bits == 2 else 1 << 24)
     rng = np.random.default_rng(bits)
     n = 400
     size = rng.choice([-1.0, 1.0], n) * np.exp(rng.normal(0, 40, n))
@@ -265,7 +266,7 @@ def greatest_messages(n, **limits):
 @pytest.mark.parametrize("limits", [{"max_depth": 4}, {"max_depth": 8, "splitter": "binned"}])
 def test_no_array_of_the_tables_size_passes_the_client(monkeypatch, limits):
     """The codes of labels alone have 64,000 to 256,000 bytes; bins have 25,000, whatever n is."""
-    monkeypatch.setattr(refine, "ROUND_BYTES", 1 << 13)
+    monkeypatch.setattr(WorkersBackend, "round_bytes", 1 << 13)
     for n in (64_000, 256_000):
         sent, fetched = greatest_messages(n, **limits)
         assert sent < 32_000
