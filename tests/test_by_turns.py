@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,16 +15,17 @@ TESTS = Path(__file__).parent
 def collected(*arguments: str) -> list[str]:
     """Cases that pytest finds in two files, of which the first takes turns."""
     files = ["test_interrupts.py", "test_branches.py"]
+    plain = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--collect-only", *arguments, *files],
-        cwd=TESTS, capture_output=True, text=True, check=True,
+        cwd=TESTS, env=plain, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 
 def test_every_case_has_its_turn():
     every = collected()
-    turns = [collected("--turn", f"{k}/3") for k in (0, 1, 2)]
+    turns = [collected("--turn", f"{k}/3") for k in (0, 1, 5)]
     always = [case for case in every if "test_branches" in case]
     assert always
     assert len(every) > len(always)
@@ -31,7 +33,6 @@ def test_every_case_has_its_turn():
         assert [case for case in turn if "test_branches" in case] == always
     by_turns = [case for turn in turns for case in turn if "test_interrupts" in case]
     assert sorted(by_turns) == sorted(set(every) - set(always))
-    assert collected("--turn", "4/3") == turns[1]
 
 
 def test_files_that_take_turns_exist():

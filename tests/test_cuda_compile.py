@@ -10,6 +10,7 @@ import os
 import re
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.resources import files
 from itertools import product
 from typing import NamedTuple
@@ -58,8 +59,13 @@ def seen(name: str, variant: Variant) -> tuple[str, ...]:
     """Options of the variant whose macro the module has anywhere in its text."""
     if name in PLAIN:
         variant = variant._replace(criterion=None)
-    words = set(re.findall(r"\w+", source(name)))
-    return tuple(macro for macro in variant.macros if macro[2:].partition("=")[0] in words)
+    return tuple(macro for macro in variant.macros if macro[2:].partition("=")[0] in words(name))
+
+
+@cache
+def words(name: str) -> set[str]:
+    """What stands anywhere in the text of a module."""
+    return set(re.findall(r"\w+", source(name)))
 
 
 def declared(name: str) -> set[str]:
