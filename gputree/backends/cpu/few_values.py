@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from gputree.backends.cpu.jit import kernel
 
 # Slots of the table that values are looked up in: at least four for each.
-SLOTS = 1024
+SLOT_BITS = 10
+SLOTS = 1 << SLOT_BITS
 MOST = SLOTS // 4
 
-# Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): the highest 10 bits count.
+# Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): the highest bits count.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(64 - 10)
+_SHIFT = np.uint64(64 - SLOT_BITS)
 
 
 def few_values(values: NDArray, most: int) -> NDArray | None:
