@@ -92,51 +92,48 @@ def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray
     return np.concatenate([top, below])
 
 
-def breadth_first(nodes: Nodes) -> tuple[Int64s, NDArray[np.int32], NDArray[np.int32]]:
-    """Nodes reachable from the root, breadth-first, with their parents' places and depths."""
-    order = [np.array([0])]
-    parent = [np.array([NO_CHILD])]
-    seen = 0
-    while order[-1].size:
-        first = nodes.first_child[order[-1]]
-        inner = (first >= 0).nonzero()[0]
-        pairs = first[inner].repeat(2)
+def breadth_first(first_child: Int64s) -> tuple[Int64s, NDArray[np.int32]]:
+    """Nodes reachable from the root, breadth-first, and their depths."""
+    levels = [np.array([0])]
+    while levels[-1].size:
+        first = first_child[levels[-1]]
+        pairs = first[first >= 0].repeat(2)
         pairs[1::2] += 1
-        order.append(pairs)
-        parent.append((inner + seen).repeat(2))
-        seen += first.size
-    depth = np.repeat(np.arange(len(order)), [level.size for level in order])
-    return np.concatenate(order), np.concatenate(parent).astype(NODE), depth.astype(NODE)
+        levels.append(pairs)
+    depth = np.arange(len(levels), dtype=NODE).repeat([level.size for level in levels])
+    return np.concatenate(levels), depth
 
 
 def renumber(nodes: Nodes) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]:
-    """`nodes` breadth-first, with parents and depths; sentinels as a `Tree` has them."""
-    order, parent, depth = breadth_first(nodes)
-    place = np.full(nodes.first_child.size + 1, NO_CHILD)
-    place[order] = np.arange(order.size)
+    """`nodes` breadth-first, with parents and depths; sentinels as a `Tree` has them.
+
+    Breadth-first, the k-th node that is split has the children 2 k + 1 and 2 k + 2.
+    """
+    order, depth = breadth_first(nodes.first_child)
     taken = Nodes._make(field[order] for field in nodes)
-    leaf = taken.first_child < 0
-    taken = taken._replace(
-        first_child=place[taken.first_child],
-        feature=np.where(leaf, NO_FEATURE, taken.feature).astype(np.int32),
-        threshold=np.where(leaf, NO_THRESHOLD, taken.threshold),
-    )
+    is_leaf = taken.first_child < 0
+    inner = np.flatnonzero(~is_leaf)
+    taken.first_child[inner] = 2 * np.arange(inner.size) + 1
+    taken.feature[is_leaf] = NO_FEATURE
+    taken.threshold[is_leaf] = NO_THRESHOLD
+    parent = np.full(order.size, NO_CHILD, NODE)
+    parent[1:] = inner.repeat(2)
     return taken, parent, depth
 
 
 def over_leaves(nodes: Nodes, leaf_sums: Int64s) -> Int64s:
-    """Sums (N, S) of every node over the leaves below it, whose entries are a span of its own.
+    """Sums (N, S) of every node, numbered as by `renumber`, over the leaves below it.
 
     `leaf_sums`, of shape (leaves, S), are in the order of the nodes' numbers.
     """
     is_leaf = nodes.first_child < 0
-    begin = nodes.begin[is_leaf]
-    order = begin.argsort(kind="stable")  # levels are sorted runs
-    before = np.zeros((begin.size + 1, leaf_sums.shape[1]), np.int64)
-    np.cumsum(leaf_sums[order], axis=0, out=before[1:])
-    begin = begin[order]
     sums = np.empty((is_leaf.size, leaf_sums.shape[1]), np.int64)
     sums[is_leaf] = leaf_sums
-    first, last = (begin.searchsorted(at[~is_leaf]) for at in (nodes.begin, nodes.end))
-    sums[~is_leaf] = before[last] - before[first]
+    inner = np.flatnonzero(~is_leaf)
+    levels = [0]  # of each, the first of those split
+    while levels[-1] < inner.size:
+        levels.append(int(inner.searchsorted(2 * levels[-1] + 1)))
+    for last, first in zip(levels[:0:-1], levels[-2::-1], strict=True):
+        children = sums[2 * first + 1 : 2 * last + 1]
+        sums[inner[first:last]] = children[::2] + children[1::2]
     return sums
