@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from gputree.backends.cpu.sort import sort_pairs
+from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 
 VALUES = st.one_of(
     st.integers(0, 3).map(float), st.floats(allow_nan=False), st.sampled_from([-0.0, 5e-324])
@@ -17,7 +17,9 @@ VALUES = st.one_of(
 
 @njit
 def sort(values, items, begin, end, depth):
-    sort_pairs(values, items, begin, end, np.empty((depth, 2), np.int64))
+    whole = new_sorter()
+    sorter = Sorter(whole.stack[:depth], whole.values, whole.items, whole.rank)
+    sort_pairs(values, items, begin, end, sorter)
 
 
 def check(values, begin, end, depth):

@@ -28,7 +28,7 @@ def _weights_begin(criterion, left, total):
 
 @formula(move, WideGini, Entropy)
 def _weights_move(criterion, state, left, total, target, weight):
-    left[target] += weight
+    left[np.uintp(target)] += weight
     return state[0] + weight, state[1] - weight
 
 

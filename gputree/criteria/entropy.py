@@ -114,9 +114,10 @@ def _many_begin(criterion, left, total):
 @formula(move, ManyClassEntropy)
 def _many_move(criterion, state, left, total, target, weight):
     weight_left, weight_right, terms = state
-    a = left[target]
-    b = total[target] - a
-    left[target] = a + weight
+    k = np.uintp(target)
+    a = left[k]
+    b = total[k] - a
+    left[k] = a + weight
     terms += fixed_xlog2x(criterion, a + weight) - fixed_xlog2x(criterion, a)
     terms += fixed_xlog2x(criterion, b - weight) - fixed_xlog2x(criterion, b)
     return weight_left + weight, weight_right - weight, terms

@@ -44,9 +44,10 @@ def _gini_begin(criterion, left, total):
 @formula(move, Gini)
 def _gini_move(criterion, state, left, total, target, weight):
     weight_left, weight_right, square_left, square_right = state
-    a = left[target]
-    b = total[target] - a
-    left[target] = a + weight
+    k = np.uintp(target)
+    a = left[k]
+    b = total[k] - a
+    left[k] = a + weight
     square_left += weight * (2 * a + weight)
     square_right -= weight * (2 * b - weight)
     return weight_left + weight, weight_right - weight, square_left, square_right

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
-from gputree.backends.cpu.jit import inner, kernel, pick
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, lent, pick, prefetch
 from gputree.backends.cpu.layout import Table
-from gputree.backends.cpu.sort import INSERTION_PAIRS, insertion_sort, sort_pairs
+from gputree.backends.cpu.sort import new_sorter, sort_pairs
+from gputree.dtypes import CODE
 
 # Blocks of this many rows need keys of 64 bits: ranks and indices pass 16 bits.
 MANY_ROWS = 0xFFFF
@@ -57,6 +58,7 @@ class Sorting(NamedTuple):
 
     values: NDArray  # (m,) values of one column
     items: NDArray  # (m,) int32, the indices of their rows
+    codes: NDArray  # (d, m) uint8: codes, column by column
     class_of: NDArray  # (n_classes,) int32: local number of a class, -1 if absent
 
 
@@ -65,6 +67,7 @@ def new_sorting(table: Table, task: Task, m: int) -> Sorting:
     return Sorting(
         values=np.empty(m, table.values.dtype),
         items=np.empty(m, np.int32),
+        codes=np.empty((table.codes.shape[1] if len(table.codes) else 0, m), CODE),
         class_of=np.full(task.n_classes, -1, np.int32),
     )
 
@@ -110,7 +113,7 @@ def missing_rank(bits):
     return 0xFFFF if bits == 16 else 0x7FFFFFFF
 
 
-@inner
+@lent
 def collect_known(source, rows, first, m, f, bits, order, values, items):
     """Collect the known values of column f and their places; missing ones end the node's keys."""
     known = np.int64(0)
@@ -127,101 +130,165 @@ def collect_known(source, rows, first, m, f, bits, order, values, items):
     return known
 
 
-@inner
+@lent
+def take_codes(table_codes, rows, first, m, codes):
+    """Copy the codes of the node's rows column by column: each row is read once."""
+    final = m - 1
+    columns = np.uintp(codes.shape[0])
+    for i in range(m):
+        ahead = rows[first + min(i + PREFETCH_ROWS, final)]
+        prefetch(table_codes, ahead, 0)
+        prefetch(table_codes, ahead, codes.shape[0] - 1)
+        row = rows[first + i]
+        for f in range(columns):
+            codes[f, i] = table_codes[row, f]
+
+
+@lent
+def code_range(codes, f, m):
+    """The least and the greatest code of column f in the node."""
+    own = codes[f]
+    low = high = own[0]
+    for i in range(np.uintp(m)):
+        low = min(low, own[i])
+        high = max(high, own[i])
+    return np.int64(low), np.int64(high)
+
+
+@lent
+def count_codes(codes, f, m, low, high, places):
+    """Set ``places[code]`` to the first place of each code ``low .. high``, in order of code."""
+    for b in range(low, high + 2):
+        places[b] = 0
+    own = codes[f]
+    for i in range(np.uintp(m)):
+        places[np.uintp(own[i]) + np.uintp(1)] += 1
+    for b in range(low, high + 1):
+        places[b + 1] += places[b]
+
+
+@lent
 def collect_by_code(
-    source, codes, rows, first, m, f, bins, missing_bin, bits, order, values, items, places
+    source, codes, rows, first, m, f, missing_bin, bits, order, values, items, places
 ):
-    """As `collect_known`, with values in order of their bins; long bins are sorted."""
-    count_codes(codes, rows, first, m, f, bins, places)
-    known = m if missing_bin < 0 else places[missing_bin]
-    for x in range(first, first + m):
-        row = rows[x]
-        code = np.int64(codes[row, f])
+    """As `collect_known`, with values in order of their bins, of which `places` has the first.
+
+    Those become the ends of the bins.
+    """
+    known = np.int64(0)
+    own = codes[f]
+    final = m - 1
+    for i in range(m):
+        prefetch(source, rows[first + min(i + PREFETCH_ROWS, final)], f)
+        x = first + i
+        code = np.int64(own[i])
         place = places[code]
         places[code] = place + 1
         if code == missing_bin:
             order[f, first + place] = (missing_rank(bits) << bits) | x
         else:
-            values[place] = source[row, f]
+            values[place] = source[rows[x], f]
             items[place] = x
+            known += 1
     return known
 
 
-@inner
-def count_codes(codes, rows, first, m, f, bins, places):
-    """Set ``places[code]`` to the first place of each code in the node, in order of code."""
-    for b in range(bins + 1):
-        places[b] = 0
-    for x in range(first, first + m):
-        places[np.int64(codes[rows[x], f]) + 1] += 1
-    for b in range(bins):
-        places[b + 1] += places[b]
-
-
-@inner
-def sort_within_bins(values, items, known, bins, places, stack):
-    """Sort values that are in order of their bins; ``places[b]`` is the end of bin b."""
+@lent
+def sort_within_bins(values, items, known, low, high, places, sorter):
+    """Sort values in order of their bins ``low .. high``; ``places[b]`` is the end of bin b."""
     begin = np.int64(0)
-    for b in range(bins):
+    for b in range(low, high + 1):
         end = min(places[b], known)
-        if end - begin > INSERTION_PAIRS:
-            sort_pairs(values, items, begin, end, stack)
+        if end - begin > 1:
+            sort_pairs(values, items, begin, end, sorter)
         begin = end
-    insertion_sort(values, items, np.int64(0), known)
 
 
-@inner
+@lent
 def rank_values(first, f, bits, order, distinct, values, items, known):
     """Turn sorted values into keys of rank and index, and ranks into ``distinct[f]``."""
-    rank = -1
+    rank = np.int64(0)
+    before = values[0]
     for i in range(known):
-        if i == 0 or values[i] != values[i - 1]:
-            rank += 1
-            distinct[f, first + rank] = values[i]
+        rank += values[i] != before
+        before = values[i]
+        distinct[f, first + rank] = before
         order[f, first + i] = (rank << bits) | np.int64(items[i])
 
 
-@inner
-def sort_codes(codes, rows, first, m, f, bins, missing_bin, bits, order, places):
-    """Fill the node's keys in ``order[f]`` by counting codes: the code is the rank."""
-    count_codes(codes, rows, first, m, f, bins, places)
-    for x in range(first, first + m):
-        code = np.int64(codes[rows[x], f])
-        rank = code if code != missing_bin else missing_rank(bits)
-        order[f, first + places[code]] = (rank << bits) | x
-        places[code] += 1
+@lent
+def sort_codes(codes, first, m, f, low, high, missing_bin, bits, order, places):
+    """Fill the node's keys in ``order[f]``: the code, of ``low .. high``, is the rank."""
+    own, keys = codes[f], order[f]
+    last = high if high != missing_bin else missing_rank(bits)
+    if low == high:
+        for x in range(np.uintp(first), np.uintp(first + m)):
+            keys[x] = (last << bits) | x
+    elif high - low == 1:
+        split_codes(own, first, m, low, last, bits, keys)
+    else:
+        count_codes(codes, f, m, low, high, places)
+        for i in range(np.uintp(m)):
+            code = np.uintp(own[i])
+            rank = np.int64(code) if code != missing_bin else missing_rank(bits)
+            place = places[code]
+            keys[np.uintp(first + place)] = (rank << bits) | (first + np.int64(i))
+            places[code] = place + 1
 
 
-@inner
-def sort_columns(table, first, m, bits, block, sorting, stack, places):
+@lent
+def split_codes(codes, first, m, low, last, bits, keys):
+    """Fill the node's keys where two codes occur, of the ranks `low` and `last`."""
+    ones = np.int64(0)
+    for i in range(np.uintp(m)):
+        ones += np.int64(codes[i] != low)
+    at_low = np.uintp(first)
+    at_high = np.uintp(first + m - ones)
+    for i in range(np.uintp(m)):
+        x = np.uintp(first) + i
+        is_high = np.uintp(codes[i] != low)
+        keys[at_high if is_high else at_low] = ((last if is_high else low) << bits) | np.int64(x)
+        at_high += is_high
+        at_low += np.uintp(1) - is_high
+
+
+@lent
+def sort_columns(table, first, m, bits, block, sorting, sorter, places):
     """Sort every column of m rows of the block, through their codes where there are some."""
     offset = table.offset
     rows, order = block.rows, block.order
-    values, items = sorting.values, sorting.items
-    coded = table.codes.shape[0] > 0
+    values, items, codes = sorting.values, sorting.items, sorting.codes
+    coded = codes.shape[0] > 0
+    if coded:
+        take_codes(table.codes, rows, first, m, codes)
     for f in range(table.missing.size):
         bins = offset[f + 1] - offset[f]
         missing_bin = bins - 1 if table.missing[f] else -1
         if table.by_code[f]:
-            sort_codes(table.codes, rows, first, m, f, bins, missing_bin, bits, order, places)
+            low, high = code_range(codes, f, m)
+            sort_codes(codes, first, m, f, low, high, missing_bin, bits, order, places)
             continue
         if coded:
+            low, high = code_range(codes, f, m)
+            count_codes(codes, f, m, low, high, places)
             known = collect_by_code(
-                table.values, table.codes, rows, first, m, f, bins, missing_bin, bits, order,
-                values, items, places,
+                table.values, codes, rows, first, m, f, missing_bin, bits, order, values, items,
+                places,
             )  # fmt: skip
-            sort_within_bins(values, items, known, bins, places, stack)
+            sort_within_bins(values, items, known, low, high, places, sorter)
         else:
             known = collect_known(table.values, rows, first, m, f, bits, order, values, items)
-            sort_pairs(values, items, np.int64(0), known, stack)
+            sort_pairs(values, items, np.int64(0), known, sorter)
         rank_values(first, f, bits, order, block.distinct, values, items, known)
 
 
-@inner
+@lent
 def load_rows(targets, weights, entries, begin, first, m, block):
     """Copy the rows of m entries from `begin` on, with their statistics, to the block."""
     weighted = weights is not None
+    final = begin + m - 1
     for i in range(m):
+        prefetch(targets, entries[min(begin + i + PREFETCH_ROWS, final)], 0)
         row = entries[begin + i]
         x = first + i
         block.rows[x] = row
@@ -231,7 +298,7 @@ def load_rows(targets, weights, entries, begin, first, m, block):
             block.weight[x] = pick(weights, row, 1)
 
 
-@inner
+@lent
 def number_classes(target, first, m, class_of):
     """Renumber the classes present in a node 0, 1, ... in their order; returns how many."""
     low = high = target[first]
@@ -256,13 +323,13 @@ def number_classes(target, first, m, class_of):
 def load_nodes(table, rows, entries, begins, ends, a, b, block, sorting):
     """Load nodes ``a .. b`` into a block, one behind the other, and sort their columns."""
     bits = 8 * block.order.itemsize // 2
-    stack = np.empty((64, 2), np.int64)
+    sorter = new_sorter()
     places = np.empty(258, np.int64)
     first = np.int64(0)
     for j in range(a, b):
         m = ends[j] - begins[j]
         load_rows(rows.target, rows.weight, entries, begins[j], first, m, block)
-        sort_columns(table, first, m, bits, block, sorting, stack, places)
+        sort_columns(table, first, m, bits, block, sorting, sorter, places)
         channels = 3
         if rows.square is None:
             channels = max(number_classes(block.target, first, m, sorting.class_of), 2)

@@ -31,7 +31,7 @@ from gputree.backends.cpu.runs import (
     number_present,
 )
 from gputree.backends.cpu.score import column_bins, row_count
-from gputree.backends.cpu.sort import sort_pairs
+from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.subsets import best_subset, mark_subset
 from gputree.backends.subsets import SubsetSearch
 from gputree.criteria import is_pure, restrict
@@ -48,7 +48,6 @@ class Scratch(NamedTuple):
     place: NDArray[np.int32]  # (most categories,) run of a category, -1 between nodes
     met: NDArray[np.int32]  # category, then run, of each of the node's rows; -1: missing
     item: NDArray[np.int32]  # rows of the node by category, where their sums are not held
-    stack: NDArray[np.int64]  # (64, 2), of sorting
     weighted: bool
     regression: bool
 
@@ -73,7 +72,6 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
         place=np.full(0 if sorted_ else many, -1, np.int32),
         met=np.empty(most_rows if many > 0 and not sorted_ else 0, np.int32),
         item=np.empty(most_rows if listed else 0, np.int32),
-        stack=np.empty((64, 2), np.int64),
         weighted=task.weight is not None,
         regression=task.n_classes == 0,
     )
@@ -155,7 +153,7 @@ def meet_categories(scratch, table, entries, first, last, f):
                 runs.code[count] = code
                 count += 1
     else:
-        sort_pairs(runs.code, runs.spare, np.int64(0), count, scratch.stack)
+        sort_pairs(runs.code, runs.spare, np.int64(0), count, new_sorter())
     for r in range(count):
         place[runs.code[r]] = r
     for i in range(last - first):

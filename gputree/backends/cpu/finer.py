@@ -25,7 +25,7 @@ from gputree.backends.cpu.cut import new_cut, precedes, scan_bin
 from gputree.backends.cpu.encode import grid_cell
 from gputree.backends.cpu.jit import inner, pick
 from gputree.backends.cpu.score import add_cell, admissible, bar_of, is_alive, row_count
-from gputree.backends.cpu.sort import sort_pairs
+from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.compilation import overload
 from gputree.criteria import add_row, begin, bound, score
 
@@ -179,7 +179,7 @@ def scan_cells(
                         work.run[k] = left[k]
                 end = place[c]
                 if not is_sorted:
-                    sort_pairs(values, items, end - n, end, work.stack)
+                    sort_pairs(values, items, end - n, end, work.sorter)
             elif start >= 0:
                 cut = scan_sorted(
                     criterion, rows, limits, weighted, values, items, start, end, work.run, total,
@@ -222,7 +222,7 @@ def scan_sorted(
 class Work(NamedTuple):
     """Scratch of a scan."""
 
-    stack: NDArray[np.int64]  # of `sort_pairs`
+    sorter: Sorter
     scanned: NDArray[np.int64]  # statistics left of the cut, left of a bin, of a run of cells
     inside: NDArray[np.int64]
     run: NDArray[np.int64]
@@ -232,7 +232,7 @@ class Work(NamedTuple):
 def new_work(channels):
     """Scratch for statistics of so many channels."""
     return Work(
-        np.empty((64, 2), np.int64),
+        new_sorter(),
         np.empty(channels, np.int64),
         np.empty(channels, np.int64),
         np.empty(channels, np.int64),
@@ -268,7 +268,7 @@ def _sort_and_scan(
 ):  # fmt: skip
     if not missing_left:  # else they are sorted already
         report[0] += end - start
-        sort_pairs(values, items, start, end, work.stack)
+        sort_pairs(values, items, start, end, work.sorter)
     return scan_sorted(
         criterion, rows, limits, weighted, values, items, start, end, left, total, f,
         missing_left, b, work.scanned, cut,
@@ -290,7 +290,7 @@ def _sift_and_scan(
                 high * half, left, total, f, missing_left, b, work, report, cut,
             )  # fmt: skip
     report[0] += end - start
-    sort_pairs(values, items, start, end, work.stack)
+    sort_pairs(values, items, start, end, work.sorter)
     return scan_sorted(
         criterion, rows, limits, weighted, values, items, start, end, left, total, f,
         missing_left, b, work.scanned, cut,

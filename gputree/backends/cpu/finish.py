@@ -361,7 +361,9 @@ def grow_nodes(
     most = np.int64(0)
     for j in range(a, b):
         most = max(most, ends[j] - begins[j])
-    total, left = np.empty((2, block.channels[: b - a].max()), np.int64)
+    widest = block.channels[: b - a].max()
+    total = np.empty(widest, np.int64)  # rows of one array would not be taken for contiguous
+    left = np.empty(widest, np.int64)
     stack = np.empty((most + 1, 3), np.int64)
     stacked = np.empty(most + 1, np.uint64)
     bounds = new_stack(limits.monotonic, most + 1)

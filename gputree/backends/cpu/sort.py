@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
-from gputree.backends.cpu.jit import inner
+from typing import NamedTuple
 
-# Runs of up to so many pairs are sorted by insertion, not cut further.
-INSERTION_PAIRS = 24
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.jit import inner, lent
+
+# Runs of up to so many pairs are sorted by rank, not cut further: vectors of a known length.
+FEW_PAIRS = 32
+
+
+class Sorter(NamedTuple):
+    """Scratch of `sort_pairs`."""
+
+    stack: NDArray[np.int64]  # (64, 2): ends of the runs that wait
+    values: NDArray[np.float64]  # (FEW_PAIRS,) a run, and what each pair has before it
+    items: NDArray[np.int64]
+    rank: NDArray[np.int64]
 
 
 @inner
+def new_sorter():
+    """Scratch of `sort_pairs`."""
+    return Sorter(
+        np.empty((64, 2), np.int64),
+        np.empty(FEW_PAIRS, np.float64),
+        np.empty(FEW_PAIRS, np.int64),
+        np.empty(FEW_PAIRS, np.int64),
+    )
+
+
+@lent
+def rank_sort(values, items, begin, end, sorter):
+    """Sort at most `FEW_PAIRS` pairs, without a branch: each goes behind those before it."""
+    own, held, rank = sorter.values, sorter.items, sorter.rank
+    first = np.uintp(begin)
+    size = np.uintp(end - begin)
+    for i in range(size):
+        own[i] = values[first + i]
+        held[i] = items[first + i]
+    for i in range(np.uintp(FEW_PAIRS)):
+        rank[i] = 0
+    for j in range(size):
+        value = own[j]
+        for i in range(np.uintp(FEW_PAIRS)):
+            rank[i] += np.int64((value < own[i]) | ((value == own[i]) & (j < i)))
+    for i in range(size):
+        place = first + np.uintp(rank[i])
+        values[place] = own[i]
+        items[place] = held[i]
+
+
+@lent
 def insert_pairs(values, items, begin, end, gap):
     """Insertion sort of every `gap`-th pair among its like."""
     for i in range(begin + gap, end):
@@ -23,12 +69,7 @@ def insert_pairs(values, items, begin, end, gap):
         items[j + gap] = item
 
 
-@inner
-def insertion_sort(values, items, begin, end):
-    insert_pairs(values, items, begin, end, 1)
-
-
-@inner
+@lent
 def shell_sort(values, items, begin, end):
     """O(n**1.5) at worst, with gaps 1, 4, 13, ... (Knuth, Art of Computer Programming 5.2.1)."""
     gap = 1
@@ -39,13 +80,13 @@ def shell_sort(values, items, begin, end):
         gap //= 3
 
 
-@inner
+@lent
 def swap(values, items, i, j):
     values[i], values[j] = values[j], values[i]
     items[i], items[j] = items[j], items[i]
 
 
-@inner
+@lent
 def split_pairs(values, items, begin, end):
     """Hoare partition around the median of three; returns the first place of the right part."""
     a = values[begin]
@@ -66,18 +107,20 @@ def split_pairs(values, items, begin, end):
         j -= 1
 
 
-@inner
-def sort_pairs(values, items, begin, end, stack):
+@lent
+def sort_pairs(values, items, begin, end, sorter):
     """Sort ``values[begin:end]`` ascending and `items` along with it.
 
-    Introspective sort (Musser 1997): quicksort, insertion sort for short runs, and past a
-    depth of 64 Shell's sort, whose worst case is bounded. Equal values come in no stated order.
-    `stack` is scratch, (64, 2) integers.
+    Introspective sort (Musser 1997): quicksort, short runs by rank, and past a depth of 64
+    Shell's sort, whose worst case is bounded. Equal values come in no stated order.
     """
+    stack = sorter.stack
     depth = 0
     while True:
-        if end - begin <= INSERTION_PAIRS:
-            insertion_sort(values, items, begin, end)
+        if end - begin <= 1:
+            pass
+        elif end - begin <= FEW_PAIRS:
+            rank_sort(values, items, begin, end, sorter)
         elif depth == stack.shape[0]:
             shell_sort(values, items, begin, end)
         else:

@@ -111,7 +111,7 @@ def scan_interval(criterion, rows, limits, weighted, values, left, total, f, mis
     own = at_column(limits.monotonic, limits, 0)
     items = np.arange(values.size)
     work = new_work(total.size)
-    sort_pairs(values, items, 0, values.size, work.stack)
+    sort_pairs(values, items, 0, values.size, work.sorter)
     none = new_cut(-np.inf, f, missing_left, b, False, 0.0)
     found = scan_sorted(
         criterion, rows, own, weighted, values, items, 0, values.size, left, total, f,
