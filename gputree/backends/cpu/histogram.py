@@ -22,20 +22,24 @@ def histogram(criterion, table, rows, entries, begin, end, columns, channels, ou
     weights = rows.weight
     squares = rows.square
     weighted = weights is not None
-    final = entries.size - 1
-    for i in range(begin, end):
-        ahead = entries[min(i + PREFETCH_ROWS, final)]
+    final = np.uintp(entries.size - 1)
+    width = np.uintp(channels)
+    start = np.empty(last, np.uintp)  # of each column's cells
+    for f in range(first, last):
+        start[f] = (offset[f] - offset[first]) * channels
+    for i in range(np.uintp(begin), np.uintp(end)):
+        ahead = entries[min(i + np.uintp(PREFETCH_ROWS), final)]
         prefetch(codes, ahead, first)
         prefetch(targets, ahead, 0)
-        row = entries[i]
+        row = np.uintp(entries[i])
         target = targets[row]
         weight = pick(weights, row, 1)
         square = pick(squares, row, 0)
-        for f in range(first, last):
-            at = np.uintp((offset[f] - offset[first] + codes[row, f]) * channels)
+        for f in range(np.uintp(first), np.uintp(last)):
+            at = start[f] + np.uintp(codes[row, f]) * width
             add_row(criterion, out, at, target, weight, square)
             if weighted:
-                out[at + np.uintp(channels - 1)] += 1
+                out[at + width - np.uintp(1)] += 1
 
 
 @kernel

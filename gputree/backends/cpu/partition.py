@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, lent, pick, prefetch
 from gputree.criteria import add_row
 
 
-@inner
+@lent
 def partition_chunk(
     codes, values, entries, begin, end, f, cut_bin, inside, threshold, missing_bin, missing_left,
     neighbours, next_bin, out, spill,
@@ -26,30 +26,33 @@ def partition_chunk(
 
     Returns (entries to the left, greatest value before a cut between bins, least after).
     """
-    final = entries.size - 1
-    left = right = 0
+    one = np.uintp(1)
+    final = np.uintp(entries.size - 1)
+    column = np.uintp(f)
+    to = np.uintp(begin)
+    spilt = np.uintp(0)
     low = -np.inf
     high = np.inf
-    for i in range(begin, end):
-        prefetch(codes, entries[min(i + PREFETCH_ROWS, final)], f)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], f)
         row = entries[i]
-        b = np.int64(codes[row, f])
-        to_left = np.int64(b < cut_bin)
-        if b == cut_bin:
-            to_left = np.int64(not inside or np.float64(values[row, f]) <= threshold)
-            if neighbours:
-                low = max(low, np.float64(values[row, f]))
-        elif b == missing_bin:
-            to_left = np.int64(missing_left)
-        elif neighbours and b == next_bin:
-            high = min(high, np.float64(values[row, f]))
-        out[begin + left] = row
-        spill[right] = row
-        left += to_left
-        right += 1 - to_left
-    for i in range(right):
-        out[begin + left + i] = spill[i]
-    return left, low, high
+        b = np.int64(codes[row, column])
+        is_left = (b <= cut_bin) | (missing_left & (b == missing_bin))
+        if inside:
+            if b == cut_bin:
+                is_left = np.float64(values[row, column]) <= threshold
+        elif neighbours:
+            if b == cut_bin:
+                low = max(low, np.float64(values[row, column]))
+            elif b == next_bin:
+                high = min(high, np.float64(values[row, column]))
+        out[to] = row
+        spill[spilt] = row
+        to += np.uintp(is_left)
+        spilt += one - np.uintp(is_left)
+    for i in range(spilt):
+        out[to + i] = spill[i]
+    return np.int64(to) - begin, low, high
 
 
 @inner
@@ -122,11 +125,17 @@ def partition_chunks(
 def place_chunks(parts, begins, ends, lefts, to_left, to_right, first, last, entries):
     """Copy both parts of each chunk to their places in `entries`."""
     for c in range(first, last):
-        left = lefts[c]
-        for i in range(left):
-            entries[to_left[c] + i] = parts[begins[c] + i]
-        for i in range(ends[c] - begins[c] - left):
-            entries[to_right[c] + i] = parts[begins[c] + left + i]
+        middle = begins[c] + lefts[c]
+        copy_entries(parts, begins[c], middle, to_left[c], entries)
+        copy_entries(parts, middle, ends[c], to_right[c], entries)
+
+
+@lent
+def copy_entries(parts, begin, end, to, entries):
+    """Copy ``parts[begin:end]`` to ``entries[to:]``."""
+    source, target = np.uintp(begin), np.uintp(to)
+    for i in range(np.uintp(end - begin)):
+        entries[target + i] = parts[source + i]
 
 
 @kernel
