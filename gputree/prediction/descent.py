@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import inner, kernel
+from gputree.compilation import kernel, lent
 from gputree.compilation.arrays import record
 from gputree.dtypes import BRANCH_SPLIT, LISTED
 from gputree.prediction.tables import Lists, look_up, tabulate
@@ -127,7 +127,7 @@ def _rounded_down(threshold: NDArray[np.float64], dtype: type[np.floating]) -> N
     return np.where(nearest > threshold, below, nearest)
 
 
-@inner
+@lent
 def step(
     values: NDArray,
     row: int,
@@ -141,7 +141,7 @@ def step(
     return follow(values[np.uintp(row), np.uintp(feature)], nodes, at, target, lists)
 
 
-@inner
+@lent
 def follow(
     x: float, nodes: NDArray, at: int, target: NDArray[np.int32] | None, lists: Lists | None
 ) -> np.int64:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.branches import Spans, places_of
-from gputree.compilation import inner
+from gputree.compilation import lent
 from gputree.compilation.arrays import record
 from gputree.dtypes import LISTED, NODE, SUBSET_SPLIT
 from gputree.tree import Tree
@@ -54,7 +54,7 @@ class Lists(NamedTuple):
     place: NDArray[np.int32]
 
 
-@inner
+@lent
 def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
     """The node that category x leads to by the list of that number, or `unseen`."""
     own = lists.node[number]

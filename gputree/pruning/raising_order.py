@@ -1,8 +1,8 @@
-r"""Rows below a node where none can stay: in the order of the leaves, found once for all levels.
+r"""Whole rows below a node: in the order of the leaves, found once for all levels.
 
-    leaves below t    |  d  |  e  |    f    |  g  |       b has d and e, c has f and g
-    entries of t      | d d | e e | f f f f | g g |
-                      \__ of b __/ \___ of c ____/
+    nodes below t     |   |  d  |  e  |   |    f    |  g  |       b has d and e, c has f and g
+    entries of t      | t | d d | e e | c | f f f f | g g |       one stays at t, and one at c
+                          \__ of b __/ \_____ of c _____/
 
 Every node knows its range, until a branch is raised: then its range is put in order anew.
 """
@@ -12,21 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import inner
-from gputree.dtypes import NO_FRAME, NOWHERE
-from gputree.pruning.raising_entries import (
-    MOVED,
-    SORTED,
-    Rows,
-    Scratch,
-    below,
-    directly_below,
-    push,
-    put,
-)
+from gputree.compilation import lent
+from gputree.pruning.raising_entries import Rows, Scratch, below, directly_below, put
 
 
-@inner
+@lent
 def route(
     rows: Rows,
     nodes: NDArray,
@@ -37,7 +27,7 @@ def route(
     leaf: NDArray[np.int32],
     at: int,
 ) -> None:
-    """Write the leaf below `top` that each entry comes to from `at` on in `leaf`, or NOWHERE."""
+    """Write the leaf below `top` of each entry, or where it stays, from `at` on in `leaf`."""
     if nodes[top].direct:
         _route_directly(rows, entries, begin, end, top, leaf, at)
         return
@@ -45,13 +35,12 @@ def route(
         a, b = np.int64(-1), np.int64(top)
         while a != b:
             a, b = b, below(rows, entries[i].row, b)
+        while nodes[a].carrier != a:
+            a = np.int64(nodes[a].carrier)
         leaf[at + i - begin] = a
-    for j in range(at, at + end - begin):
-        if nodes[leaf[j]].n_children > 0:
-            leaf[j] = NOWHERE
 
 
-@inner
+@lent
 def _route_directly(
     rows: Rows,
     entries: NDArray,
@@ -87,48 +76,51 @@ def _route_directly(
         leaf[at + i - begin] = a0
 
 
-@inner
+@lent
 def sort_by_leaves(
     rows: Rows,
     nodes: NDArray,
     units: NDArray[np.int64],
     entries: NDArray,
-    begin: int,
-    end: int,
     top: int,
     scratch: Scratch,
-) -> None:
-    """Put a range in the order of the leaves below `top`; nodes get their ranges and weights."""
+) -> int:
+    """Put the range of `top` in order; the nodes below get their ranges and weights.
+
+    ``scratch.nodes`` become these nodes, parents before children; returns how many there are.
+    """
+    begin, end = nodes[top].begin, nodes[top].end
     n = _list_below(nodes, units, top, scratch.nodes)
     route(rows, nodes, entries, begin, end, top, scratch.ordinal, 0)
     for i in range(begin, end):
-        leaf = scratch.ordinal[i - begin]
+        at = scratch.ordinal[i - begin]
         scratch.entries[i - begin] = entries[i]
-        nodes[leaf].place += 1
-        units[leaf, entries[i].label] += entries[i].units
+        nodes[at].held += 1
+        units[at, entries[i].label] += entries[i].units
     for j in range(n - 1, -1, -1):
         node = nodes[scratch.nodes[j]]
+        node.place = node.held
+        node.rows_stay = node.n_children > 0 and node.held > 0
         for child in range(node.first_child, node.first_child + node.n_children):
             node.place += nodes[child].place
+            node.rows_stay |= nodes[child].rows_stay
             for k in range(units.shape[1]):
                 units[scratch.nodes[j], k] += units[child, k]
-    nodes[top].begin, nodes[top].end = begin, end
     for j in range(n):
         node = nodes[scratch.nodes[j]]
-        free = node.begin
+        node.end, node.held = node.begin + node.place, node.begin + node.held
+        node.place, free = node.begin, node.held
         for child in range(node.first_child, node.first_child + node.n_children):
-            size = nodes[child].place
-            nodes[child].begin = nodes[child].place = free
-            free += size
-            nodes[child].end = free
-    nodes[top].place = begin
+            nodes[child].begin = free
+            free += nodes[child].place
     for i in range(end - begin):
         node, entry = nodes[scratch.ordinal[i]], scratch.entries[i]
         put(entries, node.place, entry, entry.units)
         node.place += 1
+    return n
 
 
-@inner
+@lent
 def _list_below(
     nodes: NDArray, units: NDArray[np.int64], top: int, listed: NDArray[np.int32]
 ) -> int:
@@ -137,21 +129,10 @@ def _list_below(
     while j < n:
         at = listed[j]
         node = nodes[at]
-        node.place, node.counted, node.rows_stay = 0, True, False
+        node.held = 0
         units[at, :] = 0
         for child in range(node.first_child, node.first_child + node.n_children):
             listed[n] = child
             n += 1
         j += 1
-    return n
-
-
-@inner
-def push_sorted(nodes: NDArray, frames: NDArray, n: int) -> int:
-    """Put those children of the topmost frame above it that something is to be decided on."""
-    moved, node = frames[n - 1].state & MOVED, nodes[frames[n - 1].node]
-    for at in range(node.first_child, node.first_child + node.n_children):
-        if moved or not nodes[at].settled:
-            child = nodes[at]
-            n = push(frames, n, NO_FRAME, at, child.begin, child.end, child.end, moved | SORTED)
     return n

@@ -39,8 +39,8 @@ from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.raising_entries import NODE_STATE, Rows, step_type
-from gputree.pruning.raising_splits import certain_splits
-from gputree.pruning.raising_walk import find_whole, settle, walk
+from gputree.pruning.raising_splits import direct_splits
+from gputree.pruning.raising_walk import find_direct, settle, walk
 from gputree.tree import Tree
 
 
@@ -76,8 +76,8 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     settle(nodes, slack)
     if nodes["settled"][0]:
         return _rebuild(tree, nodes, tree.statistics)
-    nodes["whole"], nodes["direct"] = certain_splits(tree, data.X)
-    find_whole(nodes)
+    nodes["direct"] = direct_splits(tree, data.X)
+    find_direct(nodes)
     taking_part = np.flatnonzero(data.weight)
     weight = np.asarray(data.weight, np.float64)[taking_part]
     weights = fix_weights(weight, taking_part.size, fractions=True)
@@ -106,7 +106,7 @@ def _rows(tree: Tree, X: NDArray[np.floating]) -> Rows:
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
     """Every node with its own split and its own training rows."""
     nodes = np.zeros(tree.n_nodes, NODE_STATE)
-    nodes["split_of"] = np.arange(tree.n_nodes)
+    nodes["split_of"] = nodes["carrier"] = np.arange(tree.n_nodes)
     nodes["spreads"] = tree.missing_child == MISSING_TO_ALL
     sent_on = (tree.split_kind == THRESHOLD_SPLIT) & (tree.missing_child >= 0)
     nodes["settled"] = tree.is_leaf | nodes["spreads"] | sent_on
