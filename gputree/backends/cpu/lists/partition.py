@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, pick, prefetch
 from gputree.dtypes import MISSING_CODE
 from gputree.fixed_point import fraction
 
@@ -29,37 +29,45 @@ def assign_entries(
     """
     for j in range(first, last):
         f = tests.feature[j]
-        node = tests.node[j]
-        part = tests.part[j] - 1
-        own = np.int32(-1)
-        previous = MISSING_CODE
-        if nominal[f] and one_against_rest:
-            missing[j] += assign_against_rest(
-                item[f], code[f], weight, begin[node], end[node], tests.cut[j], part + 1, child,
-                part_code, part_weight,
-            )  # fmt: skip
+        missing[j] = assign_node(
+            nominal[f], missing_is_category, one_against_rest, item[f], code[f], weight,
+            begin[tests.node[j]], end[tests.node[j]], tests.cut[j], tests.part[j], child, part_code,
+            part_weight,
+        )  # fmt: skip
+
+
+@lent
+def assign_node(
+    by_category, missing_is_category, one_against_rest, item, code, weight, begin, end, cut, first,
+    child, part_code, part_weight,
+):  # fmt: skip
+    """`assign_entries` of one test; returns the number of entries without a part."""
+    if by_category and one_against_rest:
+        return assign_against_rest(
+            item, code, weight, begin, end, cut, first, child, part_code, part_weight
+        )
+    part, own, missing, previous = first - 1, np.int32(-1), 0, MISSING_CODE
+    for i in range(begin, end):
+        e, this = item[i], code[i]
+        if this == MISSING_CODE and not missing_is_category:
+            child[e] = -1
+            missing += 1
             continue
-        for i in range(begin[node], end[node]):
-            e = item[f, i]
-            this = code[f, i]
-            if this == MISSING_CODE and not missing_is_category:
-                child[e] = -1
-                missing[j] += 1
-                continue
-            new = i == begin[node] or this != previous
-            if not nominal[f]:
-                new = i == begin[node] or (previous <= tests.cut[j] and this > tests.cut[j])
-            previous = this
-            if new:
-                part += 1
-                own += np.int32(1)
-                part_code[part] = this
-                part_weight[part] = 0
-            child[e] = own
-            part_weight[part] += pick(weight, e, 1)
+        new = i == begin or this != previous
+        if not by_category:
+            new = i == begin or (previous <= cut and this > cut)
+        previous = this
+        if new:
+            part += 1
+            own += np.int32(1)
+            part_code[part] = this
+            part_weight[part] = 0
+        child[e] = own
+        part_weight[part] += pick(weight, e, 1)
+    return missing
 
 
-@inner
+@lent
 def assign_against_rest(
     item, code, weight, begin, end, category, first, child, part_code, part_weight
 ):
@@ -139,7 +147,7 @@ def move_entries(
                 free += 1
 
 
-@inner
+@lent
 def put(target, weight, e, share, part, place, new_target, new_weight):
     """Put `share` of entry e to the next place of a part; returns the place."""
     at = place[part]
@@ -163,31 +171,40 @@ def move_lists(
     """
     place = np.empty(part_begin.size, np.int64)
     for f in range(first_column, last_column):
-        old_item, old_code = item[f], code[f]
-        to_item, to_code = new_item[f], new_code[f]
-        for j in range(first, last):
-            if skip[f, j]:
-                continue
-            start = tests.part[j]
-            begin_opened = opened_begin[j]
-            end_opened = opened_begin[j + 1]
-            for q in range(begin_opened, end_opened):
-                place[opened[q]] = part_begin[opened[q]]
-            final = end[tests.node[j]]
-            for i in range(begin[tests.node[j]], final):
-                prefetch(route, old_item[min(i + PREFETCH_ROWS, final - 1)], 0)
-                way = route[old_item[i]]
-                if way >= 0:
-                    part = start + (way >> 32)
-                    at = place[part]
-                    place[part] = at + 1
-                    to_item[at] = way & 0xFFFFFFFF
-                    to_code[at] = old_code[i]
-                elif way < -1:
-                    for q in range(begin_opened, end_opened):
-                        to = spread[-2 - way + q - begin_opened]
-                        if to >= 0:
-                            at = place[opened[q]]
-                            place[opened[q]] = at + 1
-                            to_item[at] = to
-                            to_code[at] = old_code[i]
+        move_list(
+            item[f], code[f], begin, end, tests, first, last, skip[f], route, spread, opened,
+            opened_begin, part_begin, place, new_item[f], new_code[f],
+        )  # fmt: skip
+
+
+@lent
+def move_list(
+    item, code, begin, end, tests, first, last, skip, route, spread, opened, opened_begin,
+    part_begin, place, new_item, new_code,
+):  # fmt: skip
+    """`move_lists` of one column."""
+    for j in range(first, last):
+        if skip[j]:
+            continue
+        start = tests.part[j]
+        begin_opened, end_opened = opened_begin[j], opened_begin[j + 1]
+        for q in range(begin_opened, end_opened):
+            place[opened[q]] = part_begin[opened[q]]
+        final = end[tests.node[j]]
+        for i in range(begin[tests.node[j]], final):
+            prefetch(route, item[min(i + PREFETCH_ROWS, final - 1)], 0)
+            way = route[item[i]]
+            if way >= 0:
+                part = start + (way >> 32)
+                at = place[part]
+                place[part] = at + 1
+                new_item[at] = way & 0xFFFFFFFF
+                new_code[at] = code[i]
+            elif way < -1:
+                for q in range(begin_opened, end_opened):
+                    to = spread[-2 - way + q - begin_opened]
+                    if to >= 0:
+                        at = place[opened[q]]
+                        place[opened[q]] = at + 1
+                        new_item[at] = to
+                        new_code[at] = code[i]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import inner, kernel, pick
+from gputree.backends.cpu.jit import kernel, lent, pick
 from gputree.backends.cpu.lists.sieve import best_cut_of_fractions, new_sieve
 from gputree.criteria.information import GAIN_BITS, TOLERANCE, in_steps, term
 from gputree.dtypes import MISSING_CODE
@@ -21,7 +21,7 @@ class Scan(NamedTuple):
     terms: NDArray[np.int64]
 
 
-@inner
+@lent
 def take_missing(item, code, target, weight, begin, end, known):
     """Take the missing values, last in the list, out of the class weights `known`.
 
@@ -36,7 +36,7 @@ def take_missing(item, code, target, weight, begin, end, known):
     return end, unknown
 
 
-@inner
+@lent
 def class_terms(information, weights):
     """Sum of the terms of class weights, and the sum of the weights."""
     terms = total = np.int64(0)
@@ -46,7 +46,7 @@ def class_terms(information, weights):
     return terms, total
 
 
-@inner
+@lent
 def least_side(limits, total, count):
     """Least units on either side of a cut; more than there are where too few rows are known."""
     least = limits.cut_share * np.float64(total)
@@ -56,7 +56,7 @@ def least_side(limits, total, count):
     return max(np.int64(np.ceil(least - limits.slack)), np.int64(1))
 
 
-@inner
+@lent
 def read_run(item, code, target, weight, begin, end):
     """The run of one value that starts at `begin`: its end, weight and class, -1 if mixed."""
     value = code[begin]
@@ -71,7 +71,7 @@ def read_run(item, code, target, weight, begin, end):
     return stop, total, k
 
 
-@inner
+@lent
 def move_class(information, known, state, k, weight):
     """Move weight of one class to the left; returns the change of the sum of terms."""
     state.left[k] += weight
@@ -81,7 +81,7 @@ def move_class(information, known, state, k, weight):
     return change
 
 
-@inner
+@lent
 def move_rows(information, item, target, weight, begin, end, known, state):
     """Move rows of several classes to the left; a class changes two terms, whatever its rows."""
     for i in range(begin, end):
@@ -95,7 +95,7 @@ def move_rows(information, item, target, weight, begin, end, known, state):
     return change
 
 
-@inner
+@lent
 def best_cut(information, item, code, target, weight, begin, end, known, state, total, least):
     """Best cut between the sorted values ``begin .. end``: the first of greatest gain.
 
@@ -143,7 +143,7 @@ def best_cut(information, item, code, target, weight, begin, end, known, state, 
     return best, tries, place, best_weight
 
 
-@inner
+@lent
 def score_numeric(
     information, limits, item, code, target, weight, begin, end, whole, known, state, sieve, out, f,
     j,
@@ -179,7 +179,7 @@ def score_numeric(
     out.after[f, j] = code[place + 1]
 
 
-@inner
+@lent
 def add_run(information, item, target, weight, begin, end, state):
     """Class terms and weight of the entries ``begin .. end``."""
     total = np.int64(0)
@@ -190,7 +190,7 @@ def add_run(information, item, target, weight, begin, end, state):
     return fresh_terms(information, item, target, begin, end, state), total
 
 
-@inner
+@lent
 def fresh_terms(information, item, target, begin, end, state):
     """Class terms of the new weights, which are those of the entries ``begin .. end``; forgotten.
 
@@ -210,7 +210,7 @@ def fresh_terms(information, item, target, begin, end, state):
     return terms
 
 
-@inner
+@lent
 def score_nominal(
     information, limits, missing_is_category, item, code, target, weight, begin, end, whole, known,
     state, out, f, j,
@@ -246,7 +246,7 @@ def score_nominal(
         out.gain[f, j] = max(in_steps(information, gain), 0)
 
 
-@inner
+@lent
 def rest_terms(information, item, target, weight, begin, end, known, state):
     """How the class terms of `known` change without the entries ``begin .. end``."""
     change = np.int64(0)
@@ -260,7 +260,7 @@ def rest_terms(information, item, target, weight, begin, end, known, state):
     return change
 
 
-@inner
+@lent
 def score_one_against_rest(
     information, limits, item, code, target, weight, begin, end, whole, known, state, out, f, j
 ):
@@ -318,25 +318,37 @@ def score_columns(
     )
     sieve = new_sieve(n_classes)
     for f in range(first_column, last_column):
-        for j in range(first, last):
-            if resting[f, j]:
-                continue
-            whole = np.int64(0)
-            for k in range(known.size):
-                known[k] = weights[j, k]
-                whole += weights[j, k]
-            if nominal[f] and one_against_rest:
-                score_one_against_rest(
-                    information, limits, item[f], code[f], target, weight, begin[j], end[j],
-                    whole, known, state, out, f, j,
-                )  # fmt: skip
-            elif nominal[f]:
-                score_nominal(
-                    information, limits, missing_is_category, item[f], code[f], target, weight,
-                    begin[j], end[j], whole, known, state, out, f, j,
-                )  # fmt: skip
-            else:
-                score_numeric(
-                    information, limits, item[f], code[f], target, weight, begin[j], end[j],
-                    whole, known, state, sieve, out, f, j,
-                )  # fmt: skip
+        score_column(
+            information, limits, missing_is_category, one_against_rest, nominal, item[f], code[f],
+            target, weight, begin, end, weights, resting, f, first, last, known, state, sieve, out,
+        )  # fmt: skip
+
+
+@lent
+def score_column(
+    information, limits, missing_is_category, one_against_rest, nominal, item, code, target,
+    weight, begin, end, weights, resting, f, first, last, known, state, sieve, out,
+):  # fmt: skip
+    """Score column f, of these lists, in nodes ``first .. last``."""
+    for j in range(first, last):
+        if resting[f, j]:
+            continue
+        whole = np.int64(0)
+        for k in range(known.size):
+            known[k] = weights[j, k]
+            whole += weights[j, k]
+        if nominal[f] and one_against_rest:
+            score_one_against_rest(
+                information, limits, item, code, target, weight, begin[j], end[j], whole, known,
+                state, out, f, j,
+            )  # fmt: skip
+        elif nominal[f]:
+            score_nominal(
+                information, limits, missing_is_category, item, code, target, weight, begin[j],
+                end[j], whole, known, state, out, f, j,
+            )  # fmt: skip
+        else:
+            score_numeric(
+                information, limits, item, code, target, weight, begin[j], end[j], whole, known,
+                state, sieve, out, f, j,
+            )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import inner
+from gputree.backends.cpu.jit import inner, lent
 from gputree.criteria.information import GAIN_BITS, in_steps, term
 
 # Chords of the logarithm of mantissas 1 .. 2, by their first bits: where they pass 0 (less the bias
@@ -73,7 +73,7 @@ def new_sieve(n_classes):
     )
 
 
-@inner
+@lent
 def about_term(weight):
     """About ``x log2 x`` of a weight in units; 0 at 0."""
     x = np.float64(weight)
@@ -83,7 +83,7 @@ def about_term(weight):
     return x * (np.float64(bits >> 52) + (_CHORDS[at, 0] + _CHORDS[at, 1] * mantissa))
 
 
-@inner
+@lent
 def class_of_run(item, code, target, begin, end, weight):
     """The class of the run of one value that starts at `begin`, -1 if mixed, and its weight."""
     value, k, total = code[begin], np.int64(target[item[begin]]), np.int64(0)
@@ -96,7 +96,7 @@ def class_of_run(item, code, target, begin, end, weight):
     return k, total
 
 
-@inner
+@lent
 def may_be_best(item, code, target, weight, start, stop, end, left_weight, least):
     """Whether a cut between the runs that begin at `start` and at `stop` may be the best.
 
@@ -109,7 +109,7 @@ def may_be_best(item, code, target, weight, start, stop, end, left_weight, least
     return own != following
 
 
-@inner
+@lent
 def best_waiting(information, known, total, sieve, n, best, place, before):
     """The first of greatest gain of n cuts that wait and the `best` so far, scored exactly."""
     whole = term(information, total)
@@ -127,7 +127,7 @@ def best_waiting(information, known, total, sieve, n, best, place, before):
     return best, place, before
 
 
-@inner
+@lent
 def wait(sieve, j, place, before):
     """Let a cut wait, the j-th."""
     sieve.place[j], sieve.before[j] = place, before
@@ -135,7 +135,7 @@ def wait(sieve, j, place, before):
         sieve.lefts[j, k] = sieve.left[k]
 
 
-@inner
+@lent
 def _window(information, total, count, n_classes):
     """Twice as much as a close score of a cut may be off by, in units x bits."""
     exact = _STEPS * 2.0**-GAIN_BITS + _TERMS * np.float64(n_classes + 1) / information.scale
@@ -143,7 +143,7 @@ def _window(information, total, count, n_classes):
     return np.float64(total) * close + exact / information.unit
 
 
-@inner
+@lent
 def best_cut_of_fractions(
     information, item, code, target, weight, begin, end, known, sieve, total, least
 ):
