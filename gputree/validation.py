@@ -29,6 +29,9 @@ from gputree.labels import is_missing
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
 
+# Text of one letter, whose number orders it.
+LETTER = np.dtype("U1")
+
 # Labels that are coded at once, at least.
 LABEL_BLOCK = 1 << 20
 
@@ -159,10 +162,13 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
             return count_labels(y, low, high)
         y = to_host(y)
     y = _check_target(estimator, y, n_rows)
-    if y.dtype.kind in "iu":
-        low, high = int(y.min()), int(y.max())
+    letters = y.dtype.kind == "U" and y.dtype.itemsize == LETTER.itemsize
+    if letters or y.dtype.kind in "iu":
+        numbers = np.ascontiguousarray(y, LETTER).view(np.uint32) if letters else y
+        low, high = int(numbers.min()), int(numbers.max())
         if high - low < max(COUNTED_LABELS, n_rows):
-            return _count_labels(y, low, high)
+            classes, codes = _count_labels(numbers, low, high)
+            return classes.view(LETTER).astype(y.dtype) if letters else classes, codes
     if y.dtype.kind in "OU" and (text := _text_labels(y)):
         return text
     if y.dtype.kind == "f":
@@ -205,12 +211,16 @@ def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.
         count += np.bincount(shifted(block), minlength=count.size)
     present = np.flatnonzero(count)
     dtype: type[np.integer] = code_dtype(present.size)
+    classes = (present.astype(wide) + wide(low)).astype(y.dtype)
+    codes: NDArray[np.integer] = np.empty(y.size, dtype)
+    if present.size == count.size and dtype is np.uint8:  # no gaps: right modulo 256
+        np.subtract(y, y.dtype.type(low), out=codes, casting="unsafe")
+        return classes, codes
     code: NDArray[np.integer] = np.empty(count.size, dtype)
     code[present] = np.arange(present.size)
-    codes: NDArray[np.integer] = np.empty(y.size, dtype)
     for block in blocks:
         codes[block] = code[shifted(block)]
-    return (present.astype(wide) + wide(low)).astype(y.dtype), codes
+    return classes, codes
 
 
 def code_dtype(n_classes: int) -> type[np.integer]:

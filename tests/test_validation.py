@@ -11,6 +11,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.pruning import PRUNERS, ReducedError
+from gputree.validation import check_labels
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3))
@@ -238,7 +239,12 @@ def test_bad_regression_targets(y, message):
         np.array([-(2**63), -(2**63) + 1, -(2**63) + 2]),
         np.array([3, 5, 1000], ">i4"),
         np.array([0.0, 1.0, 2.0], np.float32),
+        np.array([-128, -127, -126], np.int8),
+        np.array([2**64 - 3, 2**64 - 2, 2**64 - 1], np.uint64),
         np.array(["", "b", "ß"]),
+        np.array(["x", "y", "z"]),
+        np.array(["a", "ß", chr(0x10FFFF)]),
+        np.array(["a", "b", "d"], ">U1"),
         np.array([b"a", b"b", b"c"]),
         np.array(["a", "b", "c"], dtype=object),
         np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "M8[D]"),
@@ -259,6 +265,14 @@ def test_labels_are_coded_in_blocks(monkeypatch):
     model = fit(Classifier, y=y)
     assert model.classes_.tolist() == [5, 7, 9]
     np.testing.assert_array_equal(model.predict(X), y)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64])
+def test_labels_without_gaps(dtype):
+    y = np.random.default_rng(0).permutation(np.arange(-128, 128)).astype(dtype)
+    classes, codes = check_labels(Classifier(), y, 256)
+    assert classes.tolist() == list(range(-128, 128))
+    assert codes.tolist() == [label + 128 for label in y.tolist()]
 
 
 def test_labels_of_two_truth_values():

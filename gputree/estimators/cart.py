@@ -92,6 +92,7 @@ class Cart(BaseDecisionTree):
 
     def _options(self, n: int, d: int, device: str | None) -> Options:
         """The parameters' meaning for a table of n rows and d columns."""
+        max_features = _column_count(self.max_features, d)
         return Options(
             criterion="entropy" if self.criterion == "log_loss" else self.criterion,
             n_classes=getattr(self, "n_classes_", 0),
@@ -100,14 +101,14 @@ class Cart(BaseDecisionTree):
             min_samples_leaf=count_rows(self.min_samples_leaf, n),
             min_weight_fraction_leaf=self.min_weight_fraction_leaf,
             min_impurity_decrease=self.min_impurity_decrease,
-            max_features=_column_count(self.max_features, d),
+            max_features=max_features,
             max_leaf_nodes=self.max_leaf_nodes,
             exact=self.splitter != "binned",
             max_bins=int(self.max_bins),
             device=device or resolve_device(self.device, bool(self.verbose)),
             max_device_memory=self.max_device_memory,
             n_threads=n_threads(self.n_jobs),
-            key=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            key=_column_key(self.random_state, max_features < d),
             verbose=bool(self.verbose),
             categorical_split=self.categorical_split,
         )
@@ -131,6 +132,13 @@ class Cart(BaseDecisionTree):
         grown = type(self)(**{**self.get_params(deep=False), "ccp_alpha": 0.0, "pruning": None})
         path = cost_complexity_path(grown.fit(X, y, sample_weight).tree_)
         return Bunch(ccp_alphas=path.ccp_alphas, impurities=path.impurities)
+
+
+def _column_key(random_state: Any, drawn: bool) -> int:
+    """Seed of the columns `drawn` at nodes; generators that others share move on in any case."""
+    if isinstance(random_state, Integral) and not drawn:
+        return 0  # to seed a generator takes a tenth of a small fit
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _column_count(max_features: Any, d: int) -> int:

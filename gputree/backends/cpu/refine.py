@@ -62,25 +62,27 @@ def gather_rows(table, entries, first, last, columns, n_columns, position, items
     """Put the rows of the alive bins of ``columns[:n_columns]`` to their places."""
     codes = table.codes
     offset = table.offset
-    final = entries.size - 1
-    for i in range(first, last):
-        prefetch(codes, entries[min(i + PREFETCH_ROWS, final)], 0)
+    final = np.uintp(entries.size - 1)
+    for i in range(np.uintp(first), np.uintp(last)):
+        prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], columns[0])
         row = entries[i]
-        for c in range(n_columns):
-            f = columns[c]
-            at = offset[f] + codes[row, f]
+        for c in range(np.uintp(n_columns)):
+            f = np.uintp(columns[c])
+            at = np.uintp(offset[f]) + np.uintp(codes[np.uintp(row), f])
             place = position[at]
             if place >= 0:
-                items[place] = row
+                items[np.uintp(place)] = row
                 position[at] = place + 1
 
 
 @inner
 def gather_values(source, f, begin, end, items, values):
     """Values of column f of the rows at places ``begin .. end``."""
-    for i in range(begin, end):
-        prefetch(source, items[min(i + PREFETCH_ROWS, end - 1)], f)
-        values[i] = source[items[i], f]
+    column = np.uintp(f)
+    final = np.uintp(end - 1)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        prefetch(source, items[min(i + np.uintp(PREFETCH_ROWS), final)], column)
+        values[i] = source[np.uintp(items[i]), column]
 
 
 @inner
