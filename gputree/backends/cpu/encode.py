@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
 from gputree.backends.cpu.few_values import few_values
-from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, prefetch
 from gputree.hashing import mix
 
 # Rows with values that the sample missed, per column and span of rows, before the whole
@@ -206,12 +206,14 @@ def pick_by_value(values, f, share, out):
 @kernel
 def take_columns(values, rows, columns, out):
     """Let ``out[j]`` be column ``columns[j]`` of the given rows."""
+    final = np.uintp(rows.size - 1)
     for first in range(0, rows.size, BLOCK_ROWS):
         last = min(first + BLOCK_ROWS, rows.size)
         for j in range(columns.size):
-            f = columns[j]
-            for i in range(first, last):
-                out[j, i] = values[rows[i], f]
+            f = np.uintp(columns[j])
+            for i in range(np.uintp(first), np.uintp(last)):
+                prefetch(values, rows[min(i + np.uintp(PREFETCH_ROWS), final)], f)
+                out[j, i] = values[np.uintp(rows[i]), f]
 
 
 @kernel
