@@ -21,6 +21,7 @@ from gputree.backends.cpu.finer import (
     place_cells,
     scan_cells,
 )
+from gputree.backends.cpu.gather import GATHER_ROWS, collect_rows
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.backends.cpu.monotonic import at_column
 from gputree.backends.cpu.score import (
@@ -33,10 +34,6 @@ from gputree.backends.cpu.score import (
 )
 from gputree.compilation import overload
 from gputree.criteria import add_row
-
-# Rows whose pairs in open bins are collected before their values are read. Measured on
-# 1,000,000 rows x 14, 1% of the bins open: 37 ms one by one, 14 ms so.
-GATHER_ROWS = 256
 
 
 @kernel
@@ -99,20 +96,20 @@ def raise_bar(finer, criterion, table, limits, weighted, bins, f, total, best, l
 
 @inner
 def mark_counted(
-    finer, criterion, table, limits, weighted, bins, f, total, bar, left, work, place, is_open,
+    finer, criterion, table, limits, weighted, bins, f, total, bar, left, work, place, opened,
     used,
 ):  # fmt: skip
     """Reserve places from `used` on for rows of the living cells of column f.
 
-    ``place[cell]`` becomes the first place, -1 where it is dead; `is_open` tells bins with
-    living cells. Returns the places used in all.
+    ``place[cell]`` becomes the first place, -1 where it is dead, and so does ``opened[bin]``,
+    where no cell is alive. Returns the places used in all.
     """
     cells = finer.cells
     own = at_column(limits.monotonic, limits, f)
     channels = total.size
     first, value_bins, missing_at = column_bins(table, f, channels)
     place[cells.first[f] : cells.first[f + 1]] = -1
-    is_open[first : table.offset[f + 1]] = False
+    opened[first : table.offset[f + 1]] = -1
     for side in range(2):
         if not start_side(bins, missing_at, side == 1, left):
             continue
@@ -128,71 +125,46 @@ def mark_counted(
                     criterion, own, weighted, finer.counts, c * channels, cells.size, n,
                     work.inside, total, work.run, bar, place, c,
                 )  # fmt: skip
-                is_open[first + b] = True
+                opened[first + b] = 0
             add_cell(left, bins, at)
     for b in range(value_bins):
-        if is_open[first + b]:
+        if opened[first + b] >= 0:
             c = cells.first[f] + b * cells.size
             before = used
             used = place_cells(
                 criterion, weighted, finer.counts, c * channels, cells.size, channels, place, c,
                 used,
             )  # fmt: skip
-            is_open[first + b] = used > before
+            opened[first + b] = before if used > before else -1
     return used
 
 
 @inner
 def gather_cells(
-    finer, table, entries, first, last, columns, n_columns, place, is_open, values, items
+    finer, table, entries, first, last, columns, n_columns, place, opened, values, items
 ):
-    """Put values and rows of the living cells of ``columns[:n_columns]`` to their places.
-
-    Rows in open bins are few and far between: some are collected, so that their values can
-    be asked for ahead.
-    """
-    rows = np.empty(GATHER_ROWS * n_columns, entries.dtype)
-    owner = np.empty(rows.size, np.int64)
+    """Put values and rows of the living cells of ``columns[:n_columns]`` to their places."""
+    rows = np.empty(min(GATHER_ROWS, last - first), entries.dtype)
     for begin in range(first, last, GATHER_ROWS):
-        found = collect_open(
-            table, entries, begin, min(begin + GATHER_ROWS, last), columns, n_columns, is_open,
-            rows, owner,
-        )  # fmt: skip
-        for i in range(found):
-            ahead = min(i + PREFETCH_ROWS, found - 1)
-            prefetch(table.values, rows[ahead], owner[ahead])
-            row = rows[i]
-            f = owner[i]
-            x = table.values[row, f]
-            cell = cell_of(finer.cells, f, table.codes[row, f], x)
-            at = place[cell]
-            if at >= 0:
-                values[at] = x
-                items[at] = row
-                place[cell] = at + 1
-
-
-@inner
-def collect_open(table, entries, begin, end, columns, n_columns, is_open, rows, owner):
-    """Rows and columns among entries ``begin .. end`` that are in open bins; how many."""
-    codes = table.codes
-    final = entries.size - 1
-    found = 0
-    for i in range(begin, end):
-        prefetch(codes, entries[min(i + PREFETCH_ROWS, final)], 0)
-        row = entries[i]
+        end = min(begin + GATHER_ROWS, last)
         for c in range(n_columns):
-            f = np.uintp(columns[c])
-            if is_open[np.uintp(table.offset[f]) + np.uintp(codes[np.uintp(row), f])]:
-                rows[found] = row
-                owner[found] = f
-                found += 1
-    return found
+            f = columns[c]
+            bins = opened[table.offset[f] : table.offset[f + 1]]
+            found = collect_rows(table, entries, begin, end, f, bins, c == 0, rows)
+            for i in range(found):
+                row = rows[i]
+                x = table.values[row, f]
+                cell = cell_of(finer.cells, f, table.codes[row, f], x)
+                at = place[cell]
+                if at >= 0:
+                    values[at] = x
+                    items[at] = row
+                    place[cell] = at + 1
 
 
 @inner
 def scan_counted(
-    finer, criterion, table, rows, limits, weighted, bins, f, total, left, work, place, is_open,
+    finer, criterion, table, rows, limits, weighted, bins, f, total, left, work, place, opened,
     values, items, cut,
 ):  # fmt: skip
     """The better of `cut` and the best cut inside the living, gathered cells of column f."""
@@ -204,7 +176,7 @@ def scan_counted(
         if not start_side(bins, missing_at, side == 1, left):
             continue
         for b in range(value_bins):
-            if is_open[first + b]:
+            if opened[first + b] >= 0:
                 c = cells.first[f] + b * cells.size
                 keep_left(left, work.inside)
                 cut = scan_cells(
@@ -259,7 +231,7 @@ def _refine_counted(
     left = np.empty_like(total)
     work = new_work(total.size)
     place = np.empty(finer.cells.first[-1], np.int64)
-    is_open = np.empty(table.offset[-1], np.bool_)
+    opened = np.empty(table.offset[-1], np.int64)
     best = cut[0]
     for c in range(n_counted):
         if bounds[counted[c]] >= bar_of(criterion, best, total):
@@ -282,7 +254,7 @@ def _refine_counted(
             before = used
             used = mark_counted(
                 finer, criterion, table, limits, weighted, bins, group[n_group], total, bar, left,
-                work, place, is_open, used,
+                work, place, opened, used,
             )  # fmt: skip
             n_group += used > before
         if n_group == 0:
@@ -291,12 +263,12 @@ def _refine_counted(
         values = np.empty(used, table.values.dtype)
         items = np.empty(used, entries.dtype)
         gather_cells(
-            finer, table, entries, first, last, group, n_group, place, is_open, values, items
+            finer, table, entries, first, last, group, n_group, place, opened, values, items
         )
         for g in range(n_group):
             cut = scan_counted(
                 finer, criterion, table, rows, limits, weighted, bins, group[g], total, left, work,
-                place, is_open, values, items, cut,
+                place, opened, values, items, cut,
             )  # fmt: skip
 
 

@@ -15,7 +15,8 @@ from gputree.backends.cpu.counted import refine_counted
 from gputree.backends.cpu.cut import new_cut, no_cut, precedes
 from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finer import GATHER_SHARE, new_work, next_column, scan_pairs
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.gather import GATHER_ROWS, collect_rows
+from gputree.backends.cpu.jit import inner, kernel, pick
 from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.score import (
     add_cell,
@@ -58,31 +59,22 @@ def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, p
 
 
 @inner
-def gather_rows(table, entries, first, last, columns, n_columns, position, items):
-    """Put the rows of the alive bins of ``columns[:n_columns]`` to their places."""
-    codes = table.codes
-    offset = table.offset
-    final = np.uintp(entries.size - 1)
-    for i in range(np.uintp(first), np.uintp(last)):
-        prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], columns[0])
-        row = entries[i]
-        for c in range(np.uintp(n_columns)):
-            f = np.uintp(columns[c])
-            at = np.uintp(offset[f]) + np.uintp(codes[np.uintp(row), f])
-            place = position[at]
-            if place >= 0:
-                items[np.uintp(place)] = row
-                position[at] = place + 1
-
-
-@inner
-def gather_values(source, f, begin, end, items, values):
-    """Values of column f of the rows at places ``begin .. end``."""
-    column = np.uintp(f)
-    final = np.uintp(end - 1)
-    for i in range(np.uintp(begin), np.uintp(end)):
-        prefetch(source, items[min(i + np.uintp(PREFETCH_ROWS), final)], column)
-        values[i] = source[np.uintp(items[i]), column]
+def gather_rows(table, entries, first, last, columns, n_columns, position, values, items):
+    """Put rows of the alive bins of ``columns[:n_columns]``, and their values, to their places."""
+    rows = np.empty(min(GATHER_ROWS, last - first), entries.dtype)
+    for start in range(first, last, GATHER_ROWS):
+        end = min(start + GATHER_ROWS, last)
+        for c in range(n_columns):
+            f = columns[c]
+            bins = position[table.offset[f] : table.offset[f + 1]]
+            found = collect_rows(table, entries, start, end, f, bins, c == 0, rows)
+            for i in range(found):
+                row = rows[i]
+                b = table.codes[row, f]
+                place = bins[b]
+                bins[b] = place + 1
+                items[place] = row
+                values[place] = table.values[row, f]
 
 
 @inner
@@ -123,7 +115,6 @@ def refine_columns(
     left = np.empty_like(total)
     work = new_work(total.size)
     group = np.empty(n_pending, np.int64)
-    reach = np.empty(n_pending + 1, np.int64)  # places of a column: reach[g] .. reach[g + 1]
     while True:
         bar = bar_of(criterion, cut[0], total)
         used = np.int64(0)
@@ -136,19 +127,17 @@ def refine_columns(
             n_pending -= 1
             pending[at] = pending[n_pending]
             group[n_group] = f
-            reach[n_group] = used
+            before = used
             used = mark_alive(
                 criterion, table, limits, weighted, cells, f, total, bar, left, position, used
             )
-            n_group += used > reach[n_group]
+            n_group += used > before
         if n_group == 0:
             return cut
         values = np.empty(used, table.values.dtype)
         items = np.empty(used, entries.dtype)
-        gather_rows(table, entries, first, last, group, n_group, position, items)
-        reach[n_group] = used
+        gather_rows(table, entries, first, last, group, n_group, position, values, items)
         for g in range(n_group):
-            gather_values(table.values, group[g], reach[g], reach[g + 1], items, values)
             cut = scan_column(
                 finer, criterion, table, rows, limits, weighted, cells, group[g], total, position,
                 values, items, left, work, report, cut,
