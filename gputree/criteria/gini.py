@@ -145,15 +145,44 @@ def _gini_margin(criterion, value, total):
     return BOUND_MARGIN * value
 
 
+@inner
+def _corner(a, b, n_a, n_b):
+    """Score of a cut of two classes with weights a and b on the left; an empty side has none."""
+    weight, rest = a + b, n_a + n_b - a - b
+    left = a * a + b * b
+    right = (n_a - a) * (n_a - a) + (n_b - b) * (n_b - b)
+    if weight == 0.0:
+        return right / rest
+    if rest == 0.0:
+        return left / weight
+    return (left * rest + right * weight) / (weight * rest)
+
+
+@inner
+def _greatest_corner(left, cells, at, total):
+    """The greatest score of two classes at the corners: each wholly left or wholly right."""
+    a, b = np.float64(left[0]), np.float64(left[1])
+    n_a, n_b = np.float64(total[0]), np.float64(total[1])
+    end_a, end_b = a + np.float64(cells[at]), b + np.float64(cells[at + 1])
+    return max(
+        max(_corner(a, b, n_a, n_b), _corner(end_a, b, n_a, n_b)),
+        max(_corner(a, end_b, n_a, n_b), _corner(end_a, end_b, n_a, n_b)),
+    )
+
+
 @formula(bound, Gini, WideGini)
 def _gini_bound(criterion, left, cells, at, total):
-    """Separable bound of ``Q(a)/A + Q(r)/R``, a the left side, r = t - a, Q = sum of squares.
+    """The greatest score at the corners of two classes; of more, a separable bound.
+
+    That is one of ``Q(a)/A + Q(r)/R``, a the left side, r = t - a, Q = sum of squares.
 
     For any l, ``Q/A = l + (Q - l A)/A``, and the last term is at most
     ``u/A_max + max(u, 0) (1/A_min - 1/A_max)`` with ``u = Q - l A``. With l the ratio in
     the middle of the bin, u is small and its factor smaller; what remains is a sum over
     classes, each convex, so each at its greatest at one of its two ends.
     """
+    if criterion.n_classes == 2:
+        return _greatest_corner(left, cells, at, total)
     a0 = b = n = 0.0
     q_left = q_right = 0.0
     greatest = 0.0
@@ -208,8 +237,10 @@ def _gini_bound(criterion, left, cells, at, total):
 def _gini_tighten(criterion, left, cells, at, total, value):
     """The greatest score at the corners: each class present wholly left or wholly right.
 
-    Corners follow a Gray code, one class crossing at a time.
+    Corners follow a Gray code, one class crossing at a time. Those of two classes are the bound.
     """
+    if criterion.n_classes == 2:
+        return value
     present = 0
     a = n = square_left = square_right = 0.0
     for k in range(criterion.n_classes):
