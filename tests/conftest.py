@@ -17,6 +17,7 @@ from oracles import Grown
 from strategies import Sample
 
 from gputree.backends.base import Backend, Task
+from gputree.backends.cpu import tuning
 from gputree.cli import main
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
@@ -123,6 +124,9 @@ def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
         with pytest.MonkeyPatch.context() as patch:
             if finish_rows is not None:  # or small tables never see a histogram
                 patch.setattr(grower, "FEWEST_ROWS", 0)
+            if n_threads > 1:  # nor more than one thread
+                m = min(tuning.TUNING.chunk_rows, 50)
+                devices.tune(patch, "cpu", chunk_rows=m, scored_cells=1)
             nodes = grow(device, sample.values.shape, task.limits, plan, progress)
         return as_grown(nodes, device)
 
@@ -134,7 +138,7 @@ def chunk_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """``chunk_rows(m)``: let threads and blocks take m rows of a node at a time, from here on."""
 
     def cut(m: int) -> None:
-        devices.tune(monkeypatch, "cpu", chunk_rows=m)
+        devices.tune(monkeypatch, "cpu", chunk_rows=m, scored_cells=1)
         devices.tune(monkeypatch, "cuda", chunk_rows=m, partition_rows=m)
 
     return cut

@@ -67,12 +67,13 @@ def test_attributes(kind):
 # ------------------------------------------------------------- the same tree
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_threads_and_row_order_change_nothing(kind, weighted):
+def test_threads_and_row_order_change_nothing(chunk_rows, kind, weighted):
     X, y, weight = make_table(kind)
     weight = weight if weighted else None
     expected = kind(n_jobs=1).fit(X, y, weight).tree_
     order = np.random.default_rng(1).permutation(len(y))
     shuffled = None if weight is None else weight[order]
+    chunk_rows(64)
     for jobs in (1, 2, 3):
         assert kind(n_jobs=jobs).fit(X[order], y[order], shuffled).tree_.equals(expected)
 

@@ -135,7 +135,8 @@ class CpuBackend:
         rows = int((end - begin).sum())
         share = max(tuning.TUNING.chunk_rows // 4, -(-rows // (2 * self.n_threads)))
         share = max(share, -(-rows // max(tuning.TUNING.partial_bytes // out[:1].nbytes, 1)))
-        if self.n_threads == 1:
+        least = max(2 * tuning.TUNING.chunk_rows // max(columns[1] - columns[0], 1), 1)
+        if self.n_threads == 1 or rows < 2 * least:
             share = max(rows, 1)
         owner, first, last = chunks(begin, end, share)
         extra = np.flatnonzero(np.diff(owner, prepend=-1) == 0)  # chunks after a node's first
@@ -145,7 +146,7 @@ class CpuBackend:
             target[c] = partial[i]
         sizes = last - first
         order = np.argsort(-sizes, kind="stable")
-        groups = spans(sizes[order], self.n_threads, tuning.TUNING.chunk_rows // 16)
+        groups = spans(sizes[order], self.n_threads, least)
         run(
             self.n_threads,
             self._histogram_chunks,
@@ -189,7 +190,7 @@ class CpuBackend:
             bound=np.empty((m, d)),
             order=np.empty((m, d), np.int64),
         )
-        parts = even_spans(m, self.histogram_cells, self.n_threads, 1)
+        parts = even_spans(m, self.histogram_cells, self.n_threads, tuning.TUNING.scored_cells)
         run(
             self.n_threads,
             score_nodes,
@@ -219,10 +220,12 @@ class CpuBackend:
         rows = end - begin
         least = tuning.TUNING
         counts = self.task.exact and self.table.values.shape[0] >= least.counted_table_rows
+        counts = counts and not self.table.single.all()  # else no cut lies inside a bin
         is_large = (rows >= least.counted_rows) & counts
         large, small = np.flatnonzero(is_large), np.flatnonzero(~is_large)
         parts: list[tuple[Finer | None, Int64s, int, int]]
-        parts = [(None, small, a, b) for a, b in spans(rows[small], self.n_threads, 1) if a < b]
+        cut = spans(rows[small], self.n_threads, tuning.TUNING.chunk_rows // 4)
+        parts = [(None, small, a, b) for a, b in cut if a < b]
         if large.size:
             finer = self._finer(begin, end, histograms, slots, scores, large)
             parts = [(f, large, i, i + 1) for i, f in enumerate(finer)] + parts
@@ -323,7 +326,7 @@ class CpuBackend:
         if self.cell_counts is not None:
             self.cell_counts.next_level()
         node, first, last = chunks(begin, end, tuning.TUNING.chunk_rows)
-        parts = spans(last - first, self.n_threads, tuning.TUNING.chunk_rows // 4)
+        parts = spans(last - first, self.n_threads, 2 * tuning.TUNING.chunk_rows)
         lefts = np.zeros(node.size, np.int64)
         low = np.empty(node.size)
         high = np.empty(node.size)
