@@ -16,10 +16,10 @@ from gputree.backends.arrays import to_host
 from gputree.backends.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
 from gputree.compilation.waits import on_screen, waiting
 from gputree.estimators.held import missing_columns
-from gputree.estimators.table_estimator import MOST_JOBS, n_threads
+from gputree.estimators.table_estimator import MOST_JOBS
 from gputree.growth.progress import new_bar
 from gputree.labels import Floats
-from gputree.threads import even_spans, run
+from gputree.threads import even_spans, n_threads, run
 from gputree.validation import check_labels, check_table, check_weight_range, check_weights
 
 # Cells that one thread transforms at a time.

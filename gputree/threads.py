@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +17,16 @@ from gputree.compilation import interrupts
 
 # Spans a thread takes on average: more balance better, fewer cost less to hand out.
 SPANS_PER_THREAD = 8
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`: None is all of numba's, negative counts back from them."""
+    most = numba.config.NUMBA_NUM_THREADS
+    if n_jobs is None:
+        return most
+    if n_jobs == 0:
+        raise ValueError("n_jobs == 0 has no meaning; use None for all threads, or 1.")
+    return max(n_jobs if n_jobs > 0 else most + 1 + n_jobs, 1)
 
 
 @cache

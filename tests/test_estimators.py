@@ -12,8 +12,8 @@ from sklearn.datasets import load_iris
 from sklearn.utils import compute_sample_weight
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.estimators.table_estimator import n_threads
 from gputree.pruning import CostComplexity, PenalizedLoss, ReducedError
+from gputree.threads import n_threads
 
 KINDS = [DecisionTreeClassifier, DecisionTreeRegressor]
 

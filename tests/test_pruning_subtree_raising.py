@@ -19,7 +19,7 @@ from gputree.dtypes import (
     NO_THRESHOLD,
     THRESHOLD_SPLIT,
 )
-from gputree.pruning import Pessimistic, TrainingRows, add_errors
+from gputree.pruning import Pessimistic, TrainingRows, add_errors, raising_walk
 from gputree.tree import Tree
 
 N_CATEGORIES = 3
@@ -209,7 +209,7 @@ def test_pruning_again_changes_nothing(case):
 
 @pytest.mark.parametrize("holes", [(), (0,), (0, 1)])
 @pytest.mark.parametrize("seed", range(4))
-def test_many_rows_follow_the_rule_however_they_lie(seed, holes):
+def test_many_rows_follow_the_rule_however_they_lie(seed, holes, monkeypatch):
     # branches that are asked for in several portions; columns with holes above those without
     rng = np.random.default_rng(seed)
     n = 600
@@ -228,6 +228,9 @@ def test_many_rows_follow_the_rule_however_they_lie(seed, holes):
     prune(root, X, y, entries)
     assert_same(by_rows, root.to_tree())
     assert by_columns.equals(by_rows)
+    monkeypatch.setattr(raising_walk, "FEW_ROWS", 20)  # subtrees that are visited side by side
+    rows = (TrainingRows(X, y, weight, n_threads) for n_threads in (1, 2, 5))
+    assert all(Pessimistic().prune_tree(tree, each).equals(by_rows) for each in rows)
 
 
 def test_the_random_trees_do_raise_branches():

@@ -31,11 +31,12 @@ from gputree.estimators.identifiers import (
     warn_of_winners,
 )
 from gputree.estimators.reporting import Reporting, column_usage
-from gputree.estimators.table_estimator import MOST_JOBS, TableEstimator, n_threads
+from gputree.estimators.table_estimator import MOST_JOBS, TableEstimator
 from gputree.evaluation import Lines, Weight
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
+from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_weight_range, check_weights
 
@@ -104,7 +105,8 @@ class BaseDecisionTree(Reporting, TableEstimator):
             self.tree_ = pruner.prune_on(self, to_host(X), y, sample_weight, table).tree_
         elif pruner is not None:  # rows descend on the host
             rows = to_host(view.values), target, weight
-            self.tree_ = pruner.prune_tree(self.tree_, pruner.place(self.tree_, *rows))
+            placed = pruner.place(self.tree_, *rows, n_threads(self.n_jobs))
+            self.tree_ = pruner.prune_tree(self.tree_, placed)
         self._cut_back()
 
     def _cut_back(self) -> None:

@@ -27,8 +27,8 @@ from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
 from gputree.estimators.growing_categories import CategoricalSplit
 from gputree.estimators.held import View
 from gputree.estimators.monotonic import monotonic_signs
-from gputree.estimators.table_estimator import n_threads
 from gputree.pruning import CostComplexity, Pruner, cost_complexity_path
+from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_targets
 

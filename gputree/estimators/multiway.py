@@ -15,7 +15,7 @@ from gputree.estimators.classification import CLASSES, TreeClassifier
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.growing_lists import ListOptions, grow_lists
 from gputree.estimators.held import View
-from gputree.estimators.table_estimator import n_threads
+from gputree.threads import n_threads
 from gputree.tree import Tree
 
 

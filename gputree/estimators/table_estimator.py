@@ -7,7 +7,6 @@ from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
-import numba
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
@@ -161,13 +160,3 @@ def _valid_defaults(kind: Any) -> dict[str, Any]:
         except InvalidParameterError:  # a subclass has a default of its own
             found[name] = object()
     return found
-
-
-def n_threads(n_jobs: int | None) -> int:
-    """Threads for `n_jobs`: None is all of numba's, negative counts back from them."""
-    most = numba.config.NUMBA_NUM_THREADS
-    if n_jobs is None:
-        return most
-    if n_jobs == 0:
-        raise ValueError("n_jobs == 0 has no meaning; use None for all threads, or 1.")
-    return max(n_jobs if n_jobs > 0 else most + 1 + n_jobs, 1)

@@ -26,10 +26,10 @@ from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import warn_of_winners
 from gputree.estimators.reporting import Reporting
-from gputree.estimators.table_estimator import n_threads
 from gputree.estimators.winnowing import coded_grower, column_view, winnow, with_weight
 from gputree.evaluation import Lines, Weight, rows_of
 from gputree.growth.progress import new_bar
+from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_weight_range, check_weights
 

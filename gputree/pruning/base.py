@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 from gputree._sklearn import Interval, check_sample_weight
 from gputree.dtypes import UNKNOWN_CLASS
 from gputree.prediction import stopping_shares
+from gputree.threads import n_threads
 from gputree.tree import Tree
 
 
@@ -57,11 +58,14 @@ class TrainingRows:
         Class codes.
     weight : float64 array of shape (n_rows,)
         Sample weights.
+    n_threads : int, default=1
+        Threads to prune with.
     """
 
     X: NDArray[np.floating]
     target: NDArray[np.integer]
     weight: NDArray[np.float64]
+    n_threads: int = 1
 
 
 Rows = RoutedRows | TrainingRows
@@ -142,7 +146,8 @@ class Pruner(BaseEstimator):
             values, target, weight = encode(pruned, X, y, sample_weight)
             if self.takes_training_rows:
                 require_known_labels(y, target)
-            data = self.place(tree, values, target, pruned._loss_weights(weight, target))
+            weight = pruned._loss_weights(weight, target)
+            data = self.place(tree, values, target, weight, n_threads(pruned.n_jobs))
         pruned.tree_ = self.prune_tree(tree, data)
         return pruned
 
@@ -152,6 +157,7 @@ class Pruner(BaseEstimator):
         values: NDArray[np.floating],
         target: NDArray[Any],
         weight: NDArray[np.float64] | None,
+        n_threads: int = 1,
     ) -> Rows | None:
         """Rows in the form that `prune_tree` takes; None where a method needs none.
 
@@ -163,6 +169,8 @@ class Pruner(BaseEstimator):
         target : array of shape (n_rows,)
             Class codes, -1 for a label unknown to the tree, or target values.
         weight : float64 array of shape (n_rows,), or None
+        n_threads : int, default=1
+            Threads to prune with.
         """
         return None
 
@@ -223,6 +231,7 @@ class ValidationPruner(Pruner):
         values: NDArray[np.floating],
         target: NDArray[Any],
         weight: NDArray[np.float64] | None,
+        n_threads: int = 1,
     ) -> RoutedRows:
         """The rows, or the parts of them, where they stop in the tree."""
         return _route(tree, values, target, weight)

@@ -117,8 +117,10 @@ class Pessimistic(Pruner):
         values: NDArray[np.floating],
         target: NDArray[Any],
         weight: NDArray[np.float64] | None,
+        n_threads: int = 1,
     ) -> TrainingRows | None:
         """The rows that the tree was grown on, for raised branches to take in."""
         if not self.subtree_raising:
             return None
-        return TrainingRows(values, target, np.ones(target.size) if weight is None else weight)
+        weight = np.ones(target.size) if weight is None else weight
+        return TrainingRows(values, target, weight, n_threads)

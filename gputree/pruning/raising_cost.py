@@ -32,8 +32,10 @@ from gputree.pruning.raising_entries import (
 )
 from gputree.pruning.raising_order import route
 
-# Rows after which it is first asked whether a branch is out, then after twice as many.
+# Rows after which it is first asked whether a branch is out; then after as many as it may take, by
+# the errors so far and this much more, but after twice as many.
 FIRST_LOOK = 64
+MARGIN = 1.05
 
 
 @lent
@@ -158,10 +160,9 @@ def _estimate_whole(
     """
     node, own = nodes[at], nodes[branch]
     total, all_go = own.least, not own.rows_stay
-    n_reached, look, n = 0, FIRST_LOOK, node.end - node.begin - (own.end - own.begin)
-    asked = 0
+    n_reached, asked, n = 0, 0, node.end - node.begin - (own.end - own.begin)
     while asked < n and total <= enough:
-        more = min(n, look)
+        more = min(n, _next_look(asked, total - own.least, enough - own.least))
         _route_others(rows, nodes, entries, node, branch, asked, more, scratch)
         for j in range(asked, more):
             leaf, entry = scratch.ordinal[j], entries[_other(node, own, j)]
@@ -174,7 +175,6 @@ def _estimate_whole(
                 scratch.nodes[n_reached] = leaf
                 n_reached += 1
         asked = more
-        look *= 2
         total = own.least
         for j in range(n_reached):
             leaf = scratch.nodes[j]
@@ -186,6 +186,14 @@ def _estimate_whole(
     for j in range(n_reached):
         nodes[scratch.nodes[j]].reached = False
     return total, all_go
+
+
+@lent
+def _next_look(asked: int, added: float, enough: float) -> int:
+    """Rows after which `enough` errors may have been added, as some were by those `asked`."""
+    if added * 2.0 <= enough * MARGIN:
+        return max(2 * asked, FIRST_LOOK)
+    return asked + FIRST_LOOK + int(asked * (enough / added * MARGIN - 1.0))
 
 
 @lent

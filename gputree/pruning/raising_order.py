@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import lent
+from gputree.compilation import kernel, lent
 from gputree.pruning.raising_entries import Rows, Scratch, below, directly_below, put
 
 
@@ -27,31 +27,11 @@ def route(
     leaf: NDArray[np.int32],
     at: int,
 ) -> None:
-    """Write the leaf below `top` of each entry, or where it stays, from `at` on in `leaf`."""
-    if nodes[top].direct:
-        _route_directly(rows, entries, begin, end, top, leaf, at)
-        return
-    for i in range(begin, end):
-        a, b = np.int64(-1), np.int64(top)
-        while a != b:
-            a, b = b, below(rows, entries[i].row, b)
-        while nodes[a].carrier != a:
-            a = np.int64(nodes[a].carrier)
-        leaf[at + i - begin] = a
+    """Write the leaf below `top` of each entry, or where it stays, from `at` on in `leaf`.
 
-
-@lent
-def _route_directly(
-    rows: Rows,
-    entries: NDArray,
-    begin: int,
-    end: int,
-    top: int,
-    leaf: NDArray[np.int32],
-    at: int,
-) -> None:
-    """`route` where every row goes on: eight side by side, so that their loads are under way."""
-    paired = end - (end - begin) % 8
+    Eight entries side by side, so that their loads are under way together.
+    """
+    plain, paired = nodes[top].direct, end - (end - begin) % 8
     for i in range(begin, paired, 8):
         r0, r1, r2, r3 = entries[i].row, entries[i + 1].row, entries[i + 2].row, entries[i + 3].row
         r4, r5, r6 = entries[i + 4].row, entries[i + 5].row, entries[i + 6].row
@@ -59,10 +39,10 @@ def _route_directly(
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(top)
         moved = True
         while moved:
-            b0, b1 = directly_below(rows, r0, a0), directly_below(rows, r1, a1)
-            b2, b3 = directly_below(rows, r2, a2), directly_below(rows, r3, a3)
-            b4, b5 = directly_below(rows, r4, a4), directly_below(rows, r5, a5)
-            b6, b7 = directly_below(rows, r6, a6), directly_below(rows, r7, a7)
+            b0, b1 = _next(rows, r0, a0, plain), _next(rows, r1, a1, plain)
+            b2, b3 = _next(rows, r2, a2, plain), _next(rows, r3, a3, plain)
+            b4, b5 = _next(rows, r4, a4, plain), _next(rows, r5, a5, plain)
+            b6, b7 = _next(rows, r6, a6, plain), _next(rows, r7, a7, plain)
             still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
             moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
             a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
@@ -72,26 +52,47 @@ def _route_directly(
     for i in range(paired, end):
         a0, b0 = np.int64(-1), np.int64(top)
         while a0 != b0:
-            a0, b0 = b0, directly_below(rows, entries[i].row, b0)
+            a0, b0 = b0, _next(rows, entries[i].row, b0, plain)
         leaf[at + i - begin] = a0
+    for j in range(at, at + end - begin if not plain else at):
+        while nodes[leaf[j]].carrier != leaf[j]:
+            leaf[j] = nodes[leaf[j]].carrier
+
+
+@lent
+def _next(rows: Rows, row: int, at: int, plain: bool) -> np.int64:
+    """The node that a row goes to from `at`, itself where it stays."""
+    return directly_below(rows, row, at) if plain else below(rows, row, at)
+
+
+@kernel
+def route_all(
+    rows: Rows,
+    nodes: NDArray,
+    entries: NDArray,
+    begin: int,
+    end: int,
+    leaf: NDArray[np.int32],
+) -> None:
+    """Write to `leaf` where the entries ``begin .. end`` of the whole table lie."""
+    route(rows, nodes, entries, begin, end, 0, leaf, begin)
 
 
 @lent
 def sort_by_leaves(
-    rows: Rows,
     nodes: NDArray,
     units: NDArray[np.int64],
     entries: NDArray,
     top: int,
     scratch: Scratch,
 ) -> int:
-    """Put the range of `top` in order; the nodes below get their ranges and weights.
+    """Put the range of `top` in order of ``scratch.ordinal``, the leaves of its entries.
 
-    ``scratch.nodes`` become these nodes, parents before children; returns how many there are.
+    The nodes below get their ranges and weights; ``scratch.nodes`` become these nodes, parents
+    before children; returns how many there are.
     """
     begin, end = nodes[top].begin, nodes[top].end
     n = _list_below(nodes, units, top, scratch.nodes)
-    route(rows, nodes, entries, begin, end, top, scratch.ordinal, 0)
     for i in range(begin, end):
         at = scratch.ordinal[i - begin]
         scratch.entries[i - begin] = entries[i]

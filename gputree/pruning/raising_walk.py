@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import kernel, lent
+from gputree.compilation import inner, kernel, lent
 from gputree.dtypes import NO_FRAME
 from gputree.fixed_point import Weights
 from gputree.pruning.error_limit import ErrorLimit
@@ -31,11 +31,15 @@ from gputree.pruning.raising_entries import (
     restore,
     weight_of,
 )
-from gputree.pruning.raising_order import sort_by_leaves
+from gputree.pruning.raising_order import route, route_all, sort_by_leaves
+from gputree.threads import SPANS_PER_THREAD, even_spans, run, spans
 
 # Branches whose weights agree to this much tie, and the last is the largest: shares of rows
 # are rounded.
 TIE = 1e-6
+
+# Rows that are not worth a thread of their own.
+FEW_ROWS = 1 << 12
 
 # Share of errors that sums of floats may be off by, and more.
 ROUNDING = 1e-9
@@ -65,6 +69,7 @@ def walk(
     n_classes: int,
     limit: ErrorLimit,
     slack: float,
+    n_threads: int,
 ) -> Visited:
     """Visit every node after its children; again, after a branch was raised.
 
@@ -81,15 +86,54 @@ def walk(
     limit : ErrorLimit
     slack : float
         Errors that a replacement may cost.
+    n_threads : int
+        Subtrees that no shares come to are visited side by side.
 
     Returns
     -------
     Visited
     """
     n = taking_part.size
-    # Pending are nodes of the walk, and of one descent below the node it is at.
-    frames = np.empty(2 * nodes.size + 1, FRAME)
-    scratch = Scratch(
+    entries = np.empty(n, ENTRY)
+    entries["row"], entries["label"] = taking_part, label[taking_part]
+    entries["units"] = weights.weight
+    nodes["begin"][0], nodes["end"][0] = 0, n
+    units, moved = np.zeros((2, nodes.size, n_classes), np.int64)
+    unit, scratch = weights.unit * weights.scale, _scratch(nodes, n_classes, n)
+    routed = even_spans(n, 1, n_threads, FEW_ROWS)
+    run(n_threads, route_all, [(rows, nodes, entries, *span, scratch.ordinal) for span in routed])
+    _order_all(nodes, units, entries, scratch, unit, limit)
+
+    def visit(tops: NDArray[np.int32]) -> int:
+        sizes = nodes["end"][tops] - nodes["begin"][tops]
+        # Pending are nodes of the walk, and of one descent below the node it is at.
+        frames = np.empty(2 * nodes.size + 1, FRAME)
+        own = _scratch(nodes, n_classes, sizes.max())
+        return _walk(tops, rows, nodes, units, moved, entries, frames, own, unit, limit, slack)
+
+    room = 0
+    for most in _rounds(n, n_threads):
+        tops = scratch.nodes[: _find_tops(nodes, most, scratch.nodes)]
+        sizes = nodes["end"][tops] - nodes["begin"][tops]
+        parts = [(tops[a:b],) for a, b in spans(sizes, n_threads, FEW_ROWS)] if tops.size else []
+        room = max(room, sum(run(n_threads, visit, parts)))
+        nodes["settled"][tops] = True
+    return Visited(units + moved, n + room)
+
+
+def _rounds(n: int, n_threads: int) -> list[int]:
+    """Rows of the subtrees that are visited side by side: first small ones, then all of n rows.
+
+    Before the root, whose children have about half of the rows each, those.
+    """
+    if n_threads == 1 or n < FEW_ROWS:
+        return [n]
+    return [n // (n_threads * SPANS_PER_THREAD), n // 2, n]
+
+
+def _scratch(nodes: NDArray, n_classes: int, n: int) -> Scratch:
+    """Room to put ranges of up to n entries in order."""
+    return Scratch(
         np.empty(n, np.int32),
         np.empty(n, ENTRY),
         np.empty(int(nodes["n_children"].max()) + 1, np.int64),
@@ -97,14 +141,6 @@ def walk(
         np.empty(n_classes),
         np.empty(nodes.size, np.int32),
     )
-    entries = np.empty(n, ENTRY)
-    entries["row"], entries["label"] = taking_part, label[taking_part]
-    entries["units"] = weights.weight
-    nodes["begin"][0], nodes["end"][0] = 0, n
-    units, moved = np.zeros((2, nodes.size, n_classes), np.int64)
-    unit = weights.unit * weights.scale
-    room = n + _walk(rows, nodes, units, moved, entries, frames, scratch, unit, limit, slack)
-    return Visited(units + moved, room)
 
 
 @lent
@@ -175,17 +211,18 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 
 @kernel
-def find_direct(nodes: NDArray) -> None:
-    """Leave marked as `direct` what all below is."""
+def make_ready(rows: Rows, nodes: NDArray) -> None:
+    """Let rows end at leaves; leave marked as `direct` what all below is."""
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
+        if state.n_children == 0:
+            close(rows, node)
         for child in range(state.first_child, state.first_child + state.n_children):
             state.direct &= nodes[child].direct
 
 
 @lent
 def _sort(
-    rows: Rows,
     nodes: NDArray,
     units: NDArray[np.int64],
     entries: NDArray,
@@ -193,11 +230,11 @@ def _sort(
     scratch: Scratch,
     unit: float,
     limit: ErrorLimit,
-    as_grown: bool,
+    known: bool,
 ) -> None:
     """Put the whole rows of `top` in order, and find the limit of their errors below."""
-    n = sort_by_leaves(rows, nodes, units, entries, top, scratch)
-    known = as_grown and not nodes[top].rows_stay
+    n = sort_by_leaves(nodes, units, entries, top, scratch)
+    known = known and not nodes[top].rows_stay
     for j in range(n - 1, -1, -1):
         at = scratch.nodes[j]
         if nodes[at].n_children > 0:
@@ -219,7 +256,44 @@ def _add_least(nodes: NDArray, at: int) -> None:
 
 
 @kernel
+def _order_all(
+    nodes: NDArray,
+    units: NDArray[np.int64],
+    entries: NDArray,
+    scratch: Scratch,
+    unit: float,
+    limit: ErrorLimit,
+) -> None:
+    """Put all whole rows in order of their leaves, ``scratch.ordinal``."""
+    _sort(nodes, units, entries, 0, scratch, unit, limit, True)
+
+
+@kernel
+def _find_tops(nodes: NDArray, most: int, found: NDArray[np.int32]) -> int:
+    """Find the highest nodes to visit of up to `most` rows, or of which shares go on.
+
+    No shares come to them. Returns how many there are.
+    """
+    found[0], n_found, n, j = 0, 0, 1, 0
+    while j < n:
+        at = found[j]
+        node = nodes[at]
+        j += 1
+        if node.settled:
+            continue
+        if node.end - node.begin <= most or (node.spreads and node.held > node.begin):
+            found[n_found] = at
+            n_found += 1
+            continue
+        for child in range(node.first_child, node.first_child + node.n_children):
+            found[n] = child
+            n += 1
+    return n_found
+
+
+@kernel
 def _walk(
+    tops: NDArray[np.int32],
     rows: Rows,
     nodes: NDArray,
     units: NDArray[np.int64],
@@ -231,19 +305,39 @@ def _walk(
     limit: ErrorLimit,
     slack: float,
 ) -> int:
-    for node in range(nodes.size):
-        if nodes[node].n_children == 0:
-            close(rows, node)
-    _sort(rows, nodes, units, entries, 0, scratch, unit, limit, True)
+    """Visit all below the `tops`, to which no shares come; most of those below that were held."""
     shares = np.empty(0, entries.dtype)
-    n_frames = push(frames, 0, NO_FRAME, 0, 0, 0, 0, 0)
+    for top in tops:
+        shares = _walk_below(
+            top, rows, nodes, units, moved, entries, shares, frames, scratch, unit, limit, slack
+        )
+    return shares.size
+
+
+@inner
+def _walk_below(
+    top: int,
+    rows: Rows,
+    nodes: NDArray,
+    units: NDArray[np.int64],
+    moved: NDArray[np.int64],
+    entries: NDArray,
+    shares: NDArray,
+    frames: NDArray,
+    scratch: Scratch,
+    unit: float,
+    limit: ErrorLimit,
+    slack: float,
+) -> NDArray:
+    n_frames = push(frames, 0, NO_FRAME, top, 0, 0, 0, 0)
     while n_frames > 0:
         frame = frames[n_frames - 1]
         node = frame.node
         state = nodes[node]
         if not frame.state & DONE:  # on the way down
             if frame.state & (MOVED | SORTED) == MOVED:
-                _sort(rows, nodes, units, entries, node, scratch, unit, limit, False)
+                route(rows, nodes, entries, state.begin, state.end, node, scratch.ordinal, 0)
+                _sort(nodes, units, entries, node, scratch, unit, limit, False)
                 frame.state |= SORTED
             shares = enter(nodes, units, entries, shares, frames, n_frames - 1)
             count(units, shares, frame, scratch.units)
@@ -285,4 +379,4 @@ def _walk(
             n_frames = push(frames, n_frames, NO_FRAME, node, begin, end, room, MOVED)
         else:
             state.estimate = subtree
-    return shares.size
+    return shares

@@ -40,7 +40,7 @@ from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.raising_entries import NODE_STATE, Rows, step_type
 from gputree.pruning.raising_splits import direct_splits
-from gputree.pruning.raising_walk import find_direct, settle, walk
+from gputree.pruning.raising_walk import make_ready, settle, walk
 from gputree.tree import Tree
 
 
@@ -77,13 +77,13 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     if nodes["settled"][0]:
         return _rebuild(tree, nodes, tree.statistics)
     nodes["direct"] = direct_splits(tree, data.X)
-    find_direct(nodes)
+    rows = _rows(tree, data.X)
+    make_ready(rows, nodes)
     taking_part = np.flatnonzero(data.weight)
     weight = np.asarray(data.weight, np.float64)[taking_part]
     weights = fix_weights(weight, taking_part.size, fractions=True)
-    rows = _rows(tree, data.X)
-    label = np.asarray(data.target)
-    visited = walk(rows, label, nodes, weights, taking_part, tree.n_classes, limit, slack)
+    label, threads = np.asarray(data.target), data.n_threads
+    visited = walk(rows, label, nodes, weights, taking_part, tree.n_classes, limit, slack, threads)
     refilled = visited.units * (weights.unit * weights.scale)
     return _rebuild(tree, nodes, np.where(nodes["refilled"][:, None], refilled, tree.statistics))
 

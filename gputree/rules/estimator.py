@@ -16,7 +16,7 @@ from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.held import missing_columns
 from gputree.estimators.reporting import Reporting
-from gputree.estimators.table_estimator import MOST_JOBS, n_threads
+from gputree.estimators.table_estimator import MOST_JOBS
 from gputree.evaluation import Lines, Report, Weight
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.fixed_point import fix_weights
@@ -27,6 +27,7 @@ from gputree.rules.learning import Options, learn
 from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import Rows
 from gputree.rules.usage import usage_tables
+from gputree.threads import n_threads
 
 
 class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):

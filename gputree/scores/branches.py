@@ -22,10 +22,9 @@ from gputree.columns import Columns
 from gputree.estimators.coded_table import read_view
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View, missing_columns
-from gputree.estimators.table_estimator import n_threads
 from gputree.labels import Codes, Floats
 from gputree.scores.targets import Labels, Target
-from gputree.threads import run
+from gputree.threads import n_threads, run
 
 Numeric = Literal["threshold", "mdl", "distinct"]
 
