@@ -196,10 +196,12 @@ class Spans(NamedTuple):
         self, by_category: NDArray[np.bool_], code: NDArray[np.int32]
     ) -> NDArray[np.int64]:
         """The greatest category in the list that each node shares, -1 without any."""
-        tops = self.tops(by_category)
-        owner, place = places_of(self.start[tops], self.stop[tops])
+        tops = self.tops(by_category & (self.start < self.stop))
+        _, place = places_of(self.start[tops], self.stop[tops])
+        sizes = self.stop[tops] - self.start[tops]
         greatest = np.full(self.top.size, -1)
-        np.maximum.at(greatest, tops[owner], code[place])
+        if tops.size:
+            greatest[tops] = np.maximum.reduceat(code[place], np.cumsum(sizes) - sizes)
         return greatest[self.top]
 
 

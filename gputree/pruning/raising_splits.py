@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import kernel
-from gputree.dtypes import BRANCH_SPLIT
-from gputree.tree import Tree
+from gputree.compilation import kernel, lent
+from gputree.threads import even_spans, run
+
+# Cells that are not worth a thread of their own.
+FEW_CELLS = 1 << 16
 
 
-def direct_splits(tree: Tree, X: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Which splits of `tree` send every value in X, of shape (n, d), the plain way; leaves do.
-
-    No value is missing, and a category's code is the place of its child.
-    """
-    feature = np.where(tree.is_leaf, 0, tree.feature)
-    ends = _column_ends(X)
-    least, greatest, missing = ends.least[feature], ends.greatest[feature], ends.missing[feature]
-    spans = tree.branch_spans
-    last = spans.greatest(tree.tests_categories, tree.branch_code)
-    listed = (spans.stop - spans.start == last + 1) & (least >= 0) & (greatest <= last)
-    each = (tree.split_kind == BRANCH_SPLIT) & listed & (tree.n_children == last + 1)
-    by_code = each & _in_order(tree)
-    return tree.is_leaf | ~missing & np.where(tree.tests_categories, by_code, True)
-
-
-def _in_order(tree: Tree) -> NDArray[np.bool_]:
-    """Nodes whose children have one category each, that of their place."""
-    parent, child = tree.parent[1:], np.arange(1, tree.n_nodes)
-    begin, end = tree.branch_begin[1:], tree.branch_end[1:]
-    own = np.append(tree.branch_code, -1)[begin] == child - tree.first_child[parent]
-    others = parent[(end - begin != 1) | ~own]
-    return np.bincount(others, minlength=tree.n_nodes) == 0
-
-
-class _Ends(NamedTuple):
+class Ends(NamedTuple):
     """The least and the greatest value of each column, where none is missing."""
 
     least: NDArray[np.floating]
@@ -45,21 +22,61 @@ class _Ends(NamedTuple):
     missing: NDArray[np.bool_]
 
 
-def _column_ends(X: NDArray[np.floating]) -> _Ends:
+def column_ends(X: NDArray[np.floating], n_threads: int) -> Ends:
+    """The ends of the columns of X, of shape (n, d)."""
+    n, d = X.shape
     if X.flags.f_contiguous:
-        least = X.min(axis=0)  # NaN where one is
-        return _Ends(least, X.max(axis=0), np.isnan(least))
+        parts = [X[:, a:b] for a, b in even_spans(d, n, n_threads, FEW_CELLS)]
+        return _joined(run(n_threads, _ends_by_columns, [(part,) for part in parts]), np.hstack)
+    X = np.ascontiguousarray(X)
+    parts = [X[a:b] for a, b in even_spans(n, d, n_threads, FEW_CELLS)]
+    found = _joined(run(n_threads, _ends_by_rows, [(part,) for part in parts]), np.stack)
+    return Ends(
+        found.least.min(axis=0), found.greatest.max(axis=0), np.logical_or.reduce(found.missing)
+    )
+
+
+def _joined(parts: list[Ends], join: Any) -> Ends:
+    return Ends(*(join(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _ends_by_columns(X: NDArray[np.floating]) -> Ends:
+    least = X.min(axis=0)  # NaN where one is
+    return Ends(least, X.max(axis=0), np.isnan(least))
+
+
+def _ends_by_rows(X: NDArray[np.floating]) -> Ends:
     d = X.shape[1]
-    ends = _Ends(np.full(d, np.inf, X.dtype), np.full(d, -np.inf, X.dtype), np.zeros(d, np.bool_))
-    _find_ends(np.ascontiguousarray(X), ends)
+    ends = Ends(np.full(d, np.inf, X.dtype), np.full(d, -np.inf, X.dtype), np.zeros(d, np.bool_))
+    _find_ends(X, ends)
     return ends
 
 
 @kernel
-def _find_ends(values: NDArray[np.floating], ends: _Ends) -> None:
+def _find_ends(values: NDArray[np.floating], ends: Ends) -> None:
     for i in range(values.shape[0]):
         for f in range(values.shape[1]):
             x = values[i, f]
             ends.least[f] = x if x < ends.least[f] else ends.least[f]
             ends.greatest[f] = x if x > ends.greatest[f] else ends.greatest[f]
             ends.missing[f] |= x != x
+
+
+@lent
+def sends_plainly(
+    node: Any, target: NDArray[np.int32] | None, first_child: int, n_children: int, ends: Ends
+) -> bool:
+    """Whether a split, as `follow` takes it, sends every value to one child, in the plain way.
+
+    No value is missing, and a category's code is the place of its child.
+    """
+    if ends.missing[node.feature]:
+        return False
+    if target is None or node.n_codes == 0:  # the first is known when this is compiled
+        return True
+    if node.n_codes != n_children or ends.least[node.feature] < 0:
+        return False
+    for code in range(n_children):
+        if target[node.table + code] != first_child + code:
+            return False
+    return ends.greatest[node.feature] < n_children

@@ -32,6 +32,7 @@ from gputree.pruning.raising_entries import (
     weight_of,
 )
 from gputree.pruning.raising_order import route, route_all, sort_by_leaves
+from gputree.pruning.raising_splits import Ends, sends_plainly
 from gputree.threads import SPANS_PER_THREAD, even_spans, run, spans
 
 # Branches whose weights agree to this much tie, and the last is the largest: shares of rows
@@ -211,11 +212,13 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 
 @kernel
-def make_ready(rows: Rows, nodes: NDArray) -> None:
-    """Let rows end at leaves; leave marked as `direct` what all below is."""
+def make_ready(rows: Rows, nodes: NDArray, ends: Ends) -> None:
+    """Let rows end at leaves; mark as `direct` where all splits send every value plainly."""
     for node in range(nodes.size - 1, -1, -1):
-        state = nodes[node]
-        if state.n_children == 0:
+        state, split = nodes[node], rows.nodes[node]
+        first, count = state.first_child, state.n_children
+        state.direct = count == 0 or sends_plainly(split, rows.target, first, count, ends)
+        if count == 0:
             close(rows, node)
         for child in range(state.first_child, state.first_child + state.n_children):
             state.direct &= nodes[child].direct

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from gputree.criteria.named import class_impurity
 from gputree.dtypes import (
-    BRANCH_SPLIT,
     LEAF,
     MISSING_STOPS,
     MISSING_TO_ALL,
@@ -39,7 +38,7 @@ from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.raising_entries import NODE_STATE, Rows, step_type
-from gputree.pruning.raising_splits import direct_splits
+from gputree.pruning.raising_splits import column_ends
 from gputree.pruning.raising_walk import make_ready, settle, walk
 from gputree.tree import Tree
 
@@ -76,9 +75,8 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     settle(nodes, slack)
     if nodes["settled"][0]:
         return _rebuild(tree, nodes, tree.statistics)
-    nodes["direct"] = direct_splits(tree, data.X)
     rows = _rows(tree, data.X)
-    make_ready(rows, nodes)
+    make_ready(rows, nodes, column_ends(data.X, data.n_threads))
     taking_part = np.flatnonzero(data.weight)
     weight = np.asarray(data.weight, np.float64)[taking_part]
     weights = fix_weights(weight, taking_part.size, fractions=True)
@@ -95,7 +93,7 @@ def _rows(tree: Tree, X: NDArray[np.floating]) -> Rows:
     steps = np.empty(tree.n_nodes, step_type(packed.nodes.dtype["threshold"]))
     for name in ("feature", "child"):
         steps[name] = packed.nodes[name]
-    by_code = tree.split_kind == BRANCH_SPLIT
+    by_code = tree.tests_categories
     steps["child"][by_code] = tree.first_child[by_code]
     steps["threshold"] = np.where(by_code, np.nan, packed.nodes["threshold"])
     if X.flags.f_contiguous:
@@ -129,18 +127,21 @@ def _rebuild(tree: Tree, state: NDArray, statistics: NDArray[np.float64]) -> Tre
     nodes, parent = np.concatenate(levels), np.concatenate(parents)
     depth = np.repeat(np.arange(len(levels)), [level.size for level in levels])
     parent, depth = parent.astype(NODE), depth.astype(NODE)
-    return _renumbered(tree, state[nodes], statistics[nodes], parent, depth)
+    # a record has more than is asked for
+    taken = {name: state[name][nodes] for name in ("split_of", "n_children", "weight", "n_rows")}
+    tree = _renumbered(tree, taken, statistics[nodes], parent, depth)
+    return _measure(tree, state["refilled"][nodes])
 
 
 def _renumbered(
     old: Tree,
-    nodes: NDArray,
+    nodes: dict[str, NDArray],
     statistics: NDArray[np.float64],
     parent: NDArray,
     depth: NDArray,
 ) -> Tree:
     """The tree of `nodes`, each with the split it carries now."""
-    split, count = nodes["split_of"], nodes["n_children"].copy()
+    split, count = nodes["split_of"], nodes["n_children"]
     leaf = count == 0
     # children are reached as those of the split that their parent carries
     above = parent[1:]
@@ -151,7 +152,7 @@ def _renumbered(
         return np.where(leaf, np.array(at_leaf, values.dtype), values[split])
 
     first = np.where(leaf, NO_CHILD, 1 + np.cumsum(count) - count)
-    tree = replace(
+    return replace(
         old,
         first_child=first.astype(NODE),
         n_children=count,
@@ -161,8 +162,8 @@ def _renumbered(
         feature=carried(old.feature, NO_FEATURE),
         threshold=carried(old.threshold, NO_THRESHOLD),
         missing_child=carried(old.missing_child, MISSING_STOPS),
-        weight=nodes["weight"].copy(),
-        n_rows=nodes["n_rows"].copy(),
+        weight=nodes["weight"],
+        n_rows=nodes["n_rows"],
         statistics=statistics,
         impurity=old.impurity[split],
         gain=carried(old.gain, 0.0),
@@ -170,7 +171,6 @@ def _renumbered(
         **old.bounds_of(split),
         **old.soft_bounds_of(carried),
     )
-    return _measure(tree, nodes["refilled"].copy())
 
 
 def _measure(tree: Tree, refilled: NDArray[np.bool_]) -> Tree:
