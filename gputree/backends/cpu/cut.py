@@ -49,6 +49,12 @@ def no_cut():
 
 
 @inner
+def score_to_beat(cut, f):
+    """The greatest score with which no cut of column f, found after `cut`, precedes it."""
+    return cut[0] if cut[1] <= f else np.nextafter(cut[0], -np.inf)
+
+
+@inner
 def admits(limits, n, whole, weight, all_weight):
     """Whether both sides of a cut are as large as `limits` asks: the one rule of sizes.
 

@@ -126,6 +126,26 @@ def partition_column(order, f, bits, spill, left_side, s, t):
 
 
 @lent
+def keep_side(order, f, bits, left_side, side, s, t):
+    """As `partition_column` for the rows of one side; the places of the others hold anything."""
+    one = np.uintp(1)
+    mask = (one << np.uintp(bits)) - one
+    keys = order[f]
+    if side == 1:
+        to = np.uintp(s)
+        for i in range(np.uintp(s), np.uintp(t)):
+            key = keys[i]
+            keys[to] = key
+            to += np.uintp(left_side[np.uintp(key) & mask])
+        return
+    to = final = np.uintp(t) - one
+    for i in range(np.uintp(t - s)):
+        key = keys[final - i]
+        keys[to] = key
+        to -= one - np.uintp(left_side[np.uintp(key) & mask])
+
+
+@lent
 def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
     """Stable partition of the rows themselves. Returns the first place of the right child."""
     to_left = s
@@ -247,7 +267,10 @@ def may_split(regression, block, s, t, least):
 def split_block(
     criterion, regression, scratch, block, bits, active, s, t, known, total, cut, further
 ):
-    """Partition places ``s .. t`` at a cut; the columns too where a child may split `further`."""
+    """Partition places ``s .. t`` at a cut, and the columns of children that may split `further`.
+
+    Returns the first place on the right, and whether the left and the right child may split.
+    """
     f, missing_left = cut[1], cut[2]
     nominal = mark_categories(
         scratch, criterion, block.order, bits, block.target, block.weight, s, t, total, cut,
@@ -258,14 +281,17 @@ def split_block(
     middle = partition_rows(
         block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
     )
-    if may_split(regression, block, s, middle, further) or may_split(
-        regression, block, middle, t, further
-    ):
-        for c in range(active):
-            column = block.columns[c]
-            if column != f or missing_left or nominal:
-                partition_column(block.order, column, bits, block.spill, block.left_side, s, t)
-    return middle
+    left = may_split(regression, block, s, middle, further)
+    right = may_split(regression, block, middle, t, further)
+    for c in range(active if left or right else 0):
+        column = block.columns[c]
+        if column == f and not missing_left and not nominal:
+            continue  # in order as it is
+        if left and right:
+            partition_column(block.order, column, bits, block.spill, block.left_side, s, t)
+        else:
+            keep_side(block.order, column, bits, block.left_side, np.int64(left), s, t)
+    return middle, left, right
 
 
 @lent
@@ -328,7 +354,7 @@ def grow(
             )
         out.gain[node] = decrease
         further = least if level + 1 < limits.max_depth else m + 1
-        middle = split_block(
+        middle, left_splits, right_splits = split_block(
             criterion, regression, scratch, block, bits, active, s, t, known, total, cut, further
         )
         out.missing_left[node] = missing_goes_left(known < t, cut[2], middle - s, t - middle)
@@ -338,8 +364,9 @@ def grow(
         add_leaf(out, free, shift + s, shift + middle)
         add_leaf(out, free + 1, shift + middle, shift + t)
         for side in range(2):
+            splits = right_splits if side == 1 else left_splits
             stack[size, 0] = free + side
-            stack[size, 1] = level + 1
+            stack[size, 1] = level + 1 if splits else limits.max_depth  # else it stays a leaf
             stack[size, 2] = active
             keys[size] = child_key(node_key, side)
             size += 1

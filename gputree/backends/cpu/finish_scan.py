@@ -5,29 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.block import missing_rank
-from gputree.backends.cpu.cut import admits, new_cut, no_cut, precedes
+from gputree.backends.cpu.cut import admits, new_cut, no_cut, precedes, score_to_beat
 from gputree.backends.cpu.jit import lent, pasted
 from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.criteria import add_row, begin, may_exceed, move, score
 
 # In nodes of up to so many rows a cut is scored whether it can win or not: to guess that, and
 # be wrong a few times, takes longer.
-FEW_ROWS = 24
+FEW_ROWS = 12
 
 
 @pasted
 def scan_side(
     criterion, order, f, bits, target, weight, weighted, s, known, t, missing_left, limits, total,
-    left, whole, start,
+    left, whole, start, best,
 ):  # fmt: skip
     """Best cut of column f in places ``s .. t``, missing values (``known .. t``) on one side.
 
-    `start` is the criterion's state with no row on the left. Returns (score, place of the last
-    known entry on the left).
+    `start` is the criterion's state with no row on the left; only scores above `best` count.
+    Returns (score, place of the last known entry on the left), place -1 where there is none.
     """
     shift = np.uintp(bits)
     mask = (np.uintp(1) << shift) - np.uintp(1)
-    best = -np.inf
     place = np.int64(-1)
     for k in range(left.size):
         left[k] = 0
@@ -127,12 +126,10 @@ def scan_column(
     for side in range(2 if known < t else 1):
         value, place = scan_side(
             criterion, order, f, bits, target, weight, weighted, s, known, t, side == 1, own,
-            total, left, whole, start,
+            total, left, whole, start, score_to_beat(cut, f),
         )  # fmt: skip
         if place >= 0:
-            found = new_cut(value, f, side == 1, place, True, 0.0)
-            if precedes(found, cut):
-                cut = found
+            cut = new_cut(value, f, side == 1, place, True, 0.0)
     return cut
 
 
