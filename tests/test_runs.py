@@ -44,3 +44,31 @@ def test_columns_of_many_categories_finish_larger_nodes(levels):
     assert sizes[0] < sizes[-1] <= stopping.MOST_CELLS // 15
     assert stopping.finish_rows(1, 2, 1 << 31, 1) == stopping.MOST_CELLS
     assert stopping.finish_rows(1, 2, 0, 1) == stopping.FEWEST_ROWS
+
+
+@kernel
+def different(runs, count, channels):
+    return runs_.list_different(runs, True, count, channels)
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([1, 60, 70, 3000]),
+    st.integers(2, 4),
+    st.sampled_from([1, 3, 1 << 40]),
+)
+def test_runs_of_the_same_statistics(seed, count, channels, most):
+    """Each run that is not listed is the same as one listed before it; those listed ascend."""
+    rng = np.random.default_rng(seed)
+    runs = runs_.new_runs(count + 2, channels * (count + 2))
+    rows = rng.integers(1, 4, count)
+    cells = rng.integers(0, most + 1, (count, channels))
+    runs.begin[: count + 1] = np.append(0, np.cumsum(rows))
+    runs.cells[: cells.size] = cells.ravel()
+    listed = runs.order[: different(runs, count, channels)].tolist()
+    assert listed == sorted(set(listed))
+    seen = set()
+    for r in range(count):
+        statistics = (rows[r], *cells[r])
+        assert r in listed or statistics in seen
+        seen.add(statistics)

