@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
+from gputree.bits import SPAN, WORD, Words, count_bits, lowest_bit
 from gputree.compilation import inner, kernel
 from gputree.dtypes import ROW
-from gputree.rules.bits import SPAN, WORD, Words, count_bits, lowest_bit
 from gputree.rules.conditions import Rules
 from gputree.rules.masks import Masks, groups
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
+from gputree.bits import WORD, Words, pack
 from gputree.compilation import kernel
-from gputree.rules.bits import WORD, Words, pack
 from gputree.rules.conditions import Condition, Rules
 
 # Bytes of masks that are held at once, where a table has more rows than a block.
@@ -31,7 +31,7 @@ class Block(NamedTuple):
     first : int
         Their first row.
     rows : uint64 array of shape (W,)
-        All of them, as words of bits (`gputree.rules.bits`).
+        All of them, as words of bits (`gputree.bits`).
     masks : uint64 array of shape (U, W)
         Those that meet each condition.
     """

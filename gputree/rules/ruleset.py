@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._sklearn import StrOptions, validate_params
+from gputree.bits import WORD, Words, lowest_bit, meet_all
 from gputree.compilation import kernel
 from gputree.export.describe import MOST_CATEGORIES, on_one_line, words_of_set
 from gputree.export.digits import apart, format_number
 from gputree.export.model import Names, check_names
 from gputree.export.parameters import PARAMETERS, checked
-from gputree.rules.bits import WORD, Words, lowest_bit, meet_all
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.masks import Masks
 from gputree.rules.sql import Output, write_sql

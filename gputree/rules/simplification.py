@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.bits import SPAN, WORD, Words, pack, weigh
 from gputree.compilation import inner, kernel
 from gputree.pruning.error_limit import ErrorLimit, added_errors
-from gputree.rules.bits import SPAN, WORD, Words, pack, weigh
 from gputree.rules.conditions import Rules
 from gputree.rules.masks import Block, Masks, groups
 from gputree.threads import run, spans

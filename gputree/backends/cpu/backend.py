@@ -11,7 +11,14 @@ from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu import histogram as histograms_
-from gputree.backends.cpu.categories import Scratch, list_left, new_scratch, score_subsets
+from gputree.backends.cpu.categories import (
+    Many,
+    Scratch,
+    list_left,
+    many_categories,
+    new_scratch,
+    score_subsets,
+)
 from gputree.backends.cpu.finer import Finer
 from gputree.backends.cpu.finish import finish_nodes
 from gputree.backends.cpu.layout import Chosen, Left, Rows
@@ -87,6 +94,7 @@ class CpuBackend:
         self.refined_pairs = 0
         self.scanned_pairs = 0
         self.cell_counts: cell_counts.CellCounts | None = None
+        self._many: Many | None = None
 
     def report(self) -> dict[str, int]:
         """Pairs (row, column) at nodes split by histogram, and how many were refined."""
@@ -94,6 +102,7 @@ class CpuBackend:
 
     def encode(self, max_bins: int) -> None:
         self.table = self.held.coded(max_bins, self.task.exact, self.n_threads)
+        self._many = None
 
     # ------------------------------------------------------- histograms
     @property
@@ -268,11 +277,11 @@ class CpuBackend:
         limits = self.task.limits._replace(monotonic=None)  # of numeric columns alone
         m = nodes.begin.size
         pairs = np.repeat(np.arange(m), nominal.size), np.tile(nominal, m)
-        parts = self._pair_spans(nodes, *pairs)
+        parts, many = self._pair_spans(nodes, *pairs), self._many_categories()
         run(
             self.n_threads,
             lambda a, b: score_subsets(
-                self.task.criterion, self.table, self.rows, self.entries, *nodes[:2],
+                self.task.criterion, self.table, many, self.rows, self.entries, *nodes[:2],
                 limits, self._scratch(nodes), *nodes[2:], *pairs, a, b,
                 scores.total, scores.best, scores.bin, scores.order, scores.missing_left,
             ),
@@ -284,12 +293,12 @@ class CpuBackend:
         column = splits.feature[node].astype(np.int64)
         most = np.minimum((nodes.end - nodes.begin)[node], self.table.categories[column])
         counts = np.empty(node.size, np.int64)
-        parts = self._pair_spans(nodes, node, column)
+        parts, many = self._pair_spans(nodes, node, column), self._many_categories()
         codes = [np.empty(int(most[a:b].sum()), np.uint32) for a, b in parts]
         run(
             self.n_threads,
             lambda a, b, code: list_left(
-                self.task.criterion, self.table, self.rows, self.entries, *nodes[:2],
+                self.task.criterion, self.table, many, self.rows, self.entries, *nodes[:2],
                 self._scratch(nodes), *nodes[2:], node, column, a, b, scores.total,
                 scores.bin, scores.order, counts, code,
             ),
@@ -307,6 +316,12 @@ class CpuBackend:
         many = ~self.table.by_code[column]
         cost = np.where(many, (nodes.end - nodes.begin)[node], MAX_BINS)
         return spans(cost, self.n_threads, tuning.TUNING.chunk_rows // 4)
+
+    def _many_categories(self) -> Many:
+        """The categories of columns of many, once they are needed."""
+        if self._many is None:
+            self._many = many_categories(self.table, self.n_threads)
+        return self._many
 
     def _scratch(self, nodes: Nodes) -> Scratch | None:
         most_rows = int((nodes.end - nodes.begin).max())

@@ -3,8 +3,9 @@
     few      a category is a bin: its run is a cell of the histogram
     many     one bin for all: the rows of the node are counted again, by category
 
-    place      | 2  -1  0  1  -1 |     of each category of a column of many, -1 if absent
-    runs       | 2 | 3 | 0 |           in the order they are met; then sorted
+    seen       | 1  0  1  1  0 |     a bit for each category of a column of many, 0 between nodes
+    place      | 0  .  1  2  . |     the run of each category that is seen
+    runs       | 0 | 2 | 3 |
 
 What a node costs in a column of many depends on its rows, not on the categories.
 """
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
+from gputree.backends.cpu import tuning
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.runs import (
@@ -34,7 +36,21 @@ from gputree.backends.cpu.score import column_bins, row_count
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.subsets import best_subset, mark_subset
 from gputree.backends.subsets import SubsetSearch
+from gputree.bits import lowest_bit
 from gputree.criteria import is_pure, restrict
+from gputree.threads import even_spans, run
+
+ONE, WORD_BITS, IN_WORD = np.uint64(1), np.uint64(6), np.uint64(63)
+
+# A node of fewer than one of so many categories has them sorted; of more, all bits are looked at.
+FEW_OF = 1024
+
+
+class Many(NamedTuple):
+    """Categories of the columns of many, column by column: in the table they lie far apart."""
+
+    code: NDArray[np.int32]  # (columns, n), -1 where missing
+    place: NDArray[np.int64]  # (d,) place of a column among those
 
 
 class Scratch(NamedTuple):
@@ -45,8 +61,9 @@ class Scratch(NamedTuple):
     runs: Runs
     sums: NDArray[np.int64]  # (3, channels): of the node, of its left side, of missing values
     class_of: NDArray[np.int32]  # (n_classes,) number of a class among those of the node
-    place: NDArray[np.int32]  # (most categories,) run of a category, -1 between nodes
-    met: NDArray[np.int32]  # category, then run, of each of the node's rows; -1: missing
+    seen: NDArray[np.uint64]  # bits of the most categories, 0 between nodes
+    place: NDArray[np.int32]  # (most categories,) run of a category that is seen
+    met: NDArray[np.int32]  # category of each of the node's rows; -1: missing
     item: NDArray[np.int32]  # rows of the node by category, where their sums are not held
     weighted: bool
     regression: bool
@@ -69,7 +86,8 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
         runs=new_runs(room, cells),
         sums=np.empty((3, channels), np.int64),
         class_of=np.empty(task.n_classes, np.int32),
-        place=np.full(0 if sorted_ else many, -1, np.int32),
+        seen=np.zeros(0 if sorted_ else -(-many // 64), np.uint64),
+        place=np.empty(0 if sorted_ else many, np.int32),
         met=np.empty(most_rows if many > 0 and not sorted_ else 0, np.int32),
         item=np.empty(most_rows if listed else 0, np.int32),
         weighted=task.weight is not None,
@@ -122,63 +140,85 @@ def collect_bins(scratch, criterion, table, cells, f, channels, present):
 
 
 # --------------------------------------------------------------------- columns of many
-@inner
-def code_of(table, row, f):
-    """Category of a row in a column of many, -1 where it is missing."""
-    value = table.values[row, f]
-    return np.int64(value) if value == value else np.int64(-1)
+def many_categories(table: Table, n_threads: int) -> Many:
+    """The categories of the table's columns of many."""
+    n = table.values.shape[0]
+    columns = np.flatnonzero((table.categories > 0) & ~table.by_code)
+    place = np.zeros(table.categories.size, np.int64)
+    place[columns] = np.arange(columns.size)
+    code = np.empty((columns.size, n), np.int32)
+    parts = even_spans(n, columns.size, n_threads, tuning.TUNING.chunk_rows)
+    run(n_threads, copy_categories, [(table.values, columns, a, b, code) for a, b in parts])
+    return Many(code, place)
+
+
+@kernel
+def copy_categories(values, columns, begin, end, code):
+    """Write the categories of rows ``begin .. end`` column by column, -1 where missing."""
+    for k in range(columns.size):
+        own, f = code[k], np.uintp(columns[k])
+        for i in range(np.uintp(begin), np.uintp(end)):
+            value = values[i, f]
+            own[i] = np.int32(value) if value == value else np.int32(-1)
 
 
 @inner
-def meet_categories(scratch, table, entries, first, last, f):
+def meet_categories(scratch, own, categories, entries, first, last):
     """Number the categories that entries ``first .. last`` have, ascending; returns how many.
 
-    ``scratch.met[i]`` becomes the number of the i-th entry's: values, which lie far apart, are
-    read once.
+    `own` is the column, of so many `categories`; ``scratch.met[i]`` becomes that of the i-th entry.
     """
-    place, runs, met = scratch.place, scratch.runs, scratch.met
-    count = 0
+    seen, met, code = scratch.seen, scratch.met, scratch.runs.code
+    count = np.int64(0)
     for i in range(first, last):
-        prefetch(table.values, entries[min(i + PREFETCH_ROWS, last - 1)], f)
-        code = code_of(table, entries[i], f)
-        met[i - first] = code
-        if code >= 0 and place[code] < 0:
-            place[code] = 0
-            runs.code[count] = code
-            count += 1
-    if count * 16 > table.categories[f]:  # one pass over all categories is cheaper
-        count = 0
-        for code in range(table.categories[f]):
-            if place[code] == 0:
-                runs.code[count] = code
-                count += 1
-    else:
-        sort_pairs(runs.code, runs.spare, np.int64(0), count, new_sorter())
-    for r in range(count):
-        place[runs.code[r]] = r
-    for i in range(last - first):
-        met[i] = place[met[i]] if met[i] >= 0 else count
-    for r in range(count):
-        place[runs.code[r]] = -1
+        prefetch(own, entries[min(i + PREFETCH_ROWS, last - 1)], 0)
+        c = own[entries[i]]
+        met[i - first] = c
+        if c >= 0:
+            word = np.uintp(c) >> WORD_BITS
+            bit = ONE << (np.uint64(c) & IN_WORD)
+            code[count] = c
+            count += np.int64(seen[word] & bit == 0)
+            seen[word] |= bit
+    number_categories(scratch, count, categories)
     return count
 
 
 @inner
-def count_rows(scratch, rows, count):
-    """Set where each run of the node's rows begins."""
-    begin, met = scratch.runs.begin, scratch.met
-    for r in range(count + 2):
-        begin[r] = 0
-    for i in range(rows):
-        begin[met[i] + 1] += 1
+def number_categories(scratch, count, categories):
+    """Sort the `count` categories of so many that were seen, and forget them."""
+    seen, place, runs = scratch.seen, scratch.place, scratch.runs
+    if count * FEW_OF < categories:
+        sort_pairs(runs.code, runs.spare, np.int64(0), count, new_sorter())
+        for r in range(count):
+            place[runs.code[r]] = r
+            seen[np.uintp(runs.code[r]) >> WORD_BITS] = 0
+        return
+    r = np.int64(0)
+    for word in range(np.uintp(seen.size)):
+        left = seen[word]
+        seen[word] = 0
+        while left != 0:
+            own = np.int64(word << WORD_BITS) + lowest_bit(left)
+            left &= left - ONE
+            runs.code[r] = own
+            place[own] = r
+            r += 1
+
+
+@inner
+def end_runs(begin, count):
+    """Make of the rows of each run, ``begin[1:]``, where runs begin."""
     for r in range(count + 1):
         begin[r + 1] += begin[r]
 
 
 @inner
 def add_rows(scratch, criterion, rows, entries, first, last, count, present):
-    """Sum up the rows of each run, and of missing values."""
+    """Sum up the rows of each run, and of missing values; and set where runs begin."""
+    begin, met, place = scratch.runs.begin, scratch.met, scratch.place
     clear_cells(scratch.runs, count, present)
+    begin[: count + 2] = 0
     for i in range(first, last):
         ahead = entries[min(i + PREFETCH_ROWS, last - 1)]
         prefetch(rows.target, ahead, 0)
@@ -186,14 +226,22 @@ def add_rows(scratch, criterion, rows, entries, first, last, count, present):
         target = np.int64(rows.target[row])
         if not scratch.regression:
             target = np.int64(scratch.class_of[target])
-        r = np.int64(scratch.met[i - first])
+        own = met[i - first]
+        r = np.int64(place[own]) if own >= 0 else count
+        begin[r + 1] += 1
         add_to_run(criterion, scratch.runs, r, present, target, np.int64(pick(rows.weight, row, 1)))
+    end_runs(begin, count)
 
 
 @inner
 def list_rows(scratch, entries, first, last, count):
-    """List the rows by their runs, missing values last."""
-    begin, met = scratch.runs.begin, scratch.met
+    """List the rows by their runs, missing values last; and set where runs begin."""
+    begin, met, place = scratch.runs.begin, scratch.met, scratch.place
+    begin[: count + 2] = 0
+    for i in range(last - first):
+        met[i] = place[met[i]] if met[i] >= 0 else count
+        begin[met[i] + 1] += 1
+    end_runs(begin, count)
     for i in range(first, last):
         r = met[i - first]
         scratch.item[begin[r]] = entries[i]
@@ -205,7 +253,7 @@ def list_rows(scratch, entries, first, last, count):
 
 @inner
 def collect_runs(
-    scratch, criterion, own, table, rows, entries, first, last, cells, f, channels, present
+    scratch, criterion, own, table, many, rows, entries, first, last, cells, f, channels, present
 ):
     """The runs of nominal column f in a node: their number, and whether their sums are held.
 
@@ -213,8 +261,9 @@ def collect_runs(
     """
     if table.by_code[f]:
         return collect_bins(scratch, criterion, table, cells, f, channels, present), True
-    count = meet_categories(scratch, table, entries, first, last, f)
-    count_rows(scratch, last - first, count)
+    count = meet_categories(
+        scratch, many.code[many.place[f]], table.categories[f], entries, first, last
+    )
     held = holds_cells(present, count)
     if held:
         add_rows(scratch, own, rows, entries, first, last, count, present)
@@ -226,8 +275,8 @@ def collect_runs(
 # ----------------------------------------------------------------------------- subsets
 @kernel
 def score_subsets(
-    criterion, table, rows, entries, begins, ends, limits, scratch, cells, slots, nodes, columns,
-    first, last, totals, best, places, orders, sides,
+    criterion, table, many, rows, entries, begins, ends, limits, scratch, cells, slots, nodes,
+    columns, first, last, totals, best, places, orders, sides,
 ):  # fmt: skip
     """Find the best subset of nominal column ``columns[p]`` in node ``nodes[p]``.
 
@@ -242,8 +291,8 @@ def score_subsets(
         present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
         own = restrict(criterion, present)
         count, held = collect_runs(
-            scratch, criterion, own, table, rows, entries, begins[j], ends[j], cells[slots[j]], f,
-            total.size, present,
+            scratch, criterion, own, table, many, rows, entries, begins[j], ends[j],
+            cells[slots[j]], f, total.size, present,
         )  # fmt: skip
         if count == 0:  # missing throughout: there is nothing to part
             continue
@@ -255,8 +304,8 @@ def score_subsets(
 
 @kernel
 def list_left(
-    criterion, table, rows, entries, begins, ends, scratch, cells, slots, nodes, columns, first,
-    last, totals, places, orders, counts, codes,
+    criterion, table, many, rows, entries, begins, ends, scratch, cells, slots, nodes, columns,
+    first, last, totals, places, orders, counts, codes,
 ):  # fmt: skip
     """List the categories that the subsets of pairs ``first .. last`` send left.
 
@@ -270,8 +319,8 @@ def list_left(
         present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
         own = restrict(criterion, present)
         count, _ = collect_runs(
-            scratch, criterion, own, table, rows, entries, begins[j], ends[j], cells[slots[j]], f,
-            total.size, present,
+            scratch, criterion, own, table, many, rows, entries, begins[j], ends[j],
+            cells[slots[j]], f, total.size, present,
         )  # fmt: skip
         mark_subset(
             own, scratch.search, scratch.regression, runs, count, present, orders[j, f],

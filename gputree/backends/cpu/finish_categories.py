@@ -9,7 +9,7 @@ import numpy as np
 
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import new_cut, precedes
-from gputree.backends.cpu.jit import inner, where_given
+from gputree.backends.cpu.jit import lent, overload_lent, where_given
 from gputree.backends.cpu.runs import (
     Listed,
     add_to_run,
@@ -18,17 +18,17 @@ from gputree.backends.cpu.runs import (
     number_present,
     weight_of,
 )
-from gputree.backends.cpu.subsets import best_subset, mark_subset
+from gputree.backends.cpu.subsets import best_subset, mark_subset, needs_order
 from gputree.criteria import restrict
 
 
-@inner
+@lent
 def subset_cut(value, f, missing_left, k, place):
     """A subset as a cut: its place is the bin, its order the threshold."""
     return new_cut(value, f, missing_left, place, True, np.float64(k))
 
 
-@inner
+@lent
 def find_runs(scratch, order, f, bits, s, t):
     """Set the runs of the sorted keys ``s .. t`` of column f, and list their rows."""
     runs, item = scratch.runs, scratch.item
@@ -52,7 +52,7 @@ def find_runs(scratch, order, f, bits, s, t):
     return count
 
 
-@inner
+@lent
 def sum_runs(criterion, scratch, listed, count, present):
     """Sum up the rows of `count` runs, and the missing values behind them."""
     runs = scratch.runs
@@ -66,18 +66,17 @@ def sum_runs(criterion, scratch, listed, count, present):
             add_to_run(criterion, runs, r, present, target, weight_of(listed, x))
 
 
-@inner
-def collect_runs(scratch, criterion, order, f, bits, target, weight, s, t, present):
-    """Runs of column f with their sums, if these are held: (number, held, rows listed)."""
-    listed = Listed(scratch.item, target, weight, scratch.weighted, scratch.class_of)
+@lent
+def collect_runs(scratch, criterion, listed, order, f, bits, s, t, present):
+    """Runs of column f with their sums, if these are held: (number, held); rows are listed."""
     count = find_runs(scratch, order, f, bits, s, t)
     held = holds_cells(present, count)
     if held:
         sum_runs(criterion, scratch, listed, count, present)
-    return count, held, listed
+    return count, held
 
 
-@inner
+@lent
 def classes_in(scratch, total):
     """Number what a node of statistics `total` has; returns how many channels these are."""
     n_classes = 0 if scratch.regression else total.size
@@ -90,7 +89,7 @@ def _not_nominal(
     return False, cut
 
 
-@where_given(_not_nominal)
+@where_given(_not_nominal, overload_lent)
 def scan_categories(
     scratch, criterion, limits, order, f, bits, target, weight, s, t, total, cut
 ):  # fmt: skip
@@ -99,7 +98,8 @@ def scan_categories(
         return False, cut
     present = classes_in(scratch, total)
     own = restrict(criterion, present)
-    count, held, listed = collect_runs(scratch, own, order, f, bits, target, weight, s, t, present)
+    listed = Listed(scratch.item, target, weight, scratch.weighted, scratch.class_of)
+    count, held = collect_runs(scratch, own, listed, order, f, bits, s, t, present)
     value, missing_left, k, place = best_subset(
         own, limits, scratch.search, scratch.regression, listed, scratch.runs, held, count,
         scratch.sums[0, :present], scratch.sums[1, :present], scratch.sums[2, :present],
@@ -117,7 +117,7 @@ def _no_sides(
     return False
 
 
-@where_given(_no_sides)
+@where_given(_no_sides, overload_lent)
 def mark_categories(
     scratch, criterion, order, bits, target, weight, s, t, total, cut, left_side
 ):  # fmt: skip
@@ -127,8 +127,11 @@ def mark_categories(
         return False
     present = classes_in(scratch, total)
     own = restrict(criterion, present)
-    count, _, listed = collect_runs(scratch, own, order, f, bits, target, weight, s, t, present)
+    listed = Listed(scratch.item, target, weight, scratch.weighted, scratch.class_of)
+    count = find_runs(scratch, order, f, bits, s, t)
     runs = scratch.runs
+    if needs_order(scratch.search, scratch.regression, runs, count, present):
+        sum_runs(own, scratch, listed, count, present)
     mark_subset(
         own, scratch.search, scratch.regression, runs, count, present, np.int64(cut[5]), cut[3]
     )

@@ -19,7 +19,7 @@ from gputree.backends.cpu.cut import admits
 from gputree.backends.cpu.finish_categories import classes_in, collect_runs
 from gputree.backends.cpu.jit import inner, where_given
 from gputree.backends.cpu.refine import narrow
-from gputree.backends.cpu.runs import is_less, order_runs, weight_of
+from gputree.backends.cpu.runs import Listed, is_less, order_runs, weight_of
 from gputree.backends.cpu.subsets import ONE_VS_REST, choose_search
 from gputree.backends.rules import missing_goes_left
 from gputree.criteria import begin, gain, restrict, score
@@ -159,9 +159,8 @@ def grow_chain(
         return 0, s, level, key, node, free
     present = classes_in(scratch, total)
     own = restrict(criterion, present)
-    count, held, listed = collect_runs(
-        scratch, own, block.order, f, bits, block.target, block.weight, s, t, present
-    )
+    listed = Listed(scratch.item, block.target, block.weight, scratch.weighted, scratch.class_of)
+    count, held = collect_runs(scratch, own, listed, block.order, f, bits, s, t, present)
     kind = choose_search(scratch.search, scratch.regression, present, count, runs)
     if not held or count < FEWEST_RUNS or kind != ONE_VS_REST:
         return 0, s, level, key, node, free

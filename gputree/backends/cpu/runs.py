@@ -16,15 +16,16 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import inner, pick
+from gputree.backends.cpu.jit import lent, overload_lent, pick
 from gputree.backends.subsets import MOST_CELLS
-from gputree.compilation import jitable, overload
+from gputree.compilation import jitable
 from gputree.criteria import add_row, left_weight
 
 # Runs of two classes and of up to so many rows are ordered by their statistics, of which there
 # are few. 100,000 runs of 1,000,000 rows: 27 ms one by one, 0.3 ms so.
 FEW_ROWS = 63
 FEW_RUNS = 64
+MOST_KINDS = (FEW_ROWS + 1) * (FEW_ROWS + 2) // 2
 
 # Places for runs of different statistics that are remembered. 128 nodes of 8,000 rows and 6,000
 # runs: one vs rest takes 41 ms, 137 ms with a score of every run.
@@ -40,6 +41,8 @@ class Runs(NamedTuple):
     share: NDArray[np.float64]  # (room,)
     order: NDArray[np.int64]  # (room,) runs in order of their shares
     spare: NDArray[np.int64]  # (room,) scratch of sorting
+    kinds: NDArray[np.int64]  # (MOST_KINDS,) runs of few rows of two classes, by statistics
+    slots: NDArray[np.int64]  # (SLOTS,) runs of different statistics
     is_left: NDArray[np.bool_]  # (room,)
 
 
@@ -62,6 +65,8 @@ def new_runs(room: int, cells: int) -> Runs:
         share=np.empty(room, np.float64),
         order=np.empty(room, np.int64),
         spare=np.empty(room, np.int64),
+        kinds=np.empty(MOST_KINDS, np.int64),
+        slots=np.empty(SLOTS, np.int64),
         is_left=np.empty(room, np.bool_),
     )
 
@@ -78,13 +83,13 @@ def most_cells(channels: int, count: int) -> int:
     return min(held, max(MOST_CELLS + channels, 4 * (count + 1)))
 
 
-@inner
+@lent
 def weight_of(listed, item):
     """Weight of a row in units."""
     return np.int64(pick(listed.weight, item, 1)) if listed.weighted else np.int64(1)
 
 
-@inner
+@lent
 def number_present(sums, n_classes, class_of, total):
     """The channels of a node's statistics that matter, to `total`; returns how many.
 
@@ -104,20 +109,20 @@ def number_present(sums, n_classes, class_of, total):
     return present
 
 
-@inner
+@lent
 def clear_cells(runs, count, channels):
     """Zero the statistics of `count` runs and of missing values."""
     for c in range((count + 1) * channels):
         runs.cells[c] = 0
 
 
-@inner
+@lent
 def add_to_run(criterion, runs, r, channels, target, weight):
     """Add a row, of a class by its number, to the statistics of run r."""
     add_row(criterion, runs.cells, r * channels, target, weight, 0)
 
 
-@inner
+@lent
 def sort_runs(criterion, runs, count, channels, k):
     """Order the runs by their share of statistic k: a merge sort; see `is_before`."""
     for r in range(count):
@@ -126,7 +131,7 @@ def sort_runs(criterion, runs, count, channels, k):
     order_runs(runs, count, channels)
 
 
-@inner
+@lent
 def order_runs(runs, count, channels):
     """Order the runs by the shares that are set."""
     if channels == 2 and count > FEW_RUNS:
@@ -137,7 +142,7 @@ def order_runs(runs, count, channels):
     merge_order(runs, count, channels)
 
 
-@inner
+@lent
 def merge_order(runs, count, channels):
     """Order the runs ``order[:count]``; those equal in all stay as they stand."""
     width = 1
@@ -146,11 +151,12 @@ def merge_order(runs, count, channels):
             merge_runs(
                 runs, channels, begin_, min(begin_ + width, count), min(begin_ + 2 * width, count)
             )
-        runs.order[:count] = runs.spare[:count]
+        for r in range(count):
+            runs.order[r] = runs.spare[r]
         width *= 2
 
 
-@inner
+@lent
 def kind_of(begin, cells, r):
     """Number of the statistics of run r of two classes, if it has few rows of weight 1; else -1."""
     rows = begin[r + 1] - begin[r]
@@ -160,15 +166,16 @@ def kind_of(begin, cells, r):
     return rows * (rows + 1) // 2 + first
 
 
-@inner
+@lent
 def order_alike(runs, count):
     """Order runs of two classes: those of few rows by their kinds, in one pass.
 
     Runs of a kind are equal in all and keep the order of their codes, so that one of them is
     ordered for all.
     """
-    begin, cells, order, spare = runs.begin, runs.cells, runs.order, runs.spare
-    size = np.zeros((FEW_ROWS + 1) * (FEW_ROWS + 2) // 2, np.int64)
+    begin, cells, order, spare, size = runs.begin, runs.cells, runs.order, runs.spare, runs.kinds
+    for kind in range(MOST_KINDS):
+        size[kind] = 0
     heads = 0
     for r in range(count):
         kind = kind_of(begin, cells, r)
@@ -178,7 +185,8 @@ def order_alike(runs, count):
         if kind >= 0:
             size[kind] += 1
     merge_order(runs, heads, 2)
-    spare[:heads] = order[:heads]
+    for i in range(heads):
+        spare[i] = order[i]
     at = np.int64(0)
     for i in range(heads):
         kind = kind_of(begin, cells, spare[i])
@@ -196,7 +204,7 @@ def order_alike(runs, count):
             size[kind] += 1
 
 
-@inner
+@lent
 def slot_of(runs, channels, r):
     """Where a run of these statistics is remembered."""
     mixed = np.uint64(runs.begin[r + 1] - runs.begin[r])
@@ -205,7 +213,7 @@ def slot_of(runs, channels, r):
     return np.int64(mixed >> np.uint64(54))
 
 
-@inner
+@lent
 def list_different(runs, held, count, channels):
     """List runs so that each other has the statistics of one listed before it; how many.
 
@@ -215,19 +223,20 @@ def list_different(runs, held, count, channels):
         for r in range(count):
             runs.order[r] = r
         return np.int64(count)
-    slots = np.full(SLOTS, -1, np.int64)
+    for slot in range(SLOTS):
+        runs.slots[slot] = -1
     listed = np.int64(0)
     for r in range(count):
         slot = slot_of(runs, channels, r)
-        before = slots[slot]
+        before = runs.slots[slot]
         if before < 0 or not is_alike(runs, channels, before, r):
-            slots[slot] = r
+            runs.slots[slot] = r
             runs.order[listed] = r
             listed += 1
     return listed
 
 
-@inner
+@lent
 def is_alike(runs, channels, a, b):
     """Whether two runs have as many rows and the same statistics."""
     if runs.begin[a + 1] - runs.begin[a] != runs.begin[b + 1] - runs.begin[b]:
@@ -238,7 +247,7 @@ def is_alike(runs, channels, a, b):
     return True
 
 
-@inner
+@lent
 def is_less(runs, channels, a, b):
     """Whether run a has fewer rows than run b, or as many and lower statistics."""
     rows_a = runs.begin[a + 1] - runs.begin[a]
@@ -248,7 +257,7 @@ def is_less(runs, channels, a, b):
     return is_lower(runs.cells, channels, a * channels, b * channels)
 
 
-@inner
+@lent
 def is_lower(cells, channels, a, b):
     """Whether the statistics at ``cells[a]`` come before those at ``cells[b]``."""
     for c in range(channels):
@@ -257,7 +266,7 @@ def is_lower(cells, channels, a, b):
     return False
 
 
-@inner
+@lent
 def is_before(runs, channels, a, b):
     """Whether run a comes before run b by share; of equal shares, the lesser run."""
     if runs.share[a] != runs.share[b]:
@@ -265,7 +274,7 @@ def is_before(runs, channels, a, b):
     return is_less(runs, channels, a, b)
 
 
-@inner
+@lent
 def merge_runs(runs, channels, first, middle, last):
     """Merge the ordered runs ``first .. middle`` and ``middle .. last`` into `spare`."""
     a, b = first, middle
@@ -281,7 +290,7 @@ def merge_runs(runs, channels, first, middle, last):
             b += 1
 
 
-@inner
+@lent
 def move_run(listed, runs, held, r, sign, left):
     """Move a run to the left (sign 1) or back (-1); returns the rows that this adds there."""
     if held:
@@ -298,14 +307,14 @@ def move_rows(listed: Any, first: int, last: int, sign: int, left: Any) -> None:
         _move_rows(listed, first, last, sign, left)
 
 
-@overload(move_rows)
+@overload_lent(move_rows)
 def _choose_move_rows(listed: Any, first: Any, last: Any, sign: Any, left: Any) -> Any:
     if isinstance(listed, types.NoneType):
         return lambda listed, first, last, sign, left: None
     return lambda listed, first, last, sign, left: _move_rows(listed, first, last, sign, left)
 
 
-@inner
+@lent
 def _move_rows(listed, first, last, sign, left):
     for i in range(first, last):
         e = listed.item[i]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import inner
+from gputree.backends.cpu.jit import lent
 from gputree.backends.cpu.runs import (
     holds_cells,
     is_less,
@@ -41,7 +41,7 @@ MOVED_BITS = 31
 NO_MASK = 1 << 62
 
 
-@inner
+@lent
 def choose_search(search, regression, channels, count, runs):
     """Which search the `count` runs that were found get."""
     rows = runs.begin[count] - runs.begin[0]
@@ -54,7 +54,7 @@ def choose_search(search, regression, channels, count, runs):
     return ORDERED if holds_cells(channels, count) else ONE_VS_REST
 
 
-@inner
+@lent
 def lowest_bit(i):
     """Place of the lowest bit of i > 0 that is set."""
     r = 0
@@ -63,13 +63,13 @@ def lowest_bit(i):
     return r
 
 
-@inner
+@lent
 def moved_heads(count):
     """At how many heads runs are moved, and how many runs one head has more than the other."""
     return (2, count) if count > MOST_MOVED else (count + 1, 1)
 
 
-@inner
+@lent
 def count_steps(kind, count, different):
     """How many subsets a search goes through; runs that are `different` for one vs rest."""
     if kind == ONE_VS_REST:
@@ -81,7 +81,7 @@ def count_steps(kind, count, different):
     return count - (kind == ORDERED)
 
 
-@inner
+@lent
 def next_subset(listed, runs, held, kind, count, i, place, left):
     """Make the i-th subset (from 1) of the one before, `place`: its place, rows added left."""
     if kind == ORDERED:
@@ -98,7 +98,7 @@ def next_subset(listed, runs, held, kind, count, i, place, left):
     return r, n + move_run(listed, runs, held, r, 1, left)
 
 
-@inner
+@lent
 def next_move(listed, runs, held, count, i, left):
     """Take the move before the i-th (from 0) back and make that: its place, rows added left."""
     stride = moved_heads(count)[1]
@@ -113,7 +113,7 @@ def next_move(listed, runs, held, count, i, left):
     return np.int64(head) | np.int64(moved + 1) << MOVED_BITS, n
 
 
-@inner
+@lent
 def last_subset(runs, kind, count, left, total, missing):
     """The known values against the missing ones, for searches that do not come to it."""
     for c in range(left.size):
@@ -121,7 +121,7 @@ def last_subset(runs, kind, count, left, total, missing):
     return np.int64((1 << count) - 1 - NO_MASK if kind == EXHAUSTIVE else count)
 
 
-@inner
+@lent
 def is_left_of(place, i):
     """Whether the i-th of the ordered runs goes left in the subset of that place."""
     if place < 0:
@@ -130,7 +130,7 @@ def is_left_of(place, i):
     return (i < head) != (i + 1 == moved)
 
 
-@inner
+@lent
 def precedes(value, missing_left, k, place, best):
     """Whether a subset is chosen before `best`, which is a tuple of the same."""
     if value != best[0]:
@@ -140,7 +140,7 @@ def precedes(value, missing_left, k, place, best):
     return k < best[2] or (k == best[2] and place < best[3])
 
 
-@inner
+@lent
 def single_precedes(listed, runs, held, count, channels, value, missing_left, r, best):
     """Whether one vs rest chooses run r before `best`: of equals, the lesser run."""
     if value != best[0] or missing_left != best[1] or r >= count:
@@ -158,7 +158,7 @@ def single_precedes(listed, runs, held, count, channels, value, missing_left, r,
     return is_lower(runs.cells, channels, 0, channels)
 
 
-@inner
+@lent
 def scan_subsets(
     criterion, limits, listed, runs, held, kind, count, steps, k, total, left, missing, best
 ):  # fmt: skip
@@ -202,7 +202,7 @@ def scan_subsets(
     return best
 
 
-@inner
+@lent
 def search_beside(search, kind, count, best):
     """The second search, where limits keep a better head out than the best admitted; else -1."""
     if kind != ORDERED or not best[4] > best[0]:
@@ -210,7 +210,7 @@ def search_beside(search, kind, count, best):
     return EXHAUSTIVE if count <= search.most_limited else MOVED
 
 
-@inner
+@lent
 def best_subset(
     criterion, limits, search, regression, listed, runs, held, count, total, left, missing
 ):
@@ -244,7 +244,13 @@ def best_subset(
     return best[:4]
 
 
-@inner
+@lent
+def needs_order(search, regression, runs, count, channels):
+    """Whether `mark_subset` needs the statistics of the runs, as it puts them in order."""
+    return choose_search(search, regression, channels, count, runs) != ONE_VS_REST
+
+
+@lent
 def mark_subset(criterion, search, regression, runs, count, channels, k, place):
     """Mark the runs that go left: the subset that `best_subset` named `place`, and order k."""
     kind = choose_search(search, regression, channels, count, runs)

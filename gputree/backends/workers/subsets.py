@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cpu.backend import CpuBackend, Scores
-from gputree.backends.cpu.categories import Scratch, list_left, new_scratch, score_subsets
+from gputree.backends.cpu.categories import (
+    Scratch,
+    list_left,
+    many_categories,
+    new_scratch,
+    score_subsets,
+)
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.runs import new_runs
 from gputree.backends.workers.counters import Counter
@@ -34,7 +40,7 @@ def score_counted(head: CpuBackend, f: int, counts: NDArray, scores: Scores, j: 
     best, place, missing_left, _, order = one
     table, cells = _table(head, counts, own)
     score_subsets(
-        task.criterion, table, head.rows, head.entries, zero, zero,
+        task.criterion, table, many_categories(table, 1), head.rows, head.entries, zero, zero,
         task.limits._replace(monotonic=None), _scratch(head, own.size), cells, zero, zero, zero, 0,
         1, scores.total[j : j + 1], best, place, order, missing_left,
     )  # fmt: skip
@@ -52,8 +58,9 @@ def list_counted(
     place, order = (scores[k][j : j + 1, f : f + 1].copy() for k in (2, 5))
     table, cells = _table(head, counts, own)
     list_left(
-        head.task.criterion, table, head.rows, head.entries, zero, zero, _scratch(head, own.size),
-        cells, zero, zero, zero, 0, 1, scores.total[j : j + 1], place, order, found, codes,
+        head.task.criterion, table, many_categories(table, 1), head.rows, head.entries, zero, zero,
+        _scratch(head, own.size), cells, zero, zero, zero, 0, 1, scores.total[j : j + 1], place,
+        order, found, codes,
     )  # fmt: skip
     return own[codes[: found[0]]].astype(np.uint32)
 
