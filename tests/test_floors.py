@@ -28,6 +28,7 @@ FLOORS = {
     "_optional": 0,
     "_files": 0,
     "_sklearn": 0,
+    "bits": 0,
     "hashing": 0,
     "threads": 0,
     "compilation": 0,
