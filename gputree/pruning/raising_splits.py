@@ -64,12 +64,15 @@ def _find_ends(values: NDArray[np.floating], ends: Ends) -> None:
 
 @lent
 def sends_plainly(
-    node: Any, target: NDArray[np.int32] | None, first_child: int, n_children: int, ends: Ends
-) -> bool:
+    nodes: NDArray, at: int, target: NDArray[np.int32] | None, first_child: int, n_children: int,
+    ends: Ends,
+) -> bool:  # fmt: skip
     """Whether a split, as `follow` takes it, sends every value to one child, in the plain way.
 
-    No value is missing, and a category's code is the place of its child.
+    No value is missing, and a category's code is the place of its child. The node is ``nodes[at]``:
+    numba takes records with more fields for those with fewer, and warns.
     """
+    node = nodes[at]
     if ends.missing[node.feature]:
         return False
     if target is None or node.n_codes == 0:  # the first is known when this is compiled

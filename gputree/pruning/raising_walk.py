@@ -215,9 +215,11 @@ def settle(nodes: NDArray, slack: float) -> None:
 def make_ready(rows: Rows, nodes: NDArray, ends: Ends) -> None:
     """Let rows end at leaves; mark as `direct` where all splits send every value plainly."""
     for node in range(nodes.size - 1, -1, -1):
-        state, split = nodes[node], rows.nodes[node]
+        state = nodes[node]
         first, count = state.first_child, state.n_children
-        state.direct = count == 0 or sends_plainly(split, rows.target, first, count, ends)
+        state.direct = count == 0 or sends_plainly(
+            rows.nodes, node, rows.target, first, count, ends
+        )
         if count == 0:
             close(rows, node)
         for child in range(state.first_child, state.first_child + state.n_children):
