@@ -147,7 +147,9 @@ class Pruner(BaseEstimator):
             if self.takes_training_rows:
                 require_known_labels(y, target)
             weight = pruned._loss_weights(weight, target)
-            data = self.place(tree, values, target, weight, n_threads(pruned.n_jobs))
+            data = self.place(
+                tree, values, target, weight, n_threads(getattr(pruned, "n_jobs", None))
+            )
         pruned.tree_ = self.prune_tree(tree, data)
         return pruned
 
