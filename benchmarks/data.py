@@ -126,6 +126,10 @@ _MIXED_CATEGORIES = (2, 3, 4, 6, 8, 12, 17, 25, 35, 50)
 _MIXED_NUMBERS = 10
 _MIXED_MISSING = 0.05
 
+# Of codes: a table where no column has more categories than other libraries take.
+_CODED_NUMBERS = 14
+_CODED_CATEGORIES = (3, 8, 20, 50, 100, 200)
+
 # The census table: categories of its strings, spread of its integers (ages, weights, years of
 # school, gains and losses that are mostly 0, hours), rows of the lower class.
 _CENSUS_CATEGORIES = (9, 16, 7, 15, 6, 5, 2, 42)
@@ -163,6 +167,11 @@ def coded_categories(
     signal += rng.normal(size=n)
     y = np.searchsorted(np.quantile(signal, np.arange(1, classes) / classes), signal)
     return np.column_stack(columns), y, list(range(numbers, len(columns)))
+
+
+def mixed_codes(n: int) -> tuple[NDArray[np.float64], NDArray, list[int]]:
+    """`coded_categories` of 14 numbers and 6 columns of 3 to 200 categories, two classes."""
+    return coded_categories(n, _CODED_NUMBERS, _CODED_CATEGORIES)
 
 
 @lru_cache(maxsize=1)

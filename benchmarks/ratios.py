@@ -1,6 +1,6 @@
 """Ratios of processor time that hold on a busy machine, one use beside another.
 
-    python -m benchmarks.ratios                    # all: some 10 minutes
+    python -m benchmarks.ratios                    # all, which takes a while
     python -m benchmarks.ratios grid float64       # some of the cases
     python -m benchmarks.ratios predict --rows 100000
 
@@ -109,12 +109,23 @@ def categories(rows: int | None) -> Iterator[Pair]:
             )
 
 
+def mixed(rows: int | None) -> Iterator[Pair]:
+    """Columns of 3 to 200 categories beside 14 of numbers, and their codes as numbers."""
+    X, y, nominal = data.mixed_codes(rows or 1_000_000)
+    yield Pair(
+        f"fit, {len(X):,} x {X.shape[1] - len(nominal)} and {len(nominal)} of codes, depth {DEPTH}",
+        ("as numbers", partial(gputree(max_depth=DEPTH, categorical_features=[]), X, y)),
+        ("as categories", partial(gputree(max_depth=DEPTH, categorical_features=nominal), X, y)),
+    )
+
+
 CASES: dict[str, Callable[[int | None], Iterator[Pair]]] = {
     "predict": predict,
     "grid": grid,
     "float64": float64,
     "iris": iris,
     "categories": categories,
+    "mixed": mixed,
 }
 
 
