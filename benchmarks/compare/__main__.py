@@ -16,6 +16,8 @@ CASES: dict[str, Case] = {
     case.__name__: case
     for case in (
         fits.depth8,
+        fits.wide,
+        fits.classes,
         fits.unlimited,
         fits.covertype,
         fits.regression,

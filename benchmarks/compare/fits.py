@@ -24,6 +24,7 @@ from benchmarks.compare.report import Row
 from benchmarks.compare.timing import interleave
 
 DEPTH = 8
+CLASSES = 100
 WARM_ROWS = 5_000  # enough to leave the path of small nodes, so that every kernel is compiled
 REAL_TABLES = ("kddcup99_corrected", "flights_nyc13", "skin", "letter", "cal_housing")
 
@@ -121,6 +122,20 @@ def depth8(options: Options) -> Iterator[Row]:
     X, y = data.binary_table(options.size(1_000_000) + data.TEST_ROWS)
     sample = Sample.held_out("normal", X, y, data.TEST_ROWS)
     yield from compare("depth8", sample, one_tree_of_each(DEPTH), options.repeats)
+
+
+def wide(options: Options) -> Iterator[Row]:
+    """Depth 8 on 1,000 columns, in every library."""
+    X, y = data.binary_table(options.size(100_000) + data.TEST_ROWS, 1_000)
+    sample = Sample.held_out("normal", X, y, data.TEST_ROWS)
+    yield from compare("wide", sample, one_tree_of_each(DEPTH), options.repeats)
+
+
+def classes(options: Options) -> Iterator[Row]:
+    """Depth 8, 100 classes, in every library; those that boost grow a tree a class."""
+    X, y = data.classes_table(options.size(100_000) + data.TEST_ROWS, 28, CLASSES)
+    sample = Sample.held_out(f"{CLASSES} classes", X, y, data.TEST_ROWS)
+    yield from compare("classes", sample, one_tree_of_each(DEPTH, CLASSES), options.repeats)
 
 
 def unlimited(options: Options) -> Iterator[Row]:

@@ -1,7 +1,8 @@
 """One tree in each library: from a NumPy array to a fitted model with `predict`.
 
 Construction of a library's own data set is part of `fit`, as it is for a user with an array.
-The boosting libraries are set to one tree without shrinkage or regularisation.
+The boosting libraries are set to one tree without shrinkage or regularisation; where there are
+more than two classes, to one round, which is a tree a class.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ SCIKIT_LEARN = "scikit-learn"
 
 @dataclass(frozen=True)
 class Rounded:
-    """A binary model that predicts probabilities, as one that predicts classes."""
+    """A model that predicts probabilities, of one class or of each, as one of classes."""
 
     probability: Callable[[NDArray], NDArray]
 
     def predict(self, X: NDArray) -> NDArray:
-        return (self.probability(X) > 0.5).astype(np.int32)
+        share = self.probability(X)
+        return (share > 0.5 if share.ndim == 1 else share.argmax(axis=1)).astype(np.int32)
 
 
 def gputree(regression: bool = False, **parameters: Any) -> Fit:
@@ -64,11 +66,11 @@ def hist_gradient_boosting(depth: int) -> Fit:
     ).fit
 
 
-def lightgbm(depth: int) -> Fit:
+def lightgbm(depth: int, classes: int = 2) -> Fit:
     import lightgbm as library
 
     parameters = {
-        "objective": "binary",
+        **_objective(classes, "binary", "multiclass"),
         "max_depth": depth,
         "num_leaves": 2**depth,
         "learning_rate": 1.0,
@@ -86,13 +88,13 @@ def lightgbm(depth: int) -> Fit:
     return fit
 
 
-def xgboost(depth: int, quantile: bool) -> Fit:
+def xgboost(depth: int, quantile: bool, classes: int = 2) -> Fit:
     """`quantile` codes the data while the matrix is built, else the trainer codes it."""
     import xgboost as library
 
     matrix = library.QuantileDMatrix if quantile else library.DMatrix
     parameters = {
-        "objective": "binary:logistic",
+        **_objective(classes, "binary:logistic", "multi:softprob"),
         "tree_method": "hist",
         "max_depth": depth,
         "eta": 1.0,
@@ -108,13 +110,19 @@ def xgboost(depth: int, quantile: bool) -> Fit:
     return fit
 
 
-def one_tree_of_each(depth: int) -> dict[str, Fit]:
-    """Every library that grows a binary classification tree of this depth."""
+def _objective(classes: int, of_two: str, of_more: str) -> dict[str, Any]:
+    if classes == 2:
+        return {"objective": of_two}
+    return {"objective": of_more, "num_class": classes}
+
+
+def one_tree_of_each(depth: int, classes: int = 2) -> dict[str, Fit]:
+    """Every library that grows a classification tree of this depth."""
     return {
         GPUTREE: gputree(max_depth=depth),
         SCIKIT_LEARN: scikit_learn(max_depth=depth),
-        "LightGBM": lightgbm(depth),
-        "XGBoost hist, DMatrix": xgboost(depth, quantile=False),
-        "XGBoost hist, QuantileDMatrix": xgboost(depth, quantile=True),
+        "LightGBM": lightgbm(depth, classes),
+        "XGBoost hist, DMatrix": xgboost(depth, quantile=False, classes=classes),
+        "XGBoost hist, QuantileDMatrix": xgboost(depth, quantile=True, classes=classes),
         "HistGradientBoosting": hist_gradient_boosting(depth),
     }
