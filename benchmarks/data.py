@@ -174,6 +174,14 @@ def mixed_codes(n: int) -> tuple[NDArray[np.float64], NDArray, list[int]]:
     return coded_categories(n, _CODED_NUMBERS, _CODED_CATEGORIES)
 
 
+def coded_frame(X: NDArray[np.float64], nominal: list[int]) -> pd.DataFrame:
+    """Numbers, and columns of codes as categoricals of all codes up to the greatest."""
+    import pandas as pd
+
+    codes = {f: pd.CategoricalDtype(np.arange(X[:, f].max() + 1)) for f in nominal}
+    return pd.DataFrame(X).astype(codes)
+
+
 @lru_cache(maxsize=1)
 def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray]:
     """`n` rows of 10 columns of strings and 10 of numbers, 5% of cells missing, 3 classes.

@@ -18,6 +18,7 @@ CASES: dict[str, Case] = {
         fits.depth8,
         fits.wide,
         fits.classes,
+        fits.mixed,
         fits.unlimited,
         fits.covertype,
         fits.regression,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +15,14 @@ from numpy.typing import NDArray
 from benchmarks import data
 from benchmarks.compare.libraries import (
     GPUTREE,
+    HIST_GRADIENT_BOOSTING,
     SCIKIT_LEARN,
     Fit,
     Fitted,
     gputree,
     one_tree_of_each,
     scikit_learn,
+    trees_with_categories,
 )
 from benchmarks.compare.report import Row
 from benchmarks.compare.timing import interleave
@@ -27,6 +31,9 @@ DEPTH = 8
 CLASSES = 100
 WARM_ROWS = 5_000  # enough to leave the path of small nodes, so that every kernel is compiled
 REAL_TABLES = ("kddcup99_corrected", "flights_nyc13", "skin", "letter", "cal_housing")
+
+# What a library takes of an array.
+Form = Callable[[NDArray], Any]
 
 
 @dataclass(frozen=True)
@@ -45,9 +52,9 @@ class Sample:
     """A table to fit, and rows held out from it."""
 
     name: str
-    X: NDArray
+    X: Any
     y: NDArray
-    X_test: NDArray
+    X_test: Any
     y_test: NDArray
 
     @classmethod
@@ -59,13 +66,27 @@ class Sample:
     def whole(cls, name: str, X: NDArray, y: NDArray) -> Sample:
         return cls.held_out(name, X, y, n_test=0)
 
+    def given(self, form: Form) -> Sample:
+        """The same rows in another form."""
+        return replace(self, X=form(self.X), X_test=form(self.X_test))
 
-def compare(case: str, sample: Sample, fits: Mapping[str, Fit], repeats: int) -> Iterator[Row]:
-    """Rows for all libraries on one table; the first of `fits` is gputree."""
+
+def compare(
+    case: str,
+    sample: Sample,
+    fits: Mapping[str, Fit],
+    repeats: int,
+    forms: Mapping[str, Form] = MappingProxyType({}),
+) -> Iterator[Row]:
+    """Rows for all libraries on one table; the first of `fits` is gputree.
+
+    Libraries named in `forms` are given the table in that form, which is not timed.
+    """
     few = np.linspace(0, len(sample.X) - 1, min(WARM_ROWS, len(sample.X))).astype(int)
-    for fit in fits.values():
-        fit(sample.X[few], sample.y[few])
-    actions = {name: partial(fit, sample.X, sample.y) for name, fit in fits.items()}
+    samples = {name: sample.given(forms.get(name, np.asarray)) for name in fits}
+    for name, fit in fits.items():
+        fit(samples[name].X.take(few, axis=0), sample.y[few])
+    actions = {name: partial(fit, samples[name].X, sample.y) for name, fit in fits.items()}
     timings = interleave(actions, repeats)
     for name, timing in timings.items():
         yield Row(
@@ -75,7 +96,7 @@ def compare(case: str, sample: Sample, fits: Mapping[str, Fit], repeats: int) ->
             timing.best,
             timing.median,
             timing.best / timings[GPUTREE].best,
-            quality(timing.result, sample),
+            quality(timing.result, samples[name]),
             notes(timing.result),
         )
 
@@ -136,6 +157,15 @@ def classes(options: Options) -> Iterator[Row]:
     X, y = data.classes_table(options.size(100_000) + data.TEST_ROWS, 28, CLASSES)
     sample = Sample.held_out(f"{CLASSES} classes", X, y, data.TEST_ROWS)
     yield from compare("classes", sample, one_tree_of_each(DEPTH, CLASSES), options.repeats)
+
+
+def mixed(options: Options) -> Iterator[Row]:
+    """Depth 8 on numbers and categories, codes in an array; HistGradientBoosting from a frame."""
+    X, y, nominal = data.mixed_codes(options.size(1_000_000) + data.TEST_ROWS)
+    sample = Sample.held_out("numbers and categories", X, y, data.TEST_ROWS)
+    fits = trees_with_categories(DEPTH, nominal)
+    forms = {HIST_GRADIENT_BOOSTING: partial(data.coded_frame, nominal=nominal)}
+    yield from compare("mixed", sample, fits, options.repeats, forms)
 
 
 def unlimited(options: Options) -> Iterator[Row]:

@@ -7,7 +7,7 @@ more than two classes, to one round, which is a tree a class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,6 +26,8 @@ class Fitted(Protocol):
 Fit = Callable[[NDArray, NDArray], Fitted]
 GPUTREE = "gputree"
 SCIKIT_LEARN = "scikit-learn"
+LIGHTGBM = "LightGBM"
+HIST_GRADIENT_BOOSTING = "HistGradientBoosting"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def scikit_learn(regression: bool = False, **parameters: Any) -> Fit:
 
 
 def hist_gradient_boosting(depth: int) -> Fit:
+    """Categories are the categorical columns of a data frame."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(
@@ -63,10 +66,12 @@ def hist_gradient_boosting(depth: int) -> Fit:
         min_samples_leaf=1,
         learning_rate=1.0,
         early_stopping=False,
+        categorical_features="from_dtype",
     ).fit
 
 
-def lightgbm(depth: int, classes: int = 2) -> Fit:
+def lightgbm(depth: int, classes: int = 2, categories: Sequence[int] = ()) -> Fit:
+    """`categories` are columns of codes, whose subsets are smoothed and limited as by default."""
     import lightgbm as library
 
     parameters = {
@@ -82,8 +87,8 @@ def lightgbm(depth: int, classes: int = 2) -> Fit:
     }
 
     def fit(X: NDArray, y: NDArray) -> Fitted:
-        booster = library.train(parameters, library.Dataset(X, y), num_boost_round=1)
-        return Rounded(booster.predict)
+        table = library.Dataset(X, y, categorical_feature=list(categories))
+        return Rounded(library.train(parameters, table, num_boost_round=1).predict)
 
     return fit
 
@@ -121,8 +126,17 @@ def one_tree_of_each(depth: int, classes: int = 2) -> dict[str, Fit]:
     return {
         GPUTREE: gputree(max_depth=depth),
         SCIKIT_LEARN: scikit_learn(max_depth=depth),
-        "LightGBM": lightgbm(depth, classes),
+        LIGHTGBM: lightgbm(depth, classes),
         "XGBoost hist, DMatrix": xgboost(depth, quantile=False, classes=classes),
         "XGBoost hist, QuantileDMatrix": xgboost(depth, quantile=True, classes=classes),
-        "HistGradientBoosting": hist_gradient_boosting(depth),
+        HIST_GRADIENT_BOOSTING: hist_gradient_boosting(depth),
+    }
+
+
+def trees_with_categories(depth: int, categories: Sequence[int]) -> dict[str, Fit]:
+    """Libraries that part the codes in some columns into subsets; see `hist_gradient_boosting`."""
+    return {
+        GPUTREE: gputree(max_depth=depth, categorical_features=categories),
+        LIGHTGBM: lightgbm(depth, categories=categories),
+        HIST_GRADIENT_BOOSTING: hist_gradient_boosting(depth),
     }
