@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
 import sys
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import tables
 from cuda_emulator import launches, transfers
+from cuda_host_time import spent
 from cuda_traffic import CASES, Traffic, traffic
 from devices import tune
 from hypothesis import given, settings
@@ -151,6 +153,18 @@ def test_what_levels_ask_of_the_device(cuda_device, name):
     found = traffic(CASES[name], rows=1000 if cuda_device.endswith("checked") else 3000)
     limits = zip(Traffic._fields, found, MOST_TRAFFIC[name], strict=True)
     assert {name: (own, most) for name, own, most in limits if own > most} == {}
+
+
+def test_what_fit_asks_of_the_device_before_growth(cuda_device):
+    """Of a long table as much as of a short one."""
+    if cuda_device == "cuda":
+        pytest.skip("the stand-in for CuPy is what counts")
+    cupy = importlib.import_module("cupy")
+    asked = []
+    for n in (50, 400):
+        X, y = cupy.zeros((n, 3), dtype=np.float32), cupy.asarray(np.arange(n, dtype=np.int32) % 2)
+        asked.append(spent(cupy, X, y)._replace(host=0.0, stand_in=0.0))
+    assert asked[0] == asked[1]
 
 
 # ----------------------------------------------------------------------- random tables
