@@ -176,6 +176,29 @@ class Subtrees(NamedTuple):
     end: Int64s
 
 
+class Finishing(NamedTuple):
+    """Which nodes are small: those that cost less to finish than to split by histograms.
+
+    Attributes
+    ----------
+    rows_per_statistic : float
+        Rows of an average column that cost as much to finish, over all levels, as a statistic of
+        its histogram costs to count, subtract and score.
+    columns : float
+        Average columns that a row has.
+    most_rows : int
+        Larger nodes are not finished.
+    level_cells : int
+        Levels of so few entries x columns are finished whole: much of what it takes to split one
+        does not depend on its size.
+    """
+
+    rows_per_statistic: float
+    columns: float
+    most_rows: int
+    level_cells: int = 0
+
+
 class DeviceTable(Protocol):
     """A table on one device: columns, values, and their codes once a task asks for them.
 
@@ -225,6 +248,10 @@ class Backend(Protocol):
     @property
     def most_histogram_bytes(self) -> int:
         """Budget of the histograms of one level, in bytes."""
+
+    @property
+    def finishing(self) -> Finishing:
+        """Which nodes are worth finishing. Needs `encode`."""
 
     def new_histograms(self, m: int) -> Any:
         """Zeroed histograms of m nodes, shape (m, histogram_cells x channels)."""

@@ -75,7 +75,8 @@ def grow(
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
         frontier = frontier.take(can_split(frontier.end - frontier.begin, depth, limits))
-        small = _small_rows(backend, columns, plan, limits.max_depth - depth) if coded else n_rows
+        level = frontier.rows, columns
+        small = _small_rows(backend, level, plan, limits.max_depth - depth, coded=coded)
         is_small = frontier.end - frontier.begin <= small
         aside.append(frontier.take(is_small))
         depth += 1
@@ -89,14 +90,16 @@ def grow(
     return table.join(*_finish(backend, aside))
 
 
-def _small_rows(backend: Backend, columns: int, plan: Plan, levels: int) -> int:
-    """Nodes of up to so many rows are finished."""
-    if backend.histogram_bytes > plan.histogram_bytes:
-        return np.iinfo(np.int64).max  # one histogram alone breaks the budget: sort instead
+def _small_rows(
+    backend: Backend, level: tuple[int, int], plan: Plan, levels: int, *, coded: bool
+) -> int:
+    """Nodes of up to so many rows are finished, of a level of (entries, columns)."""
+    if not coded or backend.histogram_bytes > plan.histogram_bytes:
+        return level[0]  # there are no codes, or one histogram alone breaks the budget
     if plan.finish_rows is not None:
         return plan.finish_rows
     statistics = backend.histogram_cells * backend.channels
-    return finish_rows(columns, statistics, levels, plan.coded_again)
+    return finish_rows(backend.finishing, level, statistics, levels, plan.coded_again)
 
 
 def _grow_level(

@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Limits
-
-# A node's histogram costs its cells, whatever its size; finishing costs its rows. Nodes of
-# up to so many rows a statistic of an average column's histogram are finished. Measured at
-# unlimited depth, CPU seconds with 1.5, 3, 6, 12, 25: 1,000,000 x 28 distinct values, 2
-# classes, 5.6, 4.7, 4.6, 4.7, 5.0; with 3.5, 5, 7: 580,000 x 54, most columns binary,
-# 7 classes, 2.3, 2.2, 2.0.
-ROWS_PER_STATISTIC = 6.0
+from gputree.backends.base import Finishing, Int64s, Limits
 
 # Sorting pays over the levels that are left: with few, fewer rows are worth it. Measured
 # on the first table at depth 8, CPU seconds: 1.05 without this limit, 0.75 with.
@@ -38,13 +31,19 @@ def can_split(rows: Int64s, depth: int, limits: Limits) -> NDArray[np.bool_]:
     return (rows >= least) & (depth < limits.max_depth)
 
 
-def finish_rows(columns: int, statistics: int, levels: int, many: int = 0) -> int:
+def finish_rows(
+    finishing: Finishing, level: tuple[int, int], statistics: int, levels: int, many: int
+) -> int:
     """Nodes of at most this many rows, `levels` above the depth limit, are finished whole.
 
-    `statistics` are those of a node's histogram, over all columns; `many` of the columns have
-    more categories than histograms count.
+    A node's histogram costs its statistics, over all columns, whatever its rows; finishing costs
+    its rows. `level` has (entries, columns); `many` of the columns have more categories than
+    histograms count.
     """
-    share = min(ROWS_PER_STATISTIC, ROWS_PER_STATISTIC_LEVEL * levels)
-    most = MOST_CELLS // columns
-    row = columns / share - many * STATISTICS_PER_CODE if share > 0.0 else np.inf
+    rows, columns = level
+    if rows * columns <= finishing.level_cells:
+        return rows
+    share = min(finishing.rows_per_statistic, ROWS_PER_STATISTIC_LEVEL * levels)
+    most = min(MOST_CELLS // columns, finishing.most_rows)
+    row = finishing.columns / share - many * STATISTICS_PER_CODE if share > 0.0 else np.inf
     return max(FEWEST_ROWS, most if row * most <= statistics else int(statistics / row))

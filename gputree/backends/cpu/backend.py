@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu import histogram as histograms_
@@ -116,6 +116,14 @@ class CpuBackend:
     @property
     def histogram_bytes(self) -> int:
         return self.histogram_cells * self.task.channels * self._cell_dtype.itemsize
+
+    @property
+    def finishing(self) -> Finishing:
+        own = tuning.TUNING
+        coded = np.count_nonzero(self.table.by_code)
+        columns = self.table.by_code.size - (1.0 - own.coded_column) * coded
+        most = max(self.entries.size // (2 * self.n_threads), own.shared_rows)
+        return Finishing(own.rows_per_statistic, columns, most, own.level_cells)
 
     @property
     def _cell_dtype(self) -> np.dtype:

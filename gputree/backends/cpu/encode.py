@@ -124,6 +124,17 @@ def encode_block(x, n, edge, cell, low, scale, half, top, steps, place, code):
 
 
 @inner
+def is_constant(x, n):
+    """Whether the first n values are equal, none of them NaN: without a branch if the ends are."""
+    if x[0] != x[n - np.uintp(1)]:
+        return False
+    odd = False
+    for k in range(n):
+        odd |= x[k] != x[0]
+    return not odd
+
+
+@inner
 def has_other_values(x, n, code, least):
     """Whether some of n known values is not that of its bin: without a branch."""
     odd = False
@@ -159,11 +170,14 @@ def encode_rows(values, bins, columns, missing, checked, begin, end, half, top, 
         for f in columns:
             for k in range(n):
                 x[k] = values[np.uintp(first) + k, f]
+            m = np.uintp(1) if is_constant(x, n) else n
             encode_block(
-                x, n, bins.edge[f], bins.cell[f], bins.low[f], bins.scale[f], half, top,
+                x, m, bins.edge[f], bins.cell[f], bins.low[f], bins.scale[f], half, top,
                 bins.steps[f], place, code,
             )  # fmt: skip
-            if checked[f] and has_other_values(x, n, code, bins.least[f]):
+            for k in range(m, n):
+                code[k] = code[0]
+            if checked[f] and has_other_values(x, m, code, bins.least[f]):
                 collect_unseen(x, n, code, bins.least[f], first, f, unseen)
             if missing[f]:
                 for k in range(n):

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.device import on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import cupy
@@ -95,6 +96,10 @@ class CudaBackend:
     @property
     def histogram_bytes(self) -> int:
         return self.histogram_cells * self.grower.cell_bytes
+
+    @property
+    def finishing(self) -> Finishing:
+        return Finishing(tuning.TUNING.rows_per_statistic, self.held.shape[1], np.iinfo(ROW).max)
 
     @on_own_device
     def new_histograms(self, m: int) -> Any:

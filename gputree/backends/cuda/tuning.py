@@ -48,6 +48,8 @@ class Tuning(NamedTuple):
     # Statistics of categories that are held at once, at most, where nodes have so few.
     batch_cells: int = MOST_CELLS
 
+    # See `Finishing`.
+    rows_per_statistic: float = 6.0
     # (row, column) pairs of finished nodes that are sorted at once, at most.
     sorted_pairs: int = 1 << 25
     # Nodes whose lists fit so many bytes of shared memory are finished there, in launches by

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
 from gputree.backends.cpu.layout import Chosen, Rows
@@ -42,6 +42,9 @@ MOST_HISTOGRAM_BYTES = 1 << 27
 # Rows that are gathered at once, to look into bins or to grow small nodes on, at most; one small
 # node's at least, whose size is bounded (`gputree.growth.stopping.MOST_CELLS`).
 GATHERED_BYTES = 1 << 27
+
+# See `Finishing`: half of what it is where rows need not be gathered.
+ROWS_PER_STATISTIC = 6.0
 
 
 class PartitionedBackend:
@@ -103,6 +106,10 @@ class PartitionedBackend:
         half = self.held.whole.values.nbytes // 2
         most = max(tuning.TUNING.least_histogram_bytes, min(half, MOST_HISTOGRAM_BYTES))
         return max(most, self.histogram_bytes)  # or the whole table would be gathered instead
+
+    @property
+    def finishing(self) -> Finishing:
+        return Finishing(ROWS_PER_STATISTIC, self.held.shape[1], np.iinfo(ROW).max)
 
     def new_histograms(self, m: int) -> Any:
         return self.head.new_histograms(m)
