@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from conftest import host_codes, to_host
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import all_cuts, column_best, row_statistics
-from strategies import make_task, problems, random_problems
+from strategies import Sample, make_task, problems, random_problems
+
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cpu.table import CpuTable
 
 
 def scored(backend, sample, task, max_bins, middle):
@@ -80,3 +84,29 @@ def test_lossless_bins_are_not_bounded(backend, problem, data):
     middle = data.draw(st.integers(1, len(sample.y) - 1))
     _, scores, _ = scored(backend, sample, make_task(criterion, sample), 256, middle)
     assert (to_host(scores.bound) == -np.inf).all()
+
+
+@pytest.mark.parametrize("power", [10, 25, 26, 27, 30])
+def test_two_classes_of_many_rows(power):
+    """Counts beside the bound up to which float64 holds their squares, and beyond it."""
+    rng = np.random.default_rng(power)
+    sample = Sample(np.arange(80.0)[:, None], np.arange(80) % 2, None)
+    table = CpuTable(sample.values, np.zeros(1, bool))
+    backend = CpuBackend(table, make_task("gini", sample), 1)
+    backend.encode(16)
+    cells = backend.new_histograms(60)
+    share = rng.random(cells.shape) ** 4
+    cells[:] = share / share.sum(axis=1, keepdims=True) * (2.0**power - 100)
+    scores = backend.score(cells, np.arange(60))
+    for own, best, place in zip(cells.tolist(), scores.best[:, 0], scores.bin[:, 0], strict=True):
+        first, second = np.cumsum(own[::2], dtype=object), np.cumsum(own[1::2], dtype=object)
+        found = [
+            share_of_squares(a, b) + share_of_squares(first[-1] - a, second[-1] - b)
+            for a, b in zip(first[:-1], second[:-1], strict=True)
+        ]
+        assert (best, place) == (max(found), int(np.argmax(found)))
+
+
+def share_of_squares(a: int, b: int) -> float:
+    """Sum of squares over sum, in integers until it is divided; no side is empty."""
+    return float(a * a + b * b) / float(a + b) if a + b else -np.inf

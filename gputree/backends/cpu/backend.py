@@ -21,7 +21,7 @@ from gputree.backends.cpu.categories import (
 )
 from gputree.backends.cpu.finer import Finer
 from gputree.backends.cpu.finish import finish_nodes
-from gputree.backends.cpu.layout import Chosen, Left, Rows
+from gputree.backends.cpu.layout import Chosen, Lead, Left, Rows
 from gputree.backends.cpu.partition import (
     list_categories,
     node_statistics,
@@ -31,8 +31,9 @@ from gputree.backends.cpu.partition import (
 from gputree.backends.cpu.refine import refine_nodes
 from gputree.backends.cpu.score import score_nodes
 from gputree.backends.cpu.table import CpuTable
+from gputree.backends.cpu.two_classes import new_vectors
 from gputree.backends.thresholds import thresholds
-from gputree.dtypes import ROW
+from gputree.dtypes import CODE, ROW
 from gputree.threads import chunks, even_spans, run, spans
 
 
@@ -95,6 +96,8 @@ class CpuBackend:
         self.scanned_pairs = 0
         self.cell_counts: cell_counts.CellCounts | None = None
         self._many: Many | None = None
+        self._codes_read = np.empty(0, CODE)
+        self._leads: list[tuple[Int64s, NDArray[np.int32]]] = []  # begin, column: since partition
 
     def report(self) -> dict[str, int]:
         """Pairs (row, column) at nodes split by histogram, and how many were refined."""
@@ -213,8 +216,9 @@ class CpuBackend:
             score_nodes,
             [
                 (
-                    self.task.criterion, self.table, self.task.limits, self.rows.weight is not None,
-                    histograms, slots, a, b, bounds, *scores[:-1],
+                    new_vectors(self.task), self.task.criterion, self.table,
+                    self.task.limits, self.rows.weight is not None, histograms, slots, a, b,
+                    bounds, *scores[:-1],
                 )
                 for a, b in parts
             ],
@@ -247,6 +251,7 @@ class CpuBackend:
             finer = self._finer(begin, end, histograms, slots, scores, large)
             parts = [(f, large, i, i + 1) for i, f in enumerate(finer)] + parts
         reports = [np.zeros(1, np.int64) for _ in parts]
+        lead = self._new_lead(begin)
         run(
             self.n_threads,
             refine_nodes,
@@ -255,7 +260,7 @@ class CpuBackend:
                     f, self.task.criterion, self.table, self.rows, self.entries, begin, end,
                     self.task.limits, self.rows.weight is not None, self.task.exact, keys,
                     histograms, slots, own, a, b, bounds, *scores[:-1], Chosen(*splits[:-1]),
-                    report,
+                    lead, report,
                 )
                 for (f, own, a, b), report in zip(parts, reports, strict=True)
             ],
@@ -265,6 +270,24 @@ class CpuBackend:
         self.refined_pairs += sum(int(report[0]) for report in reports)
         self.scanned_pairs += int(rows.sum()) * self.table.codes.shape[1]
         return splits
+
+    def _new_lead(self, begin: Int64s) -> Lead:
+        """Room for the codes that are read to refine nodes, until these are partitioned."""
+        if self._codes_read.size == 0:
+            self._codes_read = np.empty(self.entries.size, CODE)
+        column = np.full(begin.size, -1, np.int32)
+        self._leads.append((begin, column))
+        return Lead(column, self._codes_read)
+
+    def _take_lead(self, begin: Int64s) -> Lead:
+        """What was read of the nodes that begin there."""
+        column = np.full(begin.size, -1, np.int32)
+        if self._leads:
+            known, columns = map(np.concatenate, zip(*self._leads, strict=True))
+            at = np.minimum(np.searchsorted(known, begin), known.size - 1)
+            column = np.where(known[at] == begin, columns[at], column)
+        self._leads = []
+        return Lead(column, self._codes_read)
 
     def _finer(
         self, begin: Int64s, end: Int64s, histograms: NDArray, slots: Int64s, scores: Scores,
@@ -354,13 +377,14 @@ class CpuBackend:
         low = np.empty(node.size)
         high = np.empty(node.size)
         out = np.empty_like(self.entries)
-        chosen, left = Chosen(*splits[:-1]), left_of(splits)
+        chosen, left, lead = Chosen(*splits[:-1]), left_of(splits), self._take_lead(begin)
         run(
             self.n_threads,
             partition_chunks,
             [
                 (
-                    self.table, self.entries, chosen, left, self._flags(), node, first, last, a, b,
+                    self.table, self.entries, chosen, left, lead, self._flags(), node, first, last,
+                    a, b,
                     lefts, low, high, out,
                 )
                 for a, b in parts

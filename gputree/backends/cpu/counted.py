@@ -141,16 +141,22 @@ def mark_counted(
 
 @inner
 def gather_cells(
-    finer, table, entries, first, last, columns, n_columns, place, opened, values, items
+    finer, table, entries, first, last, columns, n_columns, place, opened, values, items, j, lead
 ):
-    """Put values and rows of the living cells of ``columns[:n_columns]`` to their places."""
+    """Put values and rows of the living cells of ``columns[:n_columns]`` to their places.
+
+    Node j keeps codes of the first column as it does in `gputree.backends.cpu.refine.gather_rows`.
+    """
+    kept = lead.column[j] < 0
     rows = np.empty(min(GATHER_ROWS, last - first), entries.dtype)
     for begin in range(first, last, GATHER_ROWS):
         end = min(begin + GATHER_ROWS, last)
         for c in range(n_columns):
             f = columns[c]
             bins = opened[table.offset[f] : table.offset[f + 1]]
-            found = collect_rows(table, entries, begin, end, f, bins, c == 0, rows)
+            found = collect_rows(
+                table, entries, begin, end, f, bins, c == 0, rows, kept and c == 0, lead.code
+            )
             for i in range(found):
                 row = rows[i]
                 x = table.values[row, f]
@@ -160,6 +166,8 @@ def gather_cells(
                     values[at] = x
                     items[at] = row
                     place[cell] = at + 1
+    if kept:
+        lead.column[j] = columns[0]
 
 
 @inner
@@ -190,7 +198,7 @@ def scan_counted(
 
 def refine_counted(
     finer, criterion, table, rows, entries, first, last, limits, weighted, bins, total, bounds,
-    pending, cut, report,
+    pending, cut, j, lead, report,
 ):  # fmt: skip
     """Refine those of the columns `pending` that were counted into cells.
 
@@ -200,28 +208,28 @@ def refine_counted(
     refine = _none_counted if finer is None else _refine_counted
     return refine(
         finer, criterion, table, rows, entries, first, last, limits, weighted, bins, total, bounds,
-        pending, cut, report,
+        pending, cut, j, lead, report,
     )  # fmt: skip
 
 
 @overload(refine_counted)
 def _choose_refine_counted(
     finer, criterion, table, rows, entries, first, last, limits, weighted, bins, total, bounds,
-    pending, cut, report,
+    pending, cut, j, lead, report,
 ):  # fmt: skip
     return _none_counted if isinstance(finer, types.NoneType) else _refine_counted
 
 
 def _none_counted(
     finer, criterion, table, rows, entries, first, last, limits, weighted, bins, total, bounds,
-    pending, cut, report,
+    pending, cut, j, lead, report,
 ):  # fmt: skip
     return pending.size, 1, cut
 
 
 def _refine_counted(
     finer, criterion, table, rows, entries, first, last, limits, weighted, bins, total, bounds,
-    pending, cut, report,
+    pending, cut, j, lead, report,
 ):  # fmt: skip
     n_pending, counted, n_counted = take_counted(finer, pending)
     room = GATHER_SHARE * (last - first)
@@ -263,8 +271,9 @@ def _refine_counted(
         values = np.empty(used, table.values.dtype)
         items = np.empty(used, entries.dtype)
         gather_cells(
-            finer, table, entries, first, last, group, n_group, place, opened, values, items
-        )
+            finer, table, entries, first, last, group, n_group, place, opened, values, items, j,
+            lead,
+        )  # fmt: skip
         for g in range(n_group):
             cut = scan_counted(
                 finer, criterion, table, rows, limits, weighted, bins, group[g], total, left, work,

@@ -13,11 +13,11 @@ GATHER_ROWS = 1 << 12
 
 
 @inner
-def collect_rows(table, entries, begin, end, f, bins, is_first, rows):
+def collect_rows(table, entries, begin, end, f, bins, is_first, rows, kept, codes_read):
     """Collect the rows among entries ``begin .. end`` whose bin of column f has a place; how many.
 
     ``bins[b]`` is -1 for the other bins. Which rows are in such bins is found without a branch.
-    The first column that is read brings the codes of the others.
+    The first column that is read brings the codes of the others; its own are `kept`, by entry.
     """
     codes = table.codes
     column = np.uintp(f)
@@ -27,8 +27,11 @@ def collect_rows(table, entries, begin, end, f, bins, is_first, rows):
         if is_first:
             prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], column)
         row = entries[i]
+        code = codes[row, column]
+        if kept:
+            codes_read[i] = code
         rows[n] = row
-        n += np.uintp(bins[codes[row, column]] >= 0)
+        n += np.uintp(bins[code] >= 0)
     for i in range(n):
         prefetch(table.values, rows[i], column)
     return n

@@ -61,6 +61,16 @@ class Chosen(NamedTuple):
     threshold: NDArray
 
 
+class Lead(NamedTuple):
+    """Codes that were read to refine m nodes, of a column each: partition will ask for them next.
+
+    A column that was read first is the one that is cut, more often than not.
+    """
+
+    column: NDArray  # (m,) int32, -1 where none was read
+    code: NDArray  # (entries,) uint8: those of a node lie where its entries do
+
+
 class Left(NamedTuple):
     """The categories that go left of each of m splits, one split after another."""
 

@@ -20,9 +20,11 @@ from gputree.criteria import add_row
 @lent
 def partition_chunk(
     codes, values, entries, begin, end, f, cut_bin, inside, threshold, missing_bin, missing_left,
-    neighbours, next_bin, out, spill,
+    neighbours, next_bin, codes_read, is_read, out, spill,
 ):  # fmt: skip
     """Write a chunk to `out`, those that go left first; the two neighbours of the cut too.
+
+    The codes of its entries are those of ``codes_read`` where `is_read`, in their order.
 
     Returns (entries to the left, greatest value before a cut between bins, least after).
     """
@@ -34,9 +36,12 @@ def partition_chunk(
     low = -np.inf
     high = np.inf
     for i in range(np.uintp(begin), np.uintp(end)):
-        prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], f)
         row = entries[i]
-        b = np.int64(codes[row, column])
+        if is_read:
+            b = np.int64(codes_read[i])
+        else:
+            prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], f)
+            b = np.int64(codes[row, column])
         is_left = (b <= cut_bin) | (missing_left & (b == missing_bin))
         if inside:
             if b == cut_bin:
@@ -90,13 +95,13 @@ def partition_categories(table, entries, begin, end, f, missing_left, codes, is_
 
 @kernel
 def partition_chunks(
-    table, entries, splits, left, is_left, nodes, begins, ends, first, last, lefts, lows, highs,
-    out,
+    table, entries, splits, left, lead, is_left, nodes, begins, ends, first, last, lefts, lows,
+    highs, out,
 ):  # fmt: skip
     """Partition chunks ``first .. last`` into `out`, each in its own range.
 
-    Chunk c is ``begins[c] .. ends[c]`` of the node with split ``nodes[c]``. `is_left` is scratch,
-    false for every category.
+    Chunk c is ``begins[c] .. ends[c]`` of the node with split ``nodes[c]``. `lead` has codes that
+    were read before; `is_left` is scratch, false for every category.
     """
     longest = 0
     for c in range(first, last):
@@ -117,7 +122,7 @@ def partition_chunks(
         lefts[c], lows[c], highs[c] = partition_chunk(
             table.codes, table.values, entries, begins[c], ends[c], f, splits.cut_bin[j],
             splits.inside[j], splits.threshold[j], missing_bin, splits.missing_left[j],
-            neighbours, splits.next_bin[j], out, spill,
+            neighbours, splits.next_bin[j], lead.code, lead.column[j] == f, out, spill,
         )  # fmt: skip
 
 

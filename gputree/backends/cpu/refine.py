@@ -59,15 +59,21 @@ def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, p
 
 
 @inner
-def gather_rows(table, entries, first, last, columns, n_columns, position, values, items):
-    """Put rows of the alive bins of ``columns[:n_columns]``, and their values, to their places."""
+def gather_rows(table, entries, first, last, columns, n_columns, position, values, items, j, lead):
+    """Put rows of the alive bins of ``columns[:n_columns]``, and their values, to their places.
+
+    Node j keeps the codes of the first column, if it has kept none: see `Lead`.
+    """
+    kept = lead.column[j] < 0
     rows = np.empty(min(GATHER_ROWS, last - first), entries.dtype)
     for start in range(first, last, GATHER_ROWS):
         end = min(start + GATHER_ROWS, last)
         for c in range(n_columns):
             f = columns[c]
             bins = position[table.offset[f] : table.offset[f + 1]]
-            found = collect_rows(table, entries, start, end, f, bins, c == 0, rows)
+            found = collect_rows(
+                table, entries, start, end, f, bins, c == 0, rows, kept and c == 0, lead.code
+            )
             for i in range(found):
                 row = rows[i]
                 b = table.codes[row, f]
@@ -75,6 +81,8 @@ def gather_rows(table, entries, first, last, columns, n_columns, position, value
                 bins[b] = place + 1
                 items[place] = row
                 values[place] = table.values[row, f]
+    if kept:
+        lead.column[j] = columns[0]
 
 
 @inner
@@ -105,7 +113,7 @@ def scan_column(
 @inner
 def refine_columns(
     finer, criterion, table, rows, entries, first, last, limits, weighted, cells, total, bounds,
-    pending, n_pending, room, cut, position, report,
+    pending, n_pending, room, cut, position, j, lead, report,
 ):  # fmt: skip
     """Refine the columns ``pending[:n_pending]``, greatest bound first, and return the best cut.
 
@@ -136,7 +144,7 @@ def refine_columns(
             return cut
         values = np.empty(used, table.values.dtype)
         items = np.empty(used, entries.dtype)
-        gather_rows(table, entries, first, last, group, n_group, position, values, items)
+        gather_rows(table, entries, first, last, group, n_group, position, values, items, j, lead)
         for g in range(n_group):
             cut = scan_column(
                 finer, criterion, table, rows, limits, weighted, cells, group[g], total, position,
@@ -148,7 +156,7 @@ def refine_columns(
 @inner
 def choose_cut(
     finer, criterion, table, rows, entries, first, last, limits, weighted, exact, key, cells, total,
-    best, bins, sides, bounds, position, report,
+    best, bins, sides, bounds, position, j, lead, report,
 ):  # fmt: skip
     """Best cut of one node: over all columns, or over those drawn for it.
 
@@ -173,11 +181,11 @@ def choose_cut(
                 pending[i - done] = order[i]
             n_pending, room, cut = refine_counted(
                 finer, criterion, table, rows, entries, first, last, limits, weighted, cells,
-                total, bounds, pending, cut, report,
+                total, bounds, pending, cut, j, lead, report,
             )  # fmt: skip
             cut = refine_columns(
                 finer, criterion, table, rows, entries, first, last, limits, weighted, cells,
-                total, bounds, pending, n_pending, room, cut, position, report,
+                total, bounds, pending, n_pending, room, cut, position, j, lead, report,
             )  # fmt: skip
         done = upto
     return cut
@@ -274,9 +282,11 @@ def all_equal(target, weight, entries, first, last, rounded):
 @kernel
 def refine_nodes(
     finer, criterion, table, rows, entries, begins, ends, limits, weighted, exact, keys, cells,
-    slots, nodes, first, last, means, totals, best, bins, sides, bounds, splits, report,
+    slots, nodes, first, last, means, totals, best, bins, sides, bounds, splits, lead, report,
 ):  # fmt: skip
     """Choose the split of ``nodes[first:last]``; `report` counts (row, column) pairs sorted.
+
+    `lead` keeps the codes that were read first.
 
     `means` are the `Bounds` of the nodes, or None.
     """
@@ -294,7 +304,7 @@ def refine_nodes(
         cut = choose_cut(
             finer, criterion, table, rows, entries, begins[j], ends[j],
             at_node(limits.monotonic, limits, means, j), weighted, exact, keys[j], own, total,
-            best[j], bins[j], sides[j], bounds[j], position, report,
+            best[j], bins[j], sides[j], bounds[j], position, j, lead, report,
         )  # fmt: skip
         record_cut(criterion, table, limits, weighted, own, total, cut, j, splits)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.jit import inner, kernel, where_given
 from gputree.backends.cpu.monotonic import at_column, at_node, boundary_keeps_order
+from gputree.backends.cpu.two_classes import MOST_EXACT_ROWS, add_up, bound_bins, score_boundaries
 from gputree.criteria import begin, bound, left_weight, margin, score, tighten
 
 
@@ -100,18 +101,10 @@ def start_side(cells, missing_at, missing_left, left):
 
 
 @inner
-def score_column(
+def score_bin_by_bin(
     criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
 ):
-    """Best boundary of one column, and the greatest bound of its bins.
-
-    Its bins of values are ``first .. first + value_bins`` of `single` and of the cells.
-
-    Returns
-    -------
-    score, bin, missing_left, bound
-        Score -inf where no boundary is admissible; bound -inf where no bin can be cut.
-    """
+    """As `score_column`, for statistics of any kind."""
     channels = total.size
     best = most = -np.inf
     best_bin = -1
@@ -136,15 +129,88 @@ def score_column(
     return best, best_bin, best_side, most
 
 
+@inner
+def all_single(single, first, value_bins):
+    """Whether no cut lies in a bin of ``first .. first + value_bins``."""
+    several = False
+    for b in range(first, first + value_bins):
+        several |= not single[b]
+    return not several
+
+
+def _score_column(
+    vectors, criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
+):
+    return score_bin_by_bin(
+        criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
+    )
+
+
+@inner
+def left_of_bin(vectors, b, left):
+    """Let `left` be the rows before bin b."""
+    left[0], left[1] = np.int64(vectors.first[b]), np.int64(vectors.second[b])
+
+
+@where_given(_score_column)
+def score_column(
+    vectors, criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
+):
+    """Best boundary of one column, and the greatest bound of its bins.
+
+    Its bins of values are ``first .. first + value_bins`` of `single` and of the cells. Rows of
+    two classes are counted where there are `vectors`.
+
+    Returns
+    -------
+    score, bin, missing_left, bound
+        Score -inf where no boundary is admissible; bound -inf where no bin can be cut.
+    """
+    if total[0] + total[1] > MOST_EXACT_ROWS:
+        return score_bin_by_bin(
+            criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
+        )
+    best = most = -np.inf
+    best_bin = -1
+    best_side = False
+    n_a, n_b = np.float64(total[0]), np.float64(total[1])
+    bounded = not all_single(single, first, value_bins)
+    for side in range(2):
+        if not start_side(cells, missing_at, side == 1, left):
+            continue
+        add_up(cells, first, value_bins, left, vectors)
+        score_boundaries(n_a, n_b, value_bins, vectors)
+        for b in range(value_bins):
+            value = vectors.score[b + 1]
+            if value > best:
+                left_of_bin(vectors, b + 1, left)
+                if admissible(criterion, limits, weighted, left, total):
+                    best = value
+                    best_bin = b
+                    best_side = side == 1
+        if not bounded:
+            continue
+        bound_bins(n_a, n_b, value_bins, vectors)
+        for b in range(value_bins):
+            value = vectors.bound[b]
+            if value > most and not single[first + b]:
+                left_of_bin(vectors, b, left)
+                n = row_count(criterion, cells, (first + b) * left.size, left.size, weighted)
+                if cut_inside(criterion, limits, weighted, left, n, total):
+                    most = value
+    return best, best_bin, best_side, most
+
+
 @kernel
 def score_nodes(
-    criterion, table, limits, weighted, histograms, slots, first, last, means, totals, best, bins,
-    sides, bounds,
+    vectors, criterion, table, limits, weighted, histograms, slots, first, last, means, totals,
+    best, bins, sides, bounds,
 ):  # fmt: skip
     """Score every numeric column of nodes ``first .. last``: see `score_column`.
 
     The histogram of node j is ``histograms[slots[j]]``; `totals` becomes (m, channels), the
-    other outputs are (m, d). `means` are the `Bounds` of the nodes, or None.
+    other outputs are (m, d). `vectors` are `Vectors`, or None; `means` are the `Bounds` of the
+    nodes, or None.
     """
     offset = table.offset
     single = table.single
@@ -166,6 +232,6 @@ def score_nodes(
                 continue
             at, value_bins, missing_at = column_bins(table, f, channels)
             best[j, f], bins[j, f], sides[j, f], bounds[j, f] = score_column(
-                criterion, single, at_column(own.monotonic, own, f), weighted, cells, at,
+                vectors, criterion, single, at_column(own.monotonic, own, f), weighted, cells, at,
                 value_bins, missing_at, total, left,
             )  # fmt: skip
