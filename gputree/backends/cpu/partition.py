@@ -13,18 +13,36 @@ from __future__ import annotations
 
 import numpy as np
 
+from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, lent, pick, prefetch
 from gputree.criteria import add_row
+
+# Of a bin: the value of a row tells its side, or may be a neighbour of the cut.
+BY_VALUE = 2
+
+
+@lent
+def assign_bins(cut_bin, inside, missing_bin, missing_left, neighbours, next_bin, side):
+    """Let ``side[b]`` be 1 if rows of bin b go left, 0 if right, `BY_VALUE` if values are read."""
+    for b in range(side.size):
+        side[b] = b <= cut_bin
+    if missing_bin >= 0:
+        side[missing_bin] = missing_left
+    if inside or neighbours:
+        side[cut_bin] = BY_VALUE
+    if neighbours and next_bin >= 0:
+        side[next_bin] = BY_VALUE
 
 
 @lent
 def partition_chunk(
-    codes, values, entries, begin, end, f, cut_bin, inside, threshold, missing_bin, missing_left,
-    neighbours, next_bin, codes_read, is_read, out, spill,
+    codes, values, entries, begin, end, f, side, cut_bin, inside, threshold, codes_read, is_read,
+    out, spill,
 ):  # fmt: skip
     """Write a chunk to `out`, those that go left first; the two neighbours of the cut too.
 
-    The codes of its entries are those of ``codes_read`` where `is_read`, in their order.
+    Sides of bins are those of `assign_bins`. The codes of the chunk's entries are those of
+    `codes_read` where `is_read`, in their order.
 
     Returns (entries to the left, greatest value before a cut between bins, least after).
     """
@@ -38,23 +56,22 @@ def partition_chunk(
     for i in range(np.uintp(begin), np.uintp(end)):
         row = entries[i]
         if is_read:
-            b = np.int64(codes_read[i])
+            b = np.uintp(codes_read[i])
         else:
             prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], f)
-            b = np.int64(codes[row, column])
-        is_left = (b <= cut_bin) | (missing_left & (b == missing_bin))
-        if inside:
-            if b == cut_bin:
-                is_left = np.float64(values[row, column]) <= threshold
-        elif neighbours:
-            if b == cut_bin:
-                low = max(low, np.float64(values[row, column]))
-            elif b == next_bin:
-                high = min(high, np.float64(values[row, column]))
+            b = np.uintp(codes[row, column])
+        is_left = np.uintp(side[b])
+        if is_left == BY_VALUE:
+            value = np.float64(values[row, column])
+            is_left = np.uintp(value <= threshold if inside else b == np.uintp(cut_bin))
+            if is_left:
+                low = max(low, value)
+            else:
+                high = min(high, value)
         out[to] = row
         spill[spilt] = row
-        to += np.uintp(is_left)
-        spilt += one - np.uintp(is_left)
+        to += is_left
+        spilt += one - is_left
     for i in range(spilt):
         out[to + i] = spill[i]
     return np.int64(to) - begin, low, high
@@ -107,6 +124,7 @@ def partition_chunks(
     for c in range(first, last):
         longest = max(longest, ends[c] - begins[c])
     spill = np.empty(longest, entries.dtype)
+    side = np.empty(MAX_BINS, np.uint8)
     for c in range(first, last):
         j = nodes[c]
         f = splits.feature[j]
@@ -119,10 +137,13 @@ def partition_chunks(
             continue
         missing_bin = table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
         neighbours = not splits.inside[j] and not table.by_code[f]
+        assign_bins(
+            splits.cut_bin[j], splits.inside[j], missing_bin, splits.missing_left[j], neighbours,
+            splits.next_bin[j], side,
+        )  # fmt: skip
         lefts[c], lows[c], highs[c] = partition_chunk(
-            table.codes, table.values, entries, begins[c], ends[c], f, splits.cut_bin[j],
-            splits.inside[j], splits.threshold[j], missing_bin, splits.missing_left[j],
-            neighbours, splits.next_bin[j], lead.code, lead.column[j] == f, out, spill,
+            table.codes, table.values, entries, begins[c], ends[c], f, side, splits.cut_bin[j],
+            splits.inside[j], splits.threshold[j], lead.code, lead.column[j] == f, out, spill,
         )  # fmt: skip
 
 
