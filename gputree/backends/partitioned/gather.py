@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.cpu.gather import no_lead
 from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, pick, prefetch
 from gputree.backends.cpu.refine import mark_alive, narrow, refine_columns
 from gputree.backends.cpu.score import bar_of, row_count
@@ -93,5 +94,5 @@ def refine_column(
     pending = np.zeros(1, np.int64)
     return refine_columns(
         finer, criterion, table, rows, entries, 0, entries.size, limits, weighted, cells, total,
-        bound, pending, 1, 1, cut, position, report,
+        bound, pending, 1, 1, cut, position, 0, no_lead(), report,
     )  # fmt: skip
