@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import fractions
+from unittest import mock
 
 import numpy as np
 import pandas
@@ -361,3 +362,47 @@ DAY = datetime.date(2020, 1, 1)
 def test_columns_that_hold_neither_numbers_nor_text(table, error, message):
     with pytest.raises(error, match=message):
         fit_columns(table)
+
+
+@st.composite
+def tables_of_codes(draw):
+    """Numbers of a few columns, most of which are codes, and which columns are nominal."""
+    kind = draw(st.sampled_from([np.float64, np.float32, np.float16, np.int64, np.uint8]))
+    n, d = draw(st.integers(1, 30)), draw(st.integers(1, 4))
+    codes = st.integers(0, draw(st.integers(0, 4))).map(float)
+    cells = codes
+    if np.dtype(kind).kind == "f":
+        odd = st.sampled_from([np.nan, -0.0, 0.5, -1.0, 7.0, 1e30 if kind != np.float16 else 99.0])
+        cells = st.integers(0, draw(st.sampled_from([3, 20, 400]))).flatmap(
+            lambda rare: odd if rare == 0 else codes
+        )
+    X = np.array(draw(st.lists(cells, min_size=n * d, max_size=n * d)), kind).reshape(n, d)
+    return X, np.array(draw(st.lists(st.booleans(), min_size=d, max_size=d)))
+
+
+@given(tables_of_codes(), st.sampled_from(["C", "F"]), st.data())
+def test_numbers_that_are_codes_need_no_coding(problem, order, data):
+    """The same columns and numbers as where each column is coded by its values."""
+    X, listed = problem
+    columns, values = fit_encode(X, listed, order=order)
+    with mock.patch("gputree.columns.specification.codes_present", return_value=None):
+        coded, expected = fit_encode(X, listed, order=order)
+    assert columns.same_as(coded)
+    for own, other in zip(columns.categories, coded.categories, strict=True):
+        assert own is other is None or own.dtype == other.dtype
+    np.testing.assert_array_equal(values, expected)
+    rows = data.draw(st.lists(st.integers(0, len(X) - 1), max_size=9))
+    later = np.concatenate([X[rows], X[:1] + X.dtype.type(data.draw(st.integers(0, 3)))])
+    with mock.patch("gputree.columns.specification.hold_codes", return_value=False):
+        expected = coded.encode(later)
+    np.testing.assert_array_equal(columns.encode(later), expected)
+
+
+def test_codes_are_taken_as_they_are():
+    X = np.array([[0.5, 1.0], [2.5, 0.0], [1e-9, np.nan]])
+    columns, values = fit_encode(X, [1])
+    assert values is X
+    assert columns.categories[1].tolist() == [0.0, 1.0]
+    assert columns.encode(X) is X
+    later = columns.encode(X + np.array([0, 1]))
+    assert later[:2].tolist() == [[0.5, -1.0], [2.5, 1.0]]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gputree._memory import require_memory
 from gputree.columns.categories import NUMBERS, Lookup, in_order, kind_of
 from gputree.columns.cells import Cells, Coded, is_frame, read_cells
+from gputree.columns.integers import codes_present, hold_codes
 from gputree.dtypes import MISSING_CELL
 
 Order = Literal["C", "F"]
@@ -98,7 +99,7 @@ class Columns:
         -------
         values : float32 or float64 array of shape (n_rows, d)
             float32 where every value of every column is exact in it (float64 arrays
-            without nominal columns stay float64, and are not copied).
+            whose categories, if any, are codes already stay float64, and are not copied).
 
         Raises
         ------
@@ -109,11 +110,21 @@ class Columns:
         if X.shape[1] != self.nominal.size:
             raise ValueError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
         plain = _plain_numbers(X)
-        if plain is not None and not self.nominal.any():
+        if plain is not None and self._is_coded(plain):
             return _as_floats(plain, order)
         labels = _labels(X)
         cells = _factorize(read_cells(X, labels), self.nominal, labels)
         return self._matrix(cells, labels, X.shape[0], order)
+
+    def _is_coded(self, X: NDArray) -> bool:
+        """Whether a table of numbers holds the codes themselves in its nominal columns."""
+        at = np.flatnonzero(self.nominal)
+        if at.size == 0:
+            return True
+        words = [self.categories[f] for f in at]
+        if not all(w is not None and w.dtype.kind in "iuf" and _counts_up(w) for w in words):
+            return False
+        return hold_codes(X, at, self.n_categories[at])
 
     def _lookups(self) -> list[Lookup | None]:
         """What codes the values of each nominal column; None for a numeric one."""
@@ -202,8 +213,10 @@ def _fit(
     labels = _labels(X)
     listed = _listed(categorical_features, X)
     plain = _plain_numbers(X)
-    if plain is not None and not every_nominal and (listed is None or not listed.any()):
-        return Columns.numeric(X.shape[1]), plain
+    if plain is not None and not every_nominal:
+        known = _numbers_as_they_are(plain, listed)
+        if known is not None:
+            return known, plain
     cells = read_cells(X, labels)
     nominal = np.array([_is_nominal(column, listed is None) for column in cells], np.bool_)
     if listed is not None:
@@ -212,6 +225,27 @@ def _fit(
         nominal[:] = True
     cells = _factorize(cells, nominal, labels)
     return Columns(nominal, tuple(map(_categories, cells, nominal))), cells
+
+
+def _numbers_as_they_are(X: NDArray, listed: NDArray[np.bool_] | None) -> Columns | None:
+    """The columns of a table of numbers that need no coding: those listed hold codes; or None."""
+    if listed is None or not listed.any():
+        return Columns.numeric(X.shape[1])
+    at = np.flatnonzero(listed)
+    counts = codes_present(X, at)
+    if counts is None:
+        return None
+    words = dict(zip(at.tolist(), counts, strict=True))
+    dtype = X.dtype if X.dtype.kind in "iu" else np.promote_types(X.dtype, np.float32)
+    categories = (
+        np.arange(words[f], dtype=dtype) if f in words else None for f in range(X.shape[1])
+    )
+    return Columns(listed, tuple(categories))
+
+
+def _counts_up(words: NDArray) -> bool:
+    """Whether categories are their own codes: 0, 1, and so on."""
+    return np.array_equal(words, np.arange(words.size))
 
 
 def _is_nominal(cells: Cells, by_type: bool) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gputree._warnings import warn
 from gputree.columns import Columns
 from gputree.columns.categories import NUMBERS
+from gputree.columns.integers import count_rows
 from gputree.tree import Tree
 
 # In fewer rows, words that differ are no sign of a name.
@@ -71,9 +72,11 @@ def find_identifiers(
     return found
 
 
-def count_codes(code: NDArray, categories: int = 0) -> NDArray[np.int64]:
+def count_codes(code: NDArray, categories: int) -> NDArray[np.int64]:
     """Rows of each category; codes as a table has them, NaN where missing."""
-    return np.bincount(code[~np.isnan(code)].astype(np.int64), minlength=categories)
+    counts = np.zeros(categories, np.int64)
+    count_rows(code, counts)
+    return counts
 
 
 def warn_of_identifiers(found: list[Identifier], estimator: str) -> None:

@@ -119,7 +119,7 @@ class TableEstimator(BaseEstimator):
         """The columns of categories that name rows, each warned of."""
         found = find_identifiers(
             self.columns_,
-            lambda f: count_codes(view.column(f)),
+            lambda f: count_codes(view.column(f), int(self.columns_.n_categories[f])),
             getattr(self, "feature_names_in_", None),
             self._every_nominal,
         )

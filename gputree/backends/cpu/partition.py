@@ -78,27 +78,44 @@ def partition_chunk(
 
 
 @inner
+def missing_bin_of(table, f):
+    """Bin of missing values of column f, -1 if it has none."""
+    return table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
+
+
+@inner
+def ask_for_category(table, row, f, by_code):
+    """Ask for what `category_of` reads."""
+    if by_code:
+        prefetch(table.codes, row, f)
+    else:
+        prefetch(table.values, row, f)
+
+
+@inner
+def category_of(table, row, f, by_code, missing_bin):
+    """Category of a row in column f, -1 where it is missing; by its code, if that is the same."""
+    if by_code:
+        code = np.int64(table.codes[row, f])
+        return -1 if code == missing_bin else code
+    value = table.values[row, f]
+    return np.int64(value) if value == value else -1
+
+
+@inner
 def partition_categories(table, entries, begin, end, f, missing_left, codes, is_left, out, spill):
     """As `partition_chunk`, by the categories that go left. `is_left` is false throughout."""
     for i in range(codes.size):
         is_left[codes[i]] = True
-    few = table.by_code[f]
-    missing_bin = table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
+    by_code = table.by_code[f]
+    missing_bin = missing_bin_of(table, f)
     final = entries.size - 1
     left = right = 0
     for i in range(begin, end):
-        ahead = entries[min(i + PREFETCH_ROWS, final)]
+        ask_for_category(table, entries[min(i + PREFETCH_ROWS, final)], f, by_code)
         row = entries[i]
-        if few:
-            prefetch(table.codes, ahead, f)
-            code = np.int64(table.codes[row, f])
-            absent = code == missing_bin
-        else:
-            prefetch(table.values, ahead, f)
-            value = table.values[row, f]
-            absent = value != value
-            code = np.int64(0 if absent else value)
-        to_left = np.int64(missing_left if absent else is_left[code])
+        code = category_of(table, row, f, by_code, missing_bin)
+        to_left = np.int64(missing_left if code < 0 else is_left[code])
         out[begin + left] = row
         spill[right] = row
         left += to_left
@@ -135,7 +152,7 @@ def partition_chunks(
             )  # fmt: skip
             lows[c], highs[c] = -np.inf, np.inf
             continue
-        missing_bin = table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
+        missing_bin = missing_bin_of(table, f)
         neighbours = not splits.inside[j] and not table.by_code[f]
         assign_bins(
             splits.cut_bin[j], splits.inside[j], missing_bin, splits.missing_left[j], neighbours,
@@ -193,11 +210,13 @@ def list_categories(table, entries, begins, ends, features, first, last, seen, c
     for j in range(first, last):
         f = features[j]
         start = used
+        by_code = table.by_code[f] and table.categories[f] > 0  # else codes number the values
+        missing_bin = missing_bin_of(table, f) if by_code else -1
         for i in range(begins[j], ends[j]):
-            value = table.values[entries[i], f]
-            if value != value:
+            ask_for_category(table, entries[min(i + PREFETCH_ROWS, ends[j] - 1)], f, by_code)
+            code = category_of(table, entries[i], f, by_code, missing_bin)
+            if code < 0:
                 continue
-            code = np.int64(value)
             if not seen[code]:
                 seen[code] = True
                 codes[used] = code

@@ -1,0 +1,76 @@
+"""Columns of numbers that are codes already: integers from 0 on, as ordinal encoders leave them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import kernel
+from gputree.compilation.arrays import writable
+
+# Columns of larger integers are coded: which codes there are is marked in a table of so many.
+MOST_CODES = 1 << 16
+
+# Of the numbers that are read as they are; others are coded.
+TYPES = (np.float32, np.float64, np.int32, np.int64)
+
+
+@kernel
+def mark_codes(values, columns, limits, seen):
+    """Mark in ``seen[j]`` the numbers of column ``columns[j]``.
+
+    False as soon as one is no integer of ``0 .. limits[j]``; NaN is passed over.
+    """
+    for i in range(values.shape[0]):
+        for j in range(columns.size):
+            x = np.float64(values[i, columns[j]])
+            if x != x:
+                continue
+            if not 0.0 <= x < limits[j]:
+                return False
+            code = np.int64(x)
+            if np.float64(code) != x:
+                return False
+            seen[j, code] = True
+    return True
+
+
+@kernel
+def count_rows(codes, counts):
+    """Add the rows of each code to `counts`; NaN is passed over."""
+    for code in codes:
+        if code == code:
+            counts[np.int64(code)] += 1
+
+
+def codes_present(values: NDArray, columns: NDArray[np.int64]) -> list[int] | None:
+    """How many codes each of some columns of a matrix has, if all from 0 on are present.
+
+    None where a column holds other numbers, or misses some: they are to be coded. None of a matrix
+    that the kernel has no form for, either.
+    """
+    if not _is_read(values):
+        return None
+    limits = np.full(columns.size, MOST_CODES)
+    seen = np.zeros((columns.size, MOST_CODES), np.bool_)
+    if not mark_codes(writable(values), columns, limits, seen):
+        return None
+    counts = np.count_nonzero(seen, axis=1)
+    present: list[int] | None = counts.tolist()
+    return (
+        present if all(own[:count].all() for own, count in zip(seen, counts, strict=True)) else None
+    )
+
+
+def hold_codes(values: NDArray, columns: NDArray[np.int64], counts: NDArray[np.int64]) -> bool:
+    """Whether some columns of a matrix hold nothing but codes below `counts`, and NaN."""
+    most = int(counts.max(initial=0))
+    if most > MOST_CODES or not _is_read(values):
+        return False
+    seen = np.zeros((columns.size, most), np.bool_)
+    return bool(mark_codes(writable(values), columns, counts, seen))
+
+
+def _is_read(values: NDArray) -> bool:
+    """Whether there is a form of the kernel for a matrix."""
+    return values.dtype in TYPES and values.flags.c_contiguous
