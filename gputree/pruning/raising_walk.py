@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel, lent
-from gputree.dtypes import NO_FRAME
+from gputree.dtypes import NO_CHILD, NO_FRAME
 from gputree.fixed_point import Weights
 from gputree.pruning.error_limit import ErrorLimit
 from gputree.pruning.raising_cost import count, distribute, estimate_branch, leaf_limit
@@ -196,10 +196,11 @@ def _enough(leaf: float, subtree: float, slack: float) -> float:
 def settle(nodes: NDArray, slack: float) -> None:
     """Decide on the nodes that need no rows for it: the heaviest child is a leaf.
 
-    Nodes where rows may stop are not settled to begin with.
+    Nodes where rows may stop are not settled to begin with. All carry their own split.
     """
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
+        state.split_of, state.carrier, state.estimate = node, node, state.as_leaf
         for child in range(state.first_child, state.first_child + state.n_children):
             state.settled &= nodes[child].settled
         if state.n_children == 0 or not state.settled:
@@ -222,6 +223,25 @@ def make_ready(rows: Rows, nodes: NDArray, plain: NDArray[np.bool_]) -> None:
             close(rows, node)
         for child in range(state.first_child, state.first_child + state.n_children):
             state.direct &= nodes[child].direct
+
+
+@kernel
+def number(
+    state: NDArray, nodes: NDArray[np.int32], parent: NDArray[np.int32], depth: NDArray[np.int32]
+) -> int:
+    """List the nodes that are left, breadth-first, with the new numbers of their parents.
+
+    Returns how many there are.
+    """
+    nodes[0], parent[0], depth[0] = 0, NO_CHILD, 0
+    n, j = 1, 0
+    while j < n:
+        node = state[nodes[j]]
+        for child in range(node.first_child, node.first_child + node.n_children):
+            nodes[n], parent[n], depth[n] = child, j, depth[j] + 1
+            n += 1
+        j += 1
+    return n
 
 
 @lent

@@ -40,7 +40,7 @@ from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.raising_entries import NODE_STATE, Rows, step_type
 from gputree.pruning.raising_splits import column_ends, find_plain
-from gputree.pruning.raising_walk import make_ready, settle, walk
+from gputree.pruning.raising_walk import make_ready, number, settle, walk
 from gputree.tree import Tree
 
 
@@ -107,31 +107,22 @@ def _rows(tree: Tree, X: NDArray[np.floating], plain: NDArray[np.bool_]) -> Rows
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
-    """Every node with its own split and its own training rows."""
+    """Every node with its own training rows."""
     nodes = np.zeros(tree.n_nodes, NODE_STATE)
-    nodes["split_of"] = nodes["carrier"] = np.arange(tree.n_nodes, dtype=NODE)
     nodes["spreads"] = tree.missing_child == MISSING_TO_ALL
     sent_on = (tree.split_kind == THRESHOLD_SPLIT) & (tree.missing_child >= 0)
     nodes["settled"] = tree.is_leaf | nodes["spreads"] | sent_on
     for name in ("first_child", "n_children", "n_rows", "weight"):
         nodes[name] = getattr(tree, name)
-    nodes["as_leaf"] = nodes["estimate"] = limit_errors(tree.statistics, limit)
+    nodes["as_leaf"] = limit_errors(tree.statistics, limit)
     return nodes
 
 
 def _rebuild(tree: Tree, state: NDArray, statistics: NDArray[np.float64]) -> Tree:
     """What is left, numbered breadth-first."""
-    levels, parents = [np.array([0])], [np.array([NO_CHILD])]
-    n_before = 0
-    while levels[-1].size:
-        count = state["n_children"][levels[-1]]
-        ordinal = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        parents.append(np.repeat(n_before + np.arange(count.size), count))
-        n_before += count.size
-        levels.append(np.repeat(state["first_child"][levels[-1]], count) + ordinal)
-    nodes, parent = np.concatenate(levels), np.concatenate(parents)
-    depth = np.repeat(np.arange(len(levels)), [level.size for level in levels])
-    parent, depth = parent.astype(NODE), depth.astype(NODE)
+    nodes, parent, depth = np.empty((3, tree.n_nodes), NODE)
+    n = number(state, nodes, parent, depth)
+    nodes, parent, depth = nodes[:n], parent[:n].copy(), depth[:n].copy()
     # a record has more than is asked for
     taken = {name: state[name][nodes] for name in ("split_of", "n_children", "weight", "n_rows")}
     tree = _renumbered(tree, taken, statistics[nodes], parent, depth)
