@@ -87,9 +87,8 @@ class BranchLists(NamedTuple):
     def take(self, nodes: NDArray[Any]) -> BranchLists:
         """The lists of some nodes, in their order; what leads to none of them is dropped."""
         begin, end = self.branch_begin[nodes], self.branch_end[nodes]
-        step = np.zeros(self.branch_code.size + 1, np.int64)
-        np.add.at(step, begin, 1)
-        np.add.at(step, end, -1)
+        room = self.branch_code.size + 1
+        step = np.bincount(begin, minlength=room) - np.bincount(end, minlength=room)
         kept = np.cumsum(step) > 0
         place: NDArray[np.int64] = np.cumsum(kept) - kept
         return BranchLists(place[begin], place[end], self.branch_code[kept[:-1]])

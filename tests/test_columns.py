@@ -262,6 +262,8 @@ def test_floats_are_not_copied():
         ([1.5, NAN, 2.0**100], np.float32),
         ([0.1, NAN, 1.0], np.float64),
         ([1.0] * 5000 + [0.1], np.float64),
+        ([1.0] * 5001 + [0.1], np.float64),
+        ([NAN] * 5001 + [0.5], np.float32),
         ([1e300, 1.0, 2.0], np.float64),
         ([1e-300, 1.0, 2.0], np.float64),
         ([2**24, -(2**24), 0], np.float32),

@@ -23,16 +23,20 @@ EXACT_IN_FLOAT32 = 1 << 24  # integers up to this
 # Rows of a C-contiguous matrix are written so many bytes at a time, to stay in the cache.
 BLOCK_BYTES = 1 << 19
 
-# Values of a column that are looked at before all of it is: most floats are not float32.
+# Values of each column, from all over it, that are looked at before all of any is: most floats are
+# not float32.
 FIRST_LOOK = 1 << 10
 
 
 class Writable(NamedTuple):
-    """A column ready to be written: its vector, or places in a lookup table."""
+    """A column ready to be written: its vector, or places in a lookup table.
+
+    It is exact in float32 where the numbers `exact` are.
+    """
 
     vector: NDArray[Any]
     lookup: NDArray[np.floating] | None
-    fits_float32: bool
+    exact: NDArray[Any]
 
     def as_type(self, dtype: type[np.floating]) -> Writable:
         """The column with its lookup table in the type of the matrix: once, not in each block."""
@@ -137,7 +141,7 @@ class Columns:
             _number_column(column, label) if words is None else _code_column(column, words, label)
             for column, words, label in zip(cells, self._lookups(), labels, strict=True)
         ]
-        dtype = np.float32 if all(column.fits_float32 for column in columns) else np.float64
+        dtype = np.float32 if _all_fit_float32([c.exact for c in columns]) else np.float64
         columns = [column.as_type(dtype) for column in columns]
         _require_memory(n_rows, len(columns), dtype)
         out = np.empty((n_rows, len(columns)), dtype, order)
@@ -350,13 +354,17 @@ def _fits_float32(values: NDArray) -> bool:
         return True
     if kind in "iu":
         return size <= 2 or max(int(values.max()), -int(values.min())) <= EXACT_IN_FLOAT32
-    return size <= 4 or (_rounds_to_itself(values[:FIRST_LOOK]) and _rounds_to_itself(values))
-
-
-def _rounds_to_itself(values: NDArray) -> bool:
+    if size <= 4:
+        return True
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        rounded = values.astype(np.float32)
-    return bool(((rounded == values) | (values != values)).all())
+        exact = values.astype(np.float32) == values
+    return bool(exact.all() or (exact | (values != values)).all())  # most have no NaN
+
+
+def _all_fit_float32(columns: list[NDArray]) -> bool:
+    """Whether every number of all columns is exact as float32: first, whether some are."""
+    some = (column[:: column.size // FIRST_LOOK + 1] for column in columns)
+    return all(map(_fits_float32, some)) and all(map(_fits_float32, columns))
 
 
 # ------------------------------------------------------------------ columns
@@ -396,16 +404,16 @@ def _code_column(cells: Cells, categories: Lookup, label: str) -> Writable:
             f"{cells.values[:1].tolist()[0]!r}."
         )
     lookup = np.append(categories.match(cells.values), np.nan)  # the last place: MISSING_CELL
-    return Writable(cells.code, lookup, categories.categories.size <= EXACT_IN_FLOAT32)
+    return Writable(cells.code, lookup, np.array([categories.categories.size]))
 
 
 def _number_column(cells: Cells, label: str) -> Writable:
     if not isinstance(cells, Coded):
-        return Writable(cells, None, _fits_float32(cells))
+        return Writable(cells, None, cells)
     if cells.values.dtype.kind not in NUMBERS and cells.values.size:
         raise ValueError(
             f"Column {label} of X was numeric in fit; now it holds text, such as "
             f"{str(cells.values[0])!r}."
         )
     lookup = np.append(cells.values.astype(np.float64), np.nan)
-    return Writable(cells.code, lookup, _fits_float32(lookup))
+    return Writable(cells.code, lookup, lookup)

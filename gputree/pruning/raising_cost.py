@@ -166,25 +166,26 @@ def _estimate_whole(
         _route_others(rows, nodes, entries, node, branch, asked, more, scratch)
         for j in range(asked, more):
             leaf, entry = scratch.ordinal[j], entries[_other(node, own, j)]
-            if nodes[leaf].n_children > 0:
-                all_go = False
-                continue
-            units[leaf, entry.label] += entry.units
             if not nodes[leaf].reached:
+                if nodes[leaf].n_children > 0:
+                    all_go = False
+                    continue
                 nodes[leaf].reached = True
                 scratch.nodes[n_reached] = leaf
+                for k in range(units.shape[1]):
+                    scratch.before[n_reached, k] = units[leaf, k]
                 n_reached += 1
+            units[leaf, entry.label] += entry.units
         asked = more
         total = own.least
         for j in range(n_reached):
             leaf = scratch.nodes[j]
             total += leaf_limit(scratch, units[leaf], unit, limit) - nodes[leaf].least
-    for j in range(asked):  # and they leave again
-        entry, leaf = entries[_other(node, own, j)], scratch.ordinal[j]
-        if nodes[leaf].n_children == 0:
-            units[leaf, entry.label] -= entry.units
-    for j in range(n_reached):
-        nodes[scratch.nodes[j]].reached = False
+    for j in range(n_reached):  # and they leave again
+        leaf = scratch.nodes[j]
+        nodes[leaf].reached = False
+        for k in range(units.shape[1]):
+            units[leaf, k] = scratch.before[j, k]
     return total, all_go
 
 

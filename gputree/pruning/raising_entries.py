@@ -41,7 +41,7 @@ MOVED, DONE, ASKED, SORTED = 1, 2, 4, 8
 # branch; whether whole rows stay at an inner node of its subtree; whether what becomes of the
 # subtree is known without its rows; whether every value goes one way, and by its code, all below;
 # whether some of those that are moved for a question have come to it. The range of its whole rows,
-# first those that stay, up to `held`; and the next free place there.
+# first those that stay, up to `held`.
 # Records, for each array that a kernel takes adds to the time it compiles in.
 NODE_STATE = record(
     [
@@ -64,7 +64,6 @@ NODE_STATE = record(
         ("begin", np.int64),
         ("held", np.int64),
         ("end", np.int64),
-        ("place", np.int64),
     ]
 )
 # A row in a node, what of it is there, in units of weight, and its class.
@@ -122,7 +121,10 @@ class Rows(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to put one range in order: by row, by row, by part; by class; and for some nodes."""
+    """Room to put one range in order.
+
+    By row twice, by part, by class twice; for some nodes, by node, and class weights of some nodes.
+    """
 
     ordinal: NDArray[np.int32]
     entries: NDArray
@@ -130,6 +132,8 @@ class Scratch(NamedTuple):
     units: NDArray[np.int64]
     weights: NDArray[np.float64]
     nodes: NDArray[np.int32]
+    free: NDArray[np.int32]
+    before: NDArray[np.int64]
 
 
 @lent

@@ -9,6 +9,8 @@ Every node knows its range, until a branch is raised: then its range is put in o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +33,28 @@ def route(
 
     Eight entries side by side, so that their loads are under way together.
     """
-    plain, paired = nodes[top].direct, end - (end - begin) % 8
+    if nodes[top].direct:
+        _route_eight(directly_below, rows, entries, begin, end, top, leaf, at)
+        return
+    _route_eight(below, rows, entries, begin, end, top, leaf, at)
+    for j in range(at, at + end - begin):
+        while nodes[leaf[j]].carrier != leaf[j]:
+            leaf[j] = nodes[leaf[j]].carrier
+
+
+@lent
+def _route_eight(
+    go: Any,
+    rows: Rows,
+    entries: NDArray,
+    begin: int,
+    end: int,
+    top: int,
+    leaf: NDArray[np.int32],
+    at: int,
+) -> None:
+    """As `route`, with the function that finds the node below another."""
+    paired = end - (end - begin) % 8
     for i in range(begin, paired, 8):
         r0, r1, r2, r3 = entries[i].row, entries[i + 1].row, entries[i + 2].row, entries[i + 3].row
         r4, r5, r6 = entries[i + 4].row, entries[i + 5].row, entries[i + 6].row
@@ -39,10 +62,8 @@ def route(
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(top)
         moved = True
         while moved:
-            b0, b1 = _next(rows, r0, a0, plain), _next(rows, r1, a1, plain)
-            b2, b3 = _next(rows, r2, a2, plain), _next(rows, r3, a3, plain)
-            b4, b5 = _next(rows, r4, a4, plain), _next(rows, r5, a5, plain)
-            b6, b7 = _next(rows, r6, a6, plain), _next(rows, r7, a7, plain)
+            b0, b1, b2, b3 = go(rows, r0, a0), go(rows, r1, a1), go(rows, r2, a2), go(rows, r3, a3)
+            b4, b5, b6, b7 = go(rows, r4, a4), go(rows, r5, a5), go(rows, r6, a6), go(rows, r7, a7)
             still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
             moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
             a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
@@ -52,17 +73,8 @@ def route(
     for i in range(paired, end):
         a0, b0 = np.int64(-1), np.int64(top)
         while a0 != b0:
-            a0, b0 = b0, _next(rows, entries[i].row, b0, plain)
+            a0, b0 = b0, go(rows, entries[i].row, b0)
         leaf[at + i - begin] = a0
-    for j in range(at, at + end - begin if not plain else at):
-        while nodes[leaf[j]].carrier != leaf[j]:
-            leaf[j] = nodes[leaf[j]].carrier
-
-
-@lent
-def _next(rows: Rows, row: int, at: int, plain: bool) -> np.int64:
-    """The node that a row goes to from `at`, itself where it stays."""
-    return directly_below(rows, row, at) if plain else below(rows, row, at)
 
 
 @kernel
@@ -88,49 +100,59 @@ def sort_by_leaves(
 ) -> int:
     """Put the range of `top` in order of ``scratch.ordinal``, the leaves of its entries.
 
-    The nodes below get their ranges and weights; ``scratch.nodes`` become these nodes, parents
-    before children; returns how many there are.
+    These are those of ``scratch.entries``. The nodes below get their ranges and weights;
+    ``scratch.nodes`` become these nodes, parents before children; returns how many there are.
     """
-    begin, end = nodes[top].begin, nodes[top].end
-    n = _list_below(nodes, units, top, scratch.nodes)
-    for i in range(begin, end):
-        at = scratch.ordinal[i - begin]
-        scratch.entries[i - begin] = entries[i]
-        nodes[at].held += 1
-        units[at, entries[i].label] += entries[i].units
+    size, free = nodes[top].end - nodes[top].begin, scratch.free
+    n = _list_below(nodes, units, top, scratch)
+    for i in range(size):
+        at, entry = scratch.ordinal[i], scratch.entries[i]
+        free[at] += 1
+        units[at, entry.label] += entry.units
     for j in range(n - 1, -1, -1):
-        node = nodes[scratch.nodes[j]]
-        node.place = node.held
+        at = scratch.nodes[j]
+        node = nodes[at]
+        node.held = node.end = free[at]
         node.rows_stay = node.n_children > 0 and node.held > 0
         for child in range(node.first_child, node.first_child + node.n_children):
-            node.place += nodes[child].place
+            node.end += nodes[child].end
             node.rows_stay |= nodes[child].rows_stay
             for k in range(units.shape[1]):
-                units[scratch.nodes[j], k] += units[child, k]
-    for j in range(n):
+                units[at, k] += units[child, k]
+    for j in range(n):  # so far, `held` and `end` have how many there are
         node = nodes[scratch.nodes[j]]
-        node.end, node.held = node.begin + node.place, node.begin + node.held
-        node.place, free = node.begin, node.held
+        free[scratch.nodes[j]] = node.begin
+        node.held, node.end = node.begin + node.held, node.begin + node.end
+        begin = node.held
         for child in range(node.first_child, node.first_child + node.n_children):
-            nodes[child].begin = free
-            free += nodes[child].place
-    for i in range(end - begin):
-        node, entry = nodes[scratch.ordinal[i]], scratch.entries[i]
-        put(entries, node.place, entry, entry.units)
-        node.place += 1
+            nodes[child].begin = begin
+            begin += nodes[child].end
+    for i in range(size):
+        at, entry = scratch.ordinal[i], scratch.entries[i]
+        put(entries, free[at], entry, entry.units)
+        free[at] += 1
     return n
 
 
 @lent
-def _list_below(
-    nodes: NDArray, units: NDArray[np.int64], top: int, listed: NDArray[np.int32]
-) -> int:
-    """List the nodes below `top`, it first, parents before children; how many there are."""
+def set_aside(entries: NDArray, begin: int, end: int, scratch: Scratch) -> None:
+    """Copy a range to ``scratch.entries``, from where it is put in order."""
+    for i in range(begin, end):
+        scratch.entries[i - begin] = entries[i]
+
+
+@lent
+def _list_below(nodes: NDArray, units: NDArray[np.int64], top: int, scratch: Scratch) -> int:
+    """List the nodes below `top`, it first, parents before children; how many there are.
+
+    None of them has entries.
+    """
+    listed = scratch.nodes
     listed[0], n, j = top, 1, 0
     while j < n:
         at = listed[j]
         node = nodes[at]
-        node.held = 0
+        scratch.free[at] = 0
         units[at, :] = 0
         for child in range(node.first_child, node.first_child + node.n_children):
             listed[n] = child

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel, lent
-from gputree.dtypes import NO_FRAME
+from gputree.dtypes import NO_CHILD, NO_FRAME
 from gputree.fixed_point import Weights
 from gputree.pruning.error_limit import ErrorLimit
 from gputree.pruning.raising_cost import count, distribute, estimate_branch, leaf_limit
@@ -31,8 +31,7 @@ from gputree.pruning.raising_entries import (
     restore,
     weight_of,
 )
-from gputree.pruning.raising_order import route, route_all, sort_by_leaves
-from gputree.pruning.raising_splits import Ends, sends_plainly
+from gputree.pruning.raising_order import route, route_all, set_aside, sort_by_leaves
 from gputree.threads import SPANS_PER_THREAD, even_spans, run, spans
 
 # Branches whose weights agree to this much tie, and the last is the largest: shares of rows
@@ -66,7 +65,7 @@ def walk(
     label: NDArray[np.integer],
     nodes: NDArray,
     weights: Weights,
-    taking_part: NDArray[np.intp],
+    taking_part: NDArray[np.integer],
     n_classes: int,
     limit: ErrorLimit,
     slack: float,
@@ -77,7 +76,8 @@ def walk(
     Parameters
     ----------
     rows : Rows
-    label : int array of shape (n_rows,)
+    label : int array of shape (n,)
+        Of the rows that take part.
     nodes : NODE_STATE array of shape (N,)
         Changed.
     weights : Weights
@@ -95,14 +95,13 @@ def walk(
     Visited
     """
     n = taking_part.size
-    entries = np.empty(n, ENTRY)
-    entries["row"], entries["label"] = taking_part, label[taking_part]
-    entries["units"] = weights.weight
-    nodes["begin"][0], nodes["end"][0] = 0, n
     units, moved = np.zeros((2, nodes.size, n_classes), np.int64)
     unit, scratch = weights.unit * weights.scale, _scratch(nodes, n_classes, n)
+    entries, given = np.empty(n, ENTRY), scratch.entries
+    given["row"], given["label"], given["units"] = taking_part, label, weights.weight
+    nodes["begin"][0], nodes["end"][0] = 0, n
     routed = even_spans(n, 1, n_threads, FEW_ROWS)
-    run(n_threads, route_all, [(rows, nodes, entries, *span, scratch.ordinal) for span in routed])
+    run(n_threads, route_all, [(rows, nodes, given, *span, scratch.ordinal) for span in routed])
     _order_all(nodes, units, entries, scratch, unit, limit)
 
     def visit(tops: NDArray[np.int32]) -> int:
@@ -141,6 +140,8 @@ def _scratch(nodes: NDArray, n_classes: int, n: int) -> Scratch:
         np.empty(n_classes, np.int64),
         np.empty(n_classes),
         np.empty(nodes.size, np.int32),
+        np.empty(nodes.size, np.int32),
+        np.empty((nodes.size, n_classes), np.int64),
     )
 
 
@@ -195,10 +196,11 @@ def _enough(leaf: float, subtree: float, slack: float) -> float:
 def settle(nodes: NDArray, slack: float) -> None:
     """Decide on the nodes that need no rows for it: the heaviest child is a leaf.
 
-    Nodes where rows may stop are not settled to begin with.
+    Nodes where rows may stop are not settled to begin with. All carry their own split.
     """
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
+        state.split_of, state.carrier, state.estimate = node, node, state.as_leaf
         for child in range(state.first_child, state.first_child + state.n_children):
             state.settled &= nodes[child].settled
         if state.n_children == 0 or not state.settled:
@@ -212,18 +214,34 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 
 @kernel
-def make_ready(rows: Rows, nodes: NDArray, ends: Ends) -> None:
-    """Let rows end at leaves; mark as `direct` where all splits send every value plainly."""
+def make_ready(rows: Rows, nodes: NDArray, plain: NDArray[np.bool_]) -> None:
+    """Let rows end at leaves; mark as `direct` where no split below is not `plain`."""
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
-        first, count = state.first_child, state.n_children
-        state.direct = count == 0 or sends_plainly(
-            rows.nodes, node, rows.target, first, count, ends
-        )
-        if count == 0:
+        state.direct = plain[node]
+        if state.n_children == 0:
             close(rows, node)
         for child in range(state.first_child, state.first_child + state.n_children):
             state.direct &= nodes[child].direct
+
+
+@kernel
+def number(
+    state: NDArray, nodes: NDArray[np.int32], parent: NDArray[np.int32], depth: NDArray[np.int32]
+) -> int:
+    """List the nodes that are left, breadth-first, with the new numbers of their parents.
+
+    Returns how many there are.
+    """
+    nodes[0], parent[0], depth[0] = 0, NO_CHILD, 0
+    n, j = 1, 0
+    while j < n:
+        node = state[nodes[j]]
+        for child in range(node.first_child, node.first_child + node.n_children):
+            nodes[n], parent[n], depth[n] = child, j, depth[j] + 1
+            n += 1
+        j += 1
+    return n
 
 
 @lent
@@ -237,7 +255,10 @@ def _sort(
     limit: ErrorLimit,
     known: bool,
 ) -> None:
-    """Put the whole rows of `top` in order, and find the limit of their errors below."""
+    """Put the whole rows of `top`, in ``scratch.entries``, in order below it.
+
+    And find the limit of their errors there, which is `known` of leaves.
+    """
     n = sort_by_leaves(nodes, units, entries, top, scratch)
     known = known and not nodes[top].rows_stay
     for j in range(n - 1, -1, -1):
@@ -342,6 +363,7 @@ def _walk_below(
         if not frame.state & DONE:  # on the way down
             if frame.state & (MOVED | SORTED) == MOVED:
                 route(rows, nodes, entries, state.begin, state.end, node, scratch.ordinal, 0)
+                set_aside(entries, state.begin, state.end, scratch)
                 _sort(nodes, units, entries, node, scratch, unit, limit, False)
                 frame.state |= SORTED
             shares = enter(nodes, units, entries, shares, frames, n_frames - 1)

@@ -30,16 +30,17 @@ from gputree.dtypes import (
     NO_FEATURE,
     NO_THRESHOLD,
     NODE,
+    ROW,
     THRESHOLD_SPLIT,
 )
 from gputree.fixed_point import fix_weights
-from gputree.prediction.descent import pack
+from gputree.prediction.descent import pack, rounded_down, unpacked
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.raising_entries import NODE_STATE, Rows, step_type
-from gputree.pruning.raising_splits import column_ends
-from gputree.pruning.raising_walk import make_ready, settle, walk
+from gputree.pruning.raising_splits import column_ends, find_plain
+from gputree.pruning.raising_walk import make_ready, number, settle, walk
 from gputree.tree import Tree
 
 
@@ -75,58 +76,53 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     settle(nodes, slack)
     if nodes["settled"][0]:
         return _rebuild(tree, nodes, tree.statistics)
-    rows = _rows(tree, data.X)
-    make_ready(rows, nodes, column_ends(data.X, data.n_threads))
-    taking_part = np.flatnonzero(data.weight)
-    weight = np.asarray(data.weight, np.float64)[taking_part]
+    plain = find_plain(tree, column_ends(data.X, data.n_threads))
+    rows = _rows(tree, data.X, plain)
+    make_ready(rows, nodes, plain)
+    weight, label = np.asarray(data.weight, np.float64), np.asarray(data.target)
+    taking_part: NDArray[np.integer] = np.arange(weight.size, dtype=ROW)
+    if not weight.all():
+        taking_part = np.flatnonzero(weight)
+        weight, label = weight[taking_part], label[taking_part]
     weights = fix_weights(weight, taking_part.size, fractions=True)
-    label, threads = np.asarray(data.target), data.n_threads
+    threads = data.n_threads
     visited = walk(rows, label, nodes, weights, taking_part, tree.n_classes, limit, slack, threads)
     refilled = visited.units * (weights.unit * weights.scale)
     return _rebuild(tree, nodes, np.where(nodes["refilled"][:, None], refilled, tree.statistics))
 
 
-def _rows(tree: Tree, X: NDArray[np.floating]) -> Rows:
+def _rows(tree: Tree, X: NDArray[np.floating], plain: NDArray[np.bool_]) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
     n, d = X.shape
-    packed = pack(tree, X.dtype)
-    steps = np.empty(tree.n_nodes, step_type(packed.nodes.dtype["threshold"]))
-    for name in ("feature", "child"):
-        steps[name] = packed.nodes[name]
-    by_code = tree.tests_categories
-    steps["child"][by_code] = tree.first_child[by_code]
-    steps["threshold"] = np.where(by_code, np.nan, packed.nodes["threshold"])
+    packed = unpacked(tree, X.dtype) if plain.all() else pack(tree, X.dtype)
+    threshold = packed.nodes.dtype["threshold"]
+    steps = np.empty(tree.n_nodes, step_type(threshold))
+    steps["feature"] = tree.feature  # those of leaves are set in `make_ready`
+    steps["child"] = tree.first_child
+    steps["threshold"] = rounded_down(tree.threshold, threshold.type)
+    steps["threshold"][tree.tests_categories] = np.nan
     if X.flags.f_contiguous:
         return Rows(*packed, steps, X.reshape(-1, order="F"), 1, n)
     return Rows(*packed, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
-    """Every node with its own split and its own training rows."""
+    """Every node with its own training rows."""
     nodes = np.zeros(tree.n_nodes, NODE_STATE)
-    nodes["split_of"] = nodes["carrier"] = np.arange(tree.n_nodes)
     nodes["spreads"] = tree.missing_child == MISSING_TO_ALL
     sent_on = (tree.split_kind == THRESHOLD_SPLIT) & (tree.missing_child >= 0)
     nodes["settled"] = tree.is_leaf | nodes["spreads"] | sent_on
     for name in ("first_child", "n_children", "n_rows", "weight"):
         nodes[name] = getattr(tree, name)
-    nodes["as_leaf"] = nodes["estimate"] = limit_errors(tree.statistics, limit)
+    nodes["as_leaf"] = limit_errors(tree.statistics, limit)
     return nodes
 
 
 def _rebuild(tree: Tree, state: NDArray, statistics: NDArray[np.float64]) -> Tree:
     """What is left, numbered breadth-first."""
-    levels, parents = [np.array([0])], [np.array([NO_CHILD])]
-    n_before = 0
-    while levels[-1].size:
-        count = state["n_children"][levels[-1]]
-        ordinal = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        parents.append(np.repeat(n_before + np.arange(count.size), count))
-        n_before += count.size
-        levels.append(np.repeat(state["first_child"][levels[-1]], count) + ordinal)
-    nodes, parent = np.concatenate(levels), np.concatenate(parents)
-    depth = np.repeat(np.arange(len(levels)), [level.size for level in levels])
-    parent, depth = parent.astype(NODE), depth.astype(NODE)
+    nodes, parent, depth = np.empty((3, tree.n_nodes), NODE)
+    n = number(state, nodes, parent, depth)
+    nodes, parent, depth = nodes[:n], parent[:n].copy(), depth[:n].copy()
     # a record has more than is asked for
     taken = {name: state[name][nodes] for name in ("split_of", "n_children", "weight", "n_rows")}
     tree = _renumbered(tree, taken, statistics[nodes], parent, depth)
@@ -174,17 +170,16 @@ def _renumbered(
 
 
 def _measure(tree: Tree, refilled: NDArray[np.bool_]) -> Tree:
-    """`tree` with the impurity and the gain of refilled nodes computed anew."""
-    impurity = np.where(refilled, _impurity(tree), tree.impurity)
+    """`tree` with the impurity and the gain of refilled nodes computed anew.
+
+    The impurity of empty ones is 0.
+    """
+    if not refilled.any():
+        return tree
+    filled = refilled & (tree.weight > 0)
+    impurity = np.where(refilled, 0.0, tree.impurity)
+    impurity[filled] = class_impurity(tree.criterion, tree.statistics[filled])
     children = sum_over_children(tree, tree.weight * impurity)
     gain = impurity - children / np.where(tree.weight > 0, tree.weight, 1.0)
     renewed = refilled & ~tree.is_leaf
     return replace(tree, impurity=impurity, gain=np.where(renewed, gain, tree.gain))
-
-
-def _impurity(tree: Tree) -> NDArray[np.float64]:
-    """Impurity of each node by its class weights; 0 where it is empty."""
-    impurity = np.zeros(tree.n_nodes)
-    filled = tree.weight > 0
-    impurity[filled] = class_impurity(tree.criterion, tree.statistics[filled])
-    return impurity

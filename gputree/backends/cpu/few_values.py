@@ -1,20 +1,25 @@
-"""The distinct values of a column that has few, without sorting all of it."""
+"""The distinct values of a column that has few, and its rows in their order, without sorting it."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import kernel
+from gputree.backends.cpu.jit import kernel, lent
 
 # Slots of the table that values are looked up in: at least four for each.
 SLOT_BITS = 10
 SLOTS = 1 << SLOT_BITS
 MOST = SLOTS // 4
 
+# The same where rows are put in order: 1,000,000 rows of 100 to 1,000 distinct values take 6 to
+# 8 ms of a processor, for 13 to 16 by their digits. Tables of more slots gained nothing.
+SORTED_SLOT_BITS = 12
+SORTED_MOST = (1 << SORTED_SLOT_BITS) // 4
+
 # Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): the highest bits count.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(64 - SLOT_BITS)
+_FREE = ~np.uint64(0)  # the bits of no number
 
 
 def few_values(values: NDArray, most: int) -> NDArray | None:
@@ -27,32 +32,108 @@ def few_values(values: NDArray, most: int) -> NDArray | None:
     most : int
         At most `MOST`.
     """
-    bits = values.view(np.uint32 if values.dtype == np.float32 else np.uint64)
-    sign, infinity = (np.array([x], values.dtype).view(bits.dtype)[0] for x in (-0.0, np.inf))
+    bits, sign, infinity = _bits(values)
     found = np.empty(most, bits.dtype)
     count = collect_few(bits, sign, infinity, found)
     return None if count < 0 else np.sort(found[:count].view(values.dtype))
 
 
+def sort_few(values: NDArray, order: NDArray[np.int32]) -> NDArray[np.int64] | None:
+    """Put rows in ascending order of their values, NaN last; equals as they come.
+
+    Parameters
+    ----------
+    values : float32 or float64 array of shape (n,)
+        NaN where missing; both zeros are one value.
+    order : int32 array of shape (n,)
+        Becomes the rows in order.
+
+    Returns
+    -------
+    count : int64 array
+        Rows of each distinct value, ascending, and last those without one. None, and nothing is
+        in order, if there are more than `SORTED_MOST` values.
+    """
+    bits, sign, infinity = _bits(values)
+    found = np.empty(SORTED_MOST, bits.dtype)
+    number = np.empty(values.size, np.uint16)
+    count = np.zeros(SORTED_MOST + 1, np.int64)  # last: NaN
+    m = number_few(bits, sign, infinity, found, number, count)
+    if m < 0:
+        return None
+    part = np.append(np.argsort(found[:m].view(values.dtype)), SORTED_MOST)
+    size = count[part]
+    count[part] = np.cumsum(size) - size
+    put_in_order(number, count, order)
+    return size
+
+
+def _bits(values: NDArray) -> tuple[NDArray, np.unsignedinteger, np.unsignedinteger]:
+    """The values as bits, and the bits of the sign and of infinity."""
+    bits = values.view(np.uint32 if values.dtype == np.float32 else np.uint64)
+    sign, infinity = (np.array([x], values.dtype).view(bits.dtype)[0] for x in (-0.0, np.inf))
+    return bits, sign, infinity
+
+
+@lent
+def find_slot(slots, own, slot_bits):
+    """The slot that holds `own`, or the free one that it would be put in."""
+    slot = np.uint64(own * _GOLDEN) >> np.uint64(64 - slot_bits)
+    while slots[slot] != own and slots[slot] != _FREE:
+        slot = (slot + np.uint64(1)) & np.uint64((1 << slot_bits) - 1)
+    return slot
+
+
 @kernel
 def collect_few(bits, sign, infinity, found):
     """Collect distinct values, by their bits, in `found`; how many, -1 if it has no room."""
-    free = ~np.uint64(0)  # the bits of no number
-    slots = np.full(SLOTS, free, np.uint64)
+    slots = np.full(SLOTS, _FREE, np.uint64)
     count = 0
     for i in range(bits.size):
         key = bits[i]
         if key & ~sign > infinity:  # NaN
             continue
         own = np.uint64(key) * np.uint64(key != sign)
-        slot = np.uint64(own * _GOLDEN) >> _SHIFT
-        while slots[slot] != own:
-            if slots[slot] == free:
-                if count == found.size:
-                    return -1
-                slots[slot] = own
-                found[count] = own
-                count += 1
-                break
-            slot = (slot + np.uint64(1)) & np.uint64(SLOTS - 1)
+        slot = find_slot(slots, own, SLOT_BITS)
+        if slots[slot] != own:
+            if count == found.size:
+                return -1
+            slots[slot] = own
+            found[count] = own
+            count += 1
     return count
+
+
+@kernel
+def number_few(bits, sign, infinity, found, number, count):
+    """As `collect_few`, and number every row's value by its place in `found`; count the rows.
+
+    The number of NaN is that behind all others.
+    """
+    slots = np.full(1 << SORTED_SLOT_BITS, _FREE, np.uint64)
+    numbers = np.empty(slots.size, np.uint16)
+    n_found = 0
+    for i in range(bits.size):
+        key = bits[i]
+        own_number = np.uint16(found.size)
+        if key & ~sign <= infinity:
+            own = np.uint64(key) * np.uint64(key != sign)
+            slot = find_slot(slots, own, SORTED_SLOT_BITS)
+            if slots[slot] != own:
+                if n_found == found.size:
+                    return -1
+                slots[slot], numbers[slot], found[n_found] = own, n_found, own
+                n_found += 1
+            own_number = numbers[slot]
+        number[i] = own_number
+        count[own_number] += 1
+    return n_found
+
+
+@kernel
+def put_in_order(number, place, order):
+    """Write rows to `order`, each to the next place of its number."""
+    for i in range(number.size):
+        own = number[i]
+        order[place[own]] = i
+        place[own] += 1
