@@ -26,15 +26,12 @@ from benchmarks.compare.fits import DEPTH
 from benchmarks.compare.libraries import gputree, scikit_learn
 from benchmarks.compare.timing import THREADS, interleave
 from gputree import CodedTable, DecisionTreeClassifier
-from gputree.pruning import CostComplexityCV
 
 Y = NDArray[np.integer]
 
 # Twenty candidates, and the folds of each.
 GRID = {"max_depth": [4, 6, 8, 10, 12], "min_samples_leaf": [1, 10, 100, 1000]}
 FOLDS = 3
-
-PRUNING_FOLDS = 10
 
 CATEGORIES = 100_000
 
@@ -122,18 +119,6 @@ def mixed(rows: int | None) -> Iterator[Pair]:
     )
 
 
-def cross_validation(rows: int | None) -> Iterator[Pair]:
-    """A fit that is pruned by cross-validation, and the fit alone: so many fits it takes."""
-    X, y = data.binary_table(rows or 1_000_000)
-    pruned = gputree(pruning=CostComplexityCV(cv=PRUNING_FOLDS))
-    yield Pair(
-        f"fit, {len(X):,} x {X.shape[1]}, grown out, pruned by {PRUNING_FOLDS} folds",
-        ("alone", partial(gputree(), X, y)),
-        ("pruned", partial(pruned, X, y)),
-        repeats=2,
-    )
-
-
 CASES: dict[str, Callable[[int | None], Iterator[Pair]]] = {
     "predict": predict,
     "grid": grid,
@@ -141,7 +126,6 @@ CASES: dict[str, Callable[[int | None], Iterator[Pair]]] = {
     "iris": iris,
     "categories": categories,
     "mixed": mixed,
-    "cross_validation": cross_validation,
 }
 
 
