@@ -189,8 +189,8 @@ class Finishing(NamedTuple):
     most_rows : int
         Larger nodes are not finished.
     level_cells : int
-        Levels of so few entries x columns are finished whole: much of what it takes to split one
-        does not depend on its size.
+        Of so few entries x columns, for each level that is left, a level is finished whole: much of
+        what it takes to split one does not depend on its size.
     """
 
     rows_per_statistic: float
