@@ -81,6 +81,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(fixture, params, indirect=True, scope="module")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def levels_of_little() -> Iterator[None]:
+    """Tables of tests are small: none is finished whole for that, or no histogram were counted."""
+    with pytest.MonkeyPatch.context() as patch:
+        devices.tune(patch, "cpu", level_cells=0)
+        yield
+
+
 @pytest.fixture(scope="module")
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of the device a body runs on: CPU, emulator or CUDA device in turn."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
+from devices import tune
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numba import njit
 from oracles import all_cuts, best_first, exact_tree
 from strategies import Sample, is_regression, make_task, problems, random_problems, random_sample
 
+from gputree import DecisionTreeClassifier
+from gputree.backends.base import Finishing
 from gputree.backends.cpu import draw
 from gputree.growth.assembly import Nodes, over_leaves, renumber
 from gputree.growth.frontier import child_keys
 from gputree.growth.selection import BestFirst, best_first_leaves
+from gputree.growth.stopping import finish_rows
 from gputree.hashing import child_key, mix
 
 COARSE = {"finish_rows": 1, "max_bins": 5}  # many bins to refine, no finishing
@@ -37,6 +41,35 @@ def test_the_way_of_working_does_not_change_the_tree(grow_tree, problem, max_bin
         for histograms in (1, 3, 1000):
             options = {"n_threads": n_threads, "histograms": histograms, "max_bins": max_bins}
             assert grow_tree(sample, task, finish_rows=finish_rows, **options) == whole
+
+
+@pytest.mark.parametrize("max_depth", [1, 3, None])
+@pytest.mark.parametrize("cells", [2_000, 40_000, 10**6])
+def test_levels_of_little_are_finished_whole(monkeypatch, max_depth, cells):
+    X = np.random.default_rng(0).normal(size=(5_000, 4))
+    y = X[:, 0] * X[:, 1] > X[:, 2]
+    model = DecisionTreeClassifier(max_depth=max_depth, max_bins=4, device="cpu")
+    expected = model.fit(X, y).tree_
+    scanned = model.growth_report_["scanned_pairs"]
+    tune(monkeypatch, "cpu", level_cells=cells)
+    assert model.fit(X, y).tree_.equals(expected)
+    whole = X.size <= cells * min(max_depth or 4, 4)
+    assert (model.growth_report_["scanned_pairs"] == 0) == whole
+    assert model.growth_report_["scanned_pairs"] <= scanned
+
+
+def test_which_nodes_are_small():
+    """By what a histogram costs, what is left of the depth, the threads, the level."""
+    cost = Finishing(6.0, 10.0, 10**6)
+    assert finish_rows(cost, (10**6, 10), 5_000, 100, 0) == 3_000
+    assert finish_rows(cost, (10**6, 10), 5_000, 1, 0) == 750
+    assert finish_rows(cost, (10**6, 10), 5_000, 0, 0) == 256
+    assert finish_rows(cost._replace(columns=5.0), (10**6, 10), 5_000, 100, 0) == 6_000
+    assert finish_rows(cost._replace(most_rows=1_000), (10**6, 10), 5_000, 100, 0) == 1_000
+    assert finish_rows(cost, (10**6, 10), 10**9, 100, 0) == 2**19 // 10
+    level = cost._replace(level_cells=1_000)
+    assert finish_rows(level, (400, 10), 1, 4, 0) == finish_rows(level, (400, 10), 1, 9, 0) == 400
+    assert finish_rows(level, (400, 10), 1, 3, 0) == finish_rows(level, (401, 10), 1, 9, 0) == 256
 
 
 @given(random_problems(100, kinds=[("squared_error", False), ("squared_error", True)]))
