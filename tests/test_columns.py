@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputree import CodedTable, DecisionTreeClassifier
 from gputree.columns import Columns, fit_columns, fit_encode
 from gputree.dtypes import UNSEEN
 
@@ -390,6 +391,7 @@ def test_numbers_that_are_codes_need_no_coding(problem, order, data):
     with mock.patch("gputree.columns.specification.codes_present", return_value=None):
         coded, expected = fit_encode(X, listed, order=order)
     assert columns.same_as(coded)
+    assert values.dtype == expected.dtype
     for own, other in zip(columns.categories, coded.categories, strict=True):
         assert own is other is None or own.dtype == other.dtype
     np.testing.assert_array_equal(values, expected)
@@ -398,6 +400,7 @@ def test_numbers_that_are_codes_need_no_coding(problem, order, data):
     with mock.patch("gputree.columns.specification.hold_codes", return_value=False):
         expected = coded.encode(later)
     np.testing.assert_array_equal(columns.encode(later), expected)
+    assert columns.encode(later).dtype == expected.dtype
 
 
 def test_codes_are_taken_as_they_are():
@@ -408,3 +411,21 @@ def test_codes_are_taken_as_they_are():
     assert columns.encode(X) is X
     later = columns.encode(X + np.array([0, 1]))
     assert later[:2].tolist() == [[0.5, -1.0], [2.5, 1.0]]
+
+
+def test_a_mask_may_change_afterwards():
+    mask = np.array([False, True])
+    columns = fit_columns(np.array([[0.5, 1.0], [2.5, 0.0]]), mask)
+    mask[:] = False
+    assert columns.nominal.tolist() == [False, True]
+
+
+def test_batches_that_miss_codes():
+    """A batch with all codes from 0 on and one without are read alike."""
+    batches = [np.array([[0.5, 0.0], [1.5, 2.0]]), np.array([[2.5, 1.0], [3.5, 0.0]])]
+    table = CodedTable.from_batches(batches, categorical_features=[1])
+    whole = CodedTable(np.concatenate(batches), categorical_features=[1])
+    assert table.shape == whole.shape == (4, 2)
+    y = [0, 1, 1, 0]
+    fits = [DecisionTreeClassifier(device="cpu").fit(X, y).tree_ for X in (table, whole)]
+    assert fits[0].equals(fits[1])

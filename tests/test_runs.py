@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputree.backends.base import Finishing
 from gputree.backends.cpu import runs as runs_
 from gputree.backends.cpu.jit import kernel
 from gputree.growth import stopping
@@ -39,11 +40,12 @@ def test_order_of_runs(seed, count, most_rows, weighted):
 @pytest.mark.parametrize("levels", [1, 8, 1 << 31])
 def test_columns_of_many_categories_finish_larger_nodes(levels):
     """Their rows are counted on each level; without others, nodes are finished as they come."""
-    sizes = [stopping.finish_rows(15, 14 * 512, levels, many) for many in range(4)]
+    cost, one = Finishing(6.0, 15.0, 10**9), Finishing(6.0, 1.0, 10**9)
+    sizes = [stopping.finish_rows(cost, (10**6, 15), 14 * 512, levels, many) for many in range(4)]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1] <= stopping.MOST_CELLS // 15
-    assert stopping.finish_rows(1, 2, 1 << 31, 1) == stopping.MOST_CELLS
-    assert stopping.finish_rows(1, 2, 0, 1) == stopping.FEWEST_ROWS
+    assert stopping.finish_rows(one, (10**6, 1), 2, 1 << 31, 1) == stopping.MOST_CELLS
+    assert stopping.finish_rows(one, (10**6, 1), 2, 0, 1) == stopping.FEWEST_ROWS
 
 
 @kernel

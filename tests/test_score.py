@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest import mock
+
 import numpy as np
 import pytest
 from conftest import host_codes, to_host
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 from oracles import all_cuts, column_best, row_statistics
 from strategies import Sample, make_task, problems, random_problems
 
+from gputree.backends.base import Bounds, Monotonic
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.table import CpuTable
 
@@ -110,3 +114,40 @@ def test_two_classes_of_many_rows(power):
 def share_of_squares(a: int, b: int) -> float:
     """Sum of squares over sum, in integers until it is divided; no side is empty."""
     return float(a * a + b * b) / float(a + b) if a + b else -np.inf
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([3, 8, 200]),
+    st.sampled_from([1, 2, 30]),
+    st.sampled_from([None, (-np.inf, np.inf), (0.2, 0.7)]),
+    st.sampled_from([-1, 0, 1]),
+)
+def test_vectors_score_as_bins_one_by_one(seed, bins, leaf, means, sign):
+    """Two classes, with bins and sides without rows, missing values, limits and order."""
+    rng = np.random.default_rng(seed)
+    values = np.append(np.arange(400.0), np.nan)[:, None]
+    sample = Sample(values, np.arange(401) % 2, None)
+    task = make_task("gini", sample, min_samples_leaf=leaf)
+    bounds = None
+    if means is not None:
+        held = Monotonic(np.array([sign], np.int8))
+        task = replace(task, limits=task.limits._replace(monotonic=held))
+        bounds = Bounds(*(np.full(30, mean) for mean in means))
+    backend = CpuBackend(CpuTable(values, np.ones(1, bool)), task, 1)
+    backend.encode(bins + 1)
+    cells = backend.new_histograms(30)
+    begin, end = np.sort(rng.integers(0, bins + 1, (2, 30)), axis=0)
+    places = np.arange(cells.shape[1] // 2)
+    filled = (begin[:, None] <= places) & (places < end[:, None]) | (places == places[-1])
+    cells[:] = rng.integers(0, 9, cells.shape) * np.repeat(filled, 2, axis=1)
+    cells[cells.sum(axis=1) == 0, 0] = 3
+    cells *= rng.random(cells.shape) < rng.choice([0.3, 1.0])
+    scores = backend.score(cells, np.arange(30), bounds)
+    with mock.patch("gputree.backends.cpu.backend.new_vectors", return_value=None):
+        expected = backend.score(cells, np.arange(30), bounds)
+    assert (scores.best == expected.best).all()
+    found = scores.best > -np.inf
+    assert (scores.bin == expected.bin)[found].all()
+    assert (scores.missing_left == expected.missing_left)[found].all()
+    np.testing.assert_allclose(scores.bound, expected.bound, rtol=1e-13)

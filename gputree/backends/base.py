@@ -185,7 +185,7 @@ class Finishing(NamedTuple):
         Rows of an average column that cost as much to finish, over all levels, as a statistic of
         its histogram costs to count, subtract and score.
     columns : float
-        Average columns that a row has.
+        Columns of a row, each by what it costs to finish beside a numeric one of many values.
     most_rows : int
         Larger nodes are not finished.
     level_cells : int

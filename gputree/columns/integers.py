@@ -17,7 +17,7 @@ TYPES = (np.float32, np.float64, np.int32, np.int64)
 
 @kernel
 def mark_codes(values, columns, limits, seen):
-    """Mark in ``seen[j]`` the numbers of column ``columns[j]``.
+    """Mark in ``seen[j]``, if there is any, the numbers of column ``columns[j]``.
 
     False as soon as one is no integer of ``0 .. limits[j]``; NaN is passed over.
     """
@@ -31,7 +31,8 @@ def mark_codes(values, columns, limits, seen):
             code = np.int64(x)
             if np.float64(code) != x:
                 return False
-            seen[j, code] = True
+            if seen.size:
+                seen[j, code] = True
     return True
 
 
@@ -51,8 +52,9 @@ def codes_present(values: NDArray, columns: NDArray[np.int64]) -> list[int] | No
     """
     if not _is_read(values):
         return None
-    limits = np.full(columns.size, MOST_CODES)
-    seen = np.zeros((columns.size, MOST_CODES), np.bool_)
+    most = min(MOST_CODES, len(values))  # of more codes than rows some are missing
+    limits = np.full(columns.size, most)
+    seen = np.zeros((columns.size, most), np.bool_)
     if not mark_codes(writable(values), columns, limits, seen):
         return None
     counts = np.count_nonzero(seen, axis=1)
@@ -64,11 +66,9 @@ def codes_present(values: NDArray, columns: NDArray[np.int64]) -> list[int] | No
 
 def hold_codes(values: NDArray, columns: NDArray[np.int64], counts: NDArray[np.int64]) -> bool:
     """Whether some columns of a matrix hold nothing but codes below `counts`, and NaN."""
-    most = int(counts.max(initial=0))
-    if most > MOST_CODES or not _is_read(values):
+    if not _is_read(values):
         return False
-    seen = np.zeros((columns.size, most), np.bool_)
-    return bool(mark_codes(writable(values), columns, counts, seen))
+    return bool(mark_codes(writable(values), columns, counts, np.zeros((0, 0), np.bool_)))
 
 
 def _is_read(values: NDArray) -> bool:

@@ -103,7 +103,8 @@ class Columns:
         -------
         values : float32 or float64 array of shape (n_rows, d)
             float32 where every value of every column is exact in it (float64 arrays
-            whose categories, if any, are codes already stay float64, and are not copied).
+            without nominal columns stay float64). Arrays whose categories, if any, are codes
+            already are not copied where they have that type.
 
         Raises
         ------
@@ -114,8 +115,10 @@ class Columns:
         if X.shape[1] != self.nominal.size:
             raise ValueError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
         plain = _plain_numbers(X)
-        if plain is not None and self._is_coded(plain):
+        if plain is not None and not self.nominal.any():
             return _as_floats(plain, order)
+        if plain is not None and self._is_coded(plain):
+            return _as_narrow_floats(plain, order)
         labels = _labels(X)
         cells = _factorize(read_cells(X, labels), self.nominal, labels)
         return self._matrix(cells, labels, X.shape[0], order)
@@ -123,8 +126,6 @@ class Columns:
     def _is_coded(self, X: NDArray) -> bool:
         """Whether a table of numbers holds the codes themselves in its nominal columns."""
         at = np.flatnonzero(self.nominal)
-        if at.size == 0:
-            return True
         words = [self.categories[f] for f in at]
         if not all(w is not None and w.dtype.kind in "iuf" and _counts_up(w) for w in words):
             return False
@@ -206,7 +207,8 @@ def fit_encode(
     """
     columns, cells = _fit(X, categorical_features, every_nominal)
     if isinstance(cells, np.ndarray):
-        return columns, _as_floats(cells, order)
+        convert = _as_narrow_floats if columns.nominal.any() else _as_floats
+        return columns, convert(cells, order)
     return columns, columns._matrix(cells, _labels(X), X.shape[0], order)
 
 
@@ -276,7 +278,7 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
     if listed.ndim == 1 and listed.size == 0:
         return mask
     if listed.ndim == 1 and listed.dtype.kind == "b" and listed.size == d:
-        return listed
+        return listed.copy()
     if listed.ndim == 1 and listed.dtype.kind in "iu" and 0 <= listed.min() <= listed.max() < d:
         mask[listed] = True
         return mask
@@ -337,6 +339,14 @@ def _as_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
         _require_memory(len(X), X.size // max(len(X), 1), dtype)
     with np.errstate(over="ignore"):  # of long doubles; infinity is refused by those who ask
         return np.asarray(X, dtype, order=order)
+
+
+def _as_narrow_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
+    """As `_as_floats`, as float32 also where every number turns out to be exact in it."""
+    if X.dtype != np.float64 or not _all_fit_float32(list(X.T)):
+        return _as_floats(X, order)
+    _require_memory(X.shape[0], X.shape[1], np.float32)
+    return np.asarray(X, np.float32, order=order)
 
 
 def _require_memory(n: int, d: int, dtype: type[np.floating]) -> None:

@@ -146,16 +146,13 @@ def _gini_margin(criterion, value, total):
 
 
 @inner
-def _corner(a, b, n_a, n_b):
-    """Score of a cut of two classes with weights a and b on the left; an empty side has none."""
-    weight, rest = a + b, n_a + n_b - a - b
-    left = a * a + b * b
-    right = (n_a - a) * (n_a - a) + (n_b - b) * (n_b - b)
-    if weight == 0.0:
-        return right / rest
-    if rest == 0.0:
-        return left / weight
-    return (left * rest + right * weight) / (weight * rest)
+def corner_score(a, b, n_a, n_b, whole):
+    """Score of a cut of two classes, a and b of them on the left; `whole` if a side is empty."""
+    rest_a, rest_b = n_a - a, n_b - b
+    left, right = a + b, rest_a + rest_b
+    product = left * right
+    value = ((a * a + b * b) * right + (rest_a * rest_a + rest_b * rest_b) * left) / product
+    return value if product > 0.0 else whole
 
 
 @inner
@@ -164,9 +161,10 @@ def _greatest_corner(left, cells, at, total):
     a, b = np.float64(left[0]), np.float64(left[1])
     n_a, n_b = np.float64(total[0]), np.float64(total[1])
     end_a, end_b = a + np.float64(cells[at]), b + np.float64(cells[at + 1])
+    whole = (n_a * n_a + n_b * n_b) / (n_a + n_b)
     return max(
-        max(_corner(a, b, n_a, n_b), _corner(end_a, b, n_a, n_b)),
-        max(_corner(a, end_b, n_a, n_b), _corner(end_a, end_b, n_a, n_b)),
+        max(corner_score(a, b, n_a, n_b, whole), corner_score(end_a, b, n_a, n_b, whole)),
+        max(corner_score(a, end_b, n_a, n_b, whole), corner_score(end_a, end_b, n_a, n_b, whole)),
     )
 
 

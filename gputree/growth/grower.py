@@ -99,7 +99,10 @@ def _small_rows(
     if plan.finish_rows is not None:
         return plan.finish_rows
     statistics = backend.histogram_cells * backend.channels
-    return finish_rows(backend.finishing, level, statistics, levels, plan.coded_again)
+    finishing = backend.finishing
+    if plan.max_leaf_nodes is not None:  # few nodes may be left of a level
+        finishing = finishing._replace(level_cells=0)
+    return finish_rows(finishing, level, statistics, levels, plan.coded_again)
 
 
 def _grow_level(

@@ -16,6 +16,7 @@ ROWS_PER_STATISTIC_LEVEL = 1.5
 # 100,000 categories, skewed, CPU seconds with 0.5 and 2.5: 1.25 and 1.50 at depth 8, 5.8 and 7.0
 # at depth 16, 23.6 and 23.1 grown out.
 STATISTICS_PER_CODE = 0.5
+ROWS_PER_STATISTIC_OF_MANY = 6.0  # with which that was measured
 
 # Levels that finishing what is left of one saves, at most: more are seldom as large. Processor
 # milliseconds of 4,500 x 28, depth 1, 2, 3, 4, 8, by histograms and finished from the root: 5.3 and
@@ -48,7 +49,10 @@ def finish_rows(
     rows, columns = level
     if rows * columns <= min(levels, LEVELS_SAVED) * finishing.level_cells:
         return rows
-    share = min(finishing.rows_per_statistic, ROWS_PER_STATISTIC_LEVEL * levels)
+    cost, share = finishing.columns, finishing.rows_per_statistic
+    if many:
+        cost, share = columns, min(share, ROWS_PER_STATISTIC_OF_MANY)
+    share = min(share, ROWS_PER_STATISTIC_LEVEL * levels)
     most = min(MOST_CELLS // columns, finishing.most_rows)
-    row = finishing.columns / share - many * STATISTICS_PER_CODE if share > 0.0 else np.inf
+    row = cost / share - many * STATISTICS_PER_CODE if share > 0.0 else np.inf
     return max(FEWEST_ROWS, most if row * most <= statistics else int(statistics / row))

@@ -147,6 +147,12 @@ def _score_column(
 
 
 @inner
+def has_rows(vectors, b):
+    """Whether bin b has rows: a cut behind one without is no other than that before it."""
+    return vectors.first[b + 1] > vectors.first[b] or vectors.second[b + 1] > vectors.second[b]
+
+
+@inner
 def left_of_bin(vectors, b, left):
     """Let `left` be the rows before bin b."""
     left[0], left[1] = np.int64(vectors.first[b]), np.int64(vectors.second[b])
@@ -182,7 +188,7 @@ def score_column(
         score_boundaries(n_a, n_b, value_bins, vectors)
         for b in range(value_bins):
             value = vectors.score[b + 1]
-            if value > best:
+            if value > best and has_rows(vectors, b):
                 left_of_bin(vectors, b + 1, left)
                 if admissible(criterion, limits, weighted, left, total):
                     best = value

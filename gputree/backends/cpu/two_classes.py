@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
-from gputree.backends.cpu.jit import inner, lent
+from gputree.backends.cpu.jit import lent
 from gputree.criteria import Gini
+from gputree.criteria.gini import corner_score
 
 # Squares of sums of rows stay below 2**53.
 MOST_EXACT_ROWS = 1 << 26
@@ -80,18 +81,8 @@ def bound_bins(n_a, n_b, value_bins, vectors):
         start, end = scores[i], scores[i + one]
         start = start if start == start else whole
         end = end if end == end else whole
-        low = _corner(a, end_b, n_a, n_b, whole)
-        high = _corner(end_a, b, n_a, n_b, whole)
+        low = corner_score(a, end_b, n_a, n_b, whole)
+        high = corner_score(end_a, b, n_a, n_b, whole)
         corner = low if low > high else high
         boundary = start if start > end else end
         vectors.bound[i] = corner if corner > boundary else boundary
-
-
-@inner
-def _corner(a, b, n_a, n_b, whole):
-    """Score of a cut with a and b rows of the classes on the left; of an empty side, `whole`."""
-    rest_a, rest_b = n_a - a, n_b - b
-    left, right = a + b, rest_a + rest_b
-    product = left * right
-    value = ((a * a + b * b) * right + (rest_a * rest_a + rest_b * rest_b) * left) / product
-    return value if product > 0.0 else whole

@@ -43,7 +43,7 @@ MOST_HISTOGRAM_BYTES = 1 << 27
 # node's at least, whose size is bounded (`gputree.growth.stopping.MOST_CELLS`).
 GATHERED_BYTES = 1 << 27
 
-# See `Finishing`: half of what it is where rows need not be gathered.
+# See `Finishing`: less than where rows need not be gathered; not measured.
 ROWS_PER_STATISTIC = 6.0
 
 
@@ -109,7 +109,7 @@ class PartitionedBackend:
 
     @property
     def finishing(self) -> Finishing:
-        return Finishing(ROWS_PER_STATISTIC, self.held.shape[1], np.iinfo(ROW).max)
+        return Finishing(ROWS_PER_STATISTIC, self.head.table.missing.size, np.iinfo(ROW).max)
 
     def new_histograms(self, m: int) -> Any:
         return self.head.new_histograms(m)
