@@ -14,8 +14,8 @@ SUBSET_MUTANTS = [
     ("subsets: runs of equal rows alike", "if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;", ""),
     (
         "subsets: heads of any size",
-        "asked && fewer >= measure.limits.min_samples_leaf &&",
-        "asked &&",
+        "asked && measure.limits.admit(n, node.rows, state.weight_left, whole);",
+        "asked;",
     ),
     (
         "subsets: heads kept out forgotten",

@@ -124,7 +124,9 @@ MUTANTS = [
     Mutant("ties: missing left first", "return !a.missing_left;", "return a.missing_left;"),
     Mutant("ties: highest place", "return a.place < b.place;", "return a.place > b.place;"),
     Mutant(
-        "admitted: one row less", "if (n < least || whole - n", "if (n + 1 < least || whole - n"
+        "admitted: one row less",
+        "return n >= least && whole - n",
+        "return n + 1 >= least && whole - n",
     ),
     Mutant("admitted: weight ignored", "weight >= min_weight_leaf &&", "true ||"),
     Mutant(

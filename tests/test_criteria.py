@@ -228,6 +228,16 @@ def test_bound_of_every_cut_inside_a_bin(kind, data):
     assert bound_holds(kind(k, data.draw(UNIT)), left, cells, total, left + parts[proper])
 
 
+@CLASS_CRITERIA
+@pytest.mark.parametrize("beside", [(0, 0), (3, 0), (0, 1)])
+def test_bound_of_a_bin_beside_nothing(kind, beside):
+    """A side may be empty: nothing is divided by its weight."""
+    cells, other = ints([2, 3]), ints(beside)
+    parts = ints([[a, b] for a in range(3) for b in range(4) if 0 < a + b < 5])
+    for left in (other, 0 * other):
+        assert bound_holds(kind(2, 1.0), left, cells, cells + other, left + parts)
+
+
 TARGETS = st.one_of(st.integers(-3, 3), st.integers(-(2**40), 2**40), st.integers(2**40, 2**40 + 3))
 
 

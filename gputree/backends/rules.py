@@ -11,6 +11,12 @@ from gputree.compilation import jitable
 
 
 @jitable
+def fewest_rows(limits: Any) -> Any:
+    """Rows that a node needs to be split."""
+    return max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
+
+
+@jitable
 def missing_goes_left(seen: Any, missing_left: Any, left_rows: Any, right_rows: Any) -> Any:
     """Where a node sends missing values: as learned, or where it saw none, with most rows.
 
@@ -32,7 +38,14 @@ def child_bounds(sign: Any, lower: Any, upper: Any, left_mean: Any, right_mean: 
     return middle, upper, lower, middle
 
 
+@jitable
+def midpoint(low: Any, high: Any) -> Any:
+    """Threshold between two neighbouring values: the midpoint, or `low` if that rounds up."""
+    middle = 0.5 * np.float64(low) + 0.5 * np.float64(high)
+    return middle if middle < high else np.float64(low)
+
+
 def midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Thresholds between neighbouring values: the midpoint, or `low` where that rounds up."""
+    """`midpoint` of every pair of two arrays."""
     middle = 0.5 * low + 0.5 * high
     return np.where(middle < high, middle, low)

@@ -151,8 +151,18 @@ def corner_score(a, b, n_a, n_b, whole):
     rest_a, rest_b = n_a - a, n_b - b
     left, right = a + b, rest_a + rest_b
     product = left * right
-    value = ((a * a + b * b) * right + (rest_a * rest_a + rest_b * rest_b) * left) / product
-    return value if product > 0.0 else whole
+    squares = (a * a + b * b) * right + (rest_a * rest_a + rest_b * rest_b) * left
+    return squares / product if product > 0.0 else whole
+
+
+@inner
+def boundary_score(a, b, n_a, n_b):
+    """As `_two_score`, where the sums are exact as float64; NaN if a side is empty."""
+    rest_a, rest_b = n_a - a, n_b - b
+    left, right = a + b, rest_a + rest_b
+    left = left if left > 0.0 else np.nan
+    right = right if right > 0.0 else np.nan
+    return (a * a + b * b) / left + (rest_a * rest_a + rest_b * rest_b) / right
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Cuts: which are admitted, which of two is chosen, the threshold, the best of sorted pairs."""
+"""Cuts: which are admitted, which of two is chosen, the best of sorted pairs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from gputree.backends.cpu.jit import inner, pick
 from gputree.backends.cpu.monotonic import keeps_order
+from gputree.backends.rules import midpoint
 from gputree.criteria import begin, move, score
 
 
@@ -26,7 +27,9 @@ def precedes(a, b):
         return not a[2]
     if a[3] != b[3]:
         return a[3] < b[3]
-    return b[4] and not a[4]
+    if a[4] != b[4]:
+        return b[4]
+    return a[5] < b[5]
 
 
 @inner
@@ -55,22 +58,21 @@ def score_to_beat(cut, f):
 
 
 @inner
+def admits_rows(limits, n, whole):
+    """Whether both sides of a cut have as many rows as `limits` asks: n of `whole` on one."""
+    least = max(limits.min_samples_leaf, 1)
+    return n >= least and whole - n >= least
+
+
+@inner
 def admits(limits, n, whole, weight, all_weight):
     """Whether both sides of a cut are as large as `limits` asks: the one rule of sizes.
 
     n of `whole` rows are on one side, and `weight` of `all_weight`.
     """
-    least = max(limits.min_samples_leaf, 1)
-    if n < least or whole - n < least:
+    if not admits_rows(limits, n, whole):
         return False
     return weight >= limits.min_weight_leaf and all_weight - weight >= limits.min_weight_leaf
-
-
-@inner
-def midpoint(low, high):
-    """Threshold between two neighbouring values: the midpoint, or `low` if that rounds up."""
-    middle = 0.5 * np.float64(low) + 0.5 * np.float64(high)
-    return middle if middle < high else np.float64(low)
 
 
 @inner

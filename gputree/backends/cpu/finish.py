@@ -14,7 +14,7 @@ from gputree.backends.base import Bounds, Int64s, Limits, Subtrees, Task
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.categories import new_scratch
-from gputree.backends.cpu.cut import midpoint, no_cut
+from gputree.backends.cpu.cut import no_cut
 from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
 from gputree.backends.cpu.finish_chain import add_leaf, grow_chain
@@ -23,7 +23,7 @@ from gputree.backends.cpu.jit import inner, kernel, lent, pasted
 from gputree.backends.cpu.layout import BinEnds, Rows, Table
 from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
 from gputree.backends.cpu.refine import narrow
-from gputree.backends.rules import missing_goes_left
+from gputree.backends.rules import fewest_rows, midpoint, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 from gputree.hashing import child_key
 
@@ -304,7 +304,7 @@ def grow(
     Its m rows are entries from `begin_` on, and lie in the block from `first` on. Scratch: nodes
     that wait (node, depth, active columns), their keys and bounds; statistics twice.
     """
-    least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
+    least = fewest_rows(limits)
     for f in range(block.columns.size):
         block.columns[f] = f
     stack[0, 0] = at

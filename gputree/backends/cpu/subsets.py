@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gputree.backends.cpu.cut import admits, admits_rows
 from gputree.backends.cpu.jit import lent
 from gputree.backends.cpu.runs import (
     holds_cells,
@@ -114,7 +115,7 @@ def next_move(listed, runs, held, count, i, left):
 
 
 @lent
-def last_subset(runs, kind, count, left, total, missing):
+def last_subset(kind, count, left, total, missing):
     """The known values against the missing ones, for searches that do not come to it."""
     for c in range(left.size):
         left[c] = total[c] - missing[c]
@@ -168,7 +169,7 @@ def scan_subsets(
     """
     whole = begin(criterion, total, total)[0]
     first, known, last = runs.begin[0], runs.begin[count], runs.begin[count + 1]
-    least = max(limits.min_samples_leaf, 1)
+    rows = last - first
     for side in range(1 + (known < last)):
         for c in range(left.size):
             left[c] = missing[c] if side == 1 else 0
@@ -179,14 +180,12 @@ def scan_subsets(
                 place, added = next_subset(listed, runs, held, kind, count, i, place, left)
                 n += added
             else:
-                place = last_subset(runs, kind, count, left, total, missing)
+                place = last_subset(kind, count, left, total, missing)
                 n = known - first
-            fewer = min(n, last - first - n)
-            if fewer < (1 if kind == ORDERED else least):
+            if not (0 < n < rows and (kind == ORDERED or admits_rows(limits, n, rows))):
                 continue
             state = begin(criterion, left, total)
-            lighter = min(state[0], whole - state[0])
-            admitted = fewer >= least and lighter >= limits.min_weight_leaf
+            admitted = admits(limits, n, rows, state[0], whole)
             if not admitted and kind != ORDERED:
                 continue
             value = score(criterion, state, left, total)

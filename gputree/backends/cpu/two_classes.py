@@ -19,7 +19,7 @@ from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.jit import lent
 from gputree.criteria import Gini
-from gputree.criteria.gini import corner_score
+from gputree.criteria.gini import boundary_score, corner_score
 
 # Squares of sums of rows stay below 2**53.
 MOST_EXACT_ROWS = 1 << 26
@@ -62,11 +62,7 @@ def score_boundaries(n_a, n_b, value_bins, vectors):
     """Score of the cut at each boundary: NaN where all rows are on one side."""
     before_a, before_b, scores = vectors.first, vectors.second, vectors.score
     for i in range(np.uintp(value_bins + 1)):
-        a, b = before_a[i], before_b[i]
-        left = a + b
-        rest_a, rest_b = n_a - a, n_b - b
-        right = n_a + n_b - left
-        scores[i] = (a * a + b * b) / left + (rest_a * rest_a + rest_b * rest_b) / right
+        scores[i] = boundary_score(before_a[i], before_b[i], n_a, n_b)
 
 
 @lent

@@ -8,10 +8,15 @@ __device__ i64 rows_in(const Criterion& criterion, const Statistics& statistics,
 struct Limits {
     i64 min_samples_leaf, min_weight_leaf;
 
+    // Whether both sides of a cut have rows enough: n of `whole` on one.
+    __device__ bool admit_rows(i64 n, i64 whole) const {
+        const i64 least = min_samples_leaf > 1 ? min_samples_leaf : 1;
+        return n >= least && whole - n >= least;
+    }
+
     // Whether both sides of a cut are large enough: n of `whole` rows, `weight` of `all_weight`.
     __device__ bool admit(i64 n, i64 whole, i64 weight, i64 all_weight) const {
-        const i64 least = min_samples_leaf > 1 ? min_samples_leaf : 1;
-        if (n < least || whole - n < least) return false;
+        if (!admit_rows(n, whole)) return false;
         return weight >= min_weight_leaf && all_weight - weight >= min_weight_leaf;
     }
 };

@@ -160,15 +160,13 @@ template <class Left>
 __device__ Judged judge(
     const Measure& measure, const Node& node, const Left& left, i64 n, bool asked
 ) {
-    const i64 rest = node.rows - n, fewer = n < rest ? n : rest;
-    asked = asked && fewer >= 1;
+    asked = asked && n >= 1 && n < node.rows;
     if (!__any_sync(ALL_LANES, asked)) return {-infinity(), false};
     const Criterion& criterion = measure.criterion;
     const State state = begin(criterion, left, node.total);
-    const i64 weight = state.weight_left, others = weight_in(criterion, node.total) - weight;
-    const bool admitted = asked && fewer >= measure.limits.min_samples_leaf &&
-                          weight >= measure.limits.min_weight_leaf &&
-                          others >= measure.limits.min_weight_leaf;
+    const i64 whole = weight_in(criterion, node.total);
+    const bool admitted =
+        asked && measure.limits.admit(n, node.rows, state.weight_left, whole);
     const double value = score(criterion, state, left, node.total);
     return {asked ? value : -infinity(), admitted};
 }
@@ -178,8 +176,7 @@ template <class Left>
 __device__ double admitted_score(
     const Measure& measure, const Node& node, const Left& left, i64 n, bool asked
 ) {
-    const i64 least = measure.limits.min_samples_leaf;
     const Judged found =
-        judge(measure, node, left, n, asked && n >= least && node.rows - n >= least);
+        judge(measure, node, left, n, asked && measure.limits.admit_rows(n, node.rows));
     return found.admitted ? found.score : -infinity();
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.cut import midpoint, new_cut, precedes
+from gputree.backends.cpu.cut import new_cut, precedes
 from gputree.backends.cpu.finer import new_work, scan_sorted
 from gputree.backends.cpu.jit import inner, kernel, pick
 from gputree.backends.cpu.monotonic import at_column
 from gputree.backends.cpu.score import add_cell, admissible, bar_of, is_alive, row_count
 from gputree.backends.cpu.sort import sort_pairs
+from gputree.backends.rules import midpoint
 from gputree.compilation import jitable
 from gputree.criteria import add_row, begin, score
 
@@ -47,42 +48,57 @@ def count_keys(
 
 
 @inner
-def better(found, cut):
-    """The chosen one of two cuts; of the same in one bin that of the lowest threshold."""
-    tied = not precedes(found, cut) and not precedes(cut, found)
-    return found if precedes(found, cut) or (tied and found[5] < cut[5]) else cut
+def cut_between(
+    criterion, limits, weighted, counts, least, greatest, first, last, left, total, f, missing_left,
+    b, cut,
+):  # fmt: skip
+    """The better of `cut` and the best between filled cells ``first .. last``; `left` is used."""
+    channels = total.size
+    before = -1
+    for c in range(first, last):
+        if least[c] > greatest[c]:  # no rows
+            continue
+        if before >= 0 and admissible(criterion, limits, weighted, left, total):
+            value = score(criterion, begin(criterion, left, total), left, total)
+            threshold = midpoint(greatest[before], least[c])
+            found = new_cut(value, f, missing_left, b, False, threshold)
+            cut = found if precedes(found, cut) else cut
+        add_cell(left, counts, c * channels)
+        before = c
+    return cut
+
+
+@inner
+def mark_cells(
+    criterion, limits, weighted, counts, least, greatest, first, last, left, total, bar, rows
+):
+    """Let ``rows[c]`` be the rows of cells that may hold a better cut; `left` is used."""
+    channels = total.size
+    for c in range(first, last):
+        n = row_count(criterion, counts, c * channels, channels, weighted)
+        if least[c] < greatest[c] and is_alive(
+            criterion, limits, weighted, left, counts, c * channels, n, total, bar
+        ):
+            rows[c] = n
+        add_cell(left, counts, c * channels)
 
 
 @kernel
-def cut_between(
+def sift_cells(
     criterion, limits, weighted, counts, least, greatest, before, total, f, missing_left, b, cut,
     living,
 ):  # fmt: skip
     """The better of `cut` and the best between two filled cells; marks the `living` ones."""
     own = at_column(limits.monotonic, limits, 0)
-    channels = total.size
-    left = before.copy()
-    previous = -1
-    for c in range(living.size):
-        if least[c] > greatest[c]:  # no rows
-            continue
-        if previous >= 0 and admissible(criterion, own, weighted, left, total):
-            found = new_cut(
-                score(criterion, begin(criterion, left, total), left, total), f, missing_left, b,
-                False, midpoint(greatest[previous], least[c]),
-            )  # fmt: skip
-            cut = better(found, cut)
-        add_cell(left, counts, c * channels)
-        previous = c
+    cut = cut_between(
+        criterion, own, weighted, counts, least, greatest, 0, living.size, before.copy(), total, f,
+        missing_left, b, cut,
+    )  # fmt: skip
     bar = bar_of(criterion, cut[0], total)
-    left[:] = before
-    for c in range(living.size):
-        n = row_count(criterion, counts, c * channels, channels, weighted)
-        if least[c] < greatest[c] and is_alive(
-            criterion, own, weighted, left, counts, c * channels, n, total, bar
-        ):
-            living[c] = n
-        add_cell(left, counts, c * channels)
+    mark_cells(
+        criterion, own, weighted, counts, least, greatest, 0, living.size, before.copy(), total,
+        bar, living,
+    )  # fmt: skip
     return cut
 
 
@@ -117,4 +133,4 @@ def scan_interval(criterion, rows, limits, weighted, values, left, total, f, mis
         criterion, rows, own, weighted, values, items, 0, values.size, left, total, f,
         missing_left, b, work.scanned, none,
     )  # fmt: skip
-    return better(found, cut) if found[0] > -np.inf else cut
+    return found if found[0] > -np.inf and precedes(found, cut) else cut

@@ -21,10 +21,10 @@ from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Rows
 from gputree.backends.partitioned.keys import (
     count_keys,
-    cut_between,
     gather_between,
     key_of,
     scan_interval,
+    sift_cells,
 )
 
 Cut = tuple[float, int, bool, int, bool, float]
@@ -94,7 +94,7 @@ class Sifter:
                 least, greatest,
             )  # fmt: skip
         living = np.zeros(size, np.int64)
-        cut = cut_between(
+        cut = sift_cells(
             self.task.criterion, place.limits, self.weighted, counts, least, greatest,
             interval.left, place.total, place.f, place.missing_left, place.b, cut, living,
         )  # fmt: skip

@@ -14,20 +14,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.cut import midpoint, new_cut
+from gputree.backends.cpu.cut import new_cut
 from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
 from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.refine import has_missing, mark_alive, narrow, next_filled
 from gputree.backends.cpu.score import (
     add_cell,
-    admissible,
     bar_of,
     column_bins,
-    is_alive,
     row_count,
 )
-from gputree.backends.partitioned.keys import better, key_of
-from gputree.criteria import add_row, begin, score
+from gputree.backends.partitioned.keys import cut_between, key_of, mark_cells
+from gputree.criteria import add_row
 
 # Bits of a float64 that those of float32 have zero.
 FLOAT32_SHIFT = 29
@@ -103,26 +101,6 @@ def start_interval(before, missing, missing_left, left):
     return tried
 
 
-@inner
-def cut_between(
-    criterion, limits, weighted, counts, least, greatest, begin_, end, left, total, f, missing_left,
-    b, cut,
-):  # fmt: skip
-    """The better of `cut` and the best between filled cells ``begin_ .. end``; `left` is used."""
-    channels = total.size
-    before = -1
-    for c in range(begin_, end):
-        if least[c] > greatest[c]:  # no rows
-            continue
-        if before >= 0 and admissible(criterion, limits, weighted, left, total):
-            value = score(criterion, begin(criterion, left, total), left, total)
-            threshold = midpoint(greatest[before], least[c])
-            cut = better(new_cut(value, f, missing_left, b, False, threshold), cut)
-        add_cell(left, counts, c * channels)
-        before = c
-    return cut
-
-
 @kernel
 def score_cells(
     criterion, limits, weighted, means, totals, node, column, lefts, missing, bins, first, counts,
@@ -144,21 +122,6 @@ def score_cells(
                     left, totals[j], f, side == 1, bins[i], cut,
                 )  # fmt: skip
         scores[j], features[j], sides[j], places[j], ends[j], cuts[j] = cut
-
-
-@inner
-def mark_cells(
-    criterion, limits, weighted, counts, least, greatest, begin_, end, left, total, bar, rows
-):
-    """Let ``rows[c]`` be the rows of cells that may hold a better cut; `left` is used up."""
-    channels = total.size
-    for c in range(begin_, end):
-        n = row_count(criterion, counts, c * channels, channels, weighted)
-        if least[c] < greatest[c] and is_alive(
-            criterion, limits, weighted, left, counts, c * channels, n, total, bar
-        ):
-            rows[c] = n
-        add_cell(left, counts, c * channels)
 
 
 @kernel

@@ -1,0 +1,47 @@
+"""The rules of a split that kernels and arrays share: thresholds, and which cut is chosen."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from gputree.backends.cpu.cut import new_cut, no_cut, precedes
+from gputree.backends.rules import midpoint, midpoints
+
+KNOWN = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.tuples(KNOWN, KNOWN).filter(lambda pair: pair[0] < pair[1]), min_size=1))
+def test_thresholds_part_neighbours(pairs):
+    low, high = np.array(pairs).T
+    threshold = midpoints(low, high)
+    assert ((low <= threshold) & (threshold < high)).all()
+    assert threshold.tolist() == [midpoint(a, b) for a, b in pairs]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threshold_of_values_next_to_each_other(dtype):
+    low = dtype(1)
+    high = np.nextafter(low, dtype(2))
+    middle = midpoint(low, high)
+    assert middle == (
+        low if dtype is np.float64 else 0.5 * np.float64(low) + 0.5 * np.float64(high)
+    )
+
+
+@njit
+def is_chosen(a, b):
+    return precedes(new_cut(*a), new_cut(*b)), precedes(no_cut(), new_cut(*a))
+
+
+def test_one_of_two_cuts_precedes():
+    """By score, column, missing values right, bin, inside it or at its end, threshold."""
+    fields = [1.0, 0.5], [0, 1], [False, True], [0, 1], [False, True], [-1.0, 2.0]
+    cuts = list(enumerate(itertools.product(*fields)))
+    for (i, a), (j, b) in itertools.product(cuts, repeat=2):
+        assert is_chosen(a, b) == (i < j, False)
