@@ -244,12 +244,15 @@ class CpuBackend:
         counts = counts and not self.table.single.all()  # else no cut lies inside a bin
         is_large = (rows >= least.counted_rows) & counts
         large, small = np.flatnonzero(is_large), np.flatnonzero(~is_large)
-        parts: list[tuple[Finer | None, Int64s, int, int]]
-        cut = spans(rows[small], self.n_threads, tuning.TUNING.chunk_rows // 4)
-        parts = [(None, small, a, b) for a, b in cut if a < b]
+        groups: list[tuple[Finer | None, Int64s]] = [(None, small)]
         if large.size:
-            finer = self._finer(begin, end, histograms, slots, scores, large)
-            parts = [(f, large, i, i + 1) for i, f in enumerate(finer)] + parts
+            groups = [*self._finer(nodes, scores, large), *groups]
+        parts = [
+            (finer, own, a, b)
+            for finer, own in groups
+            for a, b in spans(rows[own], self.n_threads, least.chunk_rows // 4)
+            if a < b
+        ]
         reports = [np.zeros(1, np.int64) for _ in parts]
         lead = self._new_lead(begin)
         run(
@@ -289,19 +292,16 @@ class CpuBackend:
         self._leads = []
         return Lead(column, self._codes_read)
 
-    def _finer(
-        self, begin: Int64s, end: Int64s, histograms: NDArray, slots: Int64s, scores: Scores,
-        nodes: Int64s,
-    ) -> list[Finer]:  # fmt: skip
-        """What large nodes are refined with."""
+    def _finer(self, nodes: Nodes, scores: Scores, large: Int64s) -> list[tuple[Finer, Int64s]]:
+        """What large nodes are refined with, and which of them."""
         if self.cell_counts is None:
             self.cell_counts = cell_counts.CellCounts(
                 self.task, self.table, self.rows, self._cell_dtype, self.n_threads
             )
         alive = self.cell_counts.alive(
-            histograms, slots, nodes, scores.total, scores.best, scores.bound
+            nodes.cells, nodes.slots, large, scores.total, scores.best, scores.bound
         )
-        return self.cell_counts.refine_with(self.entries, begin[nodes], end[nodes], alive)
+        return self.cell_counts.refine_with(self.entries, nodes.begin, nodes.end, large, alive)
 
     def score_subsets(self, nodes: Nodes, scores: Scores, nominal: Int64s) -> None:
         """Find the best subset of every column of `nominal`."""

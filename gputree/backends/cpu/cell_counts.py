@@ -17,7 +17,7 @@ from gputree.backends.cpu.counted import count_cells
 from gputree.backends.cpu.finer import Cells, Finer
 from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.cpu.refine import alive_rows
-from gputree.threads import run
+from gputree.threads import even_spans, run
 
 # Cells to a bin, at most: beyond, cells to a unit could overflow in a narrow bin.
 WIDEST_SCALE = 1 << 24
@@ -78,25 +78,41 @@ class CellCounts:
         alive = np.zeros((nodes.size, self.table.missing.size), np.int64)
         if task.limits.max_features < alive.shape[1]:
             return alive
+        bins = int(self.table.offset[-1])
+        parts = even_spans(nodes.size, bins, self.n_threads, self.tuning.scored_cells)
         run(
             self.n_threads,
             alive_rows,
             [
                 (
                     task.criterion, self.table, task.limits, self.rows.weight is not None,
-                    histograms, slots, nodes, i, i + 1, total, best, bound, alive,
+                    histograms, slots, nodes, a, b, total, best, bound, alive,
                 )
-                for i in range(nodes.size)
+                for a, b in parts
             ],
         )  # fmt: skip
         return alive
 
     def refine_with(
-        self, entries: NDArray, begin: Int64s, end: Int64s, alive: Int64s
-    ) -> list[Finer]:
-        """What m nodes are refined with: columns that are worth it are counted into cells."""
-        counts = self.count(entries, begin, end, self._wanted(end - begin, alive))
-        return [self._finer(c, a) for c, a in zip(counts, alive, strict=True)]
+        self, entries: NDArray, begin: Int64s, end: Int64s, nodes: Int64s, alive: Int64s
+    ) -> list[tuple[Finer, Int64s]]:
+        """What some nodes of a level are refined with, and which: some alone, the others together.
+
+        Columns that are worth it are counted into cells. One column goes first, to raise the bar
+        for the others, unless it has most of what is alive.
+        """
+        first, last = begin[nodes], end[nodes]
+        counts = self.count(entries, first, last, self._wanted(last - first, alive))
+        at_once = np.zeros(begin.size, np.bool_)
+        at_once[nodes] = alive.sum(axis=1) <= 2 * alive.max(axis=1)
+        none = Counts(0, 0, np.zeros(alive.shape[1], np.bool_), np.empty(0, self.dtype))
+        others = nodes[[c is None for c in counts]]
+        alone = [
+            (self._finer(c, at_once), nodes[i : i + 1])
+            for i, c in enumerate(counts)
+            if c is not None
+        ]
+        return [*alone, (self._finer(none, at_once), others)]
 
     def _wanted(self, rows: Int64s, alive: Int64s) -> NDArray[np.bool_]:
         """Columns (m, d) that are worth counting."""
@@ -105,15 +121,12 @@ class CellCounts:
         wanted &= (rows >= self.tuning.node_share * self.table.values.shape[0])[:, None]
         return wanted & (self.cells.size > 1)
 
-    def _finer(self, counts: Counts | None, alive: Int64s) -> Finer:
-        """One column goes first, to raise the bar for the others, unless it has most of them."""
-        none = Counts(0, 0, np.zeros(alive.size, np.bool_), np.empty(0, self.dtype))
-        chosen = counts or none
+    def _finer(self, counts: Counts, at_once: NDArray[np.bool_]) -> Finer:
         return Finer(
             cells=self.cells,
-            counted=chosen.counted,
-            counts=chosen.cells,
-            at_once=bool(alive.sum() <= 2 * alive.max()),
+            counted=counts.counted,
+            counts=counts.cells,
+            at_once=at_once,
             sift_rows=self.tuning.sift_rows,
             cell_rows=self.tuning.sifted_rows,
         )

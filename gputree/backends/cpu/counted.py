@@ -233,7 +233,7 @@ def _refine_counted(
 ):  # fmt: skip
     n_pending, counted, n_counted = take_counted(finer, pending)
     room = GATHER_SHARE * (last - first)
-    at_first = room if finer.at_once else 1
+    at_first = room if finer.at_once[j] else 1
     if n_counted == 0:
         return n_pending, at_first, cut
     left = np.empty_like(total)

@@ -57,12 +57,12 @@ class Cells(NamedTuple):
 
 
 class Finer(NamedTuple):
-    """What one large node is refined with; small nodes have None in its place."""
+    """What a large node, or several, are refined with; small nodes have None in its place."""
 
     cells: Cells
     counted: NDArray[np.bool_]  # (d,) columns that are counted into cells
     counts: NDArray  # (cells x channels,), where counted
-    at_once: bool  # no column goes alone first
+    at_once: NDArray[np.bool_]  # (m,) nodes of the level in which no column goes alone first
     sift_rows: int  # bins of so many rows are sifted before they are sorted
     cell_rows: int  # rows that a cell of a sifted bin holds on average
 

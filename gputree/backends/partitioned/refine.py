@@ -239,7 +239,7 @@ class Refiner:
             cells=self._cells,
             counted=np.zeros(1, np.bool_),
             counts=np.empty(0, node.cells.dtype),
-            at_once=False,
+            at_once=np.zeros(1, np.bool_),
             sift_rows=own.sift_rows,
             cell_rows=own.sifted_rows,
         )
