@@ -125,10 +125,10 @@ class CudaBackend:
         slots: Int64s,
         scores: Scores,
         keys: NDArray[np.uint64],
-        bounds: Bounds | None = None,
+        bounds: Bounds | None = None,  # which `scores` have
     ) -> Splits:
         plan = Plan.of(self.grower, begin, end, slots, keys)
-        marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, bounds)
+        marked, pairs = refine(self.grower, begin, end, histograms, plan, scores)
         self.marked.append(marked)
         self.refined_pairs += pairs
         self.scanned_pairs += int((end - begin).sum()) * self.grower.table.columns

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Task
+from gputree.backends.base import Int64s, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import Kernels, cupy
@@ -203,8 +203,8 @@ def pack_rules(task: Task, columns: int) -> Packed:
     )
 
 
-def pack_bounds(grower: Grower, bounds: Bounds | None) -> Packed:
-    """What the means of nodes keep within, for kernels."""
+def pack_bounds(grower: Grower, bounds: Sequence[Any] | None) -> Packed:
+    """What the means of nodes keep within, for kernels; `bounds` lie anywhere."""
     if bounds is None:
         return MONOTONIC.pack(None, None, None)
     return MONOTONIC.pack(grower.signs, *map(to_device, bounds))

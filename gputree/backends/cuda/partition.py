@@ -23,10 +23,11 @@ from gputree.backends.cuda.layout import (
     HostTable,
     Parts,
     batches,
+    cut,
     to_device,
 )
 from gputree.backends.cuda.structs import SIDES
-from gputree.backends.cuda.workspace import send
+from gputree.backends.cuda.workspace import bytes_of, carve, send
 from gputree.backends.thresholds import thresholds
 
 # Fields of a split on the device, 8 bytes each: see record.cuh.
@@ -186,14 +187,26 @@ def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:
 def node_statistics(grower: Grower, begin: Int64s, end: Int64s) -> Int64s:
     """Row statistics, shape (m, statistics), of m nodes."""
     width = grower.task.statistics
-    out = cupy().zeros((begin.size, width), dtype=np.int64)
+    chunks, out = _room_for_statistics(grower, begin, end)
     fits = width * 8 <= tuning.TUNING.shared_bytes
-    chunks = Chunks.of(begin, end)
     grower.kernels(
         "statistics", "node_statistics", (chunks.number,), grower.statistics, grower.entries,
         chunks.packed, width, int(fits), out, shared=width * 8 if fits else 0,
     )  # fmt: skip
     return out.get()
+
+
+def _room_for_statistics(grower: Grower, begin: Int64s, end: Int64s) -> tuple[Chunks, Any]:
+    """Nodes in chunks, and their statistics of 0: in rooms of levels, while there are any."""
+    rooms, pieces = grower.workspace, cut(begin, end)
+    shape = (begin.size, grower.task.statistics), np.int64
+    if rooms.nbytes:
+        sent = rooms.counted.send(pieces, lambda: bytes_of(*3 * ((pieces[0].size, np.int64),)))
+        (out,) = rooms.scores.carve([shape], lambda: bytes_of(shape))
+    else:
+        sent, (out,) = send(*pieces), carve(shape)
+    out.data.memset_async(0, out.nbytes)
+    return Chunks.over(*sent), out
 
 
 def categories(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import Bounds, Int64s
+from gputree.backends.base import Int64s
 from gputree.backends.cuda import finer, tuning
 from gputree.backends.cuda.categories import Sides, score_subsets
 from gputree.backends.cuda.inside import CUT_WORDS, NOTHING_FOUND, look_inside
@@ -22,7 +22,6 @@ from gputree.backends.cuda.layout import (
     Chunks,
     Grower,
     Plan,
-    pack_bounds,
     sort_segments,
     widest,
 )
@@ -81,10 +80,9 @@ def refine(
     histograms: Any,
     plan: Plan,
     scores: Scores,
-    bounds: Bounds | None,
 ) -> tuple[Marked, int]:
     """Nodes whose entries have their sides, and the (row, column) pairs looked into."""
-    level = _open(grower, begin, end, histograms, plan, scores, bounds)
+    level = _open(grower, begin, end, histograms, plan, scores)
     found, pairs = _visit(grower, level, is_first=True)
     while (found[:, 0] == WAITS).any():
         plan.tally.fill(0)
@@ -101,7 +99,6 @@ def _open(
     histograms: Any,
     plan: Plan,
     scores: Scores,
-    bounds: Bounds | None,
 ) -> Level:
     sides = score_subsets(grower, begin, end, histograms, plan.slots, scores)
     cuts, lead, done, upto, results, lefts, *drawn = grower.workspace.splits.carve(
@@ -120,7 +117,7 @@ def _open(
         lefts=lefts,
         sides=sides,
         packed=LEVEL.pack(histograms, plan.slots, scores.cumulative, scores.total),
-        held=pack_bounds(grower, bounds),
+        held=scores.held,
         visited=VISITS.pack(*visits),
         scored=scores.pack(),
     )

@@ -211,6 +211,7 @@ class Workspace:
     def __init__(self, ample: int | None = None) -> None:
         self.histograms = Room(ample), Room(ample)  # of a level, and of the one above
         self.counted = SendingRoom(ample)  # what histograms are told
+        self.bounds = SendingRoom(ample)
         self.scores = Room(ample)
         self.plan = SendingRoom(ample)
         self.splits = Room(ample)
@@ -219,7 +220,8 @@ class Workspace:
     @property
     def rooms(self) -> tuple[Room, ...]:
         return (
-            *self.histograms, self.counted, self.scores, self.plan, self.splits, self.inside,
+            *self.histograms, self.counted, self.bounds, self.scores, self.plan, self.splits,
+            self.inside,
         )  # fmt: skip
 
     @property
