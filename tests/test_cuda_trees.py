@@ -143,11 +143,12 @@ MOST_TRAFFIC = {
     "exact": Traffic(11.9, 2, 1, 1, 0, 7),
     "binned": Traffic(6.9, 2, 1, 1, 0, 6),
     "of targets": Traffic(12.9, 2, 1, 1, 0, 7),
+    "nominal": Traffic(12.9, 2, 1, 1, 0, 8),
     "monotonic": Traffic(12.9, 4, 2, 2, 0, 8),
 }
 
 
-@pytest.mark.parametrize("name", MOST_TRAFFIC)
+@pytest.mark.parametrize("name", CASES)
 def test_what_levels_ask_of_the_device(cuda_device, name):
     if cuda_device == "cuda":
         pytest.skip("kernels, copies and arrays are counted by the emulator")

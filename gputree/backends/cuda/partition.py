@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Splits
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.categories import Sides, codes_of, sides_of
+from gputree.backends.cuda.categories import Sides, sides_of
 from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
@@ -33,7 +33,7 @@ from gputree.backends.thresholds import thresholds
 # Fields of a split on the device, 8 bytes each: see record.cuh.
 RECORD_WORDS = 12
 
-NO_SIDES = (0, None, None, None, None, None)
+NO_SIDES = (0, None, None, None, None, None, None)
 
 
 class Marked(NamedTuple):
@@ -65,12 +65,10 @@ def read(
     parts: Parts,
     records: Any,
     found: Int64s,
-    categories: Sides | None,
     lefts: Any,
 ) -> Marked:
-    """What was marked by `records`, which the host has `found`."""
+    """What was marked by `records`, which the host has `found`; no categories."""
     splits, middle, low, high = _fields(found, grower.table.bits)
-    splits = splits._replace(codes=codes_of(grower, categories, splits.feature))
     return Marked(begin, splits, middle, low, high, parts, lefts, records)
 
 
@@ -157,7 +155,7 @@ def _mark_given(
     lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
     mark(grower, parts, records, sides, lefts)
     meanwhile()
-    return read(grower, begin, parts, records, records.get(), sides, lefts)
+    return read(grower, begin, parts, records, records.get(), lefts)
 
 
 def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:

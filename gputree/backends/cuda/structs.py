@@ -189,12 +189,13 @@ LIVING = Struct(
 # ------------------------------------------------------------------------- partition.cu
 SIDES = Struct(
     "Sides",
-    number="i64",
+    nodes="i64",
     place="const i32*",
     start="const i64*",
     count="const i32*",
     code="const u32*",
     is_left="const u8*",
+    masks="u32*",
 )
 
 # -------------------------------------------------------------------------- subsets.cuh

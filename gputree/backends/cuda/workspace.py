@@ -214,14 +214,15 @@ class Workspace:
         self.bounds = SendingRoom(ample)
         self.scores = Room(ample)
         self.plan = SendingRoom(ample)
+        self.subsets = Room(ample)
         self.splits = Room(ample)
         self.inside = Room(ample)
 
     @property
     def rooms(self) -> tuple[Room, ...]:
         return (
-            *self.histograms, self.counted, self.bounds, self.scores, self.plan, self.splits,
-            self.inside,
+            *self.histograms, self.counted, self.bounds, self.scores, self.plan, self.subsets,
+            self.splits, self.inside,
         )  # fmt: skip
 
     @property
