@@ -141,28 +141,32 @@ LIST_MUTANTS = [
         "begun[warp] = number;\n    __syncthreads();",
         "begun[warp] = number;",
     ),
-    ("lists: plain sums of parts", "add_to_global(weights + at, sum);", "weights[at] += sum;"),
+    (
+        "lists: plain sums of parts",
+        "add_to_global(parts.weights + at, sum);",
+        "parts.weights[at] += sum;",
+    ),
     (
         "lists: plain sum of the whole",
-        "add_to_global(whole + test[p], sum);",
-        "whole[test[p]] += sum;",
+        "add_to_global(tests.whole + parts.test[p], sum);",
+        "tests.whole[parts.test[p]] += sum;",
     ),
     ("lists: fractions truncated", "return i64(rint(double(weight)", "return i64((double(weight)"),
     ("lists: empty fractions counted", "(ALL_LANES, share > 0));", "(ALL_LANES, place.valid));"),
     (
         "lists: entries at places of the level",
-        "part_begin[p] + i - first[p];\n        route",
-        "part_begin[p] + i - first[start];\n        route",
+        "routes.begin[p] + i - parts.first[p];",
+        "routes.begin[p] + i - parts.first[start];",
     ),
     (
         "lists: rows of places too near",
-        "(i - known) * (opened[j + 1] - opened[j]));",
+        "(i - known) * width);",
         "(i - known));",
     ),
     (
         "lists: fractions over known entries",
-        "i64 free = part_begin[p] + last[p] - first[p];",
-        "i64 free = part_begin[p];",
+        "i64 free = routes.begin[p] + parts.last[p] - parts.first[p];",
+        "i64 free = routes.begin[p];",
     ),
     (
         "lists: cursor before all have read",
@@ -177,13 +181,13 @@ LIST_MUTANTS = [
     ),
     (
         "lists: spans not counted",
-        "if (warps > 1) walk<false>(list, routes, span, cursor + warp * parts, to);",
+        "if (warps > 1) walk<false>(list, own, span, cursor + warp * parts, to);",
         "",
     ),
     (
         "lists: cursors without barrier",
-        "next += count;\n            }\n        }\n        __syncthreads();",
-        "next += count;\n            }\n        }",
+        "free += count;\n            }\n        }\n        __syncthreads();",
+        "free += count;\n            }\n        }",
     ),
     (
         "lists: cursors not cleared in time",

@@ -4,22 +4,27 @@
 
 Kernels launched, copies to the device and to the host, arrays allocated (what CuPy's functions
 return included), and waits for the device, as means over the levels of a tree that is grown by
-histograms down to its leaves: of two classes, exact and binned, and of targets. The rooms of the
-workspace, which the first two levels allocate for all, are counted apart, once a tree.
+histograms down to its leaves: of two classes, exact and binned, of targets, of a table with nominal
+columns, and where answers rise and fall with columns. The rooms of the workspace, which the first
+two levels allocate for all, are counted apart, once a tree.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from cuda_emulator import emulated_cuda, launches, memory, transfers
-from devices import new_backend
 from strategies import Sample, is_regression, make_task
 from twins import grown
 
+from gputree.backends.base import Backend, Monotonic, Task
+from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends.cuda.table import CudaTable
+from gputree.estimators.growing_categories import search_of
 from gputree.growth import grower
 
 
@@ -45,9 +50,20 @@ class Case(NamedTuple):
 
     criterion: str = "gini"
     exact: bool = True
+    nominal: int = 0  # columns
+    is_monotonic: bool = False
 
 
-CASES = {"exact": Case(), "binned": Case(exact=False), "of targets": Case("squared_error")}
+CASES = {
+    "exact": Case(),
+    "binned": Case(exact=False),
+    "of targets": Case("squared_error"),
+    "nominal": Case(nominal=2),
+    "monotonic": Case(is_monotonic=True),
+}
+
+# Of a nominal column.
+CATEGORIES = 12
 
 # Levels that allocate rooms: histograms of a level are kept while the next one is counted.
 OPENING = 2
@@ -63,12 +79,26 @@ def numeric_table(rows: int, columns: int, criterion: str) -> Sample:
     )
 
 
+def prepared(case: Case, rows: int, columns: int, depth: int) -> tuple[Sample, Task, Backend]:
+    """What is grown by what; the table is coded."""
+    sample = numeric_table(rows, columns, case.criterion)
+    limits: dict[str, Any] = {"max_depth": depth}
+    if case.is_monotonic:
+        limits["monotonic"] = Monotonic(np.resize(np.array([1, -1, 0], np.int8), columns))
+    task = make_task(case.criterion, sample, exact=case.exact, **limits)
+    categories = np.where(np.arange(columns) < case.nominal, CATEGORIES, 0)
+    if case.nominal:
+        task = replace(task, search=search_of("auto"))
+        codes = np.floor((CATEGORIES / 2 + 2 * sample.values).clip(0, CATEGORIES - 1))
+        sample = sample._replace(values=np.where(categories > 0, codes, sample.values))
+    backend = CudaBackend(CudaTable(sample.values, sample.missing, categories), task, 1)
+    backend.encode(64)
+    return sample, task, backend
+
+
 def traffic(case: Case, rows: int = 3000, columns: int = 5, depth: int = 8) -> Traffic:
     """Per level of a tree on the emulated device that is there."""
-    sample = numeric_table(rows, columns, case.criterion)
-    task = make_task(case.criterion, sample, exact=case.exact, max_depth=depth)
-    backend = new_backend("cuda", sample, task)
-    backend.encode(64)
+    sample, task, backend = prepared(case, rows, columns, depth)
     spent = []
     with pytest.MonkeyPatch.context() as patch:
         whole = grower._grow_level

@@ -25,9 +25,8 @@ template <class A> struct Same<A, A> { static constexpr bool value = true; };
 
 
 def modules(struct: Struct) -> list[str]:
-    """Modules of kernels that know the struct; those of attribute lists have their own."""
-    names = [name for name in HEADERS if not name.startswith("lists/")]
-    return [name for name in names if f"struct {struct.name} {{" in source(name)]
+    """Modules of kernels that know the struct."""
+    return [name for name in HEADERS if f"struct {struct.name} {{" in source(name)]
 
 
 def assertions(struct: Struct) -> str:

@@ -40,15 +40,18 @@ def hand_down(
     bounds : Bounds
         Of the nodes.
     means : callable
-        Means of the first and of the second children of the nodes at some places.
+        Means of the first and of the second children of the nodes at some places, one or more.
     """
     both = Bounds(*(np.repeat(bound, 2).reshape(-1, 2) for bound in bounds))
+    held = np.flatnonzero(sign)
+    if held.size == 0:
+        return Bounds(both.lower.ravel(), both.upper.ravel())
+    first, second = means(held)
     for one in (1, -1):
-        at = np.flatnonzero(sign == one)
-        if at.size == 0:
-            continue
+        is_own = sign[held] == one
+        at, sides = held[is_own], (first[is_own], second[is_own])
         own = bounds.take(at)
-        first_lower, first_upper, second_lower, second_upper = child_bounds(one, *own, *means(at))
+        first_lower, first_upper, second_lower, second_upper = child_bounds(one, *own, *sides)
         both.lower[at] = np.stack([first_lower, second_lower], axis=1)
         both.upper[at] = np.stack([first_upper, second_upper], axis=1)
     return Bounds(both.lower.ravel(), both.upper.ravel())
@@ -72,10 +75,12 @@ def bounds_below(
         return None
 
     def means(at: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        sides = (opened.begin, middle), (middle, opened.end)
-        sums = (backend.node_statistics(begin[at], end[at]) for begin, end in sides)
-        first, second = (_means(own, is_class=own.shape[1] == 2) for own in sums)
-        return first, second
+        begin, end = opened.begin[at], opened.end[at]
+        sums = backend.node_statistics(
+            np.concatenate([begin, middle[at]]), np.concatenate([middle[at], end])
+        )
+        both = _means(sums, is_class=sums.shape[1] == 2)
+        return both[: at.size], both[at.size :]
 
     return hand_down(limits.monotonic.signs[feature], opened.bounds, means)
 

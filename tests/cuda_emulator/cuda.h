@@ -19,6 +19,7 @@
 #define __host__
 #define __constant__ static
 #define __forceinline__ inline __attribute__((always_inline))
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 // Blocks run one after another. "used": else folded to its zero initial value, which a GPU

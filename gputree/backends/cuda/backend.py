@@ -11,6 +11,7 @@ from gputree.backends.base import Bounds, Finishing, Int64s, Larger, Splits, Sub
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda import tuning
+from gputree.backends.cuda.categories import list_subsets
 from gputree.backends.cuda.device import on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import cupy
@@ -125,10 +126,12 @@ class CudaBackend:
         slots: Int64s,
         scores: Scores,
         keys: NDArray[np.uint64],
-        bounds: Bounds | None = None,
+        bounds: Bounds | None = None,  # which `scores` have
     ) -> Splits:
-        plan = Plan.of(self.grower, begin, end, slots, keys)
-        marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, bounds)
+        subsets = list_subsets(self.grower, begin, end)
+        told = () if subsets is None else subsets.told
+        plan = Plan.of(self.grower, begin, end, slots, keys, told)
+        marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, subsets)
         self.marked.append(marked)
         self.refined_pairs += pairs
         self.scanned_pairs += int((end - begin).sum()) * self.grower.table.columns

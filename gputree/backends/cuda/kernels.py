@@ -10,7 +10,8 @@ A module of kernels is a ``.cu`` file beside or below this one. To add one:
 3. Launch them by name through `Kernels`: ``kernels("score", "score_columns", grid, ...)``, or
    ``kernels.each(...)`` for a thread an item. Arguments are C-contiguous device arrays of
    the kernel's types, ints, floats, or None for a null pointer; what belongs together is a
-   struct, which `gputree.backends.cuda.structs` packs.
+   struct, which `gputree.backends.cuda.structs` packs. Its fields may be held in registers from
+   the first to the last; a ``const __grid_constant__`` one is read where it is used.
 4. Where a kernel does not depend on criterion or weights, list its module in `PLAIN`: it is
    compiled once for all of them.
 
@@ -97,7 +98,7 @@ HEADERS = {
         "lists/numeric.cuh",
         "lists/nominal.cuh",
     ),
-    "lists/partition": ("types.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
+    "lists/partition": ("types.cuh", "table.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
 }
 
 # Modules whose kernels see values, codes and entries alone.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Task
+from gputree.backends.base import Int64s, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import Kernels, cupy
@@ -90,6 +90,12 @@ class HostTable(NamedTuple):
         many: NDArray[np.bool_] = self.categories + self.missing > MAX_BINS
         return many
 
+    @property
+    def nominal(self) -> Int64s:
+        """Nominal columns: those of few categories, then those of many."""
+        own = np.flatnonzero(self.categories)
+        return own[np.argsort(self.is_many[own], kind="stable")]
+
 
 class Rows(NamedTuple):
     """Per-row statistics in fixed-point units; see `gputree.backends.cpu.layout.Rows`."""
@@ -125,6 +131,7 @@ class Grower(NamedTuple):
     search: Packed
     statistics: Packed  # `rows`
     signs: Any  # (d,) int32 of columns, or None where nothing is held to be monotonic
+    place: Any  # (d,) int32: of nominal columns in `HostTable.nominal`, else -1; or None
     workspace: Workspace
 
     @classmethod
@@ -149,6 +156,7 @@ class Grower(NamedTuple):
             search=pack_search(task),
             statistics=rows.pack(),
             signs=None if monotonic is None else to_device(monotonic.signs, np.int32),
+            place=_place(table.host),
             workspace=Workspace(),
         )
 
@@ -182,6 +190,15 @@ class Grower(NamedTuple):
         return self.entries.size // rows + self.most_nodes
 
 
+def _place(host: HostTable) -> Any:
+    """Where each nominal column is in `HostTable.nominal`, on the device; None without any."""
+    if host.nominal.size == 0:
+        return None
+    place = np.full(host.categories.size, -1, ROW)
+    place[host.nominal] = np.arange(host.nominal.size)
+    return to_device(place)
+
+
 def pack_table(codes: Any, *columns: Any) -> Packed:
     """A table for kernels: its codes, and what is known of its columns."""
     return TABLE.pack(codes, codes.shape[1], columns[1].size, *columns)
@@ -203,8 +220,8 @@ def pack_rules(task: Task, columns: int) -> Packed:
     )
 
 
-def pack_bounds(grower: Grower, bounds: Bounds | None) -> Packed:
-    """What the means of nodes keep within, for kernels."""
+def pack_bounds(grower: Grower, bounds: Sequence[Any] | None) -> Packed:
+    """What the means of nodes keep within, for kernels; `bounds` lie anywhere."""
     if bounds is None:
         return MONOTONIC.pack(None, None, None)
     return MONOTONIC.pack(grower.signs, *map(to_device, bounds))
@@ -255,28 +272,36 @@ class Plan(NamedTuple):
     keys: Any
     low: Any  # (m,) int64: where one target for all rows may lie, anywhere yet; see `widest`
     high: Any
+    others: list[Any]  # what else is told
     slots: Any  # of histograms; None where node j has the number j
 
     @classmethod
     def of(
-        cls, grower: Grower, begin: Int64s, end: Int64s, slots: Int64s, keys: NDArray[np.uint64]
+        cls,
+        grower: Grower,
+        begin: Int64s,
+        end: Int64s,
+        slots: Int64s,
+        keys: NDArray[np.uint64],
+        others: tuple[Int64s, ...] = (),
     ) -> Plan:
-        """Nodes ``begin[j] .. end[j]``."""
+        """Nodes ``begin[j] .. end[j]``; `others` are of a word for each nominal column in them."""
         order = own_slots(slots)
         own = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
-        arrays = (*cut(begin, end), *Parts.listed(begin, end), *own)
+        arrays = (*cut(begin, end), *Parts.listed(begin, end), *own, *others)
         arrays += () if order is None else (order,)
-        sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower))
-        tally, keys_, low, high, *orders = sent[8:]
-        slot = orders[0] if orders else None
-        return cls(Chunks.over(*sent[:3]), Parts.over(*sent[3:8]), tally, keys_, low, high, slot)
+        sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
+        chunks, parts, (tally, keys_, low, high, *rest) = sent[:3], sent[3:8], sent[8:]
+        slot = None if order is None else rest.pop()
+        return cls(Chunks.over(*chunks), Parts.over(*parts), tally, keys_, low, high, rest, slot)
 
     @staticmethod
-    def most_bytes(grower: Grower) -> int:
+    def most_bytes(grower: Grower, others: int) -> int:
         """What the device is told of a level, at most."""
         own, m = tuning.TUNING, grower.most_nodes
+        nominal = np.count_nonzero(grower.table.host.categories)
         chunks, parts = (grower.most_pieces(rows) for rows in (own.chunk_rows, own.partition_rows))
-        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS)
+        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS, *others * (m * nominal,))
         return bytes_of(*((size, np.int64) for size in sizes))
 
 

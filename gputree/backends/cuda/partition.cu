@@ -18,12 +18,13 @@ __device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 own
 
 // Which categories go left; see Sides of categories.py.
 struct Sides {
-    i64 number;  // of nominal columns
+    i64 nodes;
     const i32* place;
     const i64* start;
     const i32* count;
     const u32* code;
     const u8* is_left;
+    u32* masks;  // (nodes, 256 bits), or null: the same of categories below 256, for the host
 };
 
 // An entry with its side: rows are not negative.
@@ -35,7 +36,8 @@ __device__ __forceinline__ i32 with_side(i32 row, bool left) { return left ? ~ro
 // columns (null), at f.
 extern "C" __global__ void __launch_bounds__(256) mark_sides(
     const Bits* values, i64 width, const i32* place, Table table, const i32* entries,
-    Chunks chunks, i64* records, Sides nominal, i32* sided, i64* lefts
+    Chunks chunks, i64* records, const __grid_constant__ Sides nominal, i32* sided,
+    i64* lefts
 ) {
     __shared__ u32 left_rows;
     __shared__ Bits low, high;
@@ -48,11 +50,18 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
         if (threadIdx.x == 0) lefts[c] = 0;
         return;
     }
-    const bool has_codes = nominal.number > 0 && nominal.place[f] >= 0;
-    const i64 pair = has_codes ? j * nominal.number + nominal.place[f] : -1;
+    const bool has_codes = nominal.nodes > 0 && nominal.place[f] >= 0;
+    const i64 pair = has_codes ? nominal.place[f] * nominal.nodes + j : -1;
     const bool look = pair < 0 && !inside && !table.by_code[f];
     const i64 missing_bin = missing_bin_of(table, f);
     const i64 own_place = place ? place[f] : f, start = has_codes ? nominal.start[pair] : 0;
+    if (has_codes && nominal.masks && (c == 0 || chunks.owner[c - 1] != j)) {
+        const bool left = goes_left(
+            nominal.code + start, nominal.is_left + start, nominal.count[pair], threadIdx.x
+        );
+        const u32 vote = __ballot_sync(ALL_LANES, left);
+        if ((threadIdx.x & 31) == 0) nominal.masks[8 * j + (threadIdx.x >> 5)] = vote;
+    }
     if (threadIdx.x == 0) {
         left_rows = 0;
         low = 0;

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Splits
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.categories import Sides, codes_of, sides_of
+from gputree.backends.cuda.categories import Sides, sides_of
 from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
@@ -23,16 +23,17 @@ from gputree.backends.cuda.layout import (
     HostTable,
     Parts,
     batches,
+    cut,
     to_device,
 )
 from gputree.backends.cuda.structs import SIDES
-from gputree.backends.cuda.workspace import send
+from gputree.backends.cuda.workspace import bytes_of, carve, send
 from gputree.backends.thresholds import thresholds
 
 # Fields of a split on the device, 8 bytes each: see record.cuh.
 RECORD_WORDS = 12
 
-NO_SIDES = (0, None, None, None, None, None)
+NO_SIDES = (0, None, None, None, None, None, None)
 
 
 class Marked(NamedTuple):
@@ -64,12 +65,10 @@ def read(
     parts: Parts,
     records: Any,
     found: Int64s,
-    categories: Sides | None,
     lefts: Any,
 ) -> Marked:
-    """What was marked by `records`, which the host has `found`."""
+    """What was marked by `records`, which the host has `found`; no categories."""
     splits, middle, low, high = _fields(found, grower.table.bits)
-    splits = splits._replace(codes=codes_of(grower, categories, splits.feature))
     return Marked(begin, splits, middle, low, high, parts, lefts, records)
 
 
@@ -156,7 +155,7 @@ def _mark_given(
     lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
     mark(grower, parts, records, sides, lefts)
     meanwhile()
-    return read(grower, begin, parts, records, records.get(), sides, lefts)
+    return read(grower, begin, parts, records, records.get(), lefts)
 
 
 def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
@@ -186,14 +185,26 @@ def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:
 def node_statistics(grower: Grower, begin: Int64s, end: Int64s) -> Int64s:
     """Row statistics, shape (m, statistics), of m nodes."""
     width = grower.task.statistics
-    out = cupy().zeros((begin.size, width), dtype=np.int64)
+    chunks, out = _room_for_statistics(grower, begin, end)
     fits = width * 8 <= tuning.TUNING.shared_bytes
-    chunks = Chunks.of(begin, end)
     grower.kernels(
         "statistics", "node_statistics", (chunks.number,), grower.statistics, grower.entries,
         chunks.packed, width, int(fits), out, shared=width * 8 if fits else 0,
     )  # fmt: skip
     return out.get()
+
+
+def _room_for_statistics(grower: Grower, begin: Int64s, end: Int64s) -> tuple[Chunks, Any]:
+    """Nodes in chunks, and their statistics of 0: in rooms of levels, while there are any."""
+    rooms, pieces = grower.workspace, cut(begin, end)
+    shape = (begin.size, grower.task.statistics), np.int64
+    if rooms.nbytes:
+        sent = rooms.counted.send(pieces, lambda: bytes_of(*3 * ((pieces[0].size, np.int64),)))
+        (out,) = rooms.scores.carve([shape], lambda: bytes_of(shape))
+    else:
+        sent, (out,) = send(*pieces), carve(shape)
+    out.data.memset_async(0, out.nbytes)
+    return Chunks.over(*sent), out
 
 
 def categories(

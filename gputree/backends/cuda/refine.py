@@ -12,9 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import Bounds, Int64s
+from gputree.backends.base import Int64s
 from gputree.backends.cuda import finer, tuning
-from gputree.backends.cuda.categories import Sides, score_subsets
+from gputree.backends.cuda.categories import (
+    MASK_WORDS,
+    Sides,
+    Subsets,
+    codes_of,
+    score_subsets,
+)
 from gputree.backends.cuda.inside import CUT_WORDS, NOTHING_FOUND, look_inside
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
@@ -22,7 +28,6 @@ from gputree.backends.cuda.layout import (
     Chunks,
     Grower,
     Plan,
-    pack_bounds,
     sort_segments,
     widest,
 )
@@ -52,7 +57,7 @@ class Level(NamedTuple):
     visits: Visits
     cuts: Any  # (m, CUT_WORDS) int64
     lead: Any  # (m,) int32
-    results: Any  # (TALLY_WORDS + m x RECORD_WORDS,) int64: what the host reads
+    results: Any  # int64: what the host reads, see `Results`
     lefts: Any  # of the parts that are partitioned, int64
     sides: Sides | None
     packed: Packed  # its histograms, for kernels
@@ -71,7 +76,22 @@ class Level(NamedTuple):
     @property
     def records(self) -> Any:
         """(m, RECORD_WORDS) int64: the splits."""
-        return self.results[TALLY_WORDS:].reshape(-1, RECORD_WORDS)
+        return Results.of(self.results, self.nodes).records
+
+
+class Results(NamedTuple):
+    """What the host reads of m nodes, in one copy, as int64."""
+
+    tally: Any  # (TALLY_WORDS,)
+    records: Any  # (m, RECORD_WORDS): the splits
+    masks: Any  # (m, MASK_WORDS): categories that go left; of no node without nominal columns
+
+    @classmethod
+    def of(cls, words: Any, m: int) -> Results:
+        """All of them in a row."""
+        first, last = TALLY_WORDS, TALLY_WORDS + m * RECORD_WORDS
+        masks = words[last:].reshape(-1, MASK_WORDS)
+        return cls(words[:first], words[first:last].reshape(-1, RECORD_WORDS), masks)
 
 
 def refine(
@@ -81,17 +101,18 @@ def refine(
     histograms: Any,
     plan: Plan,
     scores: Scores,
-    bounds: Bounds | None,
+    subsets: Subsets | None,
 ) -> tuple[Marked, int]:
     """Nodes whose entries have their sides, and the (row, column) pairs looked into."""
-    level = _open(grower, begin, end, histograms, plan, scores, bounds)
+    level = _open(grower, begin, end, histograms, plan, scores, subsets)
     found, pairs = _visit(grower, level, is_first=True)
-    while (found[:, 0] == WAITS).any():
+    while (found.records[:, 0] == WAITS).any():
         plan.tally.fill(0)
         found, more = _visit(grower, level, is_first=False)
         pairs += more
-    marked = read(grower, begin, plan.parts, level.records, found, level.sides, level.lefts)
-    return marked, pairs
+    marked = read(grower, begin, plan.parts, level.records, found.records, level.lefts)
+    codes = codes_of(grower, level.sides, marked.splits.feature, found.masks)
+    return marked._replace(splits=marked.splits._replace(codes=codes)), pairs
 
 
 def _open(
@@ -101,12 +122,17 @@ def _open(
     histograms: Any,
     plan: Plan,
     scores: Scores,
-    bounds: Bounds | None,
+    subsets: Subsets | None,
 ) -> Level:
-    sides = score_subsets(grower, begin, end, histograms, plan.slots, scores)
+    packed = LEVEL.pack(histograms, plan.slots, scores.cumulative, scores.total)
     cuts, lead, done, upto, results, lefts, *drawn = grower.workspace.splits.carve(
         _arrays(grower, begin.size, plan.parts.chunks.number), lambda: _most_bytes(grower)
     )
+    sides = None
+    if subsets is not None:
+        masks = Results.of(results, begin.size).masks.view(np.uint32)
+        masks.data.memset_async(0, masks.nbytes)
+        sides = score_subsets(grower, begin, end, packed, plan, scores, subsets, masks)
     visits = Visits(*_orders(grower, plan.keys, *drawn), done, upto)
     return Level(
         rows=int((end - begin).sum()),
@@ -119,8 +145,8 @@ def _open(
         results=results,
         lefts=lefts,
         sides=sides,
-        packed=LEVEL.pack(histograms, plan.slots, scores.cumulative, scores.total),
-        held=pack_bounds(grower, bounds),
+        packed=packed,
+        held=scores.held,
         visited=VISITS.pack(*visits),
         scored=scores.pack(),
     )
@@ -130,6 +156,7 @@ def _arrays(grower: Grower, m: int, parts: int) -> list[Shaped]:
     """What is known of the splits of m nodes: cuts to `lead`, results, columns in their order."""
     i4, i8, d = np.int32, np.int64, grower.table.columns
     words, drawn = TALLY_WORDS + m * RECORD_WORDS, 2 * [((m, d), i4)] if _draws(grower) else []
+    words += 0 if grower.place is None else m * MASK_WORDS
     return [((m, CUT_WORDS), i8), (m, i4), (m, i4), (m, i4), (words, i8), (parts, i8), *drawn]
 
 
@@ -173,8 +200,8 @@ def _orders(grower: Grower, keys: Any, orders: Any = None, ranks: Any = None) ->
     return orders, ranks
 
 
-def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Int64s, int]:
-    """Let each node's cut be the best of the columns it visits; returns records, and pairs."""
+def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Results, int]:
+    """Let each node's cut be the best of the columns it visits; returns results, and pairs."""
     targets = _spread(grower, level) if is_first else (None, None)
     boundaries = BOUNDARIES.pack(
         int(is_first), *targets, level.scores.fields, level.visits, level.cuts, level.lead
@@ -184,32 +211,31 @@ def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Int64s, int]:
             "choose", "choose_boundary", (level.nodes,), grower.rules, grower.table.columns,
             level.scores.total, boundaries, threads=32,
         )  # fmt: skip
-        return _choose_splits(grower, level, NOTHING_FOUND)[1], 0
+        return _choose_splits(grower, level, NOTHING_FOUND), 0
     inside = look_inside(grower, level, boundaries)
-    tally, records = _choose_splits(grower, level, inside)
-    if not tally[_OVERFLOWS].any():
-        return records, int(tally[_SLOTS].sum())
+    results = _choose_splits(grower, level, inside)
+    if not results.tally[_OVERFLOWS].any():
+        return results, int(results.tally[_SLOTS].sum())
     del inside
     grower.workspace.inside.release()  # its memory is worked in
     level.plan.tally.fill(0)
     pairs = _look_inside(grower, level, lead_only=1) + _look_inside(grower, level, lead_only=0)
-    return _choose_splits(grower, level, NOTHING_FOUND)[1], pairs
+    return _choose_splits(grower, level, NOTHING_FOUND), pairs
 
 
 # Of the tally: see record.cuh.
 _SLOTS, _OVERFLOWS = slice(0, 2), slice(4, 6)
 
 
-def _choose_splits(grower: Grower, level: Level, inside: Packed) -> tuple[Int64s, Int64s]:
-    """Mark sides by the best cuts, `inside` bins too; returns the tally and records."""
+def _choose_splits(grower: Grower, level: Level, inside: Packed) -> Results:
+    """Mark sides by the best cuts, `inside` bins too; returns what the host reads."""
     grower.kernels(
         "choose", "choose_splits", (level.nodes,), grower.rules, grower.table.packed,
         level.packed, level.scored, level.visited, inside, level.plan.tally,
         level.plan.parts.begin, level.cuts, level.results, threads=32,
     )  # fmt: skip
     mark(grower, level.plan.parts, level.records, level.sides, level.lefts)
-    results = level.results.get()
-    return results[:TALLY_WORDS], results[TALLY_WORDS:].reshape(-1, RECORD_WORDS)
+    return Results.of(level.results.get(), level.nodes)
 
 
 # ----------------------------------------------------------------- inside bins

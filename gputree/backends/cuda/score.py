@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.backends.base import Bounds, Int64s
-from gputree.backends.cuda.layout import Grower, own_slots, pack_bounds, to_device
+from gputree.backends.cuda.layout import Grower, own_slots, pack_bounds
 from gputree.backends.cuda.structs import SCORES, Packed
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
@@ -15,6 +15,7 @@ from gputree.backends.cuda.workspace import Shaped, bytes_of
 class Scores(NamedTuple):
     """Best boundary of every (node, column) and the greatest bound of its bins, on the device."""
 
+    held: Packed  # what the nodes' means keep within, for kernels
     total: Any  # (m, channels) int64
     best: Any  # (m, d) float64
     bin: Any  # (m, d) int32
@@ -36,15 +37,23 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
     """Score every column of every node, whose means keep within `bounds`."""
     table, m, d = grower.table, slots.size, grower.table.columns
     room, most = grower.workspace.scores, lambda: bytes_of(*_arrays(grower, grower.most_nodes))
-    scores = Scores(*room.carve(_arrays(grower, m), most))
-    own = own_slots(slots)
-    order = None if own is None else to_device(own)
+    order, held = _send(grower, own_slots(slots), bounds)
+    scores = Scores(held, *room.carve(_arrays(grower, m), most))
     grower.kernels(
         "score", "score_columns", (m * d,), grower.rules, table.packed, histograms,
-        order, scores.cumulative, scores.total, pack_bounds(grower, bounds), scores.pack(),
+        order, scores.cumulative, scores.total, held, scores.pack(),
         threads=32,
     )  # fmt: skip
     return scores
+
+
+def _send(grower: Grower, order: Int64s | None, bounds: Bounds | None) -> tuple[Any, Packed]:
+    """The nodes' slots, or None, and what their means keep within, on the device."""
+    told = [array for array in (order, *(bounds or ())) if array is not None]
+    most = lambda: bytes_of(*3 * ((grower.most_nodes, np.int64),))  # noqa: E731
+    sent = grower.workspace.bounds.send(told, most) if told else []
+    held = pack_bounds(grower, None if bounds is None else sent[-2:])
+    return None if order is None else sent[0], held
 
 
 def _arrays(grower: Grower, m: int) -> list[Shaped]:

@@ -189,12 +189,13 @@ LIVING = Struct(
 # ------------------------------------------------------------------------- partition.cu
 SIDES = Struct(
     "Sides",
-    number="i64",
+    nodes="i64",
     place="const i32*",
     start="const i64*",
     count="const i32*",
     code="const u32*",
     is_left="const u8*",
+    masks="u32*",
 )
 
 # -------------------------------------------------------------------------- subsets.cuh
@@ -289,5 +290,90 @@ ROOTS = Struct(
     room="const i64*",
     channel="const i64*",
 )
+
+# ---------------------------------------------------------------------- lists/tiles.cuh
+COLUMNS = Struct(
+    "Columns",
+    nominal="const u8*",
+    number="i64",
+    entries="i64",
+    item="const i32*",
+    code="const u32*",
+)
+ENTRIES = Struct("Entries", target="const i32*", weight="const i64*")
+
+# ---------------------------------------------------------------- lists/information.cuh
+INFORMATION = Struct(
+    "Information",
+    unit="double",
+    scale="double",
+    shift="i64",
+    row_bits="i64",
+    terms="const i64*",
+    n_terms="i64",
+)
+
+# -------------------------------------------------------------------- lists/segment.cuh
+BRANCH_LIMITS = Struct(
+    "BranchLimits",
+    least="double",
+    cut_share="double",
+    most="double",
+    slack="double",
+    unit="double",
+)
+LIST_TASK = Struct(
+    "Task",
+    information=INFORMATION,
+    limits=BRANCH_LIMITS,
+    entries=ENTRIES,
+    n_classes="i64",
+    missing_is_category="i64",
+)
+
+# ----------------------------------------------------------------------- lists/score.cu
+LEVEL_NODES = Struct(
+    "LevelNodes",
+    number="i64",
+    begin="const i64*",
+    end="const i64*",
+    weights="const i64*",
+    resting="const u8*",
+)
+
+# ------------------------------------------------------------------- lists/partition.cu
+TESTS = Struct(
+    "Tests",
+    number="i64",
+    begin="const i64*",
+    end="const i64*",
+    feature="const i32*",
+    cut="const u32*",
+    part="const i64*",
+    missing="i64*",
+    whole="i64*",
+)
+PARTS = Struct(
+    "Parts",
+    test="const i64*",
+    first="i64*",
+    last="i64*",
+    code="i64*",
+    rows="i64*",
+    known="i64*",
+    weights="i64*",
+)
+ROUTES = Struct(
+    "Routes",
+    begin="const i64*",
+    part="const i64*",
+    opened="const i64*",
+    room="const i64*",
+    route="i64*",
+    spread="i32*",
+)
+NEW_ENTRIES = Struct("NewEntries", target="i32*", weight="i64*")
+NEW_LISTS = Struct("NewLists", entries="i64", item="i32*", code="u32*")
+CURSORS = Struct("Cursors", number="i64", begin="const i64*", next="i32*")
 
 STRUCTS = tuple(value for value in globals().values() if isinstance(value, Struct))

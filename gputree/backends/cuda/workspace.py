@@ -211,15 +211,18 @@ class Workspace:
     def __init__(self, ample: int | None = None) -> None:
         self.histograms = Room(ample), Room(ample)  # of a level, and of the one above
         self.counted = SendingRoom(ample)  # what histograms are told
+        self.bounds = SendingRoom(ample)
         self.scores = Room(ample)
         self.plan = SendingRoom(ample)
+        self.subsets = Room(ample)
         self.splits = Room(ample)
         self.inside = Room(ample)
 
     @property
     def rooms(self) -> tuple[Room, ...]:
         return (
-            *self.histograms, self.counted, self.scores, self.plan, self.splits, self.inside,
+            *self.histograms, self.counted, self.bounds, self.scores, self.plan, self.subsets,
+            self.splits, self.inside,
         )  # fmt: skip
 
     @property

@@ -11,6 +11,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda.kernels import Kernels
 from gputree.backends.cuda.layout import to_device
 from gputree.backends.cuda.lists.memory import Ledger
+from gputree.backends.cuda.structs import COLUMNS, ENTRIES, Packed
 from gputree.backends.lists import ListTask
 
 LANES = 32
@@ -35,6 +36,10 @@ class Entries(NamedTuple):
     target: Any  # (E,) int32
     weight: Any  # (E,) int64 or None
 
+    def pack(self) -> Packed:
+        """For kernels."""
+        return ENTRIES.pack(*self)
+
 
 class Lists(NamedTuple):
     """Entries by code and their codes, shape (d, E)."""
@@ -45,6 +50,10 @@ class Lists(NamedTuple):
     def columns(self, first: int, last: int) -> Lists:
         """Those of columns ``first .. last``, where they lie."""
         return Lists(self.item[first:last], self.code[first:last])
+
+    def pack(self, nominal: Any) -> Packed:
+        """Of columns of these kinds, for kernels."""
+        return COLUMNS.pack(nominal, *self.item.shape, *self)
 
 
 class Share(NamedTuple):

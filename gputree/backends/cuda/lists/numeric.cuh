@@ -76,14 +76,14 @@ __device__ __forceinline__ i64 last_upto(u32 lanes, i64 i0, i64 before) {
     return lanes ? i0 + 31 - __clz(int(lanes)) : before;
 }
 
-struct Sides {  // of a numeric column
+struct Halves {  // of a numeric column
     i64 total, least;  // known weight, and the least on either side of a cut
     const i64* known;
     i64* left;
 };
 
 // Move a place of each lane to the left; returns the change of the sum of terms.
-__device__ i64 move_left(const Task& task, const Sides& sides, const Place& place) {
+__device__ i64 move_left(const Task& task, const Halves& sides, const Place& place) {
     const Information& information = task.information;
     const u32 alike = __match_any_sync(ALL_LANES, place.valid ? i32(place.k) : -1);
     const i64 upto = weight_upto(task.entries, alike, place.weight);
@@ -127,7 +127,7 @@ __device__ void take_cuts(const Ends& ends, i64 i0, Walk& walk) {
 
 // The cuts in a warp's span; `turned`: where the class turned last before it.
 __device__ Walk walk_cuts(
-    const Task& task, const Segment& segment, Span span, const Sides& sides, i64 turned
+    const Task& task, const Segment& segment, Span span, const Halves& sides, i64 turned
 ) {
     const Information& information = task.information;
     const u32* code = segment.list.code;
@@ -188,7 +188,7 @@ __device__ Candidate score_numeric(
     const i64 total = sum_of(vectors.known, task.n_classes);
     const i64 least = least_side(task, total, segment.known - segment.begin);
     if (total < 2 * least) return none;
-    const Sides sides = {total, least, vectors.known, vectors.left + warp * task.n_classes};
+    const Halves sides = {total, least, vectors.known, vectors.left + warp * task.n_classes};
     i64 turned = segment.begin;
     for (int w = 0; w < warp; ++w) turned = vectors.turned[w] > turned ? vectors.turned[w] : turned;
     Walk walk =

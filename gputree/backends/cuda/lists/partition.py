@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,15 @@ from gputree.backends.cuda.lists.launch import (
     offsets,
 )
 from gputree.backends.cuda.lists.memory import cursor_bytes, level_bytes, move_bytes
+from gputree.backends.cuda.structs import (
+    CURSORS,
+    NEW_ENTRIES,
+    NEW_LISTS,
+    PARTS,
+    ROUTES,
+    TESTS,
+    Packed,
+)
 from gputree.backends.lists import Parts, Tests
 
 
@@ -32,22 +41,14 @@ class Assigned(NamedTuple):
     parts: Parts
     sizes: Int64s  # entries of the tested nodes
     missing: Int64s  # of them without a part of their own
-    device: DeviceTests
+    device: OnDevice
 
 
-class DeviceTests(NamedTuple):
-    """Tests of m nodes and their P parts."""
+class OnDevice(NamedTuple):
+    """Tests, their parts, and pieces of the nodes' entries, for kernels."""
 
-    begin: Any  # (m,) int64: the nodes' entries
-    end: Any
-    feature: Any  # (m,) int32
-    part: Any  # (m + 1,) int64: their parts
-    missing: Any  # (m,) int64: entries without a part of their own
-    whole: Any  # (m,) int64: known weight
-    test: Any  # (P,) int64: the test of a part
-    first: Any  # (P,) int64: its places in the list of the tested column
-    last: Any
-    known: Any  # (P,) int64: its known weight
+    tests: Packed
+    parts: Packed
     chunks: Chunks
 
 
@@ -65,106 +66,77 @@ def assign(
     )
     first, last, known = (xp.empty(n_parts, dtype=np.int64) for _ in range(3))
     test = to_device(np.repeat(np.arange(m), np.diff(tests.part)))
-    device = DeviceTests(
-        to_device(begin), to_device(end), to_device(tests.feature, np.int32),
-        to_device(tests.part), missing, xp.zeros(m, dtype=np.int64), test, first, last, known,
+    device = OnDevice(
+        TESTS.pack(
+            m, to_device(begin), to_device(end), to_device(tests.feature, np.int32),
+            to_device(tests.cut, np.uint32), to_device(tests.part), missing,
+            xp.zeros(m, dtype=np.int64),
+        ),
+        PARTS.pack(test, first, last, code, rows, known, weights),
         Chunks.of(begin, end, tuning.TUNING.lists_chunk_places),
     )  # fmt: skip
-    n_entries, cut = lists.item.shape[1], to_device(tests.cut, np.uint32)
+    columns = lists.pack(table.nominal)
     for share in by_length(end - begin >= tuning.TUNING.lists_long):
         kernels(
             "lists/partition", "find_parts", (share.chosen.size,), to_device(share.chosen),
-            table.nominal, int(task.missing_is_category), n_entries, lists.code, device.begin,
-            device.end, device.feature, cut, device.part, first, last, code, missing,
+            columns, int(task.missing_is_category), device.tests, device.parts,
             threads=share.threads,
         )  # fmt: skip
-    _sum_up(table, entries, lists, device, rows, weights)
+    _sum_up(table, columns, entries.pack(), device, n_parts)
     found = report.get()
     weights, rows, code, missing = np.split(found, bounds)
     parts = Parts(code.astype(np.uint32), rows.copy(), weights.reshape(n_parts, n_classes).copy())
     return Assigned(tests, parts, end - begin, missing.copy(), device)
 
 
-def _sum_up(
-    table: Table, entries: Entries, lists: Lists, tests: DeviceTests, rows: Any, weights: Any
-) -> None:
+def _sum_up(table: Table, columns: Packed, entries: Packed, device: OnDevice, n_parts: int) -> None:
     """Class weights and entries of the parts, fractions included."""
     kernels, n_classes = table.kernels, table.task.n_classes
-    n_entries, n_parts = lists.item.shape[1], tests.test.size
+    tests, parts, chunks = device
     kernels(
-        "lists/partition", "sum_parts", (tests.chunks.number,), tests.chunks.owner,
-        tests.chunks.first, tests.chunks.last, n_entries, *lists, *entries, n_classes, tests.end,
-        tests.feature, tests.part, tests.last, tests.missing, weights,
+        "lists/partition", "sum_parts", (chunks.number,), chunks.packed, columns, entries,
+        n_classes, tests, parts,
     )  # fmt: skip
     kernels(
-        "lists/partition", "weigh_parts", (n_parts,), tests.test, tests.first, tests.last,
-        n_classes, weights, rows, tests.known, tests.whole, threads=launch.LANES,
+        "lists/partition", "weigh_parts", (n_parts,), n_classes, tests, parts,
+        threads=launch.LANES,
     )  # fmt: skip
     if not table.task.missing_is_category:
         kernels(
-            "lists/partition", "add_fractions", (n_parts,), tests.test, n_entries, *lists,
-            *entries, n_classes, tests.end, tests.feature, tests.missing, tests.known,
-            tests.whole, rows, weights, threads=launch.LANES,
+            "lists/partition", "add_fractions", (n_parts,), columns, entries, n_classes, tests,
+            parts, threads=launch.LANES,
         )  # fmt: skip
-
-
-class Opened(NamedTuple):
-    """Parts that become nodes of the next level, on the device."""
-
-    begin: Any  # (P,) int64: the first entry of each part, -1 where it is not opened
-    part: Any  # int64: those that are, in order
-    test: Any  # (m + 1,) int64: the first of them of each test, and the end
-
-    @classmethod
-    def of(cls, parts: Int64s, sizes: Int64s, part: Int64s) -> Opened:
-        """`parts` of so many entries, of tests with the parts ``part[j] .. part[j + 1]``."""
-        begin = np.full(int(part[-1]), -1)
-        begin[parts] = np.cumsum(sizes) - sizes
-        return cls(to_device(begin), to_device(parts), to_device(np.searchsorted(parts, part)))
-
-
-class Routes(NamedTuple):
-    """Where the entries of a level go."""
-
-    opened: Opened
-    route: Any  # (E,) int64
-    spread: Any  # int32: places of fractions
 
 
 def move_entries(
     table: Table, entries: Entries, lists: Lists, assigned: Assigned, parts: Int64s
-) -> tuple[Routes, Entries]:
+) -> tuple[Packed, Entries]:
     """Where the entries of a level go, and those of the next, which consists of `parts`."""
-    xp, tests, kernels = cupy(), assigned.device, table.kernels
-    part, sizes = assigned.tests.part, assigned.parts.rows[parts]
-    opened = Opened.of(parts, sizes, part)
-    room = _fractions(assigned, parts)
-    spread_begin = to_device(room)
-    routes = Routes(
-        opened,
-        xp.empty(entries.target.size, dtype=np.int64),
-        xp.empty(max(int(room[-1]), 1), dtype=np.int32),
-    )
-    size = int(sizes.sum())
+    xp, kernels, (tests, own_parts, chunks) = cupy(), table.kernels, assigned.device
+    room, size = _fractions(assigned, parts), int(assigned.parts.rows[parts].sum())
     new = Entries(
         xp.empty(size, dtype=np.int32),
         None if entries.weight is None else xp.empty(size, dtype=np.int64),
     )
-    n_entries = lists.item.shape[1]
-    kernels(
-        "lists/partition", "move_entries", (tests.chunks.number,), tests.chunks.owner,
-        tests.chunks.first, tests.chunks.last, n_entries, lists.item, *entries, tests.end,
-        tests.feature, tests.part, tests.first, tests.last, tests.missing, opened.begin,
-        opened.test, spread_begin, routes.route, *new,
-    )  # fmt: skip
+    routes = _pack_routes(assigned, parts, room, entries.target.size)
+    columns, to = lists.pack(table.nominal), NEW_ENTRIES.pack(*new)
+    shared = columns, entries.pack(), tests, own_parts, routes, to
+    kernels("lists/partition", "move_entries", (chunks.number,), chunks.packed, *shared)
     if room[-1] > 0:
-        kernels(
-            "lists/partition", "place_fractions", (parts.size,), opened.part, tests.test,
-            n_entries, lists.item, *entries, tests.end, tests.feature, tests.first, tests.last,
-            tests.missing, tests.known, tests.whole, opened.begin, opened.test, spread_begin,
-            routes.spread, *new, threads=launch.LANES,
-        )  # fmt: skip
+        kernels("lists/partition", "place_fractions", (parts.size,), *shared, threads=launch.LANES)
     return routes, new
+
+
+def _pack_routes(assigned: Assigned, parts: Int64s, room: Int64s, n_entries: int) -> Packed:
+    """From a level of so many entries to that of `parts`, with `room` for fractions."""
+    xp, part, sizes = cupy(), assigned.tests.part, assigned.parts.rows[parts]
+    begin = np.full(int(part[-1]), -1)
+    begin[parts] = np.cumsum(sizes) - sizes
+    return ROUTES.pack(
+        to_device(begin), to_device(parts), to_device(np.searchsorted(parts, part)),
+        to_device(room), xp.empty(n_entries, dtype=np.int64),
+        xp.empty(max(int(room[-1]), 1), dtype=np.int32),
+    )  # fmt: skip
 
 
 def _fractions(assigned: Assigned, parts: Int64s) -> Int64s:
@@ -174,23 +146,21 @@ def _fractions(assigned: Assigned, parts: Int64s) -> Int64s:
 
 
 class Moves(NamedTuple):
-    """Nodes whose lists are partitioned: on the host, and on the device."""
+    """Nodes whose lists are partitioned."""
 
     is_long: NDArray[np.bool_]
     cursor_begin: Int64s  # (m + 1,): of each node in one column
-    begin: Any
-    end: Any
-    part: Any  # (m + 1,) int64: their parts
+    tests: Packed  # theirs, for kernels
 
     @classmethod
     def of(cls, assigned: Assigned) -> Moves:
         """Of the nodes of tests."""
-        parts, sizes, tests = np.diff(assigned.tests.part), assigned.sizes, assigned.device
+        parts, sizes = np.diff(assigned.tests.part), assigned.sizes
         # a long list of many parts would need more cursors than it has entries
         most = parts * launch.MOST_WARPS
         is_long = (sizes >= tuning.TUNING.lists_long) & (most <= sizes)
         cursor_begin = offsets(np.where(is_long, most, parts))
-        return cls(is_long, cursor_begin, tests.begin, tests.end, tests.part)
+        return cls(is_long, cursor_begin, assigned.device.tests)
 
 
 def room_to_move(
@@ -217,7 +187,7 @@ def move_lists(
     table: Table,
     lists: Lists,
     moves: Moves,
-    routes: Routes,
+    routes: Packed,
     skip: NDArray[np.bool_],
     size: int,
     room: int,
@@ -226,21 +196,21 @@ def move_lists(
 
     Columns take turns where the cursors of all exceed `room`.
     """
-    xp, (d, m) = cupy(), skip.shape
+    xp, d = cupy(), skip.shape[0]
     n_cursors = int(moves.cursor_begin[-1])
     new = Lists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
     turns = in_turns(d, room // cursor_bytes(n_cursors))
     cursors = xp.empty(turns[0][1] * n_cursors, dtype=np.int32)
     skipped, starts, shares = flags(skip), to_device(moves.cursor_begin), by_length(moves.is_long)
+    packed = CURSORS.pack(n_cursors, starts, cursors)
     for first, last in turns:
+        columns = lists.columns(first, last).pack(table.nominal[first:last])
+        to = NEW_LISTS.pack(size, *new.columns(first, last))
         for share in shares:
-            columns = last - first
-            blocks = min(share.chosen.size * columns, tuning.TUNING.lists_most_blocks)
+            pairs = share.chosen.size * (last - first)
             table.kernels(
-                "lists/partition", "move_lists", (blocks,), to_device(share.chosen),
-                share.chosen.size, columns, m, lists.item.shape[1], *lists.columns(first, last),
-                moves.begin, moves.end, moves.part, skipped[first:last], routes.route,
-                routes.spread, *routes.opened, starts, n_cursors, cursors, size,
-                *new.columns(first, last), threads=share.threads,
+                "lists/partition", "move_lists", (min(pairs, tuning.TUNING.lists_most_blocks),),
+                to_device(share.chosen), share.chosen.size, columns, moves.tests,
+                skipped[first:last], routes, packed, to, threads=share.threads,
             )  # fmt: skip
     return new

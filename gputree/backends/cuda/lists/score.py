@@ -21,6 +21,7 @@ from gputree.backends.cuda.lists.launch import (
     in_turns,
 )
 from gputree.backends.cuda.lists.memory import score_bytes
+from gputree.backends.cuda.structs import LEVEL_NODES, LIST_TASK, Packed
 from gputree.backends.lists import Candidates
 
 
@@ -38,14 +39,16 @@ def score(
     told, column_bytes = score_bytes(table.task.n_classes, d, m)
     ledger.require(told + column_bytes, f"Scoring a level of {m:,} nodes")
     shares = by_length(end - begin >= tuning.TUNING.lists_long)
-    level = (*(to_device(values) for values in (begin, end, weights)), flags(resting))
+    level, rests = tuple(map(to_device, (begin, end, weights))), flags(resting)
+    task = _pack_task(table, entries)
     out = np.empty((6, d, m), np.int64)
     for first, last in in_turns(d, (ledger.left - told) // max(column_bytes, 1)):
         found = cupy().empty((6, last - first, m), dtype=np.int64)
         room = ledger.left - told - found.nbytes
-        own = (table.nominal[first:last], *lists.columns(first, last))
+        own = lists.columns(first, last).pack(table.nominal[first:last])
+        nodes = LEVEL_NODES.pack(m, *level, rests[first:last])
         for share in shares:
-            _score_columns(table, entries, own, level, share, first, room, found)
+            _score_columns(table, (task, own, nodes), share, room, found)
         out[:, first:last] = found.get()
         del found
     gain, split, tries, parts, cut, after = out
@@ -59,25 +62,28 @@ def score(
     )
 
 
+def _pack_task(table: Table, entries: Entries) -> Packed:
+    """What entries are scored by, for kernels."""
+    task, own = table.task, table.task.information
+    return LIST_TASK.pack(
+        (own.unit, own.scale, own.shift, own.row_bits, table.terms, table.terms.size),
+        task.limits,
+        entries,
+        task.n_classes,
+        int(task.missing_is_category),
+    )
+
+
 def _score_columns(
-    table: Table,
-    entries: Entries,
-    own: tuple[Any, Any, Any],
-    level: tuple[Any, Any, Any, Any],
-    nodes: Share,
-    first: int,
-    room: int,
-    out: Any,
+    table: Table, told: tuple[Packed, Packed, Packed], share: Share, room: int, out: Any
 ) -> None:
-    """Score columns from `first` on, their kinds and lists `own`, in nodes of one share.
+    """Score columns in nodes of one share; kernels are `told` task, columns and all nodes.
 
     Class weights that exceed shared memory lie in `room`.
     """
-    task, sizes = table.task, tuning.TUNING
-    (nominal, item, code), (begin, end, weights, resting) = own, level
-    (_, d, m), measure = out.shape, task.information
-    block_bytes = (nodes.warps + 1) * task.n_classes * 8
-    blocks = min(nodes.chosen.size * d, sizes.lists_most_blocks)
+    sizes, (_, d, _) = tuning.TUNING, out.shape
+    block_bytes = (share.warps + 1) * table.task.n_classes * 8
+    blocks = min(share.chosen.size * d, sizes.lists_most_blocks)
     scratch = None
     shared = block_bytes if block_bytes <= sizes.lists_shared_bytes else 0
     if not shared:
@@ -85,9 +91,6 @@ def _score_columns(
         blocks = min(blocks, max(min(sizes.lists_scratch_bytes, room) // block_bytes, 1))
         scratch = cupy().empty(blocks * block_bytes // 8, dtype=np.int64)
     table.kernels(
-        "lists/score", "score_columns", (blocks,), measure.unit, measure.scale, measure.shift,
-        measure.row_bits, table.terms, measure.terms.size, *map(float, task.limits),
-        int(task.missing_is_category), nominal, d, item.shape[1], item, code, *entries,
-        task.n_classes, to_device(nodes.chosen), nodes.chosen.size, begin, end, weights,
-        resting[first : first + d], m, scratch, out, threads=nodes.threads, shared=shared,
+        "lists/score", "score_columns", (blocks,), *told, to_device(share.chosen),
+        share.chosen.size, scratch, out, threads=share.threads, shared=shared,
     )  # fmt: skip

@@ -12,7 +12,7 @@ struct Task {
     Information information;
     BranchLimits limits;
     Entries entries;
-    i64 n_classes;
+    i64 n_classes, missing_is_category;
 };
 
 struct Segment {  // of a list: a node's; missing values lie at known .. end

@@ -7,6 +7,17 @@ struct List {  // of one column
     const u32* code;
 };
 
+struct Columns {  // of a table, with the lists of the entries of a level
+    const u8* nominal;
+    i64 number, entries;
+    const i32* item;  // (number, entries)
+    const u32* code;
+
+    __device__ __forceinline__ List list(i64 f) const {
+        return {item + f * entries, code + f * entries};
+    }
+};
+
 struct Entries {
     const i32* target;
     const i64* weight;  // null where every entry weighs one unit
