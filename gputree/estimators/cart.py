@@ -12,6 +12,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
+from gputree.criteria.named import CRITERIA
 from gputree.estimators.arguments import (
     CART_LACKS,
     CLASSIFIER_REFUSES,
@@ -197,7 +198,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Cart._parameter_constraints,
-        "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
+        "criterion": [StrOptions({*CRITERIA["classification"], "log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "classes": CLASSES,
         "misclassification_costs": ["array-like", dict, None],
@@ -315,7 +316,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Cart._parameter_constraints,
-        "criterion": [StrOptions({"squared_error", "poisson"})],
+        "criterion": [StrOptions({*CRITERIA["regression"]})],
     }
     _lacks = REGRESSOR_LACKS
     _refuses = REGRESSOR_REFUSES
@@ -388,7 +389,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
         return self._fit(X, y, sample_weight)
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        return check_targets(self, y, n_rows, counts=self.criterion == "poisson")
+        return check_targets(self, y, n_rows, self.criterion)
 
     def _combine_weights(
         self, weight: NDArray[np.float64] | None, target: NDArray[Any]
