@@ -121,7 +121,8 @@ class Cart(BaseDecisionTree):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
+            As for `fit`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), default=None
 
@@ -264,7 +265,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
             Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
             their precision.
         y : array-like of shape (n_rows,)
@@ -374,7 +375,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
             Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
             their precision.
         y : array-like of shape (n_rows,)
