@@ -39,7 +39,7 @@ def test_sentinels_are_in_one_file():
         for source in SOURCES
         if (names := {name for name, value in constants(source) if is_sentinel(value)})
     }
-    assert {"NO_CHILD", "MISSING_STOPS", "MISSING_CODE", "STAYS"} <= sentinels.pop("dtypes.py")
+    assert {"NO_CHILD", "MISSING_STOPS", "MISSING_CODE", "NO_FRAME"} <= sentinels.pop("dtypes.py")
     assert sentinels == {}
 
 

@@ -222,14 +222,14 @@ def grow_chain(
         key = child_key(key, 1)
         if scratch.regression and r in (above, below):
             above, below = find_witnesses(runs, count, low, high)
-        groups = drop_empty(groups, head, end, runs) if head[g] == end[g] else groups
+        groups = drop_empty(groups, head, end) if head[g] == end[g] else groups
     if steps > 0:
         reorder(block, f, bits, s, t, runs, count, peeled, steps)
     return steps, begin_, level, key, node, free
 
 
 @inner
-def drop_empty(groups, head, end, runs):
+def drop_empty(groups, head, end):
     """Close the gap of groups without runs; returns how many are left."""
     kept = 0
     for g in range(groups):

@@ -264,7 +264,7 @@ def spread(
         The device that a worker counts on, "cpu" or "cuda"; it is called there.
     """
     given = tasks.share(layout)
-    bins = fit_all(tasks, rows, layout, given)
+    bins = fit_all(tasks, rows, given)
     table = empty_table(bins, layout)
     own, shared = (_head(table, layout, task, threads) for threads in (n_threads, 1))
     shared_bins, shared_how = tasks.share(bins), tasks.share(how)
