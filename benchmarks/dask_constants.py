@@ -25,8 +25,9 @@ from benchmarks.dask_cluster import cluster
 from gputree.backends import new_backend
 from gputree.backends.base import Limits, Task
 from gputree.backends.cpu.table import CpuTable
+from gputree.backends.workers import tuning
 from gputree.backends.workers.shards import add_up
-from gputree.backends.workers.tasks import FAN_IN, Tasks
+from gputree.backends.workers.tasks import Tasks
 from gputree.criteria import Gini
 
 NO_LIMITS = Limits(1 << 20, 2, 1, 0, -np.inf, 1 << 20, False)
@@ -87,7 +88,7 @@ def total(numbers: list[int]) -> int:
 
 
 def scheduling(client: Client, leaves: int) -> None:
-    tasks = leaves + sum(leaves // FAN_IN**depth for depth in range(1, 5))
+    tasks = leaves + sum(leaves // tuning.TUNING.fan_in**depth for depth in range(1, 5))
 
     def tree() -> float:
         return seconds(lambda: Tasks(client).combine(one, total, list(range(leaves)))) / tasks
@@ -112,7 +113,7 @@ def main() -> None:
         counting(500_000 if columns <= 100 else 100_000, columns, classes)
     adding()
     with cluster(2) as (_, client):
-        for leaves in (FAN_IN**3, FAN_IN**4):
+        for leaves in (tuning.TUNING.fan_in**3, tuning.TUNING.fan_in**4):
             scheduling(client, leaves)
         for size in (1 << 20, 1 << 24, 1 << 27):
             transferring(client, size)

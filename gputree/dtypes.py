@@ -45,4 +45,3 @@ LISTED = -1  # instead of a number of codes that a table has, in prediction: a l
 WAITS = -2  # the column of a node that is to be looked at again for its split (CUDA)
 PUT_OFF = -2  # a node of a finished subtree that is to be grown from its own lists (CUDA)
 NO_FRAME = -1  # above a frame of subtree raising whose entries are where they should be
-STAYS = -1  # the row goes to no single child

@@ -6,13 +6,15 @@ cost does not depend on the depth.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import kernel
-from gputree.tree import Tree
+
+if TYPE_CHECKING:  # a tree checks its criterion's name, whose loss adds up over one
+    from gputree.tree import Tree
 
 Number = TypeVar("Number", np.int64, np.float64)
 

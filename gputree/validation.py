@@ -21,7 +21,7 @@ from gputree.backends.arrays import (
 from gputree.columns import Columns, fit_encode
 from gputree.columns.cells import Coded, is_frame, read_array
 from gputree.compilation.arrays import writable
-from gputree.criteria.poisson import NEGATIVE_COUNTS
+from gputree.criteria.named import check_ends
 from gputree.dtypes import MOST_ROWS
 from gputree.estimators.devices import resolve_device
 from gputree.labels import is_missing
@@ -228,17 +228,17 @@ def code_dtype(n_classes: int) -> type[np.integer]:
     return np.uint8 if n_classes <= 256 else np.int32
 
 
-def check_targets(estimator: Any, y: Any, n_rows: int, counts: bool = False) -> NDArray[np.float64]:
-    """Regression targets as float64; `counts` or rates where the Poisson deviance is taken.
+def check_targets(estimator: Any, y: Any, n_rows: int, criterion: str) -> NDArray[np.float64]:
+    """Regression targets as float64, such as the criterion of that name takes.
 
     Raises
     ------
     ValueError
         Labels that are not numbers, missing or infinite targets, another length than X;
-        negative counts, or none but zeros.
+        targets that the criterion does not take.
     """
     y = read_targets(estimator, y, n_rows)
-    check_target_range(float(y.min()), float(y.max()), counts)
+    check_target_range(float(y.min()), float(y.max()), criterion)
     return y
 
 
@@ -263,12 +263,9 @@ def read_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     return y
 
 
-def check_target_range(low: float, high: float, counts: bool) -> None:
-    """Refuse targets from `low` to `high` whose squares leave float64, or that are no `counts`."""
-    if counts and low < 0.0:
-        raise ValueError(NEGATIVE_COUNTS)
-    if counts and high <= 0.0:
-        raise ValueError("Sum of y is not positive which is necessary for Poisson regression.")
+def check_target_range(low: float, high: float, criterion: str) -> None:
+    """Refuse targets from `low` to `high` that the criterion does not take, or float64 squared."""
+    check_ends(criterion, low, high)
     if max(-low, high) > MOST_TARGET or 0.0 < high - low < LEAST_TARGET_RANGE:
         raise ValueError(
             f"Input y must lie within +-{MOST_TARGET:g} and be constant or span at least "

@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import Any
 from zlib import crc32
 
@@ -62,7 +63,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+DEVICE_FIXTURES = {"device": True, "cuda_device": False}  # whether the CPU is one
+
+
+@pytest.hookimpl(trylast=True)  # pytest groups by parameters first
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_out(config, items)
+    items[:] = [
+        item
+        for _, own in groupby(items, lambda item: item.path)
+        for item in sorted(own, key=opens_device)
+    ]
+
+
+def opens_device(item: pytest.Item) -> bool:
+    """Whether a device is open to what follows in its file, for which "auto" would be that."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return any(params.get(fixture, "cpu") != "cpu" for fixture in DEVICE_FIXTURES)
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the cases out whose turn it is not."""
     if not config.getoption("--turn"):
         return
     turn, of = config.getoption("--turn")
@@ -75,7 +96,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    for fixture, cpu in (("device", True), ("cuda_device", False)):
+    for fixture, cpu in DEVICE_FIXTURES.items():
         if fixture in metafunc.fixturenames:
             params = devices.names(metafunc.config.getoption("--emulate"), cpu=cpu)
             metafunc.parametrize(fixture, params, indirect=True, scope="module")

@@ -59,7 +59,7 @@ def names(ways: list[str], *, cpu: bool) -> list[Any]:
 
 
 def tune(patch: pytest.MonkeyPatch, backend: str, **sizes: Any) -> None:
-    """Change sizes that decide how work is cut up on ``"cpu"`` or ``"cuda"``, from here on."""
+    """Change sizes that decide how work is cut up in a room of `gputree.backends`, from here on."""
     module = importlib.import_module(f"gputree.backends.{backend}.tuning")
     patch.setattr(module, "TUNING", module.TUNING._replace(**sizes))
 

@@ -25,6 +25,7 @@ import pytest
 
 import gputree
 from gputree.cli import main
+from gputree.cli.kinds import KINDS
 from gputree.compilation import decorators, folders, parts, sources, store, waits
 from gputree.criteria import Gini, decreases
 from gputree.criteria.logarithm import log2
@@ -514,6 +515,12 @@ def test_warmup_fails_where_nothing_can_be_kept(monkeypatch, capsys):
     monkeypatch.setattr(os, "access", lambda *arguments: False)
     assert main(["warmup", "--kinds", "id3"]) != 0
     assert "no folder for them can be written" in capsys.readouterr().err
+
+
+def test_help_of_warmup_names_all_kinds(capsys):
+    with pytest.raises(SystemExit):
+        main(["warmup", "--help"])
+    assert set(KINDS) <= set(re.findall(r"\w+", capsys.readouterr().out))
 
 
 def test_warmup_leaves_nothing_to_compile(capsys):

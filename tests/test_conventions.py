@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_floors import imported_modules, module_name
 
 from gputree import dtypes
 
@@ -39,7 +40,7 @@ def test_sentinels_are_in_one_file():
         for source in SOURCES
         if (names := {name for name, value in constants(source) if is_sentinel(value)})
     }
-    assert {"NO_CHILD", "MISSING_STOPS", "MISSING_CODE", "STAYS"} <= sentinels.pop("dtypes.py")
+    assert {"NO_CHILD", "MISSING_STOPS", "MISSING_CODE", "NO_FRAME"} <= sentinels.pop("dtypes.py")
     assert sentinels == {}
 
 
@@ -78,32 +79,97 @@ def test_values_of_a_bin_lie_between_its_least_and_its_greatest():
         assert (table.least[0, b], table.greatest[0, b]) == (inside.min(), inside.max())
 
 
-def imported_rooms(source: Path) -> set[str]:
-    """Rooms of devices, "cpu" or "cuda", that a file of the package takes code from."""
-    text = source.read_text("utf-8")
-    return set(re.findall(r"from gputree\.backends\.(cpu|cuda)\b", text)) | set(
-        re.findall(r"from gputree\.backends import (cpu|cuda)\b", text)
-    )
+# Rooms of `gputree/backends`, and those that each may take code from.
+ROOMS: dict[str, set[str]] = {
+    "cpu": set(),
+    "cuda": set(),
+    "partitioned": {"cpu"},  # parts on the host are counted there
+    "workers": {"cpu", "cuda", "partitioned"},  # parts on workers, each with a device or none
+    "blocks": {"cpu", "cuda", "partitioned", "workers"},  # parts pass as one worker's
+}
+BACKENDS = "backends"
+
+# Modules beside the rooms that choose one for who calls from above: no room takes code from them.
+DOORS = {
+    "__init__",  # backends, by the name of a device
+    "arrays",  # what users have on a device
+    "cut_points",  # found on the host, whatever the device
+    "inspection",  # of tables on the host and on devices
+}
+BESIDE = {path.stem for path in (PACKAGE / BACKENDS).glob("*.py")}
 
 
-@pytest.mark.parametrize(("room", "other"), [("cpu", "cuda"), ("cuda", "cpu")])
-def test_no_device_takes_code_of_another(room, other):
-    """What both need lies beside the rooms, in `gputree.backends`."""
-    folder = PACKAGE / "backends"
-    takers = {
-        source.relative_to(folder).as_posix()
-        for source in (folder / room).rglob("*.py")
-        if other in imported_rooms(source)
-    }
-    assert takers == set()
+def place(module: str) -> str | None:
+    """The room that something in `gputree.backends` is of, or the module beside the rooms."""
+    first, *rest = module.split(".")
+    if first != BACKENDS:
+        return None
+    if not rest or rest[0] not in ROOMS.keys() | BESIDE:
+        return "__init__"
+    return rest[0]
+
+
+def places_taken(text: str, module: str, is_package: bool = False) -> set[str]:
+    """Rooms of `gputree.backends` and modules beside them that the text of `module` imports."""
+    names = imported_modules(text, module, is_package)
+    return {found for name in names if (found := place(name))} - {place(module)}
+
+
+def takers(*allowed: str) -> dict[str, set[str]]:
+    """What files of the package import of `gputree.backends`, by their paths, but for `allowed`."""
+    found = {}
+    for source in SOURCES:
+        module = module_name(source)
+        taken = places_taken(source.read_text("utf-8"), module, source.stem == "__init__")
+        found[source.relative_to(PACKAGE).as_posix()] = taken.difference(allowed)
+    return {path: taken for path, taken in found.items() if taken}
+
+
+def test_every_room_has_a_place():
+    folders = {path.parent.name for path in (PACKAGE / BACKENDS).glob("*/__init__.py")}
+    assert folders == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_take_code_from_those_below(room):
+    """What several need lies beside the rooms, in `gputree.backends`."""
+    found = takers(*ROOMS[room], *(BESIDE - DOORS))
+    assert {path for path in found if path.startswith(f"{BACKENDS}/{room}/")} == set()
+
+
+def test_one_file_of_workers_knows_cuda():
+    found = takers(*(ROOMS.keys() - {"cuda"}), *BESIDE)
+    assert [path for path in found if "/workers/" in path] == ["backends/workers/cuda_part.py"]
+
+
+def test_what_rooms_share_takes_code_from_none():
+    found = takers(*(BESIDE - DOORS))
+    shared = {f"{BACKENDS}/{name}.py" for name in BESIDE - DOORS}
+    assert shared & found.keys() == set()
 
 
 def test_rooms_of_devices_are_entered_through_backends():
     """Above them, only lists are coded by kernels of the CPU, and devices asked for their kind."""
-    takers = {
-        source.relative_to(PACKAGE).as_posix(): rooms
-        for source in SOURCES
-        if source.relative_to(PACKAGE).parts[0] not in ("backends", "check", "cli")
-        and (rooms := imported_rooms(source))
+    found = takers(*(ROOMS.keys() - {"cpu", "cuda"}), *BESIDE)
+    above = {
+        path: taken
+        for path, taken in found.items()
+        if path.partition("/")[0] not in (BACKENDS, "check", "cli")
     }
-    assert takers == {"encoding.py": {"cpu"}, "estimators/devices.py": {"cuda"}}
+    assert above == {"encoding.py": {"cpu"}, "estimators/devices.py": {"cuda"}}
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "taken"),
+    [
+        ("backends.cpu.score", "import gputree.backends.cuda.score", {"cuda"}),
+        ("backends.cpu.score", "from ..cuda import score", {"cuda"}),
+        ("backends.cpu.score", "from .. import binning, blocks", {"binning", "blocks"}),
+        ("backends.cpu.lists.score", "from ...cuda.lists import score", {"cuda"}),
+        ("backends.cpu.score", "def f():\n    from gputree.backends import cuda", {"cuda"}),
+        ("backends.cuda.score", "from gputree.backends import get_backend", {"__init__"}),
+        ("backends.cuda.score", "from . import cells\nimport gputree.criteria", set()),
+    ],
+)
+def test_imports_are_seen_however_they_are_written(module, text, taken):
+    assert places_taken(text, module) == taken

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import typing
+from importlib.resources import files
 
 import numpy as np
 import oracles
@@ -14,7 +16,9 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, criteria
+from gputree.backends.cuda import kernels
 from gputree.backends.cuda.kernels import Variant
+from gputree.check.cases import CASES
 from gputree.criteria import (
     Criterion,
     Entropy,
@@ -23,6 +27,7 @@ from gputree.criteria import (
     TwoClassGini,
     WideGini,
     dispatch,
+    kinds,
     named,
 )
 from gputree.criteria.named import new_criterion
@@ -298,18 +303,19 @@ def test_every_name_has_its_forms():
     """All forms are reached by a name; names are those that estimators take."""
     weights = [fix_weights(w, 2) for w in (None, np.array([1.0, 2.0**40]))]
     y = np.array([0.5, 3.0])
-    forms = {
+    of_classes = {
         type(new_criterion(name, k, w, None))
         for name in named.OF_CLASSES
         for k in (2, 1000)
         for w in weights
     }
-    forms |= {
+    of_targets = {
         type(new_criterion(name, 0, w, named.fix(name, y, w)))
         for name in named.OF_TARGETS
         for w in weights
     }
-    assert forms == set(typing.get_args(Criterion))
+    assert of_targets == set(kinds.OF_TARGETS)
+    assert of_classes | of_targets == set(typing.get_args(Criterion))
     for kind, task in (
         (DecisionTreeClassifier, "classification"),
         (DecisionTreeRegressor, "regression"),
@@ -318,3 +324,33 @@ def test_every_name_has_its_forms():
         assert set(named.CRITERIA[task]) == allowed.options - {"log_loss"}
     with pytest.raises(ValueError, match=r"classification must be one of .* got 'poisson'"):
         named.class_impurity("poisson", np.ones((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "task"),
+    [(DecisionTreeClassifier, "classification"), (DecisionTreeRegressor, "regression")],
+)
+def test_what_is_written_out_names_every_criterion(kind, task):
+    """Types and texts cannot be made of the table of names."""
+    names = set(named.CRITERIA[task])
+    hint = typing.get_type_hints(kind.__init__)["criterion"]
+    assert set(typing.get_args(hint)) - {"log_loss"} == names
+    (line,) = re.findall(r"^ *criterion : (.*), default", kind.__doc__, re.MULTILINE)
+    assert set(re.findall(r'"(\w+)"', line)) - {"log_loss"} == names
+
+
+def test_devices_are_checked_by_every_criterion():
+    used = {
+        kind(**case.parameters).criterion
+        for case in CASES
+        if (kind := case.estimator) in (DecisionTreeClassifier, DecisionTreeRegressor)
+    }
+    assert used == {name for names in named.CRITERIA.values() for name in names}
+
+
+def test_every_form_is_selected_in_the_headers_of_kernels():
+    folder = files("gputree.backends.cuda")
+    text = "".join((folder / name).read_text("utf-8") for name in kernels.CRITERIA)
+    found = re.findall(r"^#(?:ifdef|elif defined|if defined)\b.*", text, re.MULTILINE)
+    macros = {macro for line in found for macro in re.findall(r"[A-Z_]{4,}", line)}
+    assert {kernels.macro(form) for form in typing.get_args(Criterion)} <= macros

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import files
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import pytest
 from cuda_mutants import MUTANTS
@@ -21,7 +21,7 @@ from devices import absent
 
 from gputree.backends.cuda import kernels
 from gputree.backends.cuda.kernels import HEADERS, OPTIONS, PLAIN, Variant, source
-from gputree.criteria import Entropy, Gini, ManyClassEntropy, Poisson, SquaredError, WideGini
+from gputree.criteria import Criterion, Gini, SquaredError
 
 ARCHITECTURES = (75, 80, 86, 90, 100, 120)
 
@@ -31,7 +31,7 @@ MOST_SPILLED = 0
 # What CuPy adds to the options it is given.
 CUPY_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
 
-CRITERIA = (Gini, WideGini, Entropy, ManyClassEntropy, SquaredError, Poisson)
+CRITERIA = get_args(Criterion)
 
 # Every variant for one architecture, two for the oldest and the newest, one for the others.
 PLAINEST, WIDEST = Variant(Gini, False, 32), Variant(SquaredError, True, 64)

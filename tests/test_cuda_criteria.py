@@ -1,6 +1,7 @@
 """criteria.cuh gives the bits of criteria.py: log2, scores, bounds, gains, margins."""
 
 from importlib.resources import files
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -106,6 +107,10 @@ def compiled(cupy, variant):
     folder = files("gputree.backends.cuda")
     parts = [(folder / name).read_text() for name in ("types.cuh", *CRITERIA_HEADERS)]
     return cupy.RawModule(code="\n".join([*parts, FORMULAS]), options=(*OPTIONS, *variant.macros))
+
+
+def test_every_criterion_is_here():
+    assert {type(criterion) for criterion in CRITERIA.values()} == {*get_args(criteria.Criterion)}
 
 
 @pytest.mark.parametrize("name", CRITERIA)

@@ -50,7 +50,7 @@ def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes,
     """Of some columns; they are added to what is there, which may be wider."""
     tune(monkeypatch, "cuda", chunk_rows=70)
     tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
-    monkeypatch.setattr(parts_, "MOST_HISTOGRAM_BYTES", 1)  # a node at a time
+    tune(monkeypatch, "workers", result_bytes=1)  # a node at a time
     sample = table(criterion, weighted, d=9)
     found = []
     for part in pair(sample, make_task(criterion, sample)):

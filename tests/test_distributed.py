@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from devices import tune
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
@@ -24,8 +25,7 @@ from eager_client import EagerClient  # noqa: E402  what follows needs Dask
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, load_model, save_model  # noqa: E402
 from gputree.backends import has_device  # noqa: E402
-from gputree.backends.workers import coding, refine, tasks  # noqa: E402
-from gputree.backends.workers.backend import WorkersBackend  # noqa: E402
+from gputree.backends.workers import coding, tasks  # noqa: E402
 from gputree.distributed import (  # noqa: E402
     DaskDecisionTreeClassifier,
     DaskDecisionTreeRegressor,
@@ -69,8 +69,7 @@ def assert_same(model, X, y, weight=None, seed=0, client=None):
 @pytest.fixture(autouse=True)
 def cut_into_shards(monkeypatch):
     """A shard a column where a level has many nodes, fewer where it has one: so do all trees."""
-    monkeypatch.setattr(tasks, "TASK_BYTES", 8)
-    monkeypatch.setattr(tasks, "PIECES_PER_THREAD", 100)
+    tune(monkeypatch, "workers", task_bytes=8, pieces_per_thread=100)
 
 
 @pytest.mark.parametrize(("criterion", "weighted", "limits"), KINDS)
@@ -108,8 +107,7 @@ def test_columns_of_more_categories_than_bins(finish_rows, split):
 def test_cells_of_all_sizes(monkeypatch, criterion, bits):
     """Values of all sizes and signs, repeated and missing; rounds of one interval, or of all."""
     monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
-    monkeypatch.setattr(refine, "MOST_BITS", bits)
-    monkeypatch.setattr(WorkersBackend, "round_bytes", 1 if bits == 2 else 1 << 24)
+    tune(monkeypatch, "workers", most_bits=bits, round_bytes=1 if bits == 2 else 1 << 24)
     rng = np.random.default_rng(bits)
     n = 400
     size = rng.choice([-1.0, 1.0], n) * np.exp(rng.normal(0, 40, n))
@@ -266,7 +264,7 @@ def greatest_messages(n, **limits):
 @pytest.mark.parametrize("limits", [{"max_depth": 4}, {"max_depth": 8, "splitter": "binned"}])
 def test_no_array_of_the_tables_size_passes_the_client(monkeypatch, limits):
     """The codes of labels alone have 64,000 to 256,000 bytes; bins have 25,000, whatever n is."""
-    monkeypatch.setattr(WorkersBackend, "round_bytes", 1 << 13)
+    tune(monkeypatch, "workers", round_bytes=1 << 13)
     for n in (64_000, 256_000):
         sent, fetched = greatest_messages(n, **limits)
         assert sent < 32_000

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputree.backends.cpu.few_values import MOST, SORTED_MOST, few_values, sort_few
+from gputree.backends.binning import MAX_BINS
+from gputree.backends.cpu.few_values import SLOTS, SORTED_MOST, few_values, sort_few
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -35,11 +36,12 @@ def test_what_numpy_finds(dtype, pool, seed, most):
 
 
 @DTYPES
-@pytest.mark.parametrize("count", [0, 1, MOST - 1, MOST, MOST + 1, 10 * MOST])
+@pytest.mark.parametrize("count", [0, 1, MAX_BINS - 1, MAX_BINS, MAX_BINS + 1, 10 * MAX_BINS])
 def test_as_many_as_there_is_room_for(dtype, count):
+    assert 4 * MAX_BINS <= SLOTS
     values = np.tile(np.random.default_rng(count).normal(size=count).astype(dtype), 2)
-    found = few_values(values, MOST)
-    if count > MOST:
+    found = few_values(values, MAX_BINS)
+    if count > MAX_BINS:
         assert found is None
     else:
         np.testing.assert_array_equal(found, distinct(values))
@@ -52,8 +54,8 @@ def test_values_that_share_a_slot(dtype):
     pool = np.concatenate([2.0**steps, -(2.0**steps)]).astype(dtype)
     values = np.empty(2 * pool.size, dtype)
     values[::2], values[1::2] = pool, np.nan
-    np.testing.assert_array_equal(few_values(values[::2], MOST), distinct(pool))
-    np.testing.assert_array_equal(few_values(values, MOST), distinct(pool))
+    np.testing.assert_array_equal(few_values(values[::2], MAX_BINS), distinct(pool))
+    np.testing.assert_array_equal(few_values(values, MAX_BINS), distinct(pool))
 
 
 def check_order(values):

@@ -82,7 +82,7 @@ def room(module: str) -> str:
 
 
 def imported_modules(source: str, module: str, is_package: bool = False) -> Iterator[str]:
-    """Names below `gputree` that `source`, the text of `module`, imports."""
+    """Names below `gputree` that `source`, the text of `module`, imports: of modules or in them."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (_below(alias.name) for alias in node.names if _is_ours(alias.name))
@@ -91,8 +91,10 @@ def imported_modules(source: str, module: str, is_package: bool = False) -> Iter
             if not _is_ours(origin):
                 continue
             for alias in node.names:  # `from gputree import tree` names a room
-                if alias.name != "__version__":
-                    yield _below(origin) or (alias.name if alias.name in FLOORS else "")
+                if below := _below(origin):
+                    yield f"{below}.{alias.name}"
+                elif alias.name != "__version__":
+                    yield alias.name if alias.name in FLOORS else ""
 
 
 def _origin(node: ast.ImportFrom, module: str, is_package: bool) -> str:

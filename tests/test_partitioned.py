@@ -12,7 +12,6 @@ from part_cases import KINDS, mixed_case
 from strategies import random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.backends.partitioned import backend, sift
 from gputree.estimators.held import Held, Parts, View
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
@@ -85,7 +84,7 @@ def test_some_rows_of_a_table(finish_rows):
 
 @pytest.mark.parametrize("gathered", [1, 30_000])
 def test_small_nodes_are_gathered_some_at_a_time(monkeypatch, gathered):
-    monkeypatch.setattr(backend, "GATHERED_BYTES", gathered)
+    tune(monkeypatch, "partitioned", gathered_bytes=gathered)
     sample = random_mixed_table(6, 900, False)
     table = CodedTable(sample.X, sample.nominal, max_bins=12)
     monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 60)
@@ -109,7 +108,7 @@ BUDGETS = [1, 700, 1 << 27]
 @pytest.mark.parametrize("digit", [1, 12])
 def test_bins_of_more_rows_than_are_gathered(monkeypatch, criterion, digit):
     """Values of all sizes and signs, repeated and missing; the classes are noise, or nearly."""
-    monkeypatch.setattr(sift, "DIGIT", digit)
+    tune(monkeypatch, "partitioned", digit=digit)
     rng = np.random.default_rng(digit)
     n = 400
     spread = rng.choice([-1.0, 1.0], n) * np.exp(rng.normal(0, 40, n))
@@ -125,7 +124,7 @@ def test_bins_of_more_rows_than_are_gathered(monkeypatch, criterion, digit):
     monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
     for weight in (None, rng.integers(1, 4, n) / 2):
         for budget in BUDGETS[:2]:
-            monkeypatch.setattr(backend, "GATHERED_BYTES", budget)
+            tune(monkeypatch, "partitioned", gathered_bytes=budget)
             for limits in ({}, {"min_samples_leaf": 7, "monotonic_cst": signs}):
                 assert_same(kind(n_jobs=1, max_depth=4, **limits), table, y, weight, 2)
 
@@ -145,7 +144,7 @@ def test_random_tables(seed, n, weighted, exact, rows, budget, threads):
     table = CodedTable(sample.X, sample.nominal, max_bins=8)
     splitter = "exact" if exact else "binned"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend, "GATHERED_BYTES", budget)
+        tune(patch, "partitioned", gathered_bytes=budget)
         if rows is not None:
             patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
             patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)

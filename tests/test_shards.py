@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from devices import new_backend
+from devices import new_backend, tune
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import make_task, problems
@@ -89,8 +89,7 @@ def test_what_lies_beside_boundaries(problem, max_bins):
 # ---------------------------------------------------------------- what comes to the client
 def received_in_levels(monkeypatch, classes, bins, number):
     """Nodes, shards and bytes that come to the client for each level's splits, binned."""
-    monkeypatch.setattr(tasks, "TASK_BYTES", 1)
-    monkeypatch.setattr(tasks, "PIECES_PER_THREAD", number)
+    tune(monkeypatch, "workers", task_bytes=1, pieces_per_thread=number)
     monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
     found, score, refine = [], WorkersBackend.score, WorkersBackend.refine
 

@@ -39,11 +39,6 @@ def remember(identity: Identity, differences: Sequence[str]) -> None:
     _known[identity] = list(differences)
 
 
-def forget(identity: Identity) -> None:
-    """Let this process know nothing of a device; its file stays."""
-    _known.pop(identity, None)
-
-
 def find(identity: Identity) -> list[str] | None:
     """What differed in the check of this device; None where it has not been checked."""
     if identity not in _known:

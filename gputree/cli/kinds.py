@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gputree.compilation.waits import waiting
+from gputree.criteria.named import CRITERIA
 from gputree.discretization import MDLPDiscretizer
 from gputree.estimators import (
     C45Classifier,
@@ -23,11 +25,20 @@ from gputree.scores import rank_features
 ROWS = 12_000
 FEW_ROWS = 40
 
+# Tasks and criteria of CART by their kinds, which are named as the criteria, but for one.
+_CART = {
+    "regression" if name == "squared_error" else name: (task, name)
+    for task, names in CRITERIA.items()
+    for name in names
+}
+
+_TASKS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "classification": (DecisionTreeClassifier, lambda quantity: (quantity > 0).astype(int)),
+    "regression": (DecisionTreeRegressor, abs),
+}
+
 KINDS = {
-    "gini": "CART classification",
-    "entropy": "CART classification with criterion='entropy'",
-    "regression": "CART regression",
-    "poisson": "CART regression with criterion='poisson'",
+    **{kind: f"CART {task} with criterion={name!r}" for kind, (task, name) in _CART.items()},
     "weights": "CART classification and regression with sample weights",
     "categories": "CART over columns of categories",
     "c45": "C4.5",
@@ -78,39 +89,29 @@ def _weights(rows: int) -> Any:
     return np.linspace(1.0, 2.0, rows)
 
 
-def _classify(weighted: bool = False, **parameters: Any) -> None:
+def _grow(task: str, criterion: str, weighted: bool = False) -> None:
     for rows in (FEW_ROWS, ROWS):
         for dtype in (np.float32, np.float64):
             X, quantity = _numbers(rows, dtype)
-            weights = {"sample_weight": _weights(rows)} if weighted else {}
-            tree = DecisionTreeClassifier(max_depth=6, **parameters)
-            _use(tree, X, (quantity > 0).astype(int), **weights)
+            _use_cart(task, criterion, X, quantity, weighted)
 
 
-def _regress(weighted: bool = False, **parameters: Any) -> None:
-    for rows in (FEW_ROWS, ROWS):
-        for dtype in (np.float32, np.float64):
-            X, quantity = _numbers(rows, dtype)
-            weights = {"sample_weight": _weights(rows)} if weighted else {}
-            tree = DecisionTreeRegressor(max_depth=6, **parameters)
-            _use(tree, X, abs(quantity), **weights)
+def _use_cart(task: str, criterion: str, X: Any, quantity: Any, weighted: bool) -> None:
+    weights = {"sample_weight": _weights(len(X))} if weighted else {}
+    kind, y = _TASKS[task]
+    _use(kind(max_depth=6, criterion=criterion), X, y(quantity), **weights)
 
 
 def _weigh() -> None:
-    _classify(weighted=True)
-    _classify(weighted=True, criterion="entropy")
-    _regress(weighted=True)
-    _regress(weighted=True, criterion="poisson")
+    for task, criterion in _CART.values():
+        _grow(task, criterion, weighted=True)
 
 
 def _categorize() -> None:
     X, quantity = _words(FEW_ROWS * 10)
-    for weights in ({}, {"sample_weight": _weights(len(X))}):
-        for criterion in ("gini", "entropy"):
-            tree = DecisionTreeClassifier(max_depth=6, criterion=criterion)
-            _use(tree, X, quantity > 0, **weights)
-        for tree in (DecisionTreeRegressor(), DecisionTreeRegressor(criterion="poisson")):
-            _use(tree.set_params(max_depth=6), X, abs(quantity), **weights)
+    for weighted in (False, True):
+        for task, criterion in _CART.values():
+            _use_cart(task, criterion, X, quantity, weighted)
 
 
 def _branch(kind: Any) -> None:
@@ -153,10 +154,7 @@ def _prune() -> None:
 
 
 _WORK: dict[str, Callable[[], None]] = {
-    "gini": _classify,
-    "entropy": lambda: _classify(criterion="entropy"),
-    "regression": _regress,
-    "poisson": lambda: _regress(criterion="poisson"),
+    **{kind: partial(_grow, *of) for kind, of in _CART.items()},
     "weights": _weigh,
     "categories": _categorize,
     "c45": lambda: _branch(C45Classifier),

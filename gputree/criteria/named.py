@@ -1,12 +1,14 @@
 """The criteria by name: how each sees targets, and what it says of whole nodes.
 
-A criterion is a file of formulas here, one for CUDA, and a line in `NAMED`.
+A criterion is a file of formulas here, one for CUDA, and an entry in `OF_CLASSES` or `OF_TARGETS`:
+whatever else asks for a criterion by name (parameters, options of the command, files, pruners)
+takes the names from here, and what differs between criteria from their entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +26,12 @@ from gputree.criteria.kinds import (
     SquaredError,
     WideGini,
 )
-from gputree.criteria.poisson import node_deviances
+from gputree.criteria.losses import Loss, deviances, squared_errors
+from gputree.criteria.poisson import check_counts, node_deviances
 from gputree.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
+
+if TYPE_CHECKING:  # which checks its criterion's name
+    from gputree.tree import Tree
 
 Floats = NDArray[np.float64]
 Sums = NDArray[np.int64]
@@ -41,14 +47,17 @@ class OfClasses(NamedTuple):
 class OfTargets(NamedTuple):
     """A criterion of regression.
 
-    What texts call its impurity, targets in fixed point, its form for them, and the impurities
-    of nodes by their sums of weight, targets and squares, the latter in float64.
+    What texts call its impurity; an error for targets from the least to the greatest that it does
+    not take; targets in fixed point; its form for them; the impurities of nodes by their sums of
+    weight, targets and squares, the latter in float64; and losses of rows, see `losses`.
     """
 
     label: str
+    check: Callable[[float, float], None]
     fix: Callable[[Floats, Weights, Ends | None], Targets]
     form: Callable[[Targets], Criterion]
     impurity: Callable[[Sums, Sums, Floats, Targets], Floats]
+    loss: Callable[[Tree, NDArray[np.int32], Floats, Floats, int], Loss]
 
 
 def _gini(n_classes: int, weights: Weights) -> Criterion:
@@ -61,6 +70,10 @@ def _entropy(n_classes: int, weights: Weights) -> Criterion:
         return Entropy(n_classes, weights.unit)
     scale = entropy_scale(weights.total, weights.unit)
     return ManyClassEntropy(n_classes, weights.unit, scale)
+
+
+def _take_all(low: float, high: float) -> None:
+    """Any numbers are targets."""
 
 
 def _squared_error(targets: Targets) -> Criterion:
@@ -91,8 +104,10 @@ OF_CLASSES = {
     "entropy": OfClasses(_entropy, node_entropies),
 }
 OF_TARGETS = {
-    "squared_error": OfTargets("mse", fix_targets, _squared_error, _variances),
-    "poisson": OfTargets("deviance", fix_rates, _poisson, _deviances),
+    "squared_error": OfTargets(
+        "mse", _take_all, fix_targets, _squared_error, _variances, squared_errors
+    ),
+    "poisson": OfTargets("deviance", check_counts, fix_rates, _poisson, _deviances, deviances),
 }
 
 # The names of the impurities that trees of each task are grown by.
@@ -100,6 +115,18 @@ CRITERIA: dict[str, tuple[str, ...]] = {
     "classification": tuple(OF_CLASSES),
     "regression": tuple(OF_TARGETS),
 }
+
+
+def check_ends(name: str, low: float, high: float) -> None:
+    """Refuse targets from `low` to `high` that the criterion of that name does not take.
+
+    Raises
+    ------
+    ValueError
+        It does not take them, or there is no such criterion of regression.
+    """
+    _require(name, "regression")
+    OF_TARGETS[name].check(low, high)
 
 
 def fix(name: str, y: Floats, weights: Weights, ends: Ends | None = None) -> Targets:

@@ -43,6 +43,14 @@ ROUNDING = 1e-12
 NEGATIVE_COUNTS = "Some value(s) of y are negative which is not allowed for Poisson regression."
 
 
+def check_counts(low: float, high: float) -> None:
+    """Refuse targets from `low` to `high` that are no counts or rates, or none but zeros."""
+    if low < 0.0:
+        raise ValueError(NEGATIVE_COUNTS)
+    if high <= 0.0:
+        raise ValueError("Sum of y is not positive which is necessary for Poisson regression.")
+
+
 @formula(begin, Poisson)
 def _poisson_begin(criterion, left, total):
     weight = np.int64(total[0])

@@ -368,7 +368,7 @@ class DaskDecisionTreeRegressor(_DaskTree, DecisionTreeRegressor):
     __init__ = _with_client(DecisionTreeRegressor)
 
     def _learn_target(self, found: Look) -> None:
-        check_target_range(*found.ends, self.criterion == "poisson")
+        check_target_range(*found.ends, self.criterion)
 
     def _by_class(self, found: Look) -> None:
         """Targets have no classes."""

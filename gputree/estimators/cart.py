@@ -12,6 +12,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
+from gputree.criteria.named import CRITERIA
 from gputree.estimators.arguments import (
     CART_LACKS,
     CLASSIFIER_REFUSES,
@@ -120,7 +121,8 @@ class Cart(BaseDecisionTree):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
+            As for `fit`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), default=None
 
@@ -197,7 +199,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Cart._parameter_constraints,
-        "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
+        "criterion": [StrOptions({*CRITERIA["classification"], "log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "classes": CLASSES,
         "misclassification_costs": ["array-like", dict, None],
@@ -263,7 +265,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
             Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
             their precision.
         y : array-like of shape (n_rows,)
@@ -315,7 +317,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Cart._parameter_constraints,
-        "criterion": [StrOptions({"squared_error", "poisson"})],
+        "criterion": [StrOptions({*CRITERIA["regression"]})],
     }
     _lacks = REGRESSOR_LACKS
     _refuses = REGRESSOR_REFUSES
@@ -373,7 +375,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
             Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
             their precision.
         y : array-like of shape (n_rows,)
@@ -388,7 +390,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
         return self._fit(X, y, sample_weight)
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        return check_targets(self, y, n_rows, counts=self.criterion == "poisson")
+        return check_targets(self, y, n_rows, self.criterion)
 
     def _combine_weights(
         self, weight: NDArray[np.float64] | None, target: NDArray[Any]

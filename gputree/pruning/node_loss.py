@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
-from gputree.compilation import inner, kernel
-from gputree.compilation.arrays import record
-from gputree.criteria.poisson import NEGATIVE_COUNTS
+from gputree.criteria.named import OF_TARGETS
 from gputree.dtypes import NODE
 from gputree.fixed_point import in_units
 from gputree.pruning.base import RoutedRows
@@ -20,12 +17,6 @@ from gputree.tree import Tree
 # Losses that differ by less than this share of the greatest tie: parts of rows add up to
 # whole ones but for rounding.
 ROUNDING = 1e-12
-
-# Weight, mean, and sums of weight x deviation from the mean to the power 2, 3 and 4, of the
-# targets that stop in a node and below. They are merged without a difference of large sums
-# (Pebay, Formulas for robust, one-pass parallel computation of covariances and arbitrary-order
-# statistical moments, 2008, section 3).
-MOMENTS = record([(name, np.float64) for name in ("weight", "mean", "second", "third", "fourth")])
 
 
 class NodeLoss(NamedTuple):
@@ -74,8 +65,8 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
         raise ValueError(f"Rows must stop at nodes 0 to {tree.n_nodes - 1} of the tree.")
     weight = np.asarray(data.weight, dtype=np.float64) ** power
     if tree.task == "regression":
-        loss = _deviances if tree.criterion == "poisson" else _squared_errors
-        return loss(tree, stop, np.asarray(data.target, np.float64), weight, power)
+        target = np.asarray(data.target, np.float64)
+        return NodeLoss(*OF_TARGETS[tree.criterion].loss(tree, stop, target, weight, power))
     return _errors(tree, stop, np.asarray(data.target, np.intp), weight)
 
 
@@ -96,117 +87,3 @@ def _errors(
     label, reached = majority_class(tree), add_up(tree, here)
     wrong = (of.sum(axis=1) - of[nodes, label] for of in (reached, here))
     return NodeLoss(*(errors * unit for errors in wrong))
-
-
-def _squared_errors(
-    tree: Tree,
-    stop: NDArray[np.int32],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    power: int,
-) -> NodeLoss:
-    """Weight x squared error, or its square, by moments about means that are merged upward."""
-    order = np.lexsort((weight, target, stop))  # float sums in an order of their own
-    loss = NodeLoss(np.zeros(tree.n_nodes), np.zeros(tree.n_nodes))
-    moments = np.zeros(tree.n_nodes, MOMENTS)
-    answer = np.ascontiguousarray(tree.answers[:, 0])
-    _merge_up(tree.parent, answer, stop[order], target[order], weight[order], power, moments, *loss)
-    return loss
-
-
-def _deviances(
-    tree: Tree,
-    stop: NDArray[np.int32],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    power: int,
-) -> NodeLoss:
-    """Weight x half the Poisson deviance, or its square, by sums over what stops in each node.
-
-    Of target y and answer m, in terms of the root's answer u: y = u (1 + e), m = u q,
-
-        y ln(y / m) - y + m = u (own - e ln q + gap),    own = (y / u) ln(y / u) - e,
-                                                         gap = q - 1 - ln q,
-
-    so that what is added up is small where targets and answers lie close.
-    """
-    if target.size and target.min() < 0.0:
-        raise ValueError(NEGATIVE_COUNTS)
-    order = np.lexsort((weight, target, stop))  # float sums in an order of their own
-    tiny = float(np.finfo(np.float64).tiny)
-    unit = max(float(tree.answers[0, 0]), tiny)
-    share = target[order] / unit
-    excess = share - 1.0
-    own = xlogy(share, share) - excess
-    # of a node without events: events there cost much, not infinitely much
-    quotient = np.maximum(tree.answers[:, 0] / unit, tiny)
-    logarithm = np.log(quotient)
-    gap = quotient - 1.0 - logarithm
-    ones = np.ones_like(gap)
-    if power == 1:
-        of_rows = [own, excess, np.ones_like(own)]
-        of_nodes = [ones, -logarithm, gap]
-    else:
-        of_rows = [own**2, excess**2, np.ones_like(own), own * excess, own, excess]
-        of_nodes = [ones, logarithm**2, gap**2, -2 * logarithm, 2 * gap, -2 * gap * logarithm]
-    here = np.column_stack(
-        [np.bincount(stop[order], weight[order] * of, tree.n_nodes) for of in of_rows]
-    )
-    factors = unit**power * np.column_stack(of_nodes)
-    return NodeLoss(
-        *(np.maximum((sums * factors).sum(axis=1), 0.0) for sums in (add_up(tree, here), here))
-    )
-
-
-@kernel
-def _merge_up(
-    parent: NDArray[np.int32],
-    answer: NDArray[np.float64],
-    stop: NDArray[np.int32],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    power: int,
-    moments: NDArray,
-    as_leaf: NDArray[np.float64],
-    stopped: NDArray[np.float64],
-) -> None:
-    """Losses of the answer of each node, from the moments of what stops in it and below."""
-    for entry in range(stop.size):
-        _merge(moments[stop[entry]], weight[entry], target[entry], 0.0, 0.0, 0.0)
-    for node in range(parent.size - 1, -1, -1):
-        stopped[node] = _about(moments[node], answer[node], power)
-    for node in range(parent.size - 1, -1, -1):  # children before parents
-        own = moments[node]
-        as_leaf[node] = _about(own, answer[node], power)
-        if node > 0:
-            _merge(moments[parent[node]], own.weight, own.mean, own.second, own.third, own.fourth)
-
-
-@inner
-def _merge(
-    own: Any, weight: float, mean: float, second: float, third: float, fourth: float
-) -> None:
-    """Add moments to those of `own`."""
-    if weight == 0.0:
-        return
-    whole = own.weight + weight
-    a, b = own.weight / whole, weight / whole
-    d = mean - own.mean
-    between = whole * a * b * d * d
-    own.fourth += fourth + between * d * d * (a * a - a * b + b * b)
-    own.fourth += 6.0 * d * d * (a * a * second + b * b * own.second)
-    own.fourth += 4.0 * d * (a * third - b * own.third)
-    own.third += third + between * d * (a - b) + 3.0 * d * (a * second - b * own.second)
-    own.second += second + between
-    own.mean += d * b
-    own.weight = whole
-
-
-@inner
-def _about(own: Any, answer: float, power: int) -> float:
-    """Second (power 1) or fourth (power 2) moment about `answer`."""
-    d = own.mean - answer
-    if power == 1:
-        return own.second + own.weight * d * d
-    near = own.fourth + 4.0 * d * own.third + 6.0 * d * d * own.second
-    return max(near + own.weight * d * d * d * d, 0.0)

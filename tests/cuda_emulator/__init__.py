@@ -79,7 +79,7 @@ def emulated_cuda(
     try:
         yield module
     finally:
-        record.forget(identity)
+        record._known.pop(identity, None)
         _forget(kernels)
         Kernel.schedule = before
         if previous is missing:

@@ -23,18 +23,15 @@ from gputree.backends.partitioned.finish import Finished
 from gputree.backends.partitioned.ranges import Ranges
 from gputree.backends.partitioned.reduction import LocalReducer
 from gputree.backends.partitioned.table import PartitionedTable, rows_of
+from gputree.backends.workers import tuning as workers_tuning
 from gputree.backends.workers.backend import WorkersBackend
 from gputree.backends.workers.coding import bin_keys
 from gputree.backends.workers.counters import CpuPart, grower_on
-from gputree.backends.workers.refine import LEAST_BITS
 from gputree.backends.workers.shards import ShardedHistograms
 from gputree.backends.workers.tasks import Here, Tasks
 
 # Of what results have: the counts of cells of one round, beside what is asked of them.
 ROUND_SHARE = 3
-
-# Cells that an interval is counted into, at least.
-FEWEST_CELLS = 1 << (LEAST_BITS + 1)
 
 # Values that bins are fitted to, on the device: as they are, their keys, these sorted, and more.
 FITTED_COPIES = 5
@@ -101,6 +98,8 @@ class BlocksBackend(WorkersBackend):
         self.head = CpuBackend(table.part(0, 0), part_of(task, 0, 0), n_threads, none)
         self.finished = Finished()
         self.refined_pairs = self.scanned_pairs = 0
+        self.round_bytes = workers_tuning.TUNING.round_bytes
+        self.category_bytes = workers_tuning.TUNING.category_bytes
         self.copies: PartCopies | None = None
         self._cut([(0, table.shape[0])])  # of few rows that are grown without codes
 
@@ -140,7 +139,8 @@ class BlocksBackend(WorkersBackend):
         needs_values = self.task.exact or not table.by_code.all()
         value_bytes = table.values.dtype.itemsize if needs_values else 0
         categories = 8 * self.channels * (int(table.categories.max(initial=0)) + 1)
-        cells = ROUND_SHARE * 8 * FEWEST_CELLS * (self.channels + 2)
+        fewest = 1 << (workers_tuning.TUNING.least_bits + 1)  # cells of an interval
+        cells = ROUND_SHARE * 8 * fewest * (self.channels + 2)
         result = max(self.histogram_bytes, categories, cells)
         return Sizes(n, d, row_stride(d), value_bytes, result)
 

@@ -9,7 +9,7 @@ from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.memory import ENTRY_BYTES, budget_of, statistics_bytes
 from gputree.backends.cuda.workspace import ALIGNMENT
-from gputree.backends.workers.cuda_part import MOST_HISTOGRAM_BYTES
+from gputree.backends.workers import tuning as workers_tuning
 
 # Of the memory behind work and results: what parts that pass have.
 PASSING_SHARE = 4
@@ -86,7 +86,9 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
             f"device memory; {what} {budget:,}. Use device='cpu', or fewer columns."
         )
     results = min(
-        budget // RESULT_SHARE, MOST_HISTOGRAM_BYTES, sizes.result_bytes + budget - needed
+        budget // RESULT_SHARE,
+        workers_tuning.TUNING.result_bytes,
+        sizes.result_bytes + budget - needed,
     )
     results = max(results, sizes.result_bytes)
     room = budget - beside - results

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import kernel, lent
 
-# Slots of the table that values are looked up in: at least four for each.
+# Slots of the table that values are looked up in: at least four for each of `MAX_BINS`.
 SLOT_BITS = 10
 SLOTS = 1 << SLOT_BITS
-MOST = SLOTS // 4
 
 # The same where rows are put in order: 1,000,000 rows of 100 to 1,000 distinct values take 6 to
 # 8 ms of a processor, for 13 to 16 by their digits. Tables of more slots gained nothing.
@@ -30,7 +29,7 @@ def few_values(values: NDArray, most: int) -> NDArray | None:
     values : float32 or float64 array of shape (n,)
         NaN where missing; both zeros are one value, 0.0.
     most : int
-        At most `MOST`.
+        At most `MAX_BINS`.
     """
     bits, sign, infinity = _bits(values)
     found = np.empty(most, bits.dtype)

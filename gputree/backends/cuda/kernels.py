@@ -21,6 +21,7 @@ returns at once; the host waits where it copies a result.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -29,16 +30,7 @@ import numpy as np
 
 from gputree._optional import require
 from gputree.backends.cuda.structs import Packed
-from gputree.criteria import (
-    Criterion,
-    Entropy,
-    Gini,
-    ManyClassEntropy,
-    Poisson,
-    SquaredError,
-    WideGini,
-)
-from gputree.criteria.kinds import OF_TARGETS
+from gputree.criteria.kinds import OF_TARGETS, Criterion
 
 THREADS = 256
 
@@ -110,14 +102,10 @@ WITH_CATEGORIES = frozenset({"finish"})
 # And for tasks whose means only rise, or only fall, with some columns.
 WITH_MONOTONIC = frozenset({"score", "inside", "refine", "finer", "finish"})
 
-_MACROS: dict[type, str] = {
-    Gini: "GINI",
-    WideGini: "WIDE_GINI",
-    Entropy: "ENTROPY",
-    ManyClassEntropy: "MANY_CLASS_ENTROPY",
-    SquaredError: "SQUARED_ERROR",
-    Poisson: "POISSON",
-}
+
+def macro(criterion: type) -> str:
+    """What selects a criterion's formulas: ``SQUARED_ERROR`` for `SquaredError`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", criterion.__name__).upper()
 
 
 class Variant(NamedTuple):
@@ -136,7 +124,7 @@ class Variant(NamedTuple):
         if self.criterion is None:
             return (value_bits,)
         return (
-            f"-D{_MACROS[self.criterion]}",
+            f"-D{macro(self.criterion)}",
             f"-DREGRESSION={int(self.criterion in OF_TARGETS)}",
             f"-DWEIGHTED={int(self.weighted)}",
             f"-DCATEGORIES={int(self.categories)}",

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
-from gputree.backends.cpu import tuning
+from gputree.backends.cpu import tuning as host_tuning
 from gputree.backends.cpu.backend import CpuBackend, Nodes, Scores
 from gputree.backends.cpu.layout import Chosen, Rows
 from gputree.backends.cpu.refine import pure_nodes, record_cut_of
+from gputree.backends.partitioned import tuning
 from gputree.backends.partitioned.finish import (
     Finished,
     Gatherer,
@@ -36,16 +37,6 @@ from gputree.backends.thresholds import thresholds
 from gputree.dtypes import ROW
 from gputree.threads import run
 
-# Histograms of one level, at most: the table does not fit into memory, so they must.
-MOST_HISTOGRAM_BYTES = 1 << 27
-
-# Rows that are gathered at once, to look into bins or to grow small nodes on, at most; one small
-# node's at least, whose size is bounded (`gputree.growth.stopping.MOST_CELLS`).
-GATHERED_BYTES = 1 << 27
-
-# See `Finishing`: less than where rows need not be gathered; not measured.
-ROWS_PER_STATISTIC = 6.0
-
 
 class PartitionedBackend:
     """Primitives of `gputree.backends.base.Backend` over a table in parts, on the host.
@@ -64,7 +55,7 @@ class PartitionedBackend:
     @property
     def gathered_bytes(self) -> int:
         """Of the rows of small nodes that are grown at once."""
-        return GATHERED_BYTES
+        return tuning.TUNING.gathered_bytes
 
     def __init__(
         self, table: PartitionedTable, task: Task, n_threads: int, entries: Int64s | None = None
@@ -104,12 +95,14 @@ class PartitionedBackend:
     @property
     def most_histogram_bytes(self) -> int:
         half = self.held.whole.values.nbytes // 2
-        most = max(tuning.TUNING.least_histogram_bytes, min(half, MOST_HISTOGRAM_BYTES))
+        most = min(half, tuning.TUNING.most_histogram_bytes)
+        most = max(host_tuning.TUNING.least_histogram_bytes, most)
         return max(most, self.histogram_bytes)  # or the whole table would be gathered instead
 
     @property
     def finishing(self) -> Finishing:
-        return Finishing(ROWS_PER_STATISTIC, self.head.table.missing.size, np.iinfo(ROW).max)
+        columns = self.head.table.missing.size
+        return Finishing(tuning.TUNING.rows_per_statistic, columns, np.iinfo(ROW).max)
 
     def new_histograms(self, m: int) -> Any:
         return self.head.new_histograms(m)
@@ -148,7 +141,7 @@ class PartitionedBackend:
         pure = np.empty(begin.size, np.bool_)
         pure_nodes(self.task.criterion, scores.total, pure)
         at_once = max(min(self.n_threads, begin.size), 1)
-        refiner = Refiner(self.head, self.parts, GATHERED_BYTES // at_once)
+        refiner = Refiner(self.head, self.parts, tuning.TUNING.gathered_bytes // at_once)
         chosen = Chosen(*splits[:-1])
 
         def choose(j: int, node: Node) -> None:

@@ -5,7 +5,7 @@
     living cells         |xxxxxxxxx|              |xxxx|          gathered, as many as there is room
     a cell too large                              ||||||          is counted into cells in its turn
 
-Each round takes `DIGIT` bits, of 64 at most, and a cell of one value holds no cut: it ends.
+Each round takes `Tuning.digit` bits, of 64 at most, and a cell of one value holds no cut: it ends.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s, Limits
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Rows
+from gputree.backends.partitioned import tuning
 from gputree.backends.partitioned.keys import (
     count_keys,
     gather_between,
@@ -28,9 +29,6 @@ from gputree.backends.partitioned.keys import (
 )
 
 Cut = tuple[float, int, bool, int, bool, float]
-
-# Bits of the values that are told apart in one pass: 4,096 cells.
-DIGIT = 12
 
 
 class Interval(NamedTuple):
@@ -150,7 +148,8 @@ class Sifter:
 def _digit(interval: Interval) -> tuple[np.uint64, int]:
     """The key that the cells of an interval begin with, and how far keys are shifted."""
     low = key_of(interval.low)
-    return low, max(int(key_of(interval.high) - low).bit_length() - DIGIT, 0)
+    bits = int(key_of(interval.high) - low).bit_length()
+    return low, max(bits - tuning.TUNING.digit, 0)
 
 
 def row_counts(statistics: NDArray, n_classes: int, weighted: bool) -> Int64s:

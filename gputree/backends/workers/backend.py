@@ -18,24 +18,17 @@ from gputree.backends.partitioned.backend import PartitionedBackend
 from gputree.backends.partitioned.finish import Finished, split_pairs
 from gputree.backends.partitioned.ranges import Ranges
 from gputree.backends.partitioned.reduction import Sum
-from gputree.backends.workers import subsets
+from gputree.backends.workers import subsets, tuning
 from gputree.backends.workers.coding import Layout, bin_keys, code, empty_table, fit_all
 from gputree.backends.workers.counters import Counter
 from gputree.backends.workers.finish import finish_groups
 from gputree.backends.workers.parts import Part, WorkerParts
-from gputree.backends.workers.refine import ROUND_BYTES, BinKeys, Cuts, CutSearch
+from gputree.backends.workers.refine import BinKeys, Cuts, CutSearch
 from gputree.backends.workers.rows import Read
 from gputree.backends.workers.shards import Scored, ShardedHistograms
 from gputree.backends.workers.tasks import Tasks
 from gputree.backends.workers.units import Rounding, in_units
 from gputree.fixed_point import Weights
-
-# Histograms of one level, at most, of which each worker has a share; the parents' beside them.
-LEVEL_BYTES_PER_WORKER = 1 << 28
-MOST_LEVEL_BYTES = 1 << 31
-
-# Statistics by category of one column, at most, that come to the client at once.
-MOST_CATEGORY_BYTES = 1 << 27
 
 # 32-bit counters hold so many rows.
 MOST_COUNTED = 2**32 - 1
@@ -57,10 +50,9 @@ class WorkersBackend(PartitionedBackend):
         Counts of cells, and of categories, that are asked for at once.
     """
 
-    round_bytes = ROUND_BYTES
-    category_bytes = MOST_CATEGORY_BYTES
-
     def __init__(self, parts: WorkerParts, head: CpuBackend, keys: BinKeys) -> None:
+        self.round_bytes = tuning.TUNING.round_bytes
+        self.category_bytes = tuning.TUNING.category_bytes
         self.remote, self.head, self.keys = parts, head, keys
         self.reducer = parts
         self.task, self.n_threads = head.task, head.n_threads
@@ -80,8 +72,9 @@ class WorkersBackend(PartitionedBackend):
     # ------------------------------------------------------- histograms
     @property
     def most_histogram_bytes(self) -> int:
-        level = LEVEL_BYTES_PER_WORKER * self.remote.tasks.workers
-        return max(min(level, MOST_LEVEL_BYTES), self.histogram_bytes)
+        own = tuning.TUNING
+        level = own.level_bytes_per_worker * self.remote.tasks.workers
+        return max(min(level, own.most_level_bytes), self.histogram_bytes)
 
     def new_histograms(self, m: int) -> ShardedHistograms:
         few = self.remote.sizes.sum() <= MOST_COUNTED
@@ -264,7 +257,7 @@ def spread(
         The device that a worker counts on, "cpu" or "cuda"; it is called there.
     """
     given = tasks.share(layout)
-    bins = fit_all(tasks, rows, layout, given)
+    bins = fit_all(tasks, rows, given)
     table = empty_table(bins, layout)
     own, shared = (_head(table, layout, task, threads) for threads in (n_threads, 1))
     shared_bins, shared_how = tasks.share(bins), tasks.share(how)

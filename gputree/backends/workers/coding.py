@@ -170,7 +170,7 @@ def fit_counted(bins: Bins, columns: list[int], counted: Counted, layout: Layout
     return bins
 
 
-def fit_all(tasks: Tasks, rows: list[Any], layout: Layout, given: Any) -> Bins:
+def fit_all(tasks: Tasks, rows: list[Any], given: Any) -> Bins:
     """The bins of all columns, from rows on workers; `given` is the future of the layout."""
     samples = tasks.gathered(sample, join_samples, rows, given)
     bins, again = tasks.fetch([tasks.submit(fit_bins, samples, given)])[0]

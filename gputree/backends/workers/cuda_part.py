@@ -37,6 +37,7 @@ from gputree.backends.cuda.memory import (
 from gputree.backends.cuda.partition import node_statistics, partition_rows
 from gputree.backends.cuda.refine import spread
 from gputree.backends.cuda.source import bits_of
+from gputree.backends.workers import tuning as workers_tuning
 from gputree.dtypes import ROW
 
 # What this process has on its device; threads take turns there, as their work would.
@@ -46,8 +47,6 @@ _turn = threading.RLock()
 # Nothing is sorted or gathered where parts are counted.
 NO_MEMORY = Memory(keeps_values=True, histogram_bytes=0, gathered_pairs=1, sorted_pairs=1)
 
-# Histograms, or other results, that the device has at once, at most, or one.
-MOST_HISTOGRAM_BYTES = 1 << 26
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,7 +82,7 @@ class CudaPart:
         self.host, self.task, self.table, self.channels = host, host.task, host.table, host.channels
         self.rows_of, self.order_of = rows_of, order_of
         self.categories = host.categories
-        self.result_bytes = MOST_HISTOGRAM_BYTES  # at once, or those of one node
+        self.result_bytes = workers_tuning.TUNING.result_bytes  # at once, or those of one node
 
     # -------------------------------------------------------------- what is counted
     @_in_turn

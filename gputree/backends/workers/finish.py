@@ -17,12 +17,10 @@ from gputree.backends.base import Bounds, Int64s, Subtrees
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.partitioned.finish import Finished, Gatherer, backend_of, grow_gathered
 from gputree.backends.partitioned.ranges import join_ranges
+from gputree.backends.workers import tuning
 from gputree.backends.workers.counters import Head, grower_on
 from gputree.backends.workers.parts import Ordered, Part, WorkerParts, own_arrays
 from gputree.compilation.arrays import writable
-
-# Rows that one worker grows subtrees on at once, at most.
-GROUP_BYTES = 1 << 27
 
 # Values, codes and statistics of the rows of a group that lie in one part, node after node.
 Piece = tuple[NDArray, NDArray, list[NDArray | None]]
@@ -55,7 +53,8 @@ def _group_bytes(remote: WorkerParts, head: CpuBackend, sizes: Int64s) -> int:
     """Bytes of the rows of a group, so that all threads have some, if it is worth the tasks."""
     values = head.table.values
     whole = int(sizes.sum()) * values.shape[1] * (values.dtype.itemsize + 9)
-    return min(GROUP_BYTES, whole // remote.tasks.pieces(whole, remote.sizes.size) + 1)
+    own = whole // remote.tasks.pieces(whole, remote.sizes.size) + 1
+    return min(tuning.TUNING.group_bytes, own)
 
 
 def piece_of(head: Head, part: Part, own: Ordered, first: Int64s, last: Int64s) -> Piece:

@@ -18,16 +18,10 @@ from gputree.backends.cpu.backend import CpuBackend, Scores
 from gputree.backends.cpu.draw import drawn_columns
 from gputree.backends.cpu.refine import bars_of, best_boundary_of
 from gputree.backends.partitioned.reduction import Reducer, Sum
+from gputree.backends.workers import tuning
 from gputree.backends.workers.cells import fill_keys, living_cells, score_cells
 from gputree.backends.workers.counters import Counter, Question
 from gputree.backends.workers.shards import ShardedHistograms
-
-# Counts of one round, at most, unless one interval alone has more.
-ROUND_BYTES = 1 << 24
-
-# Rows to a cell; and cells to an interval, as powers of two.
-CELL_ROWS = 4
-LEAST_BITS, MOST_BITS = 2, 12
 
 Keys = NDArray[np.uint64]
 Cut = tuple[float, int, bool, int, bool, float]
@@ -176,10 +170,13 @@ class CutSearch:
 
     def _bits(self, rows: Int64s) -> Int64s:
         """Cells to each interval, as powers of two, few enough that all may have room."""
-        bits = np.log2(np.maximum(rows / CELL_ROWS, 1)).astype(np.int64)
-        bits = bits.clip(LEAST_BITS, MOST_BITS)
-        while (bits > LEAST_BITS).any() and (1 << bits).sum() * self._cell_bytes > self.round_bytes:
-            bits = np.maximum(bits - 1, LEAST_BITS)
+        own = tuning.TUNING
+        bits = np.log2(np.maximum(rows / own.cell_rows, 1)).astype(np.int64)
+        bits = bits.clip(own.least_bits, own.most_bits)
+        while (bits > own.least_bits).any() and (
+            1 << bits
+        ).sum() * self._cell_bytes > self.round_bytes:
+            bits = np.maximum(bits - 1, own.least_bits)
         return bits
 
     def _groups(self, cells: Int64s) -> Iterator[slice]:

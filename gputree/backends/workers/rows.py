@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
+from gputree.backends.workers import tuning
 from gputree.compilation.arrays import writable
-
-# Values that are looked at before all of a column: most columns have more than bins.
-FIRST_LOOK = 1 << 12
 
 
 class Read(NamedTuple):
@@ -65,7 +63,7 @@ def measure(own: Read, nominal: NDArray[np.bool_]) -> Measure:
 
 def distinct_values(column: NDArray) -> NDArray | None:
     """The distinct values of a column, ascending; None where they are more than bins."""
-    for rows in (column[:FIRST_LOOK], column):
+    for rows in (column[: tuning.TUNING.first_look], column):
         found = np.unique(rows)
         found = found[~np.isnan(found)]
         if found.size > MAX_BINS:

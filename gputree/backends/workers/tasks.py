@@ -8,15 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# Results that one task combines: fewer make the tree deeper, more make one worker wait for more.
-FAN_IN = 8
-
-# Bytes that are worth one more task: of 8 to 1,000 parts a sum passes 8 to 27 times as many into
-# workers, one after another, at 0.5 GB/s, in the 1 to 2 ms of a task (`benchmarks.dask_constants`).
-TASK_BYTES = 1 << 16
-
-# Pieces of work a thread of the cluster, at most, so that all have some to the end.
-PIECES_PER_THREAD = 2
+from gputree.backends.workers import tuning
 
 
 class Here:
@@ -96,12 +88,15 @@ class Tasks:
         n pieces divide the time of the work by n, and cost ``n * parts`` tasks: the sum is least
         at the root of their ratio.
         """
-        return max(min(isqrt(size // (parts * TASK_BYTES)), PIECES_PER_THREAD * self.threads), 1)
+        own = tuning.TUNING
+        worth = isqrt(size // (parts * own.task_bytes))
+        return max(min(worth, own.pieces_per_thread * self.threads), 1)
 
     def narrowed(self, combine: Callable[[list[Any]], Any], futures: list[Any]) -> list[Any]:
         """Futures of few enough results for one task, of which `combine` has made the others."""
-        while len(futures) > FAN_IN:
-            groups = [futures[i : i + FAN_IN] for i in range(0, len(futures), FAN_IN)]
+        fan_in = tuning.TUNING.fan_in
+        while len(futures) > fan_in:
+            groups = [futures[i : i + fan_in] for i in range(0, len(futures), fan_in)]
             futures = self.map(combine, groups)
         return futures
 
