@@ -14,7 +14,7 @@ SUBSET_MUTANTS = [
     ("subsets: runs of equal rows alike", "if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;", ""),
     (
         "subsets: heads of any size",
-        "asked && measure.limits.admit(n, node.rows, state.weight_left, whole);",
+        "asked && measure.limits.admit_sides(fewer, weight, others);",
         "asked;",
     ),
     (

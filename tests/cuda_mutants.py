@@ -125,8 +125,8 @@ MUTANTS = [
     Mutant("ties: highest place", "return a.place < b.place;", "return a.place > b.place;"),
     Mutant(
         "admitted: one row less",
-        "return n >= least && whole - n",
-        "return n + 1 >= least && whole - n",
+        "return fewer >= min_samples_leaf",
+        "return fewer + 1 >= min_samples_leaf",
     ),
     Mutant("admitted: weight ignored", "weight >= min_weight_leaf &&", "true ||"),
     Mutant(

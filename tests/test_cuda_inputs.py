@@ -401,6 +401,20 @@ def test_levels_keep_to_the_budget(cuda_device, monkeypatch, finish_rows):
     assert peaks[1] <= budgets[1] < peaks[0] <= budgets[0]
 
 
+def test_categories_keep_to_the_budget(cuda_device, monkeypatch):
+    """What subsets are looked for in is no more than what rows are gathered in later."""
+    if cuda_device == "cuda":
+        pytest.skip("the emulator counts what is alive")
+    small_memory(monkeypatch)
+    rng = np.random.default_rng(0)
+    X = np.append(rng.random((10_000, 1)), rng.integers(0, 12, (10_000, 24)), axis=1)
+    nominal = [False, *24 * [True]]
+    model = DecisionTreeClassifier(max_depth=8, categorical_features=nominal, device="cuda")
+    memory.peak = before = memory.live
+    model.set_params(max_device_memory=10_000_000).fit(X, X[:, 1] + X[:, 2] > 11)
+    assert memory.peak - before <= 10_000_000
+
+
 # -------------------------------------------------------------------------- bins
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(4))

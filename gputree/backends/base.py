@@ -277,7 +277,10 @@ class Backend(Protocol):
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,
     ) -> Splits:
-        """Choose the split of each node, looking into bins where the task is exact."""
+        """Choose the split of each node, looking into bins where the task is exact.
+
+        `bounds` are those that `scores` were made with.
+        """
 
     def partition(
         self, begin: Int64s, end: Int64s, splits: Splits

@@ -162,6 +162,8 @@ def partition_chunks(
             table.codes, table.values, entries, begins[c], ends[c], f, side, splits.cut_bin[j],
             splits.inside[j], splits.threshold[j], lead.code, lead.column[j] == f, out, spill,
         )  # fmt: skip
+        if splits.inside[j]:  # its threshold is known
+            lows[c], highs[c] = -np.inf, np.inf
 
 
 @kernel

@@ -15,7 +15,7 @@ from gputree.backends.cuda.categories import list_subsets
 from gputree.backends.cuda.device import on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Grower, Plan, Rows, Table, to_device
+from gputree.backends.cuda.layout import Grower, Plan, Rows, Table, nominal_places, to_device
 from gputree.backends.cuda.memory import share_out
 from gputree.backends.cuda.partition import Marked, categories, node_statistics, partition
 from gputree.backends.cuda.refine import refine
@@ -63,7 +63,8 @@ class CudaBackend:
         own = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
         columns = (task.target, task.weight, task.square, task.square_rest)
         table = held.bare(memory.keeps_values, self.n_threads)
-        self.grower = Grower.over(task, table, Rows.of(columns, task.n_classes), own, memory)
+        grower = Grower.over(task, table, Rows.of(columns, task.n_classes), own, memory)
+        self.grower = grower._replace(place=nominal_places(table.host))
 
     @property
     def table(self) -> Table:

@@ -141,40 +141,39 @@ def score_subsets(
 ) -> Sides:
     """Find the best subset of every nominal column in every node: its score, to `scores`."""
     host, (start, *told) = grower.table.host, plan.others
-    count, code, is_left, *room = grower.workspace.subsets.carve(
-        _arrays(start.size, int(subsets.start[-1]), subsets.room), lambda: _most_bytes(grower)
+    own, runs = _side_arrays(start.size, int(subsets.start[-1])), _run_arrays(*subsets.room)
+    count, code, is_left = grower.workspace.subsets.carve(
+        own, lambda: min(_most_side_bytes(grower), grower.memory.histogram_bytes)
+    )
+    room = grower.workspace.inside.carve(
+        runs, lambda: min(2 * bytes_of(*runs), grower.memory.gathered_bytes)
     )
     sides = Sides(begin.size, grower.place, start, count, code, is_left, masks)
     found = _Found(grower, level, scores, sides)
     for first, last in zip(subsets.bounds, subsets.bounds[1:], strict=False):
         found.run("score_bins", first, [own[first:last] for own in told], room)
+    del room  # what is looked for next has it
     for place, f in enumerate(host.nominal):
         if host.is_many[f]:
             found.sort_and_run(begin, end, int(f), place)
     return sides
 
 
-def _arrays(pairs: int, listed: int, room: Sequence[int]) -> list[Shaped]:
-    """`Sides` of so many pairs and categories; runs of pairs of few, in so much room."""
-    return [(pairs, np.int32), (listed, np.uint32), (listed, np.uint8), *_run_arrays(*room)]
+def _side_arrays(pairs: int, listed: int) -> list[Shaped]:
+    """`Sides` of so many pairs and categories."""
+    return [(pairs, np.int32), (listed, np.uint32), (listed, np.uint8)]
+
+
+def _most_side_bytes(grower: Grower) -> int:
+    """What `Sides` of a level take, at most."""
+    host, m = grower.table.host, grower.most_nodes
+    listed = np.minimum(m * host.categories, grower.entries.size).sum()
+    return bytes_of(*_side_arrays(m * host.nominal.size, int(listed)))
 
 
 def _run_arrays(runs: int, sorting: int, cells: int) -> list[Shaped]:
     """See RunRoom of subsets.cuh."""
     return [(runs, np.int64), (sorting, np.float64), (sorting, np.int32), (cells, np.int64)]
-
-
-def _most_bytes(grower: Grower) -> int:
-    """What the subsets of a level take, at most."""
-    host, m, rows = grower.table.host, grower.most_nodes, grower.entries.size
-    listed = np.minimum(m * host.categories, rows)
-    few = listed[~host.is_many & (host.categories > 0)]
-    own, pairs = int(few.sum()), m * few.size
-    widest = _held(grower, int(few.max(initial=0)))
-    all_held = _held(grower, own) + (pairs - 1) * _held(grower, 0)
-    cells = min(all_held, max(tuning.TUNING.batch_cells, widest))
-    room = own + 2 * pairs, 2 * own, cells
-    return bytes_of(*_arrays(m * host.nominal.size, int(listed.sum()), room))
 
 
 class _Found(NamedTuple):

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Grower, HostTable, to_device
-from gputree.backends.cuda.memory import GATHERED_BYTES
 from gputree.backends.cuda.structs import SIEVE, Packed
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def cell_bytes(grower: Grower, level: Level) -> int:
 
 def most_cells(grower: Grower, level: Level) -> int:
     """Cells that the memory for gathered pairs has room for."""
-    return grower.memory.gathered_pairs * GATHERED_BYTES // 4 // cell_bytes(grower, level)
+    return grower.memory.gathered_bytes // 4 // cell_bytes(grower, level)
 
 
 def gather_cells(

@@ -12,7 +12,6 @@ import numpy as np
 
 from gputree.backends.cuda import finer, tuning
 from gputree.backends.cuda.layout import Grower
-from gputree.backends.cuda.memory import GATHERED_BYTES
 from gputree.backends.cuda.structs import FOUND, LIVING, Packed
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
@@ -75,7 +74,7 @@ def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
     table, channels = grower.table, grower.task.channels
     cells, pairs, slots = grower.cells, m * table.columns, _slots(grower, rows)
     bins = _leading_bins(grower, m, rows) + min(m * cells, slots // 2)
-    scratch = grower.memory.gathered_pairs * GATHERED_BYTES // 4 // (8 * LANES * channels)
+    scratch = grower.memory.gathered_bytes // 4 // (8 * LANES * channels)
     blocks = max(min(tuning.TUNING.living_blocks, scratch, bins), 1)
     i4, i8 = np.int32, np.int64
     return [

@@ -131,7 +131,7 @@ class Grower(NamedTuple):
     search: Packed
     statistics: Packed  # `rows`
     signs: Any  # (d,) int32 of columns, or None where nothing is held to be monotonic
-    place: Any  # (d,) int32: of nominal columns in `HostTable.nominal`, else -1; or None
+    place: Any  # `nominal_places` of the table, or None where subsets are not looked for
     workspace: Workspace
 
     @classmethod
@@ -156,7 +156,7 @@ class Grower(NamedTuple):
             search=pack_search(task),
             statistics=rows.pack(),
             signs=None if monotonic is None else to_device(monotonic.signs, np.int32),
-            place=_place(table.host),
+            place=None,
             workspace=Workspace(),
         )
 
@@ -190,8 +190,11 @@ class Grower(NamedTuple):
         return self.entries.size // rows + self.most_nodes
 
 
-def _place(host: HostTable) -> Any:
-    """Where each nominal column is in `HostTable.nominal`, on the device; None without any."""
+def nominal_places(host: HostTable) -> Any:
+    """Where each column is in `HostTable.nominal`, else -1, as (d,) int32 on the device.
+
+    None where no column is nominal.
+    """
     if host.nominal.size == 0:
         return None
     place = np.full(host.categories.size, -1, ROW)
@@ -210,7 +213,7 @@ def pack_rules(task: Task, columns: int) -> Packed:
     scale = getattr(criterion, "square_unit", getattr(criterion, "scale", 0.0))
     return RULES.pack(
         (task.n_classes, criterion.unit, scale),
-        (limits.min_samples_leaf, limits.min_weight_leaf),
+        (max(limits.min_samples_leaf, 1), limits.min_weight_leaf),
         task.channels,
         min(limits.max_features, columns),
         limits.min_samples_split,

@@ -38,6 +38,11 @@ class Memory(NamedTuple):
     gathered_pairs: int
     sorted_pairs: int
 
+    @property
+    def gathered_bytes(self) -> int:
+        """Of the pairs that are refined at once."""
+        return self.gathered_pairs * GATHERED_BYTES
+
 
 def share_out(task: Task, rows: int, stride: int, value_bytes: int, held_bytes: int = 0) -> Memory:
     """Share out the budget `task.max_device_memory`, or a share of the free memory.

@@ -156,7 +156,7 @@ def _arrays(grower: Grower, m: int, parts: int) -> list[Shaped]:
     """What is known of the splits of m nodes: cuts to `lead`, results, columns in their order."""
     i4, i8, d = np.int32, np.int64, grower.table.columns
     words, drawn = TALLY_WORDS + m * RECORD_WORDS, 2 * [((m, d), i4)] if _draws(grower) else []
-    words += 0 if grower.place is None else m * MASK_WORDS
+    words += m * MASK_WORDS if grower.table.host.nominal.size else 0
     return [((m, CUT_WORDS), i8), (m, i4), (m, i4), (m, i4), (words, i8), (parts, i8), *drawn]
 
 

@@ -160,13 +160,13 @@ template <class Left>
 __device__ Judged judge(
     const Measure& measure, const Node& node, const Left& left, i64 n, bool asked
 ) {
-    asked = asked && n >= 1 && n < node.rows;
+    const i64 rest = node.rows - n, fewer = n < rest ? n : rest;
+    asked = asked && fewer >= 1;
     if (!__any_sync(ALL_LANES, asked)) return {-infinity(), false};
     const Criterion& criterion = measure.criterion;
     const State state = begin(criterion, left, node.total);
-    const i64 whole = weight_in(criterion, node.total);
-    const bool admitted =
-        asked && measure.limits.admit(n, node.rows, state.weight_left, whole);
+    const i64 weight = state.weight_left, others = weight_in(criterion, node.total) - weight;
+    const bool admitted = asked && measure.limits.admit_sides(fewer, weight, others);
     const double value = score(criterion, state, left, node.total);
     return {asked ? value : -infinity(), admitted};
 }

@@ -15,13 +15,13 @@ from gputree.backends.cuda.workspace import Shaped, bytes_of
 class Scores(NamedTuple):
     """Best boundary of every (node, column) and the greatest bound of its bins, on the device."""
 
-    held: Packed  # what the nodes' means keep within, for kernels
     total: Any  # (m, channels) int64
     best: Any  # (m, d) float64
     bin: Any  # (m, d) int32
     missing_left: Any  # (m, d) uint8
     bound: Any  # (m, d) float64
     cumulative: Any  # (m, cells x channels) int64: sums of the histogram over bins
+    held: Packed  # what the nodes' means keep within, for kernels
 
     @property
     def fields(self) -> tuple[Any, ...]:
@@ -38,7 +38,7 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
     table, m, d = grower.table, slots.size, grower.table.columns
     room, most = grower.workspace.scores, lambda: bytes_of(*_arrays(grower, grower.most_nodes))
     order, held = _send(grower, own_slots(slots), bounds)
-    scores = Scores(held, *room.carve(_arrays(grower, m), most))
+    scores = Scores(*(*room.carve(_arrays(grower, m), most), held))
     grower.kernels(
         "score", "score_columns", (m * d,), grower.rules, table.packed, histograms,
         order, scores.cumulative, scores.total, held, scores.pack(),
