@@ -125,10 +125,10 @@ MUTANTS = [
     Mutant("ties: highest place", "return a.place < b.place;", "return a.place > b.place;"),
     Mutant(
         "admitted: one row less",
-        "return fewer >= min_samples_leaf",
-        "return fewer + 1 >= min_samples_leaf",
+        "if (n < least || whole - n",
+        "if (n + 1 < least || whole - n",
     ),
-    Mutant("admitted: weight ignored", "weight >= min_weight_leaf &&", "true ||"),
+    Mutant("admitted: weight ignored", "return weight >= min_weight_leaf &&", "return true ||"),
     Mutant(
         "scan: not limited",
         "if (!rules.limits.admit(n, whole, state",

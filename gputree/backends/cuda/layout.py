@@ -213,7 +213,7 @@ def pack_rules(task: Task, columns: int) -> Packed:
     scale = getattr(criterion, "square_unit", getattr(criterion, "scale", 0.0))
     return RULES.pack(
         (task.n_classes, criterion.unit, scale),
-        (max(limits.min_samples_leaf, 1), limits.min_weight_leaf),
+        (limits.min_samples_leaf, limits.min_weight_leaf),
         task.channels,
         min(limits.max_features, columns),
         limits.min_samples_split,

@@ -6,22 +6,18 @@ __device__ i64 rows_in(const Criterion& criterion, const Statistics& statistics,
 
 // Limits on splits: `admits` of gputree/backends/cpu/cut.py.
 struct Limits {
-    i64 min_samples_leaf, min_weight_leaf;  // the former is 1 at least
+    i64 min_samples_leaf, min_weight_leaf;
 
-    // Whether both sides of a cut have rows enough: n of `whole` on one.
-    __device__ bool admit_rows(i64 n, i64 whole) const {
-        return n >= min_samples_leaf && whole - n >= min_samples_leaf;
+    // Whether both sides of a cut are large enough: n of `whole` rows, `weight` of `all_weight`.
+    __device__ bool admit(i64 n, i64 whole, i64 weight, i64 all_weight) const {
+        const i64 least = min_samples_leaf > 1 ? min_samples_leaf : 1;
+        if (n < least || whole - n < least) return false;
+        return weight >= min_weight_leaf && all_weight - weight >= min_weight_leaf;
     }
 
-    // Whether both sides of a cut are large enough: the smaller has `fewer` rows.
+    // The same of two sides of which the smaller has `fewer` rows, and some: fewer registers.
     __device__ bool admit_sides(i64 fewer, i64 weight, i64 others) const {
         return fewer >= min_samples_leaf && weight >= min_weight_leaf && others >= min_weight_leaf;
-    }
-
-    // The same: n of `whole` rows are on one side, and `weight` of `all_weight`.
-    __device__ bool admit(i64 n, i64 whole, i64 weight, i64 all_weight) const {
-        const i64 rest = whole - n;
-        return admit_sides(n < rest ? n : rest, weight, all_weight - weight);
     }
 };
 

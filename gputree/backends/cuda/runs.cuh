@@ -176,7 +176,8 @@ template <class Left>
 __device__ double admitted_score(
     const Measure& measure, const Node& node, const Left& left, i64 n, bool asked
 ) {
+    const i64 least = measure.limits.min_samples_leaf;
     const Judged found =
-        judge(measure, node, left, n, asked && measure.limits.admit_rows(n, node.rows));
+        judge(measure, node, left, n, asked && n >= least && node.rows - n >= least);
     return found.admitted ? found.score : -infinity();
 }
