@@ -143,7 +143,8 @@ MOST_TRAFFIC = {
     "exact": Traffic(11.9, 2, 1, 1, 0, 7),
     "binned": Traffic(6.9, 2, 1, 1, 0, 6),
     "of targets": Traffic(12.9, 2, 1, 1, 0, 7),
-    "nominal": Traffic(12.9, 2, 1, 1, 0, 8),
+    # Runs lie where rows are gathered afterwards: a room that is then taken anew, once a tree.
+    "nominal": Traffic(12.9, 2, 1, 1, 0, 9),
     "monotonic": Traffic(12.9, 4, 2, 2, 0, 8),
 }
 
