@@ -85,7 +85,7 @@ class Subsets(NamedTuple):
     start: Int64s  # of `Sides`, and the end
     bounds: list[int]  # of the batches
     room: list[int]  # runs, places to sort them, and statistics, of any batch at most
-    told: tuple[Int64s, ...]  # on the device: `start`; node, column and `ends` of the pairs
+    told: tuple[Int64s, ...]  # to the device: `start`; node, column and `ends` of the pairs
 
 
 def offsets(sizes: Int64s) -> Int64s:
@@ -151,7 +151,7 @@ def score_subsets(
     sides = Sides(begin.size, grower.place, start, count, code, is_left, masks)
     found = _Found(grower, level, scores, sides)
     for first, last in zip(subsets.bounds, subsets.bounds[1:], strict=False):
-        found.run("score_bins", first, [own[first:last] for own in told], room)
+        found.run("score_bins", first, [of[first:last] for of in told], room)
     del room  # what is looked for next has it
     for place, f in enumerate(host.nominal):
         if host.is_many[f]:

@@ -15,7 +15,8 @@ struct Limits {
         return weight >= min_weight_leaf && all_weight - weight >= min_weight_leaf;
     }
 
-    // The same of two sides of which the smaller has `fewer` rows, and some: fewer registers.
+    // The same of sides of which the smaller has `fewer` rows, one at least. Each form spills
+    // registers where the other does not.
     __device__ bool admit_sides(i64 fewer, i64 weight, i64 others) const {
         return fewer >= min_samples_leaf && weight >= min_weight_leaf && others >= min_weight_leaf;
     }

@@ -38,7 +38,7 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
     table, m, d = grower.table, slots.size, grower.table.columns
     room, most = grower.workspace.scores, lambda: bytes_of(*_arrays(grower, grower.most_nodes))
     order, held = _send(grower, own_slots(slots), bounds)
-    scores = Scores(*(*room.carve(_arrays(grower, m), most), held))
+    scores = Scores._make([*room.carve(_arrays(grower, m), most), held])
     grower.kernels(
         "score", "score_columns", (m * d,), grower.rules, table.packed, histograms,
         order, scores.cumulative, scores.total, held, scores.pack(),
@@ -50,8 +50,8 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
 def _send(grower: Grower, order: Int64s | None, bounds: Bounds | None) -> tuple[Any, Packed]:
     """The nodes' slots, or None, and what their means keep within, on the device."""
     told = [array for array in (order, *(bounds or ())) if array is not None]
-    most = lambda: bytes_of(*3 * ((grower.most_nodes, np.int64),))  # noqa: E731
-    sent = grower.workspace.bounds.send(told, most) if told else []
+    shapes = 3 * ((grower.most_nodes, np.int64),)
+    sent = grower.workspace.bounds.send(told, lambda: bytes_of(*shapes)) if told else []
     held = pack_bounds(grower, None if bounds is None else sent[-2:])
     return None if order is None else sent[0], held
 
