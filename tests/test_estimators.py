@@ -234,7 +234,7 @@ def test_class_weights_reach_the_pruner():
 
 # ----------------------------------------------------------------------- rest
 def test_threads_for_jobs(monkeypatch):
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 4)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "4")
     assert [n_threads(jobs) for jobs in (None, 1, 3, 8, -1, -2, -9)] == [4, 1, 3, 8, 4, 3, 1]
 
 

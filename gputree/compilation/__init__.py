@@ -15,9 +15,16 @@ seconds, and kept for all later processes. Some things are not left to numba:
     memory asked for ahead of its use `prefetching`
 """
 
-from gputree.compilation.decorators import inner, jitable, kernel, overload, written_out
+from gputree.compilation.decorators import (
+    inner,
+    is_none,
+    jitable,
+    kernel,
+    overload,
+    written_out,
+)
 from gputree.compilation.lending import lent, overload_lent, pasted
 
 __all__ = [
-    "inner", "jitable", "kernel", "lent", "overload", "overload_lent", "pasted", "written_out",
+    "inner", "is_none", "jitable", "kernel", "lent", "overload", "overload_lent", "pasted", "written_out",
 ]  # fmt: skip
