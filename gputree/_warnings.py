@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 @cache
 def _between() -> tuple[str, ...]:
-    """Folders of code between the user's and ours: searches, pipelines, decorators, the compiler."""
+    """Folders of code between the user's and ours: searches, pipelines, the compiler."""
     found = (find_spec(name) for name in (__package__, "sklearn", "joblib", "numba"))
     files = (spec.origin for spec in found if spec is not None and spec.origin)
     return tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in files)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 
-import numba
 import numpy as np
 import pytest
 from sklearn import tree as sklearn_tree

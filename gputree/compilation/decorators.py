@@ -84,9 +84,9 @@ class Kernel:
         return self.dispatcher._numba_type_
 
     def __call__(self, *arguments: Any) -> Any:
-        if self._dispatcher is None or tiers.is_never():
-            if self.tier.is_interpreted(arguments):
-                return self.interpret(*arguments)
+        unknown = self._dispatcher is None or tiers.is_never()
+        if unknown and self.tier.is_interpreted(arguments):
+            return self.interpret(*arguments)
         try:
             return self.dispatcher(*arguments)
         except tiers.NotCompiled:  # in this form

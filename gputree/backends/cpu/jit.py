@@ -20,8 +20,8 @@ from gputree.compilation import (
 from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
 
 __all__ = [
-    "PREFETCH_ROWS", "inner", "is_none", "kernel", "lent", "overload_lent", "pasted", "pick", "prefetch",
-    "where_given", "written_out",
+    "PREFETCH_ROWS", "inner", "is_none", "kernel", "lent", "overload_lent", "pasted", "pick",
+    "prefetch", "where_given", "written_out",
 ]  # fmt: skip
 
 
