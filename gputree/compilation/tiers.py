@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 
-PACKAGE = __name__.partition(".")[0]
 MODES = ("auto", "always", "never")
 
 # Seconds of one wait in which kernels are interpreted though they may be compiled later.
@@ -211,6 +210,7 @@ def _count_instructions(function: Callable) -> float:
 
     Of formulas that a stub may stand for, one is compiled: each counts as its share.
     """
+    package = function.__module__.partition(".")[0]
     total = 0.0
     seen: set[Callable] = set()
     pending: list[tuple[Any, float]] = [(function, 1.0)]
@@ -218,7 +218,7 @@ def _count_instructions(function: Callable) -> float:
         found, share = pending.pop()
         found = getattr(found, "py_func", found)
         code = getattr(found, "__code__", None)
-        if code is None or found in seen or not found.__module__.startswith(PACKAGE + "."):
+        if code is None or found in seen or found.__module__.partition(".")[0] != package:
             continue
         choices = _choices.get(found, [])
         pending += [(choose, share / len(choices)) for choose in choices]
