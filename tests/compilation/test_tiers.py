@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -151,6 +153,11 @@ def test_instructions_are_those_of_all_that_is_called():
     own = tiers.Tier(decreases.py_func)
     assert own.instructions > len(decreases.py_func.__code__.co_code) / 2
     assert tiers.Tier(small).instructions == len(small.__code__.co_code) / 2
+
+
+def test_kernels_are_pickled_by_name():
+    assert pickle.loads(pickle.dumps(decreases)) is decreases
+    assert copy.deepcopy(decreases) is decreases
 
 
 def test_the_largest_array_counts_within_tuples_too():
