@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import numpy as np
-
 from gputree._texts import aligned
 from gputree.cli.report import with_examples
 
@@ -26,6 +24,7 @@ def _info(arguments: argparse.Namespace) -> None:
     from importlib.metadata import version
 
     import numba
+    import numpy as np
 
     from gputree import __version__
     from gputree.compilation.folders import in_use

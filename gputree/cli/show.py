@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gputree.cli.models import about_costs, add_tree, chosen, has_rules, members_of, size_of
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import load
 from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL
-from gputree.tree import Tree
+
+if TYPE_CHECKING:
+    from gputree.tree import Tree
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
