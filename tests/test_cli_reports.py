@@ -288,6 +288,6 @@ def test_an_interrupt(gputree, monkeypatch, models):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gputree.cli.show.load", interrupted)
+    monkeypatch.setattr("gputree.cli.show.load_saved", interrupted)
     status, output, errors = gputree("show", models["iris"])
     assert (status, output, errors) == (130, "", "gputree: error: interrupted\n")
