@@ -78,6 +78,9 @@ class Kernel:
                 self._dispatcher = self._dispatcher or dispatchers.of_kernel(self)
         return self._dispatcher
 
+    def __reduce__(self) -> str:
+        return str(self.__qualname__)  # pickled by name, as functions are
+
     @property
     def _numba_type_(self) -> Any:
         """What a kernel that is called by a kernel is to numba."""

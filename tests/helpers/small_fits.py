@@ -31,7 +31,7 @@ from gputree import (
     export_text,
     rank_features,
 )
-from gputree.pruning import PRUNERS, CostComplexity
+from gputree.pruning import PRUNERS, CostComplexity, get_pruner
 
 RECORD = Path(__file__).parent / "small_fits.json"
 
@@ -89,7 +89,9 @@ def models() -> Iterator[tuple[str, Any, Table, bool]]:
         for kind in (DecisionTreeClassifier, C45Classifier, C45Rules):
             yield f"{numbers} missing {kind.__name__}", kind(), holes, False
     for name in PRUNERS:
-        pruner = CostComplexity(0.02) if name == "cost_complexity" else name
+        pruner = CostComplexity(0.02) if name == "cost_complexity" else get_pruner(name)
+        if "random_state" in pruner.get_params():
+            pruner.set_params(random_state=0)
         yield f"iris {name}", DecisionTreeClassifier(pruning=pruner), load("iris"), False
 
 
