@@ -37,6 +37,10 @@ def kernel(function: Callable) -> Any:
     compiler = compiled._compiler
     compiler.compile = parts.compile_in_parts(compiler.compile, compiler)
     compiled.compile = _interruptible(compiled.compile, compiled._cache)
+    # A function of numba that calls a kernel takes it in as its own: kept machine code has no
+    # other form.
+    own = inner(function)
+    compiled.get_call_template, compiled.get_overload = own.get_call_template, own.get_overload
     return compiled
 
 
