@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
 from typing import Any
-from zlib import crc32
 
 import devices
 import numpy as np
 import pytest
+from devices import to_host
 from hypothesis import HealthCheck, settings
 from oracles import Grown
 from strategies import Sample
@@ -20,6 +20,7 @@ from strategies import Sample
 from gputree.backends.base import Backend, Task
 from gputree.backends.cpu import tuning
 from gputree.cli import main
+from gputree.compilation import tiers
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import Plan, grow
@@ -34,24 +35,15 @@ settings.register_profile("few", settings.get_profile("gputree"), max_examples=3
 settings.load_profile("gputree")
 
 
-# Files with many cases that compile kernels for each: `--turn` runs a part of them.
-BY_TURNS = {
-    f"test_{name}.py"
-    for name in (
-        "batches", "blocks", "cart_categories", "check", "cuda_categories", "cuda_parts",
-        "distributed", "distributed_cuda", "exactness", "finer", "interrupts", "monotonic",
-        "partitioned", "recorded_trees", "scores", "sklearn_conformance",
-    )
-}  # fmt: skip
+@pytest.fixture
+def always_compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Kernels are compiled at their first call, here and in processes that a test starts."""
+    monkeypatch.setenv("GPUTREE_JIT", "always")
+    with tiers.forced("always"):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--turn",
-        type=lambda turn: tuple(map(int, turn.split("/"))),
-        metavar="K/N",
-        help=f"one case of N, another each turn K, of {', '.join(sorted(BY_TURNS))}; else all",
-    )
     parser.addoption(
         "--emulate",
         default="ascending",
@@ -67,8 +59,7 @@ DEVICE_FIXTURES = {"device": True, "cuda_device": False}  # whether the CPU is o
 
 
 @pytest.hookimpl(trylast=True)  # pytest groups by parameters first
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_out(config, items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [
         item
         for _, own in groupby(items, lambda item: item.path)
@@ -80,19 +71,6 @@ def opens_device(item: pytest.Item) -> bool:
     """Whether a device is open to what follows in its file, for which "auto" would be that."""
     params = item.callspec.params if hasattr(item, "callspec") else {}
     return any(params.get(fixture, "cpu") != "cpu" for fixture in DEVICE_FIXTURES)
-
-
-def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the cases out whose turn it is not."""
-    if not config.getoption("--turn"):
-        return
-    turn, of = config.getoption("--turn")
-
-    def left_out(item: pytest.Item) -> bool:
-        return item.path.name in BY_TURNS and (crc32(item.nodeid.encode()) - turn) % of != 0
-
-    config.hook.pytest_deselected(items=[item for item in items if left_out(item)])
-    items[:] = [item for item in items if not left_out(item)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -171,17 +149,6 @@ def chunk_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         devices.tune(monkeypatch, "cuda", chunk_rows=m, partition_rows=m)
 
     return cut
-
-
-def to_host(array: Any) -> np.ndarray:
-    """A device's array as NumPy's."""
-    return array.get() if hasattr(array, "get") else np.asarray(array)
-
-
-def host_codes(backend: Any) -> np.ndarray:
-    """Codes (n, d) of a backend's table; on a device its rows are padded."""
-    table = backend.table
-    return to_host(table.codes)[:, : len(table.offset) - 1]
 
 
 def as_grown(nodes: Any, device: Any) -> Grown:

@@ -38,7 +38,9 @@ def compile_in_parts(compile_: Callable, target: Any) -> Callable:
 
     @functools.wraps(compile_)
     def compile(*arguments: Any) -> Any:
-        codegen = target.targetdescr.target_context.codegen()
+        context = target.targetdescr.target_context
+        context.refresh()  # what numba itself compiles, once, is no part
+        codegen = context.codegen()
         if not KNOWN or getattr(codegen, "_library_class", None) is not JITCodeLibrary:
             return compile_(*arguments)
         with global_compiler_lock, _libraries(codegen, Part):
@@ -75,20 +77,17 @@ class Part(JITCodeLibrary):
     """
 
     _is_made = False
+    _own: frozenset[str] = frozenset()  # names of what was lowered here, not linked
     _calls_back = False  # by an address that is known once there is machine code
 
     @property
     def codegen(self) -> Any:
         return self._codegen if self._is_made else _NoAddresses(self._codegen)
 
-    def __init__(self, *names: Any) -> None:
-        super().__init__(*names)
-        self._own: set[str] = set()  # names of what was lowered here, not linked
-
     def add_ir_module(self, ir_module: Any) -> None:
         """Take what was lowered."""
         names = ir_module.globals
-        self._own |= names.keys()
+        self._own |= frozenset(names)
         self._calls_back |= any(name.startswith(CALLED_BACK) for name in names)
         super().add_ir_module(ir_module)
 

@@ -29,9 +29,13 @@ NO_CODE = frozenset(
     {f"{PACKAGE}._memory", f"{PACKAGE}._warnings", f"{PACKAGE}.threads"}
     | {
         f"{PACKAGE}.compilation.{name}"
-        for name in ("folders", "interrupts", "machine_code", "sources", "store", "turns", "waits")
+        for name in (
+            "folders", "interrupts", "machine_code", "sources", "store", "tiers", "turns", "waits"
+        )
     }
-)
+)  # fmt: skip
+# What compiles all of them, and is imported by none.
+COMPILER = f"{PACKAGE}.compilation.dispatchers"
 
 _IMPORT = re.compile(
     rf"^(?:from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)|import ({PACKAGE}[\w.]*))", re.MULTILINE
@@ -70,8 +74,8 @@ def _digest(module: str, version: str) -> str | None:
 
 def files(module: str) -> set[str]:
     """Modules whose code may be in a kernel of `module`, itself included."""
-    found = {module}
-    pending = [module]
+    found = {module, COMPILER}
+    pending = [module, COMPILER]
     while pending:
         name = pending.pop()
         new = (_imported(name) | _given.get(name, set())) - found - NO_CODE

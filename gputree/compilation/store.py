@@ -21,7 +21,7 @@ from functools import cache
 from typing import Any
 
 from gputree._warnings import warn
-from gputree.compilation import folders, sources
+from gputree.compilation import folders, sources, tiers, turns
 
 SUFFIX = ".nbc"
 MODES = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")  # of numba, that change the code it makes
@@ -68,6 +68,7 @@ class KernelStore:
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.enabled = True
+        self._missing: set[Any] = set()  # signatures that were looked for in vain
         self._turn: str | None = None  # to compile; one at a time, since all of numba is locked
 
     @property
@@ -77,18 +78,25 @@ class KernelStore:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The kernel for a signature, or None if it is to be compiled here, and now."""
-        from gputree.compilation import turns
-
         name = self._name(signature, target_context.codegen())
         if name is None:
+            if not tiers.must_compile():
+                raise tiers.NotCompiled
             return None
         found = self._find(name, signature, target_context)
+        if found is None and not tiers.must_compile():
+            self._missing.add(_arguments(signature))
+            raise tiers.NotCompiled
         if found is None and turns.take(name):
             self._turn = name
             found = self._find(name, signature, target_context)  # compiled while we waited
             if found is not None:
                 self.leave()
         return found
+
+    def lacks(self, signature: Any) -> bool:
+        """Whether a kernel for a signature was looked for before, in vain."""
+        return _arguments(signature) in self._missing
 
     def _find(self, name: str, signature: Any, target_context: Any) -> Any:
         """The kernel in the file `name`, or None if there is none that is current and whole."""
@@ -120,8 +128,6 @@ class KernelStore:
 
     def leave(self) -> None:
         """Let other processes compile this kernel, whether it was kept or not."""
-        from gputree.compilation import turns
-
         turn, self._turn = self._turn, None
         if turn is not None:
             turns.give_back(turn)

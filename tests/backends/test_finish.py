@@ -1,0 +1,116 @@
+"""Subtrees that are grown whole, against the reference tree."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import devices
+import numpy as np
+import pytest
+from devices import to_host
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import exact_tree
+from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
+
+from gputree.backends.cpu import block as blocks
+
+
+def check_subtree(sample, task, device, subtrees, j, rows, depth, key):
+    """Walk subtree j and the reference tree side by side; leaves in order hold the entries."""
+    expected = exact_tree(sample.values, task, rows, depth, key)
+    entries = to_host(device.entries)
+    pairs = [(int(subtrees.root[j]), 0)]
+    leaves = []
+    while pairs:
+        node, twin = pairs.pop()
+        begin, end = int(subtrees.begin[node]), int(subtrees.end[node])
+        child = int(subtrees.first_child[node])
+        assert (child < 0) == (expected.first_child[twin] < 0)
+        assert sorted(entries[begin:end].tolist()) == sorted(expected.rows[twin])
+        if child < 0:
+            assert entries[begin:end].tolist() == expected.rows[twin]
+            leaves.append((begin, end))
+            continue
+        for name in ("feature", "threshold", "missing_left", "gain"):
+            assert getattr(subtrees, name)[node] == getattr(expected, name)[twin], name
+        pairs += [(child + 1, expected.first_child[twin] + 1), (child, expected.first_child[twin])]
+    assert all(a[1] == b[0] for a, b in zip(leaves, leaves[1:], strict=False))
+
+
+def check(backend, sample, task, begin, end, *, n_threads=1, max_bins=None):
+    device = backend(sample, task, n_threads)
+    if max_bins is not None:
+        device.encode(max_bins)
+    depth = np.arange(begin.size) % 3
+    keys = np.arange(begin.size).astype(np.uint64) + np.uint64(2**63)
+    subtrees = device.finish(begin, end, depth, keys)
+    for j in range(begin.size):
+        rows = np.arange(begin[j], end[j])
+        check_subtree(sample, task, device, subtrees, j, rows, int(depth[j]), int(keys[j]))
+
+
+@given(problems(), st.sampled_from([None, 256, 3]), st.data())
+def test_subtrees(backend, problem, max_bins, data):
+    """Coded or not, by codes where these decide and by values where not."""
+    criterion, sample = problem
+    n = len(sample.y)
+    bounds = sorted({0, n, *data.draw(st.lists(st.integers(1, n), max_size=3))})
+    begin, end = np.array(bounds[:-1]), np.array(bounds[1:])
+    check(backend, sample, make_task(criterion, sample), begin, end, max_bins=max_bins)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_many_subtrees_with_limits(backend, criterion, weighted, n_threads):
+    sample = random_sample(2, 1500, 5, 0 if is_regression(criterion) else 9, weighted)
+    task = make_task(criterion, sample, max_depth=6, min_samples_leaf=2, max_features=3)
+    begin = np.array([0, 700, 702, 1499, 710])
+    end = np.array([700, 702, 710, 1500, 1499])
+    check(backend, sample, task, begin, end, n_threads=n_threads, max_bins=32)
+
+
+@pytest.mark.parametrize("block_rows", [1, 10, 1500])
+def test_nodes_that_share_a_block(monkeypatch, block_rows):
+    """One by one, some together, or all: larger nodes than a block have one of their own."""
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", block_rows)
+    sample = random_sample(2, 1500, 5, 9, True)
+    begin = np.array([0, 700, 702, 1499, 710])
+    end = np.array([700, 702, 710, 1500, 1499])
+    backend = partial(devices.new_backend, "cpu")
+    check(backend, sample, make_task("gini", sample), begin, end, max_bins=32)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "spans"),
+    [
+        ([3, 4, 3, 1], [(0, 3), (3, 4)]),
+        ([11, 10, 9, 2], [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        ([1] * 21, [(0, 10), (10, 20), (20, 21)]),
+        ([25], [(0, 1)]),
+    ],
+)
+def test_blocks_are_filled_in_order(monkeypatch, sizes, spans):
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
+    assert list(blocks.share_blocks(np.array(sizes))) == spans
+
+
+@pytest.mark.parametrize("max_bins", [None, 64])
+def test_wide_keys_of_many_rows(backend, monkeypatch, max_bins):
+    """Ranks and row numbers past 16 bits give the same tree."""
+    monkeypatch.setattr(blocks, "MANY_ROWS", 10)
+    sample = random_sample(21, 150, 4, 3)
+    task = make_task("gini", sample)
+    check(backend, sample, task, np.array([0, 140]), np.array([140, 150]), max_bins=max_bins)
+
+
+def test_more_rows_than_16_bits_count(backend):
+    """70,000 rows and as many distinct values in one node."""
+    n = 70_000
+    column = np.random.default_rng(0).permutation(n).astype(float)
+    y = (column >= 69_000).astype(np.uint8) + (column < 100)
+    sample = random_sample(0, n, 1, 2)._replace(values=column[:, None], y=y)
+    device = backend(sample, make_task("gini", sample))
+    subtrees = device.finish(np.array([0]), np.array([n]), np.array([0]), np.array([1], np.uint64))
+    inner = subtrees.first_child >= 0
+    assert sorted(subtrees.threshold[inner]) == [99.5, 68_999.5]

@@ -1,0 +1,672 @@
+"""Compiled kernels: what they are made of, where they are kept, when they are made again."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import gc
+import importlib
+import logging
+import os
+import pkgutil
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import types
+from collections import namedtuple
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+import gputree
+from gputree.cli import main
+from gputree.cli.kinds import KINDS
+from gputree.compilation import decorators, dispatchers, folders, parts, sources, store, waits
+from gputree.criteria import Gini, decreases
+from gputree.criteria.logarithm import log2
+
+PACKAGE = Path(gputree.__file__).parent
+
+pytestmark = [
+    pytest.mark.usefixtures("always_compiled"),
+    pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"),
+]
+
+CALL_OF_A_FORMULA = """
+import numpy as np
+from gputree.criteria import Gini, decreases
+
+print(*decreases(Gini(2, 1.0), np.array([3.0, 4.0]), np.array([[3, 1], [2, 2]])))
+"""
+
+
+def run_copy(folder, code, **environment):
+    """What a fresh process prints that runs the copy of the package in `folder`."""
+    inherited = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+        env=inherited | {"PYTHONPATH": str(folder)} | environment,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+# ------------------------------------------------------------ what kernels are made of
+def test_a_change_in_a_called_file_is_seen(tmp_path):
+    """Files that kernels call are no business of numba's cache: only of the digest."""
+    copy = tmp_path / "gputree"
+    shutil.copytree(PACKAGE, copy)  # with the kernels that are compiled already
+    assert run_copy(tmp_path, CALL_OF_A_FORMULA) == ["0.125", "0.5"]
+    assert run_copy(tmp_path, CALL_OF_A_FORMULA) == ["0.125", "0.5"]
+    formula = copy / "criteria" / "gini.py"
+    text = formula.read_text("utf-8")
+    changed = re.sub(r"(def _gini_gain.*\n)", r"\1    return -value\n", text)
+    assert changed != text
+    formula.write_text(changed, "utf-8")
+    assert run_copy(tmp_path, CALL_OF_A_FORMULA) == ["-3.0", "-4.0"]
+    formula.write_text(text, "utf-8")
+    assert run_copy(tmp_path, CALL_OF_A_FORMULA) == ["0.125", "0.5"]
+
+
+def modules() -> list[str]:
+    """All modules of the package, imported where they are not."""
+    found = pkgutil.walk_packages(gputree.__path__, "gputree.")
+    return [module.name for module in found if module.name != "gputree.__main__"]
+
+
+def reached(function: types.FunctionType, seen: set) -> Iterator[types.FunctionType]:
+    """The package's functions that numba finds by name from `function` on."""
+    if function in seen:
+        return
+    seen.add(function)
+    yield function
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    for found in [*held, *map(function.__globals__.get, function.__code__.co_names)]:
+        found = getattr(found, "py_func", found)
+        if isinstance(found, types.FunctionType) and found.__module__.startswith("gputree."):
+            yield from reached(found, seen)
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_kernel_calls_nothing_beyond_its_files(module):
+    kernels = vars(importlib.import_module(module)).values()
+    for kernel in kernels:
+        if isinstance(kernel, decorators.Kernel):
+            files = sources.files(kernel.__module__)
+            for function in reached(kernel.py_func, set()):
+                assert function.__module__ in files
+                assert sources._given.get(function.__module__, set()) <= files
+
+
+@pytest.mark.parametrize("module", modules())
+def test_imports_are_those_of_the_syntax_tree(module):
+    names = set()
+    for node in ast.parse(sources._source(module)).body:
+        if isinstance(node, ast.Import):
+            names |= {(alias.name, "") for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names |= {(node.module, alias.name) for alias in node.names}
+    ours = {(place, name) for place, name in names if place.partition(".")[0] == "gputree"}
+    assert set(sources._imports(module)) == ours
+
+
+@pytest.mark.parametrize("module", modules())
+def test_what_a_package_passes_on_comes_from_the_files_that_count_for_it(module):
+    package = importlib.import_module(module)
+    for name, home in sources._passed_on(module).items():
+        if sources._source(f"{home}.{name}") is None:
+            assert getattr(package, name) is getattr(importlib.import_module(home), name)
+            assert all(name in sources._source(file) for file in sources._homes(module, name))
+
+
+def test_a_package_counts_for_what_is_taken_from_it():
+    imported = sources._imported("gputree.backends.cpu.encode")
+    assert "gputree.backends.binning" in imported  # a module of the package
+    assert "gputree.backends" not in imported
+    assert "gputree.criteria.dispatch" in sources._imported("gputree.backends.cpu.cut")
+    assert set(sources._homes("gputree.criteria", "nothing")) == {"gputree.criteria"}
+    assert set(sources._homes("gputree.criteria", "")) == {"gputree.criteria"}
+
+
+def kernels():
+    """All kernels of the package, each once."""
+    found = {}
+    for module in modules():
+        for kernel in vars(importlib.import_module(module)).values():
+            if isinstance(kernel, decorators.Kernel):
+                found[kernel.py_func] = kernel
+    return list(found.values())
+
+
+def test_kernels_are_made_of_few_files():
+    files = [len(sources.files(kernel.__module__)) for kernel in kernels()]
+    assert sum(files) / len(files) <= 25
+
+
+@pytest.mark.parametrize(
+    ("kernel", "file"),
+    [
+        ("backends.cpu.finish", "backends.cpu.finish"),
+        ("backends.cpu.finish", "backends.cpu.cut"),  # called
+        ("backends.cpu.finish", "criteria.gini"),  # in the place of a stub
+        ("backends.cpu.finish", "backends.cpu.finish_chain"),  # where something is given
+        ("backends.cpu.encode", "backends.binning"),  # constants
+        ("backends.cpu.encode", "hashing"),
+        ("pruning.raising_walk", "dtypes"),
+        ("pruning.raising_walk", "pruning.raising_entries"),  # records
+        ("prediction.descent", "compilation.decorators"),  # options of the compiler
+        ("prediction.descent", "compilation.parts"),
+    ],
+)
+def test_a_digest_changes_with_each_file(kernel, file, monkeypatch):
+    before = sources.digest(f"gputree.{kernel}")
+    sum_of = sources._sum
+    monkeypatch.setattr(
+        sources, "_sum", lambda name: "changed" if name == f"gputree.{file}" else sum_of(name)
+    )
+    assert sources._digest.__wrapped__(f"gputree.{kernel}", gputree.__version__) != before
+
+
+COMPILING = {"inner", "kernel", "lent", "overload", "overload_lent", "pasted", "written_out"}
+
+
+def compiled_names(module):
+    """Names in functions of a module that are compiled, and in what they are compiled for."""
+    for node in ast.parse(sources._source(module)).body:
+        if isinstance(node, ast.FunctionDef):
+            decorators = {
+                n.id for d in node.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)
+            }
+            if decorators & (COMPILING | {"where_given"}):
+                node.decorator_list, node.returns = [], None
+                for argument in ast.walk(node.args):
+                    if isinstance(argument, ast.arg):
+                        argument.annotation = None
+                yield from (n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+
+
+@pytest.mark.parametrize("module", modules())
+def test_what_no_code_comes_of_is_in_no_kernel(module):
+    names = set(compiled_names(module))
+    taken = {place for place, name in sources._imports(module) if name in names}
+    assert not taken & sources.NO_CODE
+
+
+def test_formulas_are_of_the_kernels_that_call_their_stubs():
+    files = sources.files("gputree.criteria.decrease")
+    assert {"gputree.criteria.gini", "gputree.criteria.squared_error"} <= files
+    assert "gputree.criteria.logarithm" in files  # what formulas call
+    assert "gputree.estimators.cart" not in files
+
+
+def test_a_version_has_kernels_of_its_own(monkeypatch):
+    before = sources.digest("gputree.criteria.decrease")
+    monkeypatch.setattr(sources, "__version__", "0.0.0")
+    assert sources.digest("gputree.criteria.decrease") != before
+
+
+def test_kernels_of_unknown_sources_are_not_kept():
+    assert sources.digest(__name__) is None
+    assert store.KernelStore(test_kernels_of_unknown_sources_are_not_kept)._name((), None) is None
+
+
+# ------------------------------------------------------------------ how they are kept
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """``kept()``: a new `decreases` that keeps its kernels in a folder, and that folder."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def fresh():
+        dispatcher = decorators.Kernel(decreases.py_func).dispatcher
+        return dispatcher, Path(folders.folders()[0].path)
+
+    return fresh
+
+
+def call(kernel):
+    """One call, right or wrong; (found on disk, compiled)."""
+    totals = np.array([[3, 1], [2, 2]])
+    value = kernel(Gini(2, 1.0), np.array([3.0, 4.0]), totals)
+    np.testing.assert_array_equal(value, [(3.0 - 10 / 4) / 4, (4.0 - 8 / 4) / 4])
+    stats = kernel.stats
+    return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+
+
+def test_a_kernel_is_found_again(kept):
+    kernel, folder = kept()
+    assert call(kernel) == (0, 1)
+    (file,) = folder.glob("*.nbc")
+    assert file.name.startswith("criteria.decrease.decreases-")
+    assert call(kept()[0]) == (1, 0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "turned", "foreign", "empty"])
+def test_a_damaged_file_is_replaced(kept, damage):
+    kernel, folder = kept()
+    call(kernel)
+    (file,) = folder.glob("*.nbc")
+    whole = file.read_bytes()
+    turned = bytes([*whole[:-1], whole[-1] ^ 1])
+    ways = {"cut": whole[:-9], "turned": turned, "foreign": b"\x80\x04N." * 20, "empty": b""}
+    file.write_bytes(ways[damage])
+    assert call(kept()[0]) == (0, 1)
+    assert call(kept()[0]) == (1, 0)
+
+
+def test_a_whole_file_that_does_not_load_is_replaced(kept):
+    kernel, folder = kept()
+    call(kernel)
+    (file,) = folder.glob("*.nbc")
+    store._write(str(file), b"not a pickle")
+    assert call(kept()[0]) == (0, 1)
+
+
+def test_other_sources_make_a_kernel_anew_and_the_old_one_goes(kept, monkeypatch):
+    kernel, folder = kept()
+    call(kernel)
+    (old,) = folder.glob("*.nbc")
+    other = folder / "criteria.decrease.decreases_of_another-0123456789ab-0.nbc"
+    other.touch()
+    monkeypatch.setattr(sources, "__version__", "0.0.0")
+    assert call(kept()[0]) == (0, 1)
+    (new,) = set(folder.glob("*.nbc")) - {other}
+    assert new != old
+
+
+def test_kinds_of_arguments_are_kept_side_by_side(kept):
+    kernel, folder = kept()
+    call(kernel)
+    kernel(Gini(2, 1.0), np.array([3.0], np.float32), np.array([[3, 1]]))
+    assert len(list(folder.glob("*.nbc"))) == 2
+
+
+Forth = namedtuple("Pair", ("first", "second"))
+Back = namedtuple("Pair", ("second", "first"))
+
+
+def test_orders_of_fields_are_kept_apart(kept):
+    """Code finds them by place, and numba's texts of both types are equal."""
+    cache, codegen = kept()[0]._cache, decreases.dispatcher.targetctx.codegen()
+    one, other = numba.typeof(Forth(1, 2)), numba.typeof(Back(1, 2))
+    assert str(one) == str(other)
+    for kinds in (
+        [(one,), (other,)],
+        [(numba.types.Tuple([one, other]),), (numba.types.Tuple([other, one]),)],
+    ):
+        assert len({cache._name(kind, codegen) for kind in kinds}) == 2
+
+
+@pytest.mark.parametrize("mode", ["OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"])
+def test_modes_of_the_compiler_are_kept_apart(kept, monkeypatch, mode):
+    cache, codegen = kept()[0]._cache, decreases.dispatcher.targetctx.codegen()
+    before = cache._name((numba.int64,), codegen)
+    monkeypatch.setattr(numba.config, mode, 1)
+    assert cache._name((numba.int64,), codegen) != before
+
+
+# ----------------------------------------------------------- kernels and their parts
+def double(x):
+    return 2 * x
+
+
+def is_even(n):
+    """Called by what it calls, by an address that is known once there is machine code."""
+    if n == 0:
+        return True
+    return is_odd(n - 1)
+
+
+def is_odd(n):
+    if n == 0:
+        return False
+    return is_even(n - 1)
+
+
+@pytest.fixture
+def libraries(monkeypatch):
+    """Parts of kernels compiled now: names, and whether machine code was made of each alone."""
+    found = []
+    create = parts.JITCodeLibrary.__init__
+
+    def create_and_list(library, *names):
+        create(library, *names)
+        found.append(library)
+
+    monkeypatch.setattr(parts.Part, "__init__", create_and_list)
+    return lambda: {library.name: library._is_made for library in found}
+
+
+def make_kernel(part):
+    """A kernel that adds 1 to what its part finds."""
+    called = decorators.inner(part)
+    return decorators.kernel(lambda x: called(x) + 1)
+
+
+def test_only_the_kernel_is_made_machine_code(libraries):
+    assert make_kernel(double)(20) == 41
+    assert libraries()["double"] is False
+    assert libraries()["make_kernel.<locals>.<lambda>"] is True
+
+
+def test_parts_that_call_each_other_are_made_first(monkeypatch, libraries):
+    for function in (is_even, is_odd):
+        monkeypatch.setitem(globals(), function.__name__, decorators.inner(function))
+    function = decorators.kernel(lambda n: is_even(n))
+    assert function(7) is False
+    assert function(10) is True
+    assert libraries()["is_even"] is True
+
+
+def test_parts_are_callable_from_python_too():
+    called = numba.njit(double)
+    assert decorators.kernel(lambda x: called(x) + 1)(20) == 41
+    assert called(20) == 40
+    assert numba.njit(lambda x: called(x) + 2)(20) == 42
+
+
+def refuse(x):
+    if x > 0:
+        raise ValueError("no", x)
+    return x
+
+
+def test_errors_of_parts_keep_what_they_say():
+    with pytest.raises(ValueError, match=r"\('no', 3\)"):
+        make_kernel(refuse)(3)
+
+
+def test_what_others_compile_is_left_to_numba(libraries):
+    codegen = decreases.dispatcher.targetctx.codegen()
+    make_kernel(double)(20)
+    assert codegen._library_class is parts.JITCodeLibrary
+    count = len(libraries())
+    numba.njit(lambda x: x + 1)(1)
+    assert len(libraries()) == count
+
+
+def test_a_numba_of_other_names_compiles_as_it_does(monkeypatch, libraries):
+    monkeypatch.setattr(parts, "KNOWN", False)
+    assert make_kernel(double)(20) == 41
+    assert not libraries()
+
+
+def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        store._write(str(tmp_path / "kernel.nbc"), b"code")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plain_python_can_call_what_kernels_call():
+    assert log2(8.0) == 3.0
+
+
+# --------------------------------------------------------------- where they are kept
+WHERE = """
+import warnings
+
+import numpy as np
+from gputree.criteria import Gini, decreases
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    decreases(Gini(2, 1.0), np.array([3.0]), np.array([[3, 1]]))
+    decreases(Gini(2, 1.0), np.array([3.0], np.float32), np.array([[3, 1]]))
+hits = sum(decreases.dispatcher.stats.cache_hits.values())
+print(hits, len(caught), *(str(warning.message) for warning in caught))
+"""
+
+NOWHERE = "import tempfile\ntempfile.tempdir = '{}/temporary'\n"
+PR_CAPBSET_DROP = 24  # of Linux's prctl
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A folder with a copy of the package, without kernels."""
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, tmp_path / "gputree", ignore=without)
+    (tmp_path / "temporary").mkdir()
+    yield tmp_path
+    for path in [tmp_path, *tmp_path.rglob("*")]:  # or pytest cannot remove it
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+
+
+def lock(folder):
+    """Nobody writes the package any longer, but those who write everything."""
+    for path in [*(folder / "gputree").rglob("*"), folder / "gputree"]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+
+
+def drop_privileges():
+    """Before a program of root begins: modes of files hold for it, too."""
+    libc = ctypes.CDLL(None)
+    for capability in range(64):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def run_locked(folder, code, **environment):
+    """As `run_copy`, without a home, where modes of files hold for all."""
+    home = {"HOME": str(folder / "gputree" / "home"), "TMPDIR": str(folder / "temporary")}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_"))}
+    guard = f"import os\nprint(os.access({str(folder / 'gputree')!r}, os.W_OK))\n"
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", guard + code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+        env=inherited | home | {"PYTHONPATH": str(folder)} | environment,
+        preexec_fn=drop_privileges if os.geteuid() == 0 else None,
+    )
+    assert result.returncode == 0, result.stderr
+    writable, said = result.stdout.split("\n", 1)
+    if writable == "True":
+        pytest.skip("this user writes everything, and cannot give that up")
+    return said
+
+
+needs_users = pytest.mark.skipif(os.name == "nt", reason="modes of files as on Unix")
+
+
+@needs_users
+def test_without_a_place_that_lasts_kernels_are_temporary(installed):
+    lock(installed)
+    first = run_locked(installed, WHERE)
+    assert first.startswith("0 1 Compiled kernels cannot be kept: gputree can write neither ")
+    (folder,) = (installed / "temporary").iterdir()
+    assert f"They stay in {folder} " in first
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert run_locked(installed, WHERE).split() == ["2", "0"]  # nothing new, nothing to say
+
+
+@needs_users
+def test_with_no_place_at_all_kernels_are_compiled_again(installed):
+    (installed / "temporary").chmod(0o555)
+    lock(installed)
+    code = NOWHERE.format(installed) + WHERE
+    for _ in range(2):
+        said = run_locked(installed, code)
+        assert said.startswith("0 1 Compiled kernels cannot be kept")
+        assert "Every process compiles them again." in said
+
+
+@needs_users
+def test_kernels_of_an_image_are_used_as_they_are(installed):
+    """Compiled when the image was built, by root, and read by anyone who can write nothing."""
+    run_copy(installed, WHERE)
+    (installed / "temporary").chmod(0o555)
+    lock(installed)
+    assert run_locked(installed, WHERE).split() == ["2", "0"]
+
+
+@needs_users
+@pytest.mark.parametrize("trap", ["folder of all", "link"])
+def test_a_temporary_folder_that_others_can_write_is_not_used(installed, trap):
+    code = f"from gputree.compilation import folders\nprint(folders.folders()[-1].path)\n{WHERE}"
+    lock(installed)
+    run_locked(installed, code)
+    (folder,) = (installed / "temporary").iterdir()
+    if trap == "link":
+        folder.rename(folder.with_name("elsewhere"))
+        folder.symlink_to(folder.with_name("elsewhere"))
+    else:
+        folder.chmod(0o777)
+    assert "0 1 Compiled kernels cannot be kept" in run_locked(installed, code)
+    assert "Every process compiles them again." in run_locked(installed, code)
+
+
+def test_a_folder_of_another_user_is_not_safe(tmp_path, monkeypatch):
+    folder = folders.Folder(str(tmp_path), private=True, lasts=True)
+    tmp_path.chmod(0o700)
+    assert folders.is_safe(folder)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert not folders.is_safe(folder)
+
+
+@needs_users
+def test_the_command_works_where_nothing_can_be_written(installed):
+    """Nor anything temporary: Python itself finds no place for that."""
+    (installed / "temporary").chmod(0o555)
+    lock(installed)
+    code = (
+        "import tempfile\n"
+        "def nowhere(): raise FileNotFoundError\n"
+        "tempfile._get_default_tempdir = nowhere\n"
+        "from gputree.cli import main\n"
+        "assert main(['info']) == 0"
+    )
+    assert "gputree" in run_locked(installed, code)
+
+
+# ------------------------------------------------------------------ waiting for them
+def test_compiling_is_named_once_and_counted(kept, caplog):
+    kernel, _ = kept()
+    told = []
+    with (
+        caplog.at_level(logging.DEBUG, "gputree"),
+        waits.waiting(told.append) as outer,
+        waits.waiting(told.append) as wait,  # work within work is named with that
+    ):
+        call(kernel)
+        kernel(Gini(2, 1.0), np.array([3.0], np.float32), np.array([[3, 1]]))
+    assert told == [waits.MESSAGE]
+    assert wait.kernels == outer.kernels == 2
+    assert wait.seconds > 0
+    levels = [record.levelname for record in caplog.records if record.name == "gputree"]
+    assert levels == ["INFO", "DEBUG", "DEBUG"]
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_nothing_is_collected_while_a_kernel_compiles(kept, collecting, error):
+    def compiling(signature):
+        assert not gc.isenabled()
+        if error is not None:
+            raise error
+
+    compile_ = dispatchers.find_or_compile(compiling, kept()[0]._cache)
+    before = gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        with nullcontext() if error is None else pytest.raises(error):
+            compile_(())
+        assert gc.isenabled() == collecting
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_kernels_that_are_kept_are_no_news(kept, caplog):
+    call(kept()[0])
+    kernel, _ = kept()
+    told = []
+    with caplog.at_level(logging.DEBUG, "gputree"), waits.waiting(told.append) as wait:
+        assert call(kernel) == (1, 0)
+    assert (told, wait.kernels, wait.seconds) == ([], 0, 0.0)
+    assert not caplog.records
+
+
+def test_where_kernels_are_kept_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert Path(folders.in_use().path).parent == tmp_path
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
+    assert folders.in_use() is None
+
+
+def test_warmup_fails_where_nothing_can_be_kept(monkeypatch, capsys):
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
+    assert main(["warmup", "--kinds", "id3"]) != 0
+    assert "no folder for them can be written" in capsys.readouterr().err
+
+
+def test_help_of_warmup_names_all_kinds(capsys):
+    with pytest.raises(SystemExit):
+        main(["warmup", "--help"])
+    assert set(KINDS) <= set(re.findall(r"\w+", capsys.readouterr().out))
+
+
+def test_warmup_leaves_nothing_to_compile(capsys):
+    assert main(["warmup", "--kinds", "id3", "--jobs", "1"]) == 0
+    assert capsys.readouterr().out.startswith("id3 ")
+    assert main(["warmup", "--kinds", "id3"]) == 0
+    assert capsys.readouterr().out.split("\n")[0] == "id3         nothing to compile"
+
+
+WARMED_USES = """
+import gc
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from gputree import C45Rules, DecisionTreeClassifier, MDLPDiscretizer, rank_features
+from gputree.cli.kinds import compile_kind
+from gputree.pruning import PRUNERS
+
+def held():
+    every = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
+    return {(d.py_func.__name__, str(s)) for d in every for s in d.overloads}
+
+for kind in ("c45", "pruning", "rules", "scores"):
+    compile_kind(kind)
+for dtype in (np.float32, np.float64):
+    X = np.random.default_rng(0).normal(size=(200, 3)).astype(dtype)
+    y = np.where(X[:, 0] > X[:, 1], "a", "b")
+    for weight in (None, np.linspace(1.0, 2.0, 200)):
+        warmed = held()
+        C45Rules().fit(X, y, sample_weight=weight).predict(X)
+        MDLPDiscretizer().fit(X, y, sample_weight=weight).transform(X)
+        rank_features(X, y, sample_weight=weight, device="cpu")
+        assert held() == warmed, (dtype, weight is None, held() - warmed)
+grown = DecisionTreeClassifier(device="cpu").fit(X, y)
+warmed = held()
+for pruner in set(PRUNERS) - {"cost_complexity"}:
+    grown.set_params(pruning=pruner).fit(X, y)
+assert held() == warmed, held() - warmed
+print(len(warmed))
+"""
+
+
+def test_what_is_warmed_needs_no_other_kernels():
+    result = subprocess.run(
+        [sys.executable, "-c", WARMED_USES], capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 10
+
+
+@pytest.mark.parametrize("arguments", [["--kinds", "gini,xgb"], ["--jobs", "0"]])
+def test_warmup_says_what_it_knows(arguments, capsys):
+    assert main(["warmup", *arguments]) == 2
+    assert arguments[0] in capsys.readouterr().err

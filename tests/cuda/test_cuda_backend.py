@@ -1,0 +1,164 @@
+"""Primitives of the CUDA backend against those of the CPU backend: equal to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from devices import to_host, tune
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import PROBLEMS, Sample, make_task, problems
+from twins import assert_equal, assert_same_bins, pair, table
+
+from gputree.backends import binning
+from gputree.backends.base import Larger
+from gputree.backends.cuda import encode, histogram, kernels
+from gputree.growth.assembly import Nodes, renumber
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("exact", "sample_rows"), [(True, 1000), (False, 1000), (False, 60)])
+def test_bins(cuda_device, monkeypatch, dtype, exact, sample_rows):
+    """Fitted to all values or a sample; a binned tree depends on them, an exact one does not."""
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", sample_rows)
+    for seed in range(5):
+        sample = table("gini", False, dtype=dtype, d=7, seed=seed)
+        task = make_task("gini", sample, exact=exact)
+        for max_bins in (2, 5, 32, 256):
+            assert_same_bins(sample, task, max_bins)
+
+
+@pytest.mark.parametrize("max_bins", [4, 9, 40])
+def test_bins_of_a_sample_of_rows(cuda_device, monkeypatch, max_bins):
+    """No column takes fewer values in the sample than it has bins, so none is fitted again."""
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 100)
+    values = np.random.default_rng(0).normal(size=(301, 3))
+    values[::2, 1] = 0.0
+    values[::3, 2] = np.finfo(np.float64).min
+    sample = Sample(values, np.zeros(301, np.uint8), None)
+    assert_same_bins(sample, make_task("gini", sample), max_bins)
+
+
+@given(problems(), st.booleans(), st.integers(2, 8))
+def test_bins_of_heavy_values(cuda_device, problem, exact, max_bins):
+    _, sample = problem
+    classes = sample._replace(y=np.zeros(len(sample.y), np.uint8), weight=None)
+    assert_same_bins(classes, make_task("gini", classes, exact=exact), max_bins)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_with_holes_and_infinities_are_told(cuda_device, dtype):
+    values = np.ones((70, 5), dtype)
+    values[69, 0], values[2, 1], values[33, 2], values[0, 2] = np.nan, np.inf, -np.inf, -np.nan
+    values[:, 4] = [np.finfo(dtype).max, -np.finfo(dtype).max] * 35
+    missing, infinite = encode.inspect_columns(kernels.cupy().asarray(values))
+    assert missing.tolist() == [True, False, True, False, False]
+    assert infinite.tolist() == [False, True, True, False, False]
+
+
+def test_histograms_of_many_groups_of_columns(cuda_device, monkeypatch):
+    """More than a grid's second dimension holds, of which the emulator has two here."""
+    monkeypatch.setattr("cuda_emulator.library.MOST_BLOCKS_Y", 2)
+    tune(monkeypatch, "cuda", shared_bytes=512)
+    sample = table("gini", False, n=60, d=30)
+    cpu, cuda = pair(sample, make_task("gini", sample), 8)
+    assert histogram.column_groups(cuda.table.host.offset, 8).size > 4
+    begin, end, slots = np.array([0, 25]), np.array([25, 60]), np.array([1, 0])
+    cells = []
+    for backend in (cpu, cuda):
+        cells.append(backend.new_histograms(2))
+        backend.histogram(begin, end, cells[-1], slots)
+    assert_equal(cells[0], cells[1].get())
+
+
+@pytest.mark.parametrize("shared_bytes", [48 * 1024, 4096, 64])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes):
+    """In shared memory at once, in groups of columns, and in global memory."""
+    tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
+    tune(monkeypatch, "cuda", chunk_rows=70)
+    sample = table(criterion, weighted, d=9)
+    cells = []
+    for backend in pair(sample, make_task(criterion, sample), 16):
+        whole, parts = backend.new_histograms(2), backend.new_histograms(3)
+        backend.histogram(np.array([100, 0]), np.array([250, 100]), whole, np.array([1, 0]))
+        larger = Larger(whole, np.array([0]), np.array([2]), np.array([0]))
+        backend.histogram(np.array([20]), np.array([60]), parts, np.array([2]), larger)
+        cells.append((whole, parts))
+    for expected, found in zip(*cells, strict=True):
+        assert to_host(expected).dtype == to_host(found).dtype
+        assert_equal(expected, found)
+
+
+@pytest.mark.parametrize("leaf", [1, 15])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_scores_and_splits(cuda_device, criterion, weighted, leaf):
+    sample = table(criterion, weighted)
+    task = make_task(criterion, sample, min_samples_leaf=leaf, min_weight_leaf=9, max_features=3)
+    begin, end = np.array([120, 0, 90]), np.array([250, 90, 120])
+    slots, keys = np.array([1, 0, 2]), np.array([1, 2**63 + 5, 77], np.uint64)
+    results = []
+    for backend in pair(sample, task, 12):
+        cells = backend.new_histograms(3)
+        backend.histogram(begin, end, cells, slots)
+        scores = backend.score(cells, slots)
+        results.append((*scores[:5], *backend.refine(begin, end, cells, slots, scores, keys)))
+    for place, (expected, found) in enumerate(zip(*results, strict=True)):
+        assert_equal(expected, found, place)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("exact", [True, False])
+def test_partition(cuda_device, monkeypatch, dtype, exact):
+    tune(monkeypatch, "cuda", partition_rows=300)
+    sample = table("gini", False, n=900, dtype=dtype)
+    task = make_task("gini", sample, exact=exact)
+    begin, end = np.array([0, 500]), np.array([480, 900])
+    results = []
+    for backend in pair(sample, task, 10):
+        cells = backend.new_histograms(2)
+        slots, keys = np.arange(2), np.zeros(2, np.uint64)
+        backend.histogram(begin, end, cells, slots)
+        scores = backend.score(cells, slots)
+        splits = backend.refine(begin, end, cells, slots, scores, keys)
+        assert (splits.feature >= 0).all()
+        results.append((*backend.partition(begin, end, splits), backend.entries))
+    for expected, found in zip(*results, strict=True):
+        assert_equal(expected, found)
+
+
+@pytest.mark.parametrize("shared_bytes", [48 * 1024, 8])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_node_statistics(cuda_device, monkeypatch, criterion, weighted, shared_bytes):
+    if criterion not in ("squared_error", "poisson"):  # their four sums always fit
+        tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
+    tune(monkeypatch, "cuda", chunk_rows=100)
+    sample = table(criterion, weighted)
+    cpu, cuda = pair(sample, make_task(criterion, sample))
+    begin, end = np.array([0, 30, 30]), np.array([30, 250, 31])
+    assert_equal(cpu.node_statistics(begin, end), cuda.node_statistics(begin, end))
+
+
+@pytest.mark.parametrize("max_features", [4, 2])
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
+def test_subtrees(cuda_device, monkeypatch, criterion, weighted, max_features):
+    tune(monkeypatch, "cuda", sorted_pairs=500)  # more than one batch
+    sample = table(criterion, weighted)
+    task = make_task(criterion, sample, max_features=max_features, max_depth=6)
+    begin, end, depth = np.array([150, 0, 60]), np.array([250, 60, 150]), np.array([0, 3, 6])
+    keys = np.array([1, 2**63 + 5, 77], np.uint64)
+    cpu, cuda = pair(sample, task)
+    expected, found = (b.finish(begin, end, depth, keys) for b in (cpu, cuda))
+    assert_equal(cpu.entries, cuda.entries)
+    for a, b in zip(expected.root, found.root, strict=True):  # numbered in different orders
+        trees = breadth_first(expected, int(a)), breadth_first(found, int(b))
+        for name, x, y in zip(Nodes._fields, *trees, strict=True):
+            assert_equal(x, y, name)
+
+
+def breadth_first(subtrees, root):
+    """The subtree under `root`, numbered breadth-first."""
+    child = subtrees.first_child
+    moved = np.where(child < 0, -1, (child - root) % child.size)
+    fields = (np.roll(field, -root) for field in (moved, *subtrees[2:]))
+    return renumber(Nodes(*fields))[0]

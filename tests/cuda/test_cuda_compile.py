@@ -1,0 +1,196 @@
+"""Every kernel compiles for every architecture that is supported, and no register spills.
+
+``pytest -rP tests/cuda/test_cuda_compile.py`` shows registers, shared memory and spills.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import NamedTuple, get_args
+
+import pytest
+from cuda_mutants import MUTANTS
+from devices import absent
+
+from gputree.backends.cuda import kernels
+from gputree.backends.cuda.kernels import HEADERS, OPTIONS, PLAIN, Variant, source
+from gputree.criteria import Criterion, Gini, SquaredError
+
+ARCHITECTURES = (75, 80, 86, 90, 100, 120)
+
+# Bytes that the registers of a kernel may spill, stores and loads together.
+MOST_SPILLED = 0
+
+# What CuPy adds to the options it is given.
+CUPY_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
+
+CRITERIA = get_args(Criterion)
+
+# Every variant for one architecture, two for the oldest and the newest, one for the others.
+PLAINEST, WIDEST = Variant(Gini, False, 32), Variant(SquaredError, True, 64)
+VARIANTS = {
+    90: [Variant(*v) for v in product(CRITERIA, (False, True), (32, 64))]
+    + [Variant(kind, True, 64, categories=True) for kind in CRITERIA]
+    + [Variant(kind, True, 64, monotonic=True) for kind in CRITERIA],
+    **{arch: [PLAINEST, WIDEST] for arch in (min(ARCHITECTURES), max(ARCHITECTURES))},
+}
+
+
+class Case(NamedTuple):
+    """A module as it is compiled: variants that differ in nothing it sees are one."""
+
+    arch: int
+    name: str
+    macros: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """sm_90-refine-GINI-WEIGHTED=0-VALUE_BITS=64."""
+        return "-".join([f"sm_{self.arch}", self.name, *(macro[2:] for macro in self.macros)])
+
+
+def seen(name: str, variant: Variant) -> tuple[str, ...]:
+    """Options of the variant whose macro the module has anywhere in its text."""
+    if name in PLAIN:
+        variant = variant._replace(criterion=None)
+    return tuple(macro for macro in variant.macros if macro[2:].partition("=")[0] in words(name))
+
+
+@cache
+def words(name: str) -> set[str]:
+    """What stands anywhere in the text of a module."""
+    return set(re.findall(r"\w+", source(name)))
+
+
+def declared(name: str) -> set[str]:
+    """Names of the kernels that a module has for some variant."""
+    kernel = r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\('
+    return set(re.findall(kernel, source(name)))
+
+
+def cases(arch: int, name: str, turn: int, turns: int) -> list[Case]:
+    """What is compiled of a module for an architecture: of more than two, each ``turns``-th."""
+    found = sorted({Case(arch, name, seen(name, v)) for v in VARIANTS.get(arch, [WIDEST])})
+    return found if len(found) <= 2 else found[turn % min(turns, len(found)) :: turns]
+
+
+def all_cases(turn: int, turns: int) -> list[Case]:
+    modules = product(ARCHITECTURES, HEADERS)
+    return [case for arch, name in modules for case in cases(arch, name, turn, turns)]
+
+
+# K/M, as CI's runs take turns.
+CASES = all_cases(*map(int, os.environ.get("GPUTREE_COMPILE_PART", "0/1").split("/")))
+
+
+class Usage(NamedTuple):
+    registers: int
+    shared: int
+    spilled: int
+
+
+@pytest.fixture(scope="module")
+def nvrtc():
+    try:
+        cupy = importlib.import_module("cupy")
+        version = cupy.cuda.nvrtc.getVersion()
+    except (ImportError, RuntimeError, OSError) as error:
+        absent("NVRTC", f"NVRTC is reached through CuPy, which is not here: {error}")
+    print(f"NVRTC {version[0]}.{version[1]}")
+    return cupy.cuda.nvrtc
+
+
+@pytest.fixture(scope="module")
+def compiled(nvrtc, request):
+    """Logs of the assembler, by case: those that tests ask for, compiled on all cores."""
+    asked = [item.callspec.params.get("case") for item in request.session.items
+             if hasattr(item, "callspec")]  # fmt: skip
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        cases = [case for case in asked if isinstance(case, Case)]
+        yield {case: pool.submit(compile_module, nvrtc, case) for case in cases}
+
+
+def compile_module(nvrtc, case: Case) -> str:
+    """What the assembler tells of a module."""
+    program = nvrtc.createProgram(source(case.name), f"{case.name}.cu", (), ())
+    options = [*OPTIONS, *CUPY_OPTIONS, *case.macros, f"-arch=sm_{case.arch}"]
+    try:
+        nvrtc.compileProgram(program, (*options, "--ptxas-options=-v"))
+    except nvrtc.NVRTCError:
+        raise AssertionError(nvrtc.getProgramLog(program)) from None
+    log = nvrtc.getProgramLog(program)
+    nvrtc.destroyProgram(program)
+    return log
+
+
+def usage(log):
+    for part in log.split("Compiling entry function '")[1:]:
+        spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", part)
+        registers = re.search(r"Used (\d+) registers", part)
+        shared = re.search(r"(\d+) bytes smem", part)
+        yield (
+            part.partition("'")[0],
+            Usage(
+                int(registers[1]), int(shared[1]) if shared else 0, sum(map(int, spilled.groups()))
+            ),
+        )
+
+
+@pytest.fixture(scope="module")
+def figures():
+    """The most that each kernel takes on each architecture, in any variant; printed at the end."""
+    found: dict[str, dict[int, Usage]] = defaultdict(dict)
+    yield found
+    columns = "".join(f"{f'sm_{arch}':>8}" for arch in ARCHITECTURES)
+    print(f"\n{'registers':36}{columns}{'shared':>9}{'spilled':>9}  (bytes)")
+    for kernel, by_arch in sorted(found.items()):
+        registers = "".join(
+            f"{by_arch[a].registers if a in by_arch else '':>8}" for a in ARCHITECTURES
+        )
+        most = [max(u) for u in zip(*by_arch.values(), strict=True)]
+        print(f"{kernel:36}{registers}{most[1]:9}{most[2]:9}")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_kernels_compile(compiled, figures, case):
+    log = compiled[case].result()
+    assert "warning" not in log, log
+    found = dict(usage(log))
+    for kernel, use in found.items():
+        by_arch = figures[f"{case.name}: {kernel}"]
+        by_arch[case.arch] = Usage(*map(max, by_arch.get(case.arch, use), use))
+    regression = "-DREGRESSION=1" in case.macros
+    assert set(found) == declared(case.name) - (set() if regression else {"narrow_targets"})
+    assert {k: u.spilled for k, u in found.items() if u.spilled > MOST_SPILLED} == {}
+
+
+@pytest.mark.parametrize("turns", [1, 8])
+def test_every_kernel_compiles_for_every_architecture_in_every_turn(turns):
+    parts = [all_cases(turn, turns) for turn in range(turns)]
+    for part in parts:
+        assert {case[:2] for case in part} == set(product(ARCHITECTURES, HEADERS))
+    assert set().union(*parts) == set(all_cases(0, 1))
+
+
+def test_mutants_change_one_place():
+    """Those of the lists in their folder, others in the folder above."""
+    sources = {}
+    for package in ("gputree.backends.cuda", "gputree.backends.cuda.lists"):
+        paths = [path for path in files(package).iterdir() if path.suffix in (".cu", ".cuh")]
+        sources[package.endswith("lists")] = "".join(path.read_text() for path in paths)
+    places = {m.name: sources[m.name.startswith("lists")].count(m.old) for m in MUTANTS}
+    assert {name: count for name, count in places.items() if count != 1} == {}
+
+
+def test_headers_exist_and_include_nothing():
+    for name in HEADERS:
+        text = source(name)
+        assert "#include" not in text
+        assert 'extern "C" __global__' in text
+    assert kernels.OPTIONS.count("--fmad=false") == 1

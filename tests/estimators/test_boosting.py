@@ -1,0 +1,265 @@
+"""Boosting: the trees of a plain loop over fresh fits, and what may not change them."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixed_tables import mixed_table
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+
+from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json
+from gputree.estimators import held
+from gputree.fixed_point import fix_weights
+from gputree.pruning import Pessimistic
+
+NAMES = ("red", "green", "blue")
+
+
+def oracle(X, y, n_trials, weight=None, **params):
+    """The loop as it is published, over fresh fits: trees and their errors."""
+    fixed = fix_weights(weight, len(y), fractions=True)
+    shift = max(fixed.total.bit_length() - 48, 0)
+    units = [int(w) >> shift for w in fixed.weight]
+    unit, first = fixed.unit * fixed.scale * 2.0**shift, list(units)
+    trees, errors = [], []
+    for trial in range(n_trials):
+        tree = C45Classifier(**params).fit(X, y, weight)
+        wrong = (tree.predict(X) != y).tolist()
+        lost = sum(u for u, w in zip(units, wrong, strict=True) if w)
+        kept = sum(units) - lost
+        if trial and lost >= kept:
+            break
+        trees.append(tree)
+        errors.append(lost / (lost + kept))
+        if lost * unit < 0.1 or lost >= kept:
+            break
+        midpoint = ((kept + lost) / 2 - lost) / 2
+        first_of_wrong = sum(f for f, w in zip(first, wrong, strict=True) if w)
+        units = [
+            u + round(f * (midpoint / first_of_wrong))
+            if w
+            else round(u * ((kept - midpoint) / kept))
+            for u, f, w in zip(units, first, wrong, strict=True)
+        ]
+        weight = np.array([max(u, 1) * unit for u in units])
+    return trees, errors
+
+
+def same_trees(boosted, other):
+    ours, theirs = boosted.estimators_, getattr(other, "estimators_", other)
+    pairs = zip(ours, theirs, strict=True)
+    return all(
+        a.tree_.equals(b.tree_) and a.unpruned_tree_.equals(b.unpruned_tree_) for a, b in pairs
+    )
+
+
+# ------------------------------------------------------------------ the loop
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_trees_are_those_of_fresh_fits(seed, weighted):
+    X, y = mixed_table(seed)
+    weight = np.random.default_rng(seed).uniform(0.2, 3.0, len(y)) if weighted else None
+    boosted = BoostedC45Classifier(n_trials=6).fit(X, y, weight)
+    trees, errors = oracle(X, y, 6, weight)
+    assert len(trees) > 3
+    assert same_trees(boosted, trees)
+    assert boosted.estimator_errors_.tolist() == errors
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"pruning": None, "min_samples_leaf": 1},
+        {"pruning": Pessimistic(0.1, subtree_raising=False), "collapse": False},
+        {"max_depth": 2, "mdl_correction": False, "threshold_placement": "data"},
+        {"min_samples_split": 0.1, "average_gain_rule": False, "min_gain": 0.01},
+        {"pruning": "reduced_error", "random_state": 0},
+        {"binary_splits": True},
+        {"soft_thresholds": True},
+    ],
+)
+def test_parameters_are_those_of_each_tree(params):
+    X, y = mixed_table(3)
+    boosted = BoostedC45Classifier(n_trials=4, **params).fit(X, y)
+    assert same_trees(boosted, oracle(X, y, 4, **params)[0])
+
+
+def test_every_parameter_of_c45_is_taken():
+    ours, its = (inspect.signature(k).parameters for k in (BoostedC45Classifier, C45Classifier))
+    assert {name: p.default for name, p in ours.items() if name != "n_trials"} == {
+        name: p.default
+        for name, p in its.items()
+        if name != "laplace"  # which votes are anyway
+    }
+
+
+def test_class_weight_weighs_the_first_trial():
+    X, y = mixed_table(0)
+    share = {"low": 3.0, "middle": 1.0, "high": 0.5}
+    weight = np.array([share[label] for label in y])
+    boosted = BoostedC45Classifier(n_trials=4, class_weight=share).fit(X, y)
+    assert same_trees(boosted, oracle(X, y, 4, weight)[0])
+
+
+# ------------------------------------------------------------ what may change nothing
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1000), st.booleans())
+def test_the_order_of_rows_changes_nothing(seed, weighted):
+    X, y = mixed_table(seed, 90)
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 5, len(y)) / 3.0 if weighted else None
+    order = rng.permutation(len(y))
+    plain = BoostedC45Classifier(n_trials=4, n_jobs=1).fit(X, y, weight)
+    moved = BoostedC45Classifier(n_trials=4, n_jobs=2).fit(
+        X[order], y[order], None if weight is None else weight[order]
+    )
+    assert same_trees(plain, moved)
+    np.testing.assert_array_equal(plain.predict_proba(X), moved.predict_proba(X))
+
+
+def test_rows_of_weight_zero_take_no_part():
+    X, y = mixed_table(1)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    kept = weight > 0
+    assert same_trees(
+        BoostedC45Classifier(n_trials=4).fit(X, y, weight),
+        BoostedC45Classifier(n_trials=4).fit(X[kept], y[kept], weight[kept]),
+    )
+
+
+def test_the_table_is_coded_once(monkeypatch):
+    X, y = load_wine(return_X_y=True)
+    coded, code_columns = [], held.code_columns
+    monkeypatch.setattr(held, "code_columns", lambda *a: coded.append(a) or code_columns(*a))
+    boosted = BoostedC45Classifier().fit(X, y)
+    assert len(boosted.estimators_) > 2
+    assert len(coded) == 1
+
+
+def test_a_coded_table():
+    X, y = load_wine(return_X_y=True)
+    table, plain = CodedTable(X), BoostedC45Classifier(n_trials=4).fit(X, y)
+    for _ in range(2):  # growth leaves the table as it is
+        boosted = BoostedC45Classifier(n_trials=4).fit(table, y)
+        assert same_trees(boosted, plain)
+    np.testing.assert_array_equal(boosted.predict(table), plain.predict(X))
+    even = BoostedC45Classifier(n_trials=4).fit(table[::2], y[::2])
+    assert same_trees(even, BoostedC45Classifier(n_trials=4).fit(X[::2], y[::2]))
+    np.testing.assert_array_equal(even.predict_proba(table[1::2]), even.predict_proba(X[1::2]))
+
+
+# ------------------------------------------------------------------- early ends
+def test_a_tree_without_errors_is_the_last():
+    X = np.arange(40.0)[:, None]
+    boosted = BoostedC45Classifier().fit(X, X[:, 0] > 17)
+    assert len(boosted.estimators_) == 1
+    assert boosted.estimator_errors_.tolist() == [0.0]
+
+
+def test_a_first_tree_that_errs_for_half_of_the_weight_is_the_only_one():
+    X = np.zeros((40, 1))
+    boosted = BoostedC45Classifier().fit(X, np.arange(40) % 2)
+    assert len(boosted.estimators_) == 1
+    assert boosted.estimator_errors_.tolist() == [0.5]
+    np.testing.assert_array_equal(boosted.predict_proba(X), np.full((40, 2), 0.5))
+
+
+def test_a_later_tree_that_errs_for_half_of_the_weight_is_not_kept():
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 3, (30, 2)).astype(float), rng.integers(0, 3, 30)
+    boosted = BoostedC45Classifier(n_trials=30, pruning=None).fit(X, y)
+    assert 1 < len(boosted.estimators_) < 30
+    assert boosted.estimator_errors_.max() < 0.5
+    assert same_trees(boosted, oracle(X, y, 30, pruning=None)[0])
+
+
+def test_errors_go_half_way_to_a_half():
+    """One leaf for 3 : 2 rows."""
+    X, y = np.zeros((5, 1)), np.array([0, 0, 0, 1, 1])
+    errors = BoostedC45Classifier(n_trials=4).fit(X, y).estimator_errors_
+    np.testing.assert_allclose(errors, [0.4, 0.45, 0.475, 0.4875], rtol=1e-12)
+
+
+# ------------------------------------------------------------------------ votes
+def test_votes_are_confidences_of_leaves():
+    X, y = np.array([[0.0]] * 6 + [[1.0]] * 4), np.array([0] * 5 + [1] * 5)
+    one = BoostedC45Classifier(n_trials=1, pruning=None).fit(X, y)
+    expected = [[5.5 / 7, 1.5 / 7], [0.5 / 5, 4.5 / 5]]
+    np.testing.assert_allclose(one.predict_proba([[0.0], [1.0]]), expected, rtol=1e-12)
+
+
+def test_stages_end_in_the_answers():
+    X, y = mixed_table(2)
+    boosted = BoostedC45Classifier(n_trials=5).fit(X, y)
+    shares = list(boosted.staged_predict_proba(X))
+    labels = list(boosted.staged_predict(X))
+    assert len(shares) == len(labels) == len(boosted.estimators_)
+    np.testing.assert_array_equal(shares[-1], boosted.predict_proba(X))
+    np.testing.assert_array_equal(labels[-1], boosted.predict(X))
+    two = BoostedC45Classifier(n_trials=2).fit(X, y)
+    np.testing.assert_array_equal(shares[1], two.predict_proba(X))
+    np.testing.assert_allclose(shares[-1].sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.exp(boosted.predict_log_proba(X)), shares[-1])
+
+
+def test_trees_answer_by_themselves():
+    X, y = mixed_table(2)
+    boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
+    assert set(boosted.estimators_[2].predict(X)) <= set(y)
+    assert boosted.estimators_[0].score(X, y) == C45Classifier().fit(X, y).score(X, y)
+
+
+def test_importances_are_the_mean_of_the_trees():
+    X, y = load_iris(return_X_y=True)
+    boosted = BoostedC45Classifier(n_trials=4).fit(X, y)
+    mean = np.mean([tree.feature_importances_ for tree in boosted.estimators_], axis=0)
+    np.testing.assert_allclose(boosted.feature_importances_, mean)
+    flat = BoostedC45Classifier().fit(np.zeros((4, 2)), [0, 0, 1, 1])
+    assert flat.feature_importances_.tolist() == [0.0, 0.0]
+
+
+# ------------------------------------------------------------------- a drop-in part
+def test_pickle_clone_and_search():
+    X, y = load_iris(return_X_y=True)
+    boosted = BoostedC45Classifier(n_trials=3, pruning=Pessimistic(0.1)).fit(X, y)
+    again = pickle.loads(pickle.dumps(boosted))
+    assert same_trees(again, boosted)
+    assert clone(boosted).get_params()["pruning"].confidence == 0.1
+    grid = {"n_trials": [1, 3], "pruning__confidence": [0.1, 0.3]}
+    assert GridSearchCV(BoostedC45Classifier(), grid, cv=2).fit(X, y).best_score_ > 0.9
+
+
+def test_data_frames():
+    pandas = pytest.importorskip("pandas")
+    X, y = mixed_table(0)
+    frame = pandas.DataFrame(X, columns=["colour", "a", "b", "c"]).astype(
+        dict.fromkeys("abc", float)
+    )
+    boosted = BoostedC45Classifier(n_trials=3).fit(frame, y)
+    assert boosted.feature_names_in_.tolist() == ["colour", "a", "b", "c"]
+    assert same_trees(boosted, BoostedC45Classifier(n_trials=3).fit(X, y))
+    with pytest.raises(ValueError, match="Feature names must be in the same order"):
+        boosted.predict(frame[["a", "colour", "b", "c"]])
+
+
+@pytest.mark.parametrize("n_trials", [0, 2.5, "ten", None])
+def test_number_of_trials(n_trials):
+    message = "The 'n_trials' parameter of BoostedC45Classifier must be an int in the range"
+    with pytest.raises(ValueError, match=message):
+        BoostedC45Classifier(n_trials=n_trials).fit([[0], [1]], [0, 1])
+
+
+def test_what_asks_for_one_tree_says_so():
+    boosted = BoostedC45Classifier(n_trials=2).fit(*load_iris(return_X_y=True))
+    with pytest.raises(TypeError, match=r"takes one of .*'C45Classifier'.*got Boosted"):
+        export_json(boosted)
+    with pytest.raises(NotFittedError, match="This BoostedC45Classifier instance is not fitted"):
+        BoostedC45Classifier().predict([[0.0]])

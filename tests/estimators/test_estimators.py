@@ -1,0 +1,283 @@
+"""The face: parameters, attributes and the promises of the class docstrings."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn import tree as sklearn_tree
+from sklearn.datasets import load_iris
+from sklearn.utils import compute_sample_weight
+
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.pruning import CostComplexity, PenalizedLoss, ReducedError
+from gputree.threads import n_threads
+
+KINDS = [DecisionTreeClassifier, DecisionTreeRegressor]
+
+
+def make_table(kind, n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[:, 3] = np.round(X[:, 3])
+    X[rng.random(X.shape) < 0.05] = np.nan
+    signal = np.nan_to_num(X[:, 0] + X[:, 1] * X[:, 3]) + rng.normal(scale=0.5, size=n)
+    y = np.digitize(signal, [-1, 0, 1.5]) if kind is DecisionTreeClassifier else signal
+    return X, y, rng.integers(1, 4, n) / 2.0
+
+
+# ------------------------------------------------------------- a drop-in part
+@pytest.mark.parametrize("kind", KINDS)
+def test_parameters_of_scikit_learn(kind):
+    """Names and defaults are scikit-learn's, but for what its builder alone needs."""
+    ours = inspect.signature(kind).parameters
+    theirs = inspect.signature(getattr(sklearn_tree, kind.__name__)).parameters
+    assert set(theirs) <= set(ours)
+    for name in set(theirs) & set(ours) - {"splitter"}:
+        assert ours[name].default == theirs[name].default, name
+        assert ours[name].kind == inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_parameter_is_documented_and_checked(kind):
+    names = set(inspect.signature(kind).parameters)
+    assert set(kind._parameter_constraints) == names
+    assert "{" not in kind.__doc__
+    told = inspect.getdoc(kind).splitlines()
+    for name in names:
+        assert any(line.startswith(f"{name} : ") for line in told), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_attributes(kind):
+    X, y, _ = make_table(kind)
+    model = kind(max_depth=3, max_bins=4).fit(X, y)  # few bins: histograms pay for few rows
+    assert model.n_features_in_ == 4
+    assert model.n_outputs_ == 1
+    assert not hasattr(model, "feature_names_in_")
+    assert model.get_depth() == model.tree_.max_depth == 3
+    assert model.get_n_leaves() == model.tree_.n_leaves
+    assert model.unpruned_tree_ is model.tree_
+    assert 0 < model.growth_report_["refined_pairs"] < model.growth_report_["scanned_pairs"]
+    assert set(vars(model)) - set(model.get_params()) >= {"tree_", "n_features_in_"}
+
+
+# ------------------------------------------------------------- the same tree
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_and_row_order_change_nothing(chunk_rows, kind, weighted):
+    X, y, weight = make_table(kind)
+    weight = weight if weighted else None
+    expected = kind(n_jobs=1).fit(X, y, weight).tree_
+    order = np.random.default_rng(1).permutation(len(y))
+    shuffled = None if weight is None else weight[order]
+    chunk_rows(64)
+    for jobs in (1, 2, 3):
+        assert kind(n_jobs=jobs).fit(X[order], y[order], shuffled).tree_.equals(expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_count_rows(kind):
+    X, y, _ = make_table(kind, n=500)
+    weight = np.random.default_rng(2).integers(0, 3, 500)
+    weighted = kind(max_depth=5).fit(X, y, weight)
+    repeated = kind(max_depth=5).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_array_equal(weighted.apply(X), repeated.apply(X))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-12)
+
+
+def test_class_weight_multiplies_sample_weight():
+    X, y, weight = make_table(DecisionTreeClassifier)
+    class_weight = {0: 1.0, 1: 2.0, 2: 0.5, 3: 4.0}
+    by_class = DecisionTreeClassifier(class_weight=class_weight, max_depth=6).fit(X, y, weight)
+    by_row = weight * compute_sample_weight(class_weight, y)
+    assert by_class.tree_.equals(DecisionTreeClassifier(max_depth=6).fit(X, y, by_row).tree_)
+
+
+def test_entropy_by_two_names():
+    X, y, _ = make_table(DecisionTreeClassifier)
+    a = DecisionTreeClassifier(criterion="entropy").fit(X, y).tree_
+    assert a.equals(DecisionTreeClassifier(criterion="log_loss").fit(X, y).tree_)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_bins_than_values_are_exact(kind):
+    X, y, _ = make_table(kind)
+    X = np.round(X * 20)
+    exact = kind(max_depth=6).fit(X, y)
+    assert kind(max_depth=6, splitter="binned").fit(X, y).tree_.equals(exact.tree_)
+    coarse = kind(max_depth=6, splitter="binned", max_bins=3).fit(X, y)
+    assert coarse.score(X, y) < exact.score(X, y)
+    assert np.unique(coarse.tree_.threshold[~coarse.tree_.is_leaf]).size <= 2 * 4 + 1
+
+
+@pytest.mark.parametrize("max_bins", [2, 3, 17, 256])
+def test_bins_do_not_change_the_exact_tree(max_bins):
+    X, y, _ = make_table(DecisionTreeClassifier)
+    expected = DecisionTreeClassifier().fit(X, y).tree_
+    assert DecisionTreeClassifier(max_bins=max_bins).fit(X, y).tree_.equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "criterion", "allowed"),
+    [
+        (DecisionTreeClassifier, "hellinger", r"\('gini', 'entropy'\), got 'hellinger'"),
+        (DecisionTreeClassifier, "squared_error", r"\('gini', 'entropy'\), got 'squared_error'"),
+        (DecisionTreeRegressor, "mae", r"\('squared_error', 'poisson'\), got 'mae'"),
+        (DecisionTreeRegressor, "gini", r"\('squared_error', 'poisson'\), got 'gini'"),
+    ],
+)
+@pytest.mark.parametrize("nominal", [None, [0]])
+def test_a_criterion_that_growth_does_not_know(monkeypatch, kind, criterion, allowed, nominal):
+    """One that came past the check of parameters is no other one."""
+    constraints = {**kind._parameter_constraints, "criterion": "no_validation"}
+    monkeypatch.setattr(kind, "_parameter_constraints", constraints)
+    monkeypatch.setattr(kind, "_refuses", {})
+    model = kind(criterion=criterion, categorical_features=nominal)
+    with pytest.raises(ValueError, match=f"must be one of {allowed}"):
+        model.fit([[0], [1], [1]], [0, 1, 1])
+
+
+def test_drawn_columns_reach_every_column():
+    X, y, _ = make_table(DecisionTreeClassifier)
+    used = [
+        DecisionTreeClassifier(max_features=1, max_depth=1, random_state=s).fit(X, y).tree_.feature
+        for s in range(30)
+    ]
+    assert {int(feature[0]) for feature in used} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("max_features", "same_as"), [("sqrt", 2), ("log2", 2), (0.5, 2), (0.01, 1), (1.0, None)]
+)
+def test_shares_of_columns(max_features, same_as):
+    X, y, _ = make_table(DecisionTreeClassifier)
+    trees = [
+        DecisionTreeClassifier(max_features=m, max_depth=4, random_state=0).fit(X, y).tree_
+        for m in (max_features, same_as)
+    ]
+    assert trees[0].equals(trees[1])
+
+
+# -------------------------------------------------------------------- predict
+def test_probabilities():
+    X, y, weight = make_table(DecisionTreeClassifier)
+    model = DecisionTreeClassifier(max_depth=3).fit(X, y, weight)
+    leaves, shares = model.apply(X), model.predict_proba(X)
+    for leaf in np.unique(leaves):
+        rows = leaves == leaf
+        expected = np.bincount(y[rows], weight[rows], minlength=4) / weight[rows].sum()
+        np.testing.assert_allclose(shares[rows], np.tile(expected, (rows.sum(), 1)), rtol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[shares.argmax(axis=1)])
+
+
+def test_log_probabilities():
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier().fit(X, y)
+    assert set(np.unique(model.predict_log_proba(X))) == {-np.inf, 0.0}
+
+
+def test_equal_classes_predict_the_first():
+    model = DecisionTreeClassifier().fit(np.zeros((4, 1)), ["b", "a", "b", "a"])
+    assert model.predict([[0.0]]).tolist() == ["a"]
+
+
+def test_means():
+    X, y, weight = make_table(DecisionTreeRegressor)
+    model = DecisionTreeRegressor(max_depth=3).fit(X, y, weight)
+    leaves = model.apply(X)
+    for leaf in np.unique(leaves):
+        rows = leaves == leaf
+        expected = np.average(y[rows], weights=weight[rows])
+        assert model.predict(X[rows]) == pytest.approx(np.full(rows.sum(), expected), rel=1e-12)
+
+
+# -------------------------------------------------------------------- pruning
+@pytest.mark.parametrize("kind", KINDS)
+def test_pruning_while_fitting_and_after(kind):
+    X, y, weight = make_table(kind)
+    full = kind().fit(X, y, weight)
+    pruner = CostComplexity(0.01)
+    fitted = kind(pruning=pruner).fit(X, y, weight)
+    assert fitted.tree_.equals(pruner.prune(full).tree_)
+    assert fitted.tree_.equals(kind(ccp_alpha=0.01).fit(X, y, weight).tree_)
+    assert fitted.unpruned_tree_.equals(full.tree_)
+    assert fitted.get_n_leaves() < full.get_n_leaves()
+
+
+def test_pruning_by_name():
+    X, y, _ = make_table(DecisionTreeClassifier)
+    by_name = DecisionTreeClassifier(pruning="penalized_loss").fit(X, y)
+    assert by_name.tree_.equals(DecisionTreeClassifier(pruning=PenalizedLoss()).fit(X, y).tree_)
+
+
+def test_rows_held_out_are_not_grown_on():
+    X, y, _ = make_table(DecisionTreeClassifier)
+    pruner = ReducedError(validation_fraction=0.25, random_state=0)
+    model = DecisionTreeClassifier(pruning=pruner).fit(X, y)
+    growing, held = pruner.hold_out(len(y))
+    assert model.unpruned_tree_.equals(DecisionTreeClassifier().fit(X[growing], y[growing]).tree_)
+    assert model.tree_.n_rows[0] == growing.size
+    full = DecisionTreeClassifier().fit(X[growing], y[growing])
+    assert model.score(X[held], y[held]) >= full.score(X[held], y[held])
+
+
+def test_class_weights_reach_the_pruner():
+    X, y, _ = make_table(DecisionTreeClassifier)
+    pruner = ReducedError(random_state=0)
+    plain = DecisionTreeClassifier(pruning=pruner).fit(X, y)
+    heavy = DecisionTreeClassifier(pruning=pruner, class_weight={0: 64.0}).fit(X, y)
+    assert (heavy.predict(X) == 0).sum() > (plain.predict(X) == 0).sum()
+
+
+# ----------------------------------------------------------------------- rest
+def test_threads_for_jobs(monkeypatch):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "4")
+    assert [n_threads(jobs) for jobs in (None, 1, 3, 8, -1, -2, -9)] == [4, 1, 3, 8, 4, 3, 1]
+
+
+def test_quiet_where_nobody_watches(capsys):
+    X, y, _ = make_table(DecisionTreeClassifier)
+    DecisionTreeClassifier(device="cpu", verbose=1).fit(X, y)  # "auto" says what it is
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_a_second_fit_forgets_the_first():
+    X, y, _ = make_table(DecisionTreeClassifier)
+    model = DecisionTreeClassifier(max_depth=3).fit(X, y).fit(X[:, :2], y > 0)
+    assert model.n_features_in_ == 2
+    assert model.classes_.tolist() == [False, True]
+    assert model.predict_proba(X[:, :2]).shape == (len(y), 2)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sample_weight": -np.ones(150)}, {"X": np.ones((150, 2)) * np.inf}]
+)
+def test_a_failed_refit_changes_nothing(wrong):
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(max_depth=3).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=r"Negative values|infinity"):
+        model.fit(**{"X": X, "y": 2 - y} | wrong)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize(
+    "pruning", ["reduced_error", "validation_pre_pruning", "cost_complexity_cv"]
+)
+def test_a_seed_reaches_the_pruner(pruning):
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(pruning=pruning, random_state=0)
+    trees = [model.fit(X, y).tree_ for _ in range(4)]
+    assert all(tree.equals(trees[0]) for tree in trees)
+
+
+def test_shares_of_rows_count_those_without_weight():
+    """As in scikit-learn."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 6, (60, 3)).astype(float), rng.integers(0, 3, 60)
+    weight = np.repeat([0.0, 1.0], 30)
+    model = DecisionTreeClassifier(min_samples_leaf=0.2).fit(X, y, weight)
+    assert model.tree_.n_node_samples[model.tree_.is_leaf].min() >= 12

@@ -1,0 +1,51 @@
+"""Ways that growth may take over one table, none of which changes the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from gputree.backends.cpu import tuning as cpu_tuning
+from gputree.backends.cpu.tuning import TUNING, Tuning
+from gputree.backends.cuda import tuning as cuda_tuning
+
+NEVER = TUNING._replace(counted_rows=np.inf)
+# Every column of every node is counted, into cells of a row on average.
+ALWAYS = Tuning(
+    counted_table_rows=0, counted_rows=0, alive_share=0.0, node_share=0.0, cell_rows=1,
+    column_bytes=1 << 17, group_bytes=1 << 8, sift_rows=3, sifted_rows=1,
+)  # fmt: skip
+HOST = {
+    "never": NEVER,
+    "default": TUNING,
+    "sifted": ALWAYS._replace(alive_share=2.0),  # not counted: gathered bins are sifted
+    "few cells": ALWAYS._replace(column_bytes=1 << 8, sifted_rows=5),
+    "always": ALWAYS,
+}
+DEVICE = {
+    "never": cuda_tuning.TUNING._replace(counted_pairs=np.inf),
+    "asked": cuda_tuning.TUNING._replace(counted_pairs=np.inf, living_pairs=0),
+    "few cells": cuda_tuning.Tuning(counted_pairs=1, alive_share=0.0, cell_rows=5),
+    "always": cuda_tuning.Tuning(counted_pairs=1, alive_share=0.0, cell_rows=1),
+}
+
+
+@contextmanager
+def tuned(tuning: Tuning | cuda_tuning.Tuning) -> Iterator[None]:
+    """Let nodes be refined so, on the host or on a device."""
+    module = cpu_tuning if isinstance(tuning, Tuning) else cuda_tuning
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "TUNING", tuning)
+        yield
+
+
+@contextmanager
+def finishing(rows: int):
+    """Nodes of up to so many rows are finished whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
+        patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
+        yield

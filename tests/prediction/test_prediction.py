@@ -1,0 +1,298 @@
+"""Descent against a row-by-row oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hand_made_trees import binary_tree, chain
+from hypothesis import given
+from hypothesis import strategies as st
+from multiway_trees import answer, multiway_cases, random_multiway_tree, visit
+from multiway_trees import random_rows as multiway_rows
+from pruning_oracles import tree_of_shape
+
+from gputree import prediction
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    MISSING_TO_ALL,
+    THRESHOLD_SPLIT,
+)
+from gputree.prediction import answers
+from gputree.prediction import descent as descent_
+
+
+def random_tree(rng, n_splits, n_features=4):
+    """Leaves are split at random, breadth-first."""
+    first_child, size = [], 1
+    while len(first_child) < size:
+        splits = n_splits > 0 and (rng.random() < 0.6 or len(first_child) == size - 1)
+        first_child.append(size if splits else -1)
+        size += 2 * splits
+        n_splits -= splits
+    values = np.array([-np.inf, -1.0, 0.0, 0.5, 1.0 + 2**-30, 3e38, np.inf])[1:]
+    return binary_tree(
+        first_child,
+        rng.integers(0, n_features, size),
+        rng.choice(values, size),
+        rng.integers(0, 2, size),
+        n_features,
+    )
+
+
+def random_rows(rng, n, n_features=4, dtype=np.float64):
+    special = [np.nan, -0.0, 0.0, 0.5, 1.0, 1.0 + 2**-30, 1.0 + 2**-29, -3e38, 3e38, 1e-45]
+    return rng.choice(special, (n, n_features)).astype(dtype)
+
+
+def walk_slowly(tree, row):
+    """Nodes that a row passes."""
+    path = [0]
+    while not tree.is_leaf[path[-1]]:
+        node = path[-1]
+        x = float(row[tree.feature[node]])
+        ordinal = tree.missing_child[node] if np.isnan(x) else int(x > tree.threshold[node])
+        path.append(int(tree.first_child[node]) + int(ordinal))
+    return path
+
+
+@given(st.integers(0, 10**6), st.integers(0, 60), st.sampled_from([np.float32, np.float64]))
+def test_apply(seed, n_splits, dtype):
+    rng = np.random.default_rng(seed)
+    tree, rows = random_tree(rng, n_splits), random_rows(rng, 50, dtype=dtype)
+    expected = [walk_slowly(tree, row)[-1] for row in rows]
+    np.testing.assert_array_equal(prediction.apply(tree, rows), expected)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 40))
+def test_decision_path(seed, n_splits):
+    rng = np.random.default_rng(seed)
+    tree, rows = random_tree(rng, n_splits), random_rows(rng, 30)
+    indicator = prediction.decision_path(tree, rows)
+    assert indicator.shape == (30, tree.n_nodes)
+    for row, (begin, end) in enumerate(zip(indicator.indptr, indicator.indptr[1:], strict=False)):
+        assert indicator.indices[begin:end].tolist() == walk_slowly(tree, rows[row])
+    assert (indicator.data == 1).all()
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 100])
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_blocks_and_threads(monkeypatch, n_rows, n_threads):
+    """Spans of threads, and of rows that walk together, end anywhere."""
+    monkeypatch.setattr(answers, "FEWEST_ROWS", 7)
+    rng = np.random.default_rng(n_rows)
+    tree, rows = random_tree(rng, 30), random_rows(rng, n_rows)
+    expected = [walk_slowly(tree, row)[-1] for row in rows]
+    leaves = prediction.apply(tree, rows, n_threads)
+    assert leaves.dtype == np.int32
+    np.testing.assert_array_equal(leaves, expected)
+
+
+def test_root_alone():
+    tree = binary_tree([-1], [0], [0], [0], 2)
+    rows = random_rows(np.random.default_rng(0), 10, 2)
+    leaves = prediction.apply(tree, rows, 2)
+    assert leaves.tolist() == [0] * 10
+    assert prediction.decision_path(tree, rows).toarray().tolist() == [[1]] * 10
+
+
+def test_deep_chain():
+    tree = chain(2000)
+    assert tree.max_depth == 2000
+    values = np.array([-5.0, 0.0, 0.5, 7.0, 1000.25, 1998.5, 1999.0, 1999.5, 1e9, np.nan])
+    leaves = prediction.apply(tree, values[:, None])
+    assert leaves.tolist() == [walk_slowly(tree, [v])[-1] for v in values]
+    assert tree.depth[leaves].tolist() == [1, 1, 2, 8, 1002, 2000, 2000, 2000, 2000, 2000]
+    lengths = np.diff(prediction.decision_path(tree, values[:, None]).indptr)
+    np.testing.assert_array_equal(lengths, tree.depth[leaves] + 1)
+
+
+def test_a_threshold_of_infinity_parts_missing_from_known():
+    tree = binary_tree([1, -1, -1], [0, 0, 0], [np.inf, 0, 0], [1, 0, 0], 1)
+    rows = np.array([[-np.inf], [3e38], [np.inf], [np.nan]])
+    assert prediction.apply(tree, rows).tolist() == [1, 1, 1, 2]
+
+
+def test_float32_rows_meet_float64_thresholds():
+    """As if widened before they are compared, whatever the thresholds are packed as."""
+    just_below_one = np.nextafter(1.0, 0.0)
+    tree = binary_tree([1, -1, -1], [0, 0, 0], [just_below_one, 0, 0], [0, 0, 0], 1)
+    assert prediction.apply(tree, np.ones((1, 1), np.float32)).tolist() == [2]
+    assert prediction.apply(tree, np.full((1, 1), just_below_one)).tolist() == [1]
+
+
+@given(
+    st.floats(allow_nan=False),
+    st.floats(allow_nan=False, width=32).map(np.float32),
+    st.integers(-2, 2),
+)
+def test_float32_rows_fall_to_the_side_of_their_value(threshold, value, ulps):
+    """Thresholds are packed in the type of the rows, and part these as before: near them, too."""
+    with np.errstate(over="ignore"):
+        near = np.float32(threshold)
+    for _ in range(abs(ulps)):
+        near = np.nextafter(near, np.float32(np.inf * ulps))
+    tree = binary_tree([1, -1, -1], [0, 0, 0], [threshold, 0, 0], [0, 0, 0], 1)
+    rows = np.array([[value], [near]], np.float32)
+    expected = [2 if float(x) > threshold else 1 for x in rows[:, 0]]
+    assert prediction.apply(tree, rows).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "of_node",
+    [
+        np.arange(61),
+        np.arange(122.0).reshape(61, 2)[::-1],
+        np.array(list(map(str, range(61))), object),
+    ],
+)
+@pytest.mark.parametrize("n_rows", [0, 1, 50])
+def test_take(monkeypatch, of_node, n_rows):
+    """An array by nodes, of any type and shape, at the node that each row reaches."""
+    monkeypatch.setattr(answers, "FEWEST_ROWS", 7)
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 5)
+    rng = np.random.default_rng(n_rows)
+    tree, rows = random_tree(rng, 30), random_rows(rng, n_rows)
+    assert tree.n_nodes == len(of_node)
+    for n_threads in (1, 3):
+        found = prediction.take(tree, rows, of_node, n_threads)
+        assert found.dtype == of_node.dtype
+        np.testing.assert_array_equal(found, of_node[prediction.apply(tree, rows)])
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 150))
+def test_nodes_that_are_moved_answer_the_same(seed, n_splits, n_rows):
+    """Depth-first where there are more rows than nodes: every node has one place."""
+    rng = np.random.default_rng(seed)
+    tree, rows = random_tree(rng, n_splits), random_rows(rng, n_rows, dtype=np.float32)
+    expected = [walk_slowly(tree, row)[-1] for row in rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(descent_, "FEW_NODES", 0)
+        _, place = descent_.arrange(descent_.pack(tree, rows.dtype), n_rows)
+        assert (place is None) == (tree.n_nodes > n_rows)
+        if place is not None:
+            assert sorted(place) == list(range(tree.n_nodes))
+            assert (np.diff(place[1:].reshape(-1, 2)) == 1).all()  # siblings stay together
+        np.testing.assert_array_equal(prediction.apply(tree, rows), expected)
+
+
+# ---------------------------------------------------- branches and shares
+def stops(tree, row):
+    """What of a row stops where, by ascending node."""
+    return {node: share for node, share in sorted(visit(tree, row).items()) if share > 0}
+
+
+@given(multiway_cases())
+def test_apply_on_branches(case):
+    tree, rows = case
+    expected = [max(stops(tree, row).items(), key=lambda s: (s[1], -s[0]))[0] for row in rows]
+    np.testing.assert_array_equal(prediction.apply(tree, rows), expected)
+
+
+@given(multiway_cases())
+def test_class_distributions(case):
+    """To the last bit: shares are added in the order of nodes."""
+    tree, rows = case
+    expected = np.zeros((len(rows), tree.n_classes))
+    for i, row in enumerate(rows):
+        for node, share in stops(tree, row).items():
+            expected[i] += share * answer(tree, node)
+    np.testing.assert_array_equal(prediction.class_distributions(tree, rows), expected)
+
+
+@given(multiway_cases())
+def test_stopping_shares(case):
+    tree, rows = case
+    shares = prediction.stopping_shares(tree, rows)
+    assert shares.shape == (len(rows), tree.n_nodes)
+    for row, begin, end in zip(rows, shares.indptr, shares.indptr[1:], strict=False):
+        found = zip(shares.indices[begin:end], shares.data[begin:end], strict=True)
+        assert dict(found) == stops(tree, row)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
+@given(multiway_cases())
+def test_decision_path_of_parts(case):
+    tree, rows = case
+    indicator = prediction.decision_path(tree, rows)
+    assert indicator.shape == (len(rows), tree.n_nodes)
+    for row, begin, end in zip(rows, indicator.indptr, indicator.indptr[1:], strict=False):
+        assert indicator.indices[begin:end].tolist() == sorted(visit(tree, row))
+    assert (indicator.data == 1).all()
+
+
+@pytest.mark.parametrize("policy", ["all", "child"])
+@pytest.mark.parametrize("n_rows", [0, 1, 8, 31, 100])
+def test_threads_change_nothing(monkeypatch, policy, n_rows):
+    monkeypatch.setattr(answers, "FEWEST_ROWS", 7)
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 5)
+    rng = np.random.default_rng(n_rows)
+    tree, rows = random_multiway_tree(rng, 25, policy), multiway_rows(rng, n_rows)
+    for descent in (prediction.apply, prediction.class_distributions):
+        np.testing.assert_array_equal(descent(tree, rows, 3), descent(tree, rows))
+    for descent in (prediction.stopping_shares, prediction.decision_path):
+        ours, alone = descent(tree, rows, 3), descent(tree, rows)
+        for name in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(ours, name), getattr(alone, name))
+
+
+@pytest.mark.parametrize("policy", ["all", "child"])
+def test_every_row_is_shown_once_before_it_walks(monkeypatch, policy):
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 16)
+    rng = np.random.default_rng(3)
+    tree, rows = random_multiway_tree(rng, 10, policy), multiway_rows(rng, 50)
+    for descent in (
+        prediction.apply,
+        prediction.class_distributions,
+        prediction.stopping_shares,
+        prediction.decision_path,
+    ):
+        shown = []
+        descent(tree, rows, 1, before=lambda a, b, shown=shown: shown.extend(range(a, b)))
+        assert shown == list(range(50))
+
+
+def golf():
+    """Quinlan's golf tree: outlook, then humidity or wind; counts are (no, yes)."""
+    counts = [[5, 9], [3, 2], [0, 4], [2, 3], [0, 2], [3, 0], [0, 3], [2, 0]]
+    return replace(
+        tree_of_shape([3, 2, 0, 2, 0, 0, 0, 0], counts, np.zeros(8), np.sum(counts, axis=1)),
+        n_features=3,
+        split_kind=np.array([BRANCH_SPLIT, THRESHOLD_SPLIT, 0, BRANCH_SPLIT] + [0] * 4, np.uint8),
+        feature=np.array([0, 1, -2, 2, -2, -2, -2, -2], np.int32),
+        threshold=np.array([-2.0, 75.0, -2.0, -2.0, -2.0, -2.0, -2.0, -2.0]),
+        missing_child=np.array([MISSING_TO_ALL] * 2 + [-2, MISSING_TO_ALL] + [-2] * 4, np.int32),
+        branch_begin=np.array([0, 0, 1, 2, 3, 3, 3, 4]),
+        branch_end=np.array([0, 1, 2, 3, 3, 3, 4, 5]),
+        branch_code=np.array([0, 1, 2, 0, 1], np.int32),
+    )
+
+
+def test_quinlans_case_with_unknown_values():
+    """Play with unknown outlook, humidity 70 and wind: 5/14, 4/14 and 5/14 of a case."""
+    tree = golf()
+    tree.check()
+    rows = np.array([[np.nan, 70.0, 1.0], [0.0, np.nan, 0.0], [-1.0, 80.0, 0.0], [1.0, 0.0, 0.0]])
+    found = prediction.class_distributions(tree, rows)
+    expected = [[5 / 14, 9 / 14], [3 / 5, 2 / 5], [5 / 14, 9 / 14], [0, 1]]
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    assert prediction.apply(tree, rows).tolist() == [4, 5, 5, 2]
+    path = prediction.decision_path(tree, rows).toarray()
+    assert path[0].tolist() == [1, 1, 1, 1, 1, 0, 0, 1]
+
+
+def test_a_chain_of_unknowns_is_walked_without_recursion():
+    tree = chain(2000)
+    tree = replace(tree, missing_child=np.where(tree.is_leaf, -2, MISSING_TO_ALL).astype(np.int32))
+    shares = prediction.stopping_shares(tree, np.array([[np.nan], [0.5]]))
+    halves = [*(2.0 ** -np.arange(1, 1075)), 0.0]  # the smallest share there is; then nothing
+    assert shares.data[:1074].tolist() == halves[:1074]
+    assert shares[1].indices.tolist() == [3]
+
+
+def test_a_node_without_weight_keeps_what_it_cannot_place():
+    tree = random_multiway_tree(np.random.default_rng(0), 1, "all")
+    empty = replace(tree, weight=np.zeros(tree.n_nodes), statistics=0 * tree.statistics)
+    shares = prediction.stopping_shares(empty, np.full((1, tree.n_features), np.nan))
+    assert shares.indices.tolist() == [0]

@@ -1,0 +1,171 @@
+"""Imports go downward only: the floor plan, enforced on the syntax tree.
+
+    5  edges     cli, __main__, distributed, datasets
+    4  face      estimators, validation, evaluation, check, scores, discretization, rules
+    3  growth    growth, encoding
+    2  backends  backends               host wing: pruning, export, persistence,
+                                        softening
+                                        (imports 0 and 1 only)
+    1  data      tree, plausibility, subtrees, branches, columns, costs, criteria, importance,
+                 labels;
+                 fixed_point, sums without an order; prediction, the descent of rows
+
+A module may import its own floor and those below. An import inside a function
+counts too: laziness is about the cost of an import, not about its direction.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "gputree"
+
+FLOORS = {
+    "dtypes": 0,
+    "_memory": 0,
+    "_optional": 0,
+    "_files": 0,
+    "_sklearn": 0,
+    "bits": 0,
+    "hashing": 0,
+    "threads": 0,
+    "compilation": 0,
+    "branches": 1,
+    "tree": 1,
+    "subtrees": 1,
+    "columns": 1,
+    "costs": 1,
+    "criteria": 1,
+    "fixed_point": 1,
+    "labels": 1,
+    "members": 1,
+    "pruning": 2,
+    "prediction": 1,
+    "importance": 1,
+    "export": 2,
+    "persistence": 2,
+    "softening": 2,
+    "plausibility": 1,
+    "_texts": 0,
+    "_warnings": 0,
+    "backends": 2,
+    "growth": 3,
+    "encoding": 3,
+    "estimators": 4,
+    "scores": 4,
+    "discretization": 4,
+    "rules": 4,
+    "check": 4,
+    "validation": 4,
+    "evaluation": 4,
+    "cli": 5,
+    "__main__": 5,
+    "distributed": 5,
+    "datasets": 5,
+    "": 5,  # gputree/__init__.py: the public names
+}
+HOST_WING = {"pruning", "export", "persistence", "softening"}
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def module_name(source: Path) -> str:
+    """Dotted name below the package; "" for the package itself."""
+    parts = source.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def imported_modules(source: str, module: str, is_package: bool = False) -> Iterator[str]:
+    """Names below `gputree` that `source`, the text of `module`, imports: of modules or in them."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (_below(alias.name) for alias in node.names if _is_ours(alias.name))
+        elif isinstance(node, ast.ImportFrom):
+            origin = _origin(node, module, is_package)
+            if not _is_ours(origin):
+                continue
+            for alias in node.names:  # `from gputree import tree` names a room
+                if below := _below(origin):
+                    yield f"{below}.{alias.name}"
+                elif alias.name != "__version__":
+                    yield alias.name if alias.name in FLOORS else ""
+
+
+def _origin(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    if node.level == 0:
+        return node.module or ""
+    parents = ["gputree", *filter(None, module.split("."))]
+    up = node.level - 1 if is_package else node.level
+    return ".".join([*parents[: len(parents) - up], *filter(None, [node.module])])
+
+
+def _is_ours(name: str) -> bool:
+    return room(name) == "gputree"
+
+
+def _below(name: str) -> str:
+    return name.partition(".")[2]
+
+
+def violation(importer: str, imported: str) -> str | None:
+    """What is wrong with this import, or None."""
+    above, below = room(importer), room(imported)
+    if above == below:
+        return None
+    if not above and FLOORS[below] == 5:
+        return f"gputree/__init__.py imports {imported}: an edge would burden every import"
+    if above in HOST_WING and FLOORS[below] > 1:
+        return f"{importer} is of the host wing and imports {imported or 'gputree'}"
+    if FLOORS[above] < FLOORS[below]:
+        return f"{importer} (floor {FLOORS[above]}) imports {imported or 'gputree'} above it"
+    return None
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=module_name)
+def test_every_module_has_a_floor(source):
+    assert room(module_name(source)) in FLOORS
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=module_name)
+def test_imports_go_downward(source):
+    importer = module_name(source)
+    names = imported_modules(source.read_text("utf-8"), importer, source.stem == "__init__")
+    assert [problem for name in names if (problem := violation(importer, name))] == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "text"),
+    [
+        ("tree", "import gputree.growth.grower"),
+        ("tree", "from gputree import criteria, cli"),
+        ("criteria", "def f():\n    from .estimators import ID3Classifier"),
+        ("backends.cpu.score", "from ...growth import grower"),
+        ("pruning.pessimistic", "from gputree.backends import get_backend"),
+        ("export.text", "from ..pruning import Pruner"),
+        ("prediction", "from gputree.pruning import Pruner"),
+        ("growth.grower", "from gputree import DecisionTreeClassifier"),
+        ("", "from gputree.datasets import load_iris"),
+    ],
+)
+def test_an_upward_import_is_seen(importer, text):
+    assert any(violation(importer, name) for name in imported_modules(text, importer))
+
+
+@pytest.mark.parametrize(
+    ("importer", "text"),
+    [
+        ("growth.grower", "from gputree.backends.base import Backend\nimport numpy"),
+        ("backends.cpu.score", "from .histogram import build\nfrom ...criteria import gini"),
+        ("pruning.pessimistic", "from gputree.tree import Tree\nfrom . import costs"),
+        ("persistence", "from gputree import __version__"),
+        ("cli", "from gputree import DecisionTreeClassifier, datasets\nimport gputree_other"),
+    ],
+)
+def test_a_downward_import_is_allowed(importer, text):
+    assert not any(violation(importer, name) for name in imported_modules(text, importer))

@@ -1,0 +1,138 @@
+"""What the host asks of a device per level of a tree: counted on the emulator.
+
+    PYTHONPATH=tests/helpers python tools/cuda_traffic.py [--rows N] [--columns D] [--depth D]
+
+Kernels launched, copies to the device and to the host, arrays allocated (what CuPy's functions
+return included), and waits for the device, as means over the levels of a tree that is grown by
+histograms down to its leaves: of two classes, exact and binned, of targets, of a table with nominal
+columns, and where answers rise and fall with columns. The rooms of the workspace, which the first
+two levels allocate for all, are counted apart, once a tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from cuda_emulator import emulated_cuda, launches, memory, transfers
+from strategies import Sample, is_regression, make_task
+from twins import grown
+
+from gputree.backends.base import Backend, Monotonic, Task
+from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends.cuda.table import CudaTable
+from gputree.estimators.growing_categories import search_of
+from gputree.growth import grower
+
+
+class Traffic(NamedTuple):
+    """Of one level, on average; `rooms` are allocated once a tree."""
+
+    launches: float
+    uploads: float
+    downloads: float
+    waits: float
+    allocations: float
+    rooms: float = 0
+
+    @classmethod
+    def now(cls) -> Traffic:
+        """Of all time."""
+        copies = (transfers[name] for name in ("to device", "to host"))
+        return cls(launches.total(), *copies, transfers["waits"], memory.allocations)
+
+
+class Case(NamedTuple):
+    """What is grown."""
+
+    criterion: str = "gini"
+    exact: bool = True
+    nominal: int = 0  # columns
+    is_monotonic: bool = False
+
+
+CASES = {
+    "exact": Case(),
+    "binned": Case(exact=False),
+    "of targets": Case("squared_error"),
+    "nominal": Case(nominal=2),
+    "monotonic": Case(is_monotonic=True),
+}
+
+# Of a nominal column.
+CATEGORIES = 12
+
+# Levels that allocate rooms: histograms of a level are kept while the next one is counted.
+OPENING = 2
+
+
+def numeric_table(rows: int, columns: int, criterion: str) -> Sample:
+    """Normal columns, and targets, or whether they are positive, that some tell, with noise."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(rows, columns)).astype(np.float32)
+    signal = values[:, 0] + values[:, 1] * values[:, 2] + rng.normal(size=rows)
+    return Sample(
+        values, signal if is_regression(criterion) else (signal > 0).astype(np.uint8), None
+    )
+
+
+def prepared(case: Case, rows: int, columns: int, depth: int) -> tuple[Sample, Task, Backend]:
+    """What is grown by what; the table is coded."""
+    sample = numeric_table(rows, columns, case.criterion)
+    limits: dict[str, Any] = {"max_depth": depth}
+    if case.is_monotonic:
+        limits["monotonic"] = Monotonic(np.resize(np.array([1, -1, 0], np.int8), columns))
+    task = make_task(case.criterion, sample, exact=case.exact, **limits)
+    categories = np.where(np.arange(columns) < case.nominal, CATEGORIES, 0)
+    if case.nominal:
+        task = replace(task, search=search_of("auto"))
+        codes = np.floor((CATEGORIES / 2 + 2 * sample.values).clip(0, CATEGORIES - 1))
+        sample = sample._replace(values=np.where(categories > 0, codes, sample.values))
+    backend = CudaBackend(CudaTable(sample.values, sample.missing, categories), task, 1)
+    backend.encode(64)
+    return sample, task, backend
+
+
+def traffic(case: Case, rows: int = 3000, columns: int = 5, depth: int = 8) -> Traffic:
+    """Per level of a tree on the emulated device that is there."""
+    sample, task, backend = prepared(case, rows, columns, depth)
+    spent = []
+    with pytest.MonkeyPatch.context() as patch:
+        whole = grower._grow_level
+
+        def counted(*arguments):
+            before = Traffic.now()
+            result = whole(*arguments)
+            if arguments[1].size:
+                spent.append(np.subtract(Traffic.now(), before))
+            return result
+
+        patch.setattr(grower, "_grow_level", counted)
+        grown(backend, sample, task, max_bins=64, finish_rows=1)
+    assert len(spent) == depth
+    means, allocated = (
+        np.mean(spent, axis=0),
+        np.array(spent)[:, Traffic._fields.index("allocations")],
+    )
+    found = Traffic(*means.tolist())
+    rooms, others = allocated[:OPENING].sum(), allocated[OPENING:].mean()
+    return found._replace(allocations=float(others), rooms=float(rooms))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    for name, size in (("rows", 3000), ("columns", 5), ("depth", 8)):
+        parser.add_argument(f"--{name}", type=int, default=size)
+    sizes = vars(parser.parse_args())
+    print("".join(f"{name:>12}" for name in ("", *Traffic._fields)))
+    with emulated_cuda():
+        for name, case in CASES.items():
+            means = traffic(case, **sizes)
+            print(f"{name:>12}" + "".join(f"{mean:12.1f}" for mean in means))
+
+
+if __name__ == "__main__":
+    main()
