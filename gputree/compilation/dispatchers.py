@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import njit
 
-from gputree.compilation import interrupts, parts, sources, tiers
+from gputree.compilation import interrupts, parts, tiers
 from gputree.compilation.decorators import INNER, OPTIONS, Kernel, declare
 from gputree.compilation.store import KernelStore
 
@@ -20,7 +20,6 @@ def of_kernel(kernel: Kernel) -> Any:
     """The dispatcher of what Python calls; what it compiles is kept on disk."""
     function = kernel.py_func
     made = njit(**OPTIONS)(function)
-    sources.read(function.__module__)
     made._cache = KernelStore(function)
     compiler = made._compiler
     compiler.compile = parts.compile_in_parts(_noting(compiler.compile, kernel.tier), compiler)

@@ -8,6 +8,7 @@ Numba marks what it keeps with the file of the kernel alone, so that a change in
 that the kernel calls would go unnoticed. A digest here covers them all, and the version:
 an import at the top of a module counts (code that kernels call is found by the names of
 their module), and so does code that takes a stub's place, which is an import turned round.
+Files that were replaced while the process runs are not what it imported: no digest is of them.
 A package whose names come from elsewhere stands for the modules that they come from.
 """
 
@@ -17,6 +18,7 @@ import hashlib
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 
@@ -41,22 +43,14 @@ _IMPORT = re.compile(
     rf"^(?:from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)|import ({PACKAGE}[\w.]*))", re.MULTILINE
 )
 _COMMENT = re.compile(r"#.*")
+_BEGAN = time.time()
 _given: dict[str, set[str]] = {}  # modules whose code takes the place of stubs, by stubs' module
 
 
 def link(stub: str, implementing: str) -> None:
     """Note that kernels that call stubs of a module hold code of another, `implementing`."""
     _given.setdefault(stub, set()).add(implementing)
-    _source(implementing)
     _digest.cache_clear()
-
-
-def read(module: str) -> None:
-    """Read all that a module imports, as it is now.
-
-    Files may be replaced while a process runs: the digest is of those that it imported.
-    """
-    files(module)
 
 
 def digest(module: str) -> str | None:
@@ -130,6 +124,14 @@ def _source(module: str) -> str | None:
     return _text(module)[0]
 
 
+def _is_newer(file: str) -> bool:
+    """Whether a file was replaced since this process began."""
+    try:
+        return os.stat(file).st_mtime > _BEGAN
+    except OSError:  # in an archive
+        return False
+
+
 @cache
 def _text(module: str) -> tuple[str | None, bool]:
     """The text of a module of the package, and whether it is a package itself."""
@@ -143,5 +145,5 @@ def _text(module: str) -> tuple[str | None, bool]:
             data = top.__spec__.loader.get_data(file)  # type: ignore[union-attr]
         except OSError:
             continue
-        return data.decode(), is_package
+        return None if _is_newer(file) else data.decode(), is_package
     return None, False

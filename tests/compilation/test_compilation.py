@@ -203,6 +203,24 @@ def test_what_no_code_comes_of_is_in_no_kernel(module):
     assert not taken & sources.NO_CODE
 
 
+REPLACED = """
+import os, sys, time
+from gputree.compilation import sources
+file = sys.modules["gputree"].__file__.replace("__init__", "bits")
+before = sources.digest("gputree.criteria.gini"), sources.digest("gputree.bits")
+sources._text.cache_clear(), sources._digest.cache_clear(), sources._sum.cache_clear()
+os.utime(file, (time.time() + 9, time.time() + 9))
+after = sources.digest("gputree.criteria.gini"), sources.digest("gputree.bits")
+print(before[0] == after[0], None in before, after[1])
+"""
+
+
+def test_a_file_replaced_while_the_process_runs_is_not_what_it_imported(tmp_path):
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, tmp_path / "gputree", ignore=without)
+    assert run_copy(tmp_path, REPLACED) == ["True", "False", "None"]
+
+
 def test_formulas_are_of_the_kernels_that_call_their_stubs():
     files = sources.files("gputree.criteria.decrease")
     assert {"gputree.criteria.gini", "gputree.criteria.squared_error"} <= files
