@@ -85,7 +85,7 @@ class Kernel:
         return store.any_kept(self.py_func)
 
     def __reduce__(self) -> str:
-        return str(self.__qualname__)  # pickled by name, as functions are
+        return self.py_func.__qualname__  # pickled by name, as functions are
 
     @property
     def _numba_type_(self) -> Any:
