@@ -1,8 +1,8 @@
 """What a new user waits for: imports, first fits without kept kernels, and in the next process.
 
 `python -m benchmarks.first_fits [ESTIMATOR ...]` prints seconds of the clock for each estimator and
-table, in fresh processes: the import, then fit and predict with an empty folder of kernels, then the
-same in a second process, and how many kernels each compiled.
+table, in fresh processes: the import, then fit and predict with an empty folder of kernels, then
+the same in a second process, and how many kernels each compiled.
 """
 
 from __future__ import annotations
