@@ -100,6 +100,9 @@ def uses() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"pruning={name!r}", partial(prune, name, *numbers)
     for kind in (DecisionTreeClassifier, C45Classifier):
         yield f"exports of {kind.__name__}", partial(export, kind, *numbers)
+    X = np.random.default_rng(0).normal(size=(20_000, 12)).astype(np.float32)
+    for kind in (DecisionTreeClassifier, DecisionTreeRegressor):  # by histograms
+        yield f"{kind.__name__}, many rows", partial(use, kind, X, (X[:, 0] > X[:, 1]).astype(int))
     yield "MDLPDiscretizer, rank_features", partial(describe, *numbers)
 
 
