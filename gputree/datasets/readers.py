@@ -5,6 +5,7 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._memory import OutOfMemory
 from gputree.datasets.arff import read_arff
 from gputree.datasets.conversion import convert, listed
 from gputree.datasets.delimited import (
@@ -23,13 +25,18 @@ from gputree.datasets.delimited import (
     read_delimited,
 )
 from gputree.datasets.size import require_memory_for_parquet
-from gputree.datasets.sources import ARFF, DELIMITERS, PARQUET, Origin, Source, source_of
+from gputree.datasets.sources import ARFF, ARROW, DELIMITERS, PARQUET, Origin, Source, source_of
 from gputree.tree import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
+
+# What a file can unpack to, in bytes and in times its length: a run of equal cells is packed to
+# little, and a damaged file claims exabytes.
+LEAST_UNPACKED = 1 << 36
+MOST_TIMES = 1 << 16
 
 _OTHER_DELIMITERS = (";", "\t", "|", ",")
 
@@ -133,18 +140,19 @@ def read_table(
     source = source_of(path)
     names = [name for name in categorical if name not in numeric]
     codes = names if target is None or target in numeric else [*names, target]
-    table = _read(source, text, codes, missing, verbose)
-    _forbid_repeated(source.label, table.column_names)
-    if table.num_rows == 0:
-        raise ValueError(f"{source.label} has a header but no rows.")
-    wanted = feature_names(source.label, table.column_names, target, columns, ignore)
-    table = table.select([*wanted, *([] if target is None else [target])])
     types = {"text": text, "numeric": numeric, "categorical": names, "missing": missing}
-    table = convert(source.label, table, **types)
-    if target is None:
-        return Table(table.select(wanted), None, None)
-    values = target_values(source.label, target, table[target])
-    return Table(table.select(wanted), values, target, _declared(table[target]))
+    with told(source):
+        table = _read(source, text, codes, missing, verbose)
+        _forbid_repeated(source.label, table.column_names)
+        if table.num_rows == 0:
+            raise ValueError(f"{source.label} has a header but no rows.")
+        wanted = feature_names(source.label, table.column_names, target, columns, ignore)
+        table = table.select([*wanted, *([] if target is None else [target])])
+        table = convert(source.label, _undamaged(source, table), **types)
+        if target is None:
+            return Table(table.select(wanted), None, None)
+        values = target_values(source.label, target, table[target])
+        return Table(table.select(wanted), values, target, _declared(table[target]))
 
 
 def read_batches(
@@ -260,10 +268,38 @@ def told(source: Source) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(not_utf8(source, str(error))) from error
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, MemoryError):
-            raise
+    except OutOfMemory:
+        raise  # of a file that is whole, and it names that
+    except MemoryError as error:
+        if isinstance(error, pa.ArrowException) and not _may_unpack_to(source, error):
+            raise ValueError(f"{source.label} is damaged: {error}") from error
+        raise MemoryError(f"Cannot read {source.label}: {error}") from error
+    except (pa.ArrowException, OSError, OverflowError) as error:
         raise ValueError(f"Cannot read {source.label}: {error}") from error
+
+
+def _may_unpack_to(source: Source, error: MemoryError) -> bool:
+    """Whether a file of its length may need the bytes that there was no memory for."""
+    size = source.path.stat().st_size if source.path is not None else LEAST_UNPACKED
+    asked = re.search(r"size (\d+)", str(error))
+    return asked is not None and int(asked[1]) <= max(LEAST_UNPACKED, MOST_TIMES * size)
+
+
+def _undamaged(source: Source, table: pa.Table) -> pa.Table:
+    """The table, whose places and text were checked: those of a damaged file lead anywhere."""
+    import pyarrow as pa
+
+    if source.kind not in (*PARQUET, *ARROW):
+        return table  # which its reader has made, and found to be text
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"Cannot read {source.label}: column {name!r} is damaged, or holds text that is "
+                f"not UTF-8: {error}"
+            ) from error
+    return table
 
 
 def _read(
@@ -274,20 +310,16 @@ def _read(
     verbose: bool,
 ) -> pa.Table:
     """The table, its columns of the types that the file has or suggests."""
-    with told(source):
-        if source.kind in DELIMITERS:
-            table = read_delimited(
-                source, text=text, categorical=categorical, missing=missing, verbose=verbose
-            )
-        elif source.kind in PARQUET:
-            table = _read_parquet(source, verbose)
-        elif source.kind in ARFF:
-            table = _read_arff(source, verbose, {*text, *categorical})
-        else:
-            with source.open(verbose) as file:
-                table = _arrow_reader(file).read_all()
-        _ = table.column_names  # decoded only now: a header may not be UTF-8
-    return table
+    if source.kind in DELIMITERS:
+        return read_delimited(
+            source, text=text, categorical=categorical, missing=missing, verbose=verbose
+        )
+    if source.kind in PARQUET:
+        return _read_parquet(source, verbose)
+    if source.kind in ARFF:
+        return _read_arff(source, verbose, {*text, *categorical})
+    with source.open(verbose) as file:
+        return _arrow_reader(file).read_all()
 
 
 def _read_parquet(source: Source, verbose: bool) -> pa.Table:
@@ -350,7 +382,9 @@ def _batches(
             count = getattr(reader, "num_record_batches", None)
             batches = reader if count is None else map(reader.get_batch, range(count))
         for batch in batches:
-            table = pa.table(batch).select(wanted)
+            table = pa.Table.from_batches([batch])  # pa.table reads buffers, which may lie anywhere
+            _check_present(source.label, table.column_names, wanted)
+            table = _undamaged(source, table.select(wanted))
             yield convert(source.label, table, **types)
 
 
