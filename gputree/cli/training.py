@@ -149,11 +149,13 @@ def _words(table: Any) -> Any:
     """The different cells of the columns of text, as columns that nulls make equally long."""
     import pyarrow as pa
 
+    from gputree.columns.categories import hold_text
+
     columns = table._view.held.columns.categories
     words = {
         name: list(found)
         for name, found in zip(table.feature_names_in_, columns, strict=True)
-        if found is not None and found.dtype.kind == "O"
+        if hold_text(found)
     }
     longest = max(map(len, words.values()), default=0)
     return pa.table(

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.columns.categories import NUMBERS, text_first_seen
+from gputree.columns.categories import (
+    EXACT_IN_FLOAT64,
+    NUMBERS,
+    as_numbers,
+    is_missing,
+    text_first_seen,
+)
 from gputree.dtypes import MISSING_CELL
-from gputree.labels import is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +30,27 @@ class Coded(NamedTuple):
     declared: bool  # the values and their order are those of a categorical type
 
 
-# Numbers or booleans, NaN where missing; or anything by its distinct values.
-Cells = NDArray[Any] | Coded
+class Exact(NamedTuple):
+    """Numbers of which float64 does not hold all, or has no room for missing ones beside."""
+
+    values: NDArray[Any]  # integers, or objects: whole numbers of any length, or floats
+    known: NDArray[np.bool_]  # whether a cell is not missing; the value of another means nothing
+
+    def as_floats(self) -> NDArray[np.float64]:
+        """The nearest numbers of float64, NaN where missing."""
+        numbers = np.full(self.values.size, np.nan)
+        numbers[self.known] = self.values[self.known].astype(np.float64)
+        return numbers
+
+    def distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Code of each cell, MISSING_CELL where it is missing; and what codes stand for."""
+        code = np.full(self.values.size, MISSING_CELL, np.int64)
+        code[self.known], found = text_first_seen(self.values[self.known])
+        return code, as_numbers(found.tolist())
+
+
+# Numbers or booleans, NaN where missing; numbers beyond those; or anything by its distinct values.
+Cells = NDArray[Any] | Exact | Coded
 
 
 def is_frame(X: Any) -> bool:
@@ -122,10 +146,39 @@ def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
     if not _is_number(kind):
         raise _refusal(kind)
     if types.is_decimal(kind):
-        column = column.cast(pa.float64(), safe=False)
+        floats = np.asarray(column.cast(pa.float64(), safe=False), np.float64)
+        return _with_large(floats, column.to_pylist() if _are_large(floats).any() else [])
+    if types.is_integer(kind) and column.null_count and not _is_small(column):
+        known = np.asarray(column.is_valid())
+        return Exact(np.asarray(column.fill_null(0)), known)
     if isinstance(column, pa.ChunkedArray):
         return column.to_numpy()
     return column.to_numpy(zero_copy_only=False)
+
+
+def _with_large(floats: NDArray[np.float64], cells: Any) -> NDArray[np.float64] | Exact:
+    """Numbers as float64, but as objects where one of the cells is a large whole number."""
+    values = None
+    for place in np.flatnonzero(_are_large(floats)):
+        cell = cells[int(place)]
+        if not isinstance(cell, float) and cell == int(cell):
+            values = floats.astype(object) if values is None else values
+            values[place] = int(cell)
+    return floats if values is None else Exact(values, ~np.isnan(floats))
+
+
+def _are_large(floats: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers may be others as whole numbers."""
+    return np.isfinite(floats) & (np.abs(floats) >= EXACT_IN_FLOAT64)
+
+
+def _is_small(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether integers are exact as float64."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(column).as_py()
+    least, greatest = ends["min"] or 0, ends["max"] or 0
+    return bool(least >= -EXACT_IN_FLOAT64 and greatest <= EXACT_IN_FLOAT64)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -221,14 +274,14 @@ def _of_mixed(values: NDArray) -> Cells:
     return Coded(code, distinct, False)
 
 
-def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64] | Exact:
     """Objects as float64; what `float` would take but is no number is refused."""
     for kind in set(map(type, values[known])):
         if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
             raise _refusal(kind.__name__)
     numbers = np.full(values.size, np.nan)
     numbers[known] = values[known].astype(np.float64)
-    return numbers
+    return _with_large(numbers, values)
 
 
 def _refusal(kind: Any) -> ValueError:

@@ -154,7 +154,19 @@ def _numbers(attribute: Attribute, cells: list[str | None]) -> pa.Array:
     values = np.array([np.nan if cell is None else float(cell) for cell in cells])
     if (np.abs(values) < 2.0**53).all() and (values == np.trunc(values)).all():
         return pa.array(values.astype(np.int64))
+    if (np.abs(values) >= 2.0**53).any() and (exact := _whole(cells)) is not None:
+        return exact
     return pa.array(values, from_pandas=True)
+
+
+def _whole(cells: list[str | None]) -> pa.Array | None:
+    """Whole numbers that float64 rounds; None where a cell has a fraction or too many digits."""
+    import pyarrow as pa
+
+    try:
+        return pa.array([None if cell is None else int(cell) for cell in cells])
+    except (OverflowError, ValueError):
+        return None
 
 
 def _codes(attribute: Attribute, cells: list[str | None]) -> pa.Array:

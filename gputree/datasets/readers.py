@@ -82,6 +82,7 @@ def read_table(
     text: Sequence[str] = (),
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    whole: Sequence[str] = (),
     missing: Sequence[str] = (),
     verbose: bool = False,
 ) -> Table:
@@ -116,6 +117,10 @@ def read_table(
         Names of columns whose cells are categories: dates and times are text there, and so are
         the cells of CSV if any is a whole number with leading zeros. Others keep their types.
         Names of `text` and `numeric` are what these say; others may be absent.
+    whole : sequence of str
+        Names of columns of categories that are numbers, zeros before them of no meaning: of CSV,
+        whole ones beyond 64 bits are not rounded, as they are not in `categorical`. Others may be
+        absent.
     missing : sequence of str
         What stands in cells that are missing, such as "?", beside nothing; blanks around it
         do not matter.
@@ -142,7 +147,7 @@ def read_table(
     codes = names if target is None or target in numeric else [*names, target]
     types = {"text": text, "numeric": numeric, "categorical": names, "missing": missing}
     with told(source):
-        table = _read(source, text, codes, missing, verbose)
+        table = _read(source, text, codes, whole, missing, verbose)
         _forbid_repeated(source.label, table.column_names)
         if table.num_rows == 0:
             raise ValueError(f"{source.label} has a header but no rows.")
@@ -190,7 +195,7 @@ def read_batches(
         As `read_table`; what is wrong further down is found when it is reached.
     """
     types = {"text": text, "numeric": numeric, "boolean": boolean, "missing": missing}
-    types["categorical"] = ()
+    types |= {"categorical": (), "whole": ()}
     batches = rows_of(path, columns, types, verbose)
     empty = True
     for batch in batches:
@@ -207,7 +212,7 @@ def rows_of(
     verbose: bool = False,
 ) -> Iterator[pa.Table]:
     """As `read_batches`, of a file that may have no rows; `types` are its `text` to
-    `missing`, and `categorical`.
+    `missing`, `categorical` and `whole`.
     """
     source = source_of(path)
     with told(source):
@@ -306,14 +311,14 @@ def _read(
     source: Source,
     text: Sequence[str],
     categorical: Sequence[str],
+    whole: Sequence[str],
     missing: Sequence[str],
     verbose: bool,
 ) -> pa.Table:
     """The table, its columns of the types that the file has or suggests."""
     if source.kind in DELIMITERS:
-        return read_delimited(
-            source, text=text, categorical=categorical, missing=missing, verbose=verbose
-        )
+        types = {"text": text, "categorical": categorical, "whole": whole, "missing": missing}
+        return read_delimited(source, **types, verbose=verbose)
     if source.kind in PARQUET:
         return _read_parquet(source, verbose)
     if source.kind in ARFF:
@@ -353,6 +358,7 @@ def _batches(
     numeric: Sequence[str],
     boolean: Sequence[str],
     categorical: Sequence[str],
+    whole: Sequence[str],
     missing: Sequence[str],
     verbose: bool,
 ) -> Iterator[pa.Table]:
@@ -370,7 +376,8 @@ def _batches(
         if source.kind in DELIMITERS:
             opened = open_delimited(source, file)
             _check_header(source.label, opened.names, wanted)
-            yield from delimited_batches(source, opened, wanted, boolean=boolean, **types)
+            types |= {"boolean": boolean, "whole": whole}
+            yield from delimited_batches(source, opened, wanted, **types)
             return
         if source.kind in PARQUET:
             parquet = pq.ParquetFile(file)
@@ -452,7 +459,7 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
     if column.null_count:
         raise ValueError(_missing_target(label, name, column.null_count))
     if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
+        column = _plain_numbers(column)
     types = pa.types
     number = types.is_integer(column.type) or types.is_floating(column.type)
     if not number and not types.is_boolean(column.type):
@@ -464,6 +471,19 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
             raise ValueError(_missing_target(label, name, missing))
         raise ValueError(f"The target column {name!r} of {label} holds infinite values.")
     return values
+
+
+def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as integers, or as text of those beyond 64 bits; as float64 where any has a part."""
+    import pyarrow as pa
+
+    whole = column.type.scale <= 0
+    for kind in (pa.int64(), pa.uint64()) if whole else ():
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column.cast(pa.string() if whole else pa.float64())
 
 
 def _declared(column: pa.ChunkedArray) -> NDArray | None:

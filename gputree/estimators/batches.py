@@ -142,7 +142,11 @@ def _rows_of(size: int, values: NDArray) -> int:
 
 def _joined(targets: list[NDArray]) -> NDArray:
     """Targets of all batches, which are let go one by one."""
-    whole = np.empty(sum(map(len, targets)), np.result_type(*{y.dtype for y in targets}))
+    kinds = {y.dtype for y in targets}
+    dtype = np.result_type(*kinds)
+    if dtype.kind == "f" and all(kind.kind in "iu" for kind in kinds):  # which rounds
+        dtype = np.dtype(np.int64 if min(int(y.min()) for y in targets) < 0 else np.uint64)
+    whole = np.empty(sum(map(len, targets)), dtype)
     done = whole.size
     while targets:
         y = targets.pop()

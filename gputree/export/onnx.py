@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._optional import require
+from gputree.columns.categories import EXACT_IN_FLOAT64, hold_text
 from gputree.export.binary import Binary, as_binary
 from gputree.export.model import Model, model_of, single_paths
 from gputree.export.parameters import checked
@@ -110,7 +111,7 @@ class _Graph:
         """An input a column, categories as they are; the name of the matrix made of them."""
         parts = []
         for name, categories in zip(model.feature_names, model.categories, strict=True):
-            is_text = categories is not None and categories.dtype.kind == "O"
+            is_text = hold_text(categories)
             kinds = self.onnx.TensorProto
             kind = kinds.STRING if is_text else kinds.DOUBLE
             self.inputs.append(self.helper.make_tensor_value_info(name, kind, ["n", 1]))
@@ -125,6 +126,12 @@ class _Graph:
             raise ValueError(
                 f"ONNX cannot hold this tree: column {name!r} has both numbers and text as "
                 "categories; use inputs='matrix'."
+            )
+        if not is_text and any(map(_is_large, words)):
+            raise ValueError(
+                f"ONNX cannot hold this tree: column {name!r} has whole numbers beyond 2**53 as "
+                "categories, and its inputs are float64, in which some are the same; use "
+                "inputs='matrix', which takes codes."
             )
         codes = list(map(float, range(len(words))))
         nothing = _MISSING_WORD if is_text else float("nan")
@@ -211,5 +218,15 @@ class _Graph:
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     """Labels as ONNX holds them: whole numbers, float64 or text."""
     if classes.dtype.kind in "biu":
+        if int(classes.max()) > np.iinfo(np.int64).max:
+            raise ValueError(
+                f"ONNX cannot hold the label {int(classes.max())}: its whole numbers have 64 bits "
+                "with the sign. Pass class_names of text."
+            )
         return classes.astype(np.int64)
     return classes.astype(np.float64) if classes.dtype.kind == "f" else classes.astype(object)
+
+
+def _is_large(value: Any) -> bool:
+    """Whether a whole number may be another as float64."""
+    return not isinstance(value, float) and abs(value) > EXACT_IN_FLOAT64
