@@ -20,7 +20,7 @@ from gputree.backends.arrays import (
 )
 from gputree.columns import Columns, fit_encode
 from gputree.columns.categories import EXACT_IN_FLOAT64, is_missing
-from gputree.columns.cells import Coded, is_frame, read_array
+from gputree.columns.cells import Coded, as_table, is_frame, read_array
 from gputree.compilation.arrays import writable
 from gputree.criteria.named import check_ends
 from gputree.dtypes import MOST_ROWS
@@ -68,7 +68,7 @@ def check_table(
         if matrix is not None:
             return matrix
         X = to_host(X)
-    X = _two_dimensional(estimator, X, reset)
+    X = _two_dimensional(estimator, as_table(X), reset)
     _limit_rows(estimator, X)
     if not reset:
         return writable(estimator.columns_.encode(X, order))

@@ -16,6 +16,7 @@ from gputree.cli.cells import (
     look_for_marks,
     told,
     unknown_marks,
+    warn_of_blanks,
     warn_of_marks,
     without_zeros,
 )
@@ -82,6 +83,8 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
     if arguments.task == "auto" and table.target is not None:
         forbid_dates_as_target(label, arguments.target, table.target)
     look_for_marks(table.columns)
+    if table.target is not None:
+        warn_of_blanks(arguments.target, table.target)
     return table, weight
 
 

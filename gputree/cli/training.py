@@ -15,6 +15,7 @@ from gputree.cli.cells import (
     look_for_marks,
     target_of_task,
     told,
+    warn_of_blanks,
 )
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD
@@ -138,6 +139,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     if arguments.task == "auto":
         forbid_dates_as_target(label, arguments.target, y)
     look_for_marks(words)
+    warn_of_blanks(arguments.target, y)
     weight = None
     if arguments.weights is not None:
         weight = batches.weight

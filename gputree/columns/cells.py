@@ -13,6 +13,7 @@ from gputree.columns.categories import (
     EXACT_IN_FLOAT64,
     NUMBERS,
     as_numbers,
+    as_objects,
     is_missing,
     text_first_seen,
 )
@@ -51,6 +52,15 @@ class Exact(NamedTuple):
 
 # Numbers or booleans, NaN where missing; numbers beyond those; or anything by its distinct values.
 Cells = NDArray[Any] | Exact | Coded
+
+
+def as_table(X: Any) -> Any:
+    """A batch of records of pyarrow as a table, which narwhals and scikit-learn know; or `X`."""
+    if type(X).__module__.partition(".")[0] != "pyarrow" or type(X).__name__ != "RecordBatch":
+        return X
+    import pyarrow as pa
+
+    return pa.Table.from_batches([X])
 
 
 def is_frame(X: Any) -> bool:
@@ -127,6 +137,8 @@ def _of_narwhals(series: Any) -> Cells:
 
     if series.dtype == nw.Categorical:  # its categories are those seen so far, in that order
         series = series.cast(nw.String)
+    if series.dtype in (nw.Int128, nw.UInt128):  # which Arrow has not
+        return _of_objects(as_objects(series.to_list()))
     return _of_arrow(series.to_arrow())
 
 
@@ -141,8 +153,8 @@ def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
         return _of_codes(column.dictionary_encode(), False)
     if types.is_boolean(kind) and column.null_count:
         return _of_codes(column.dictionary_encode(), False)
-    if types.is_null(kind):
-        return np.full(len(column), np.nan, np.float32)
+    if types.is_null(kind):  # nobody knows what it would hold
+        return Coded(np.full(len(column), MISSING_CELL, np.int64), as_objects([]), False)
     if not _is_number(kind):
         raise _refusal(kind)
     if types.is_decimal(kind):
@@ -216,8 +228,36 @@ def _of_codes(column: pa.DictionaryArray | pa.ChunkedArray, declared: bool) -> C
     if not pa.types.is_signed_integer(code.type):
         code = code.cast(pa.int64())
     code = code.fill_null(MISSING_CELL).to_numpy(zero_copy_only=False)
-    values = column.dictionary.to_numpy(zero_copy_only=False)
+    words = column.dictionary
+    if has_text_of_time(words.type):
+        words = text_of_times(words)
+    values = words.to_numpy(zero_copy_only=False)
     return Coded(code, _as_categories(values), declared)
+
+
+def has_text_of_time(kind: pa.DataType) -> bool:
+    """Whether values of a type are days or times, which `text_of_times` takes."""
+    from pyarrow import types
+
+    return bool(types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind))
+
+
+def text_of_times(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Days and times as text, the same whatever unit a column counts in.
+
+    As Python and pandas write them: without a fraction, or of a second in 6 or 9 digits.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = column.cast(pa.string())
+    for pattern, form in (
+        (r"\.(\d{3})(\D.*)?$", r".\1000\2"),
+        (r"\.(\d{6})000(\D.*)?$", r".\1\2"),
+        (r"\.000000(\D.*)?$", r"\1"),
+    ):
+        text = pc.replace_substring_regex(text, pattern, form)
+    return text
 
 
 def _as_categories(values: NDArray) -> NDArray:
@@ -253,8 +293,10 @@ def _of_objects(values: NDArray) -> Cells:
     kind = pa.large_string() if isinstance(first, str) else None  # saves a pass to find out
     try:
         column = pa.array(values, kind, from_pandas=True)
-    except (pa.ArrowException, OverflowError, UnicodeError):
+    except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
         return _of_mixed(values)
+    if _is_text(column.type) and any(issubclass(kind, bytes) for kind in set(map(type, values))):
+        raise TypeError("it holds bytes among text. Decode them first.")
     if _is_text(column.type) or _is_number(column.type):
         return _of_arrow(column)
     return _of_mixed(values)
@@ -279,6 +321,8 @@ def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64
     for kind in set(map(type, values[known])):
         if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
             raise _refusal(kind.__name__)
+        if not hasattr(kind, "__float__") and not hasattr(kind, "__index__"):
+            raise TypeError(str(_refusal(kind.__name__)))
     numbers = np.full(values.size, np.nan)
     numbers[known] = values[known].astype(np.float64)
     return _with_large(numbers, values)

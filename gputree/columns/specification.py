@@ -411,9 +411,12 @@ def _code_column(cells: Cells, categories: Lookup, label: str) -> Writable:
     assert isinstance(cells, Coded)
     before, now = categories.kind, kind_of(cells.values)
     if {before, now} == {"numbers", "text"}:
+        words = cells.values.tolist()
+        if categories.categories.dtype.kind == "b":
+            before = "booleans"
+            words.sort(key=lambda word: str(word).lower() in ("true", "false"))  # the others first
         raise ValueError(
-            f"Column {label} of X held {before} in fit; now it holds {now}, such as "
-            f"{cells.values[:1].tolist()[0]!r}."
+            f"Column {label} of X held {before} in fit; now it holds {now}, such as {words[0]!r}."
         )
     lookup = np.append(categories.match(cells.values), np.nan)  # the last place: MISSING_CELL
     return Writable(cells.code, lookup, np.array([categories.categories.size]))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import OutOfMemory
+from gputree.columns.cells import has_text_of_time, text_of_times
 from gputree.datasets.arff import read_arff
 from gputree.datasets.conversion import convert, listed
 from gputree.datasets.delimited import (
@@ -114,8 +115,8 @@ def read_table(
         Names of columns that hold numbers, booleans among them as 0 and 1, zeros before them of
         no meaning; others may be absent.
     categorical : sequence of str
-        Names of columns whose cells are categories: dates and times are text there, and so are
-        the cells of CSV if any is a whole number with leading zeros. Others keep their types.
+        Names of columns whose cells are categories: dates and times are text there, the same
+        whatever unit a file counts in, and so are the cells of CSV if any is a whole number with leading zeros. Others keep their types.
         Names of `text` and `numeric` are what these say; others may be absent.
     whole : sequence of str
         Names of columns of categories that are numbers, zeros before them of no meaning: of CSV,
@@ -123,7 +124,8 @@ def read_table(
         absent.
     missing : sequence of str
         What stands in cells that are missing, such as "?", beside nothing; blanks around it
-        do not matter.
+        do not matter. In columns of numbers, of any format, a number such as "-999" means every
+        cell of that value.
     verbose : bool
         Show the bytes that are read, on a terminal or in a notebook, while it takes a while.
 
@@ -462,6 +464,8 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
         column = _plain_numbers(column)
     types = pa.types
     number = types.is_integer(column.type) or types.is_floating(column.type)
+    if has_text_of_time(column.type):
+        column = text_of_times(column)
     if not number and not types.is_boolean(column.type):
         return column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(np.str_)
     values = column.to_numpy(zero_copy_only=False)

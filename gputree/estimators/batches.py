@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gputree.backends.arrays import to_host
 from gputree.backends.base import Int64s
 from gputree.columns import Columns
+from gputree.columns.cells import as_table
 from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE, MOST_ROWS
@@ -266,10 +267,7 @@ def _parts(batch: Any) -> tuple[Any, Any]:
                 f"a batch is a table, or a pair of table and target, got {len(batch)}."
             )
         X, y = batch
-    if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
-        import pyarrow as pa
-
-        X = pa.table(X)
+    X = as_table(X)
     if not hasattr(X, "shape"):
         array = np.asarray(X)
         X = np.array(X, dtype=object) if array.dtype.kind in "US" else array

@@ -65,7 +65,9 @@ def to_onnx(
         The estimator is not fitted.
     ValueError
         The tree sends rows down every branch and `missing` is "error"; a column has both
-        numbers and text as categories; or a parameter is none of those above.
+        numbers and text as categories, or whole numbers beyond 2**53 or the name of an output
+        (`inputs` "matrix" takes any); a label is no integer of 64 bits; or a parameter is none of
+        those above.
 
     Notes
     -----
@@ -77,10 +79,10 @@ def to_onnx(
         estimator_or_tree, feature_names=feature_names, class_names=class_names, by_costs=True
     )
     model = single_paths(model, missing, "ONNX")
-    graph = _Graph(onnx)
     if inputs == "auto":
         coded = any(words is not None for words in model.categories)
         inputs = "columns" if coded else "matrix"
+    graph = _Graph(onnx, [] if inputs == "matrix" else model.feature_names)
     table = graph.matrix(model) if inputs == "matrix" else graph.columns(model)
     graph.answer(model, table)
     made = helper.make_graph(graph.nodes, "tree", graph.inputs, graph.outputs, graph.constants)
@@ -91,10 +93,16 @@ def to_onnx(
 
 
 class _Graph:
-    """A graph while it is made."""
+    """A graph while it is made; `names` are those of its inputs, which no other value may have."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: Any, names: Sequence[str]) -> None:
         self.onnx, self.helper = onnx, onnx.helper
+        self.names = set(names)
+        if "" in names or len(self.names) < len(names):
+            raise ValueError(
+                "ONNX cannot hold this tree: its inputs need different names, none of them empty. "
+                "Pass feature_names, or inputs='matrix'."
+            )
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
@@ -116,8 +124,7 @@ class _Graph:
             kind = kinds.STRING if is_text else kinds.DOUBLE
             self.inputs.append(self.helper.make_tensor_value_info(name, kind, ["n", 1]))
             parts.append(name if categories is None else self._code(name, categories, is_text))
-        self.add("Concat", parts, "matrix", axis=1)
-        return "matrix"
+        return self.add("Concat", parts, "matrix", axis=1)
 
     def _code(self, name: str, categories: NDArray[Any], is_text: bool) -> str:
         """Codes of a column of categories: -1 where unknown, NaN where missing."""
@@ -139,39 +146,34 @@ class _Graph:
             words, codes = [*words, nothing], [*codes, float("nan")]
         keys = words if is_text else np.array(words, np.float64)
         tensor = self._tensor("", np.array(keys, object if is_text else np.float64))
-        code = f"code of {name}"
-        self.add(
+        return self.add(
             "LabelEncoder",
             [name],
-            code,
+            f"code of {name}",
             domain="ai.onnx.ml",
             keys_tensor=tensor,
             values_tensor=self._tensor("", np.array(codes, np.float64)),
             default_tensor=self._tensor("", np.array([-1.0])),
         )
-        return code
 
     def answer(self, model: Model, table: str) -> None:
         """The tree finds a leaf's place in the table of answers."""
         binary = as_binary(model)
         leaves = binary.source[binary.is_leaf]
         value = model.tree.value[leaves, 0]
-        self.add("TreeEnsemble", [table], "found", domain="ai.onnx.ml", **self._ensemble(binary))
-        self._constant("flat", np.array([-1]))
-        self.add("Cast", ["found"], "place", to=self.onnx.TensorProto.INT64)
-        self.add("Reshape", ["place", "flat"], "leaf")
-        kinds = self.onnx.TensorProto
+        domain, kinds = "ai.onnx.ml", self.onnx.TensorProto
+        found = self.add("TreeEnsemble", [table], "found", domain=domain, **self._ensemble(binary))
+        place = self.add("Cast", [found], "place", to=kinds.INT64)
+        leaf = self.add("Reshape", [place, self._constant("flat", np.array([-1]))], "leaf")
         if model.classes is None:
-            self._constant("answers", value[:, 0])
-            self.add("Gather", ["answers", "leaf"], "prediction")
-            self._output("prediction", kinds.DOUBLE, ["n"])
+            answers = self._constant("answers", value[:, 0])
+            self._output("prediction", "Gather", [answers, leaf], kinds.DOUBLE, ["n"])
             return
-        self._constant("shares", value)
-        self._constant("labels", _labels(model.classes)[model.labels[leaves]])
-        self.add("Gather", ["labels", "leaf"], "label", axis=0)
-        self.add("Gather", ["shares", "leaf"], "probabilities", axis=0)
-        self._output("label", self.constants[-1].data_type, ["n"])
-        self._output("probabilities", kinds.DOUBLE, ["n", model.tree.n_classes])
+        shares = self._constant("shares", value)
+        labels = self._constant("labels", _labels(model.classes)[model.labels[leaves]])
+        kind, shape = self.constants[-1].data_type, ["n", model.tree.n_classes]
+        self._output("label", "Gather", [labels, leaf], kind, ["n"])
+        self._output("probabilities", "Gather", [shares, leaf], kinds.DOUBLE, shape)
 
     def _ensemble(self, binary: Binary) -> dict[str, Any]:
         """Attributes of the tree whose leaves answer with their places."""
@@ -201,17 +203,36 @@ class _Graph:
             attributes["membership_values"] = self._tensor("", np.concatenate(ends))
         return attributes
 
-    def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
-        """Add a node of one output."""
-        self.nodes.append(self.helper.make_node(operator, inputs, [output], **attributes))
+    def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add a node of one output, whose name is told: another one where an input has it."""
+        name = self._free(output)
+        self.nodes.append(self.helper.make_node(operator, inputs, [name], **attributes))
+        return name
 
-    def _constant(self, name: str, values: NDArray[Any]) -> None:
+    def _constant(self, name: str, values: NDArray[Any]) -> str:
+        name = self._free(name)
         self.constants.append(self._tensor(name, values))
+        return name
+
+    def _free(self, name: str) -> str:
+        while name in self.names:
+            name += "_"
+        self.names.add(name)
+        return name
 
     def _tensor(self, name: str, values: NDArray[Any]) -> Any:
         return self.onnx.numpy_helper.from_array(values, name)
 
-    def _output(self, name: str, kind: int, shape: list[Any]) -> None:
+    def _output(
+        self, name: str, operator: str, inputs: list[str], kind: int, shape: list[Any]
+    ) -> None:
+        """Add a node whose output is one of the graph, by a name that is promised."""
+        if name in self.names:
+            raise ValueError(
+                f"ONNX cannot hold this tree: {name!r} is a column and an output. Pass "
+                "feature_names with another name for it, or inputs='matrix'."
+            )
+        self.add(operator, inputs, name, axis=0)
         self.outputs.append(self.helper.make_tensor_value_info(name, kind, shape))
 
 
