@@ -186,6 +186,8 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
     if y.dtype.kind not in "US":  # of text, nothing is left to check
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    if classes.dtype.kind == "f":
+        classes += classes.dtype.type(0)  # of two zeros the positive one
     return classes, codes.astype(code_dtype(classes.size))
 
 
