@@ -44,7 +44,7 @@ def export_lightgbm(
     ----------
     estimator_or_tree : fitted estimator or Tree
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows with missing values down every branch in shares, which
+        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
         LightGBM cannot: raise, or send them down the branch of the greatest weight (of
         equals the first), which changes the answers for those rows.
     feature_names : sequence of str or None, default=None

@@ -43,7 +43,7 @@ def to_onnx(
         its name: float64, or text for categories that are text, where the empty string is
         missing (unless it is a category). "auto": columns where there are categories.
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows with missing values down every branch in shares, which
+        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
         ONNX cannot: raise, or send them down the branch of the greatest weight (of
         equals the first), which changes the answers for those rows.
     feature_names : sequence of str or None, default=None

@@ -110,8 +110,8 @@ def export_sql(
         for seconds where a tree has ten thousand nodes; a table is of any size and depth. To
         ask again, take the last statement alone.
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows with missing values down every branch in shares, which one
-        expression cannot: raise, or send them down the branch of the greatest weight (of
+        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
+        one expression cannot: raise, or send them down the branch of the greatest weight (of
         equals the first), which changes the answers for those rows.
     feature_names : sequence of str or None, default=None
         Names of columns; None takes the names seen in `fit`, else x0, x1, ...
