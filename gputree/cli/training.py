@@ -60,7 +60,9 @@ def add_memory(group: Any) -> None:
         metavar="SIZE",
         type=parse_size,
         help="read in batches, into temporary files, what takes more in memory, such as 4GB; the "
-        "model is the same. Default: what is available. Several files are read so in any case",
+        "model is the same. Default: what is available. Several files are read so in any case. The "
+        "files lie in the folder that TMPDIR names (else /tmp), 5 to 9 bytes a value; pages of "
+        "them that the system keeps in memory come on top, and go where others need it",
     )
 
 

@@ -117,7 +117,8 @@ def read_table(
     categorical : sequence of str
         Names of columns whose cells are categories: dates and times are text there, the same
         whatever unit a file counts in, and so are the cells of CSV if any is a whole number with
-        leading zeros. Others keep their types. Names of `text` and `numeric` are what these say; others may be absent.
+        leading zeros. Others keep their types. Names of `text` and `numeric` are what these say;
+        others may be absent.
     whole : sequence of str
         Names of columns of categories that are numbers, zeros before them of no meaning: of CSV,
         whole ones beyond 64 bits are not rounded, as they are not in `categorical`. Others may be
