@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # of systems other than POSIX
+    fcntl = None  # type: ignore[assignment]
 
 # Errors of writing, which name no file.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -30,9 +36,10 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     path = as_path(path, "The name of a file to write")
     require_destination(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    _remove_left(path)
+    temporary, descriptor = _locked(path)
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "r+b") as file:
             yield file
         os.replace(temporary, path)
     except OSError as error:
@@ -44,6 +51,45 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _locked(path: Path) -> tuple[Path, int | None]:
+    """A new file beside `path`, and what locks it until it is closed, or the process ends.
+
+    Where there are no locks (Windows) a file that is open cannot be removed, which serves as well.
+    """
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, str(path)) from None
+        if fcntl is None:
+            os.close(descriptor)
+            return temporary, None
+        with suppress(OSError):  # of file systems without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.exists(temporary):  # else another save took it for one that was left
+            return temporary, descriptor
+        os.close(descriptor)
+
+
+def _remove_left(path: Path) -> None:
+    """Remove what processes that were killed have left of earlier files of that name."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}")
+    with suppress(OSError):
+        for entry in os.scandir(path.parent):
+            if not pattern.fullmatch(entry.name):
+                continue
+            with suppress(OSError), open(entry.path, "rb") as file:
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is written
+                    os.unlink(entry.path)
+            if fcntl is None:
+                with suppress(OSError):
+                    os.unlink(entry.path)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,13 +58,31 @@ def code_columns(values: NDArray, nominal: NDArray[np.bool_], n_threads: int) ->
     return codes, distinct
 
 
+class InfinityError(ValueError):
+    """A column holds an infinite value.
+
+    Attributes
+    ----------
+    column : int
+    """
+
+    def __init__(self, dtype: np.dtype, column: int, label: str | None = None) -> None:
+        super().__init__(
+            f"Input X contains infinity or a value too large for {dtype!r}, in column "
+            f"{column if label is None else repr(label)}."
+        )
+        self.dtype, self.column = dtype, column
+
+    def named(self, names: Any) -> InfinityError:
+        """The same with the name of the column, if columns have names."""
+        label = None if names is None else str(names[self.column])
+        return InfinityError(self.dtype, self.column, label)
+
+
 def forbid_infinity(infinite: NDArray[np.bool_], dtype: np.dtype) -> None:
     """Raise ValueError if a column is marked as having an infinite value."""
     if infinite.any():
-        raise ValueError(
-            f"Input X contains infinity or a value too large for {dtype!r}, in column "
-            f"{int(np.flatnonzero(infinite)[0])}."
-        )
+        raise InfinityError(dtype, int(np.flatnonzero(infinite)[0]))
 
 
 def _code_column(

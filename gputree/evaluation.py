@@ -85,6 +85,21 @@ def answers(estimator: Any, X: Any, y: NDArray[Any], weight: Weight = None) -> A
     )
 
 
+def pooled(parts: list[Answers]) -> Answers:
+    """The answers of several classifiers for rows of their own, as those of one."""
+    known: list[NDArray[Any]] = [part.labels for part in parts if part.labels is not None]
+    labels = np.unique(np.concatenate(known))
+    shares = [np.zeros((part.y.size, labels.size)) for part in parts]
+    for own, part, classes in zip(shares, parts, known, strict=True):
+        own[:, np.searchsorted(labels, classes)] = part.shares
+    y, predicted = (np.concatenate([getattr(p, k) for p in parts]) for k in ("y", "predicted"))
+    weight, cost = (
+        None if getattr(parts[0], k) is None else np.concatenate([getattr(p, k) for p in parts])
+        for k in ("weight", "cost")
+    )
+    return Answers(y, predicted, np.concatenate(shares), labels, weight, cost)
+
+
 def _costs_of(estimator: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Any:
     """What each answer costs, shape (n_rows,); None where all errors cost the same."""
     costs = getattr(getattr(estimator, "estimator_", estimator), "_given_costs", None)
@@ -323,7 +338,7 @@ def report(found: Answers, mean: float, size: dict[str, int], tables: dict[str, 
     if found.labels is None:
         measures, classes = _of_quantities(found, mean), None
     else:
-        measures, classes = _of_labels(found), PerClass(found)
+        measures, classes = measures_of_classes(found), PerClass(found)
     weight = None if found.weight is None else float(found.weight.sum())
     return Report(size, int(found.y.size), weight, measures, classes, tables)
 
@@ -333,7 +348,8 @@ def rows_of(weight: Weight, value: float) -> float:
     return int(value) if weight is None else float(value)
 
 
-def _of_labels(given: Answers) -> dict[str, float]:
+def measures_of_classes(given: Answers) -> dict[str, float]:
+    """What `Report.measures` has of classes."""
     from sklearn.metrics import cohen_kappa_score
 
     assert given.labels is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,25 +14,77 @@ from sklearn.utils.validation import check_array
 
 from gputree._sklearn import check_sample_weight
 from gputree._warnings import warn
-from gputree.columns.cells import is_missing
+from gputree.columns.categories import EXACT_IN_FLOAT64, as_numbers, is_missing
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
+def exact_labels(y: Any) -> Any:
+    """Whole numbers and booleans as an array that tells them apart; other labels as they are.
+
+    Types with room for missing labels become float64 in scikit-learn, lists of large integers
+    with others do in NumPy.
+
+    Raises
+    ------
+    ValueError
+        One of a type with room for missing labels is missing.
+    """
+    if isinstance(y, list | tuple):
+        array = np.asarray(y)
+        large = array.dtype.kind == "f" and (np.abs(array) >= EXACT_IN_FLOAT64).any()
+        return _exact_objects(np.array(y, object)) if large or array.dtype.kind == "O" else y
+    kind = getattr(y, "dtype", getattr(y, "type", None))
+    if isinstance(kind, np.dtype):
+        return _exact_objects(y) if kind.kind == "O" else y
+    name = str(kind).lower().partition("[")[0]
+    if kind is None or re.fullmatch(r"u?int\d*|bool(ean)?", name) is None:
+        return y
+    column = y.to_arrow() if hasattr(y, "to_arrow") else y
+    if not type(column).__module__.startswith("pyarrow"):
+        import pyarrow as pa
+
+        column = pa.array(getattr(y, "array", y), from_pandas=True)
+    if column.null_count:
+        raise ValueError("Input y contains missing values.")
+    return np.asarray(column)
+
+
+def _exact_objects(y: Any) -> Any:
+    """Python's integers as an array of integers; other objects as they are."""
+    array = np.asarray(y)
+    if array.ndim != 1 or array.size == 0 or not _is_whole(array[0]):
+        return y
+    return as_numbers(list(map(int, array))) if all(map(_is_whole, array)) else y
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def forbid_long(labels: NDArray[Any]) -> None:
+    """Raise ValueError for whole numbers that no type of NumPy's holds."""
+    if labels.dtype.kind == "O" and labels.size and all(map(_is_whole, labels)):
+        raise ValueError(
+            f"y holds whole numbers of more than 64 bits, such as {labels[0]}: pass labels as text."
+        )
+
+
 def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:
     """Code of each row's label, and its weight."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
     if labels.dtype.kind == "O" and any(map(is_missing, labels)):
         raise ValueError("Input y contains missing values.")
     weight = check_weights(sample_weight, labels)
+    forbid_long(labels)
     check_classification_targets(labels)
     return np.unique(labels, return_inverse=True)[1], weight
 
 
 def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
     """The labels, unless they are shares of rows; with a warning where they look like counts."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
     if labels.dtype.kind not in "iuf" or labels.size < 2:
         return labels
     given = labels.tolist() if labels.size <= 6 else [...]

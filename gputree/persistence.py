@@ -193,12 +193,22 @@ def _write(
     path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray]
 ) -> None:
     text = json.dumps(header, indent=2, ensure_ascii=False, allow_nan=False)
-    members = {_HEADER: text.encode()} | {name: _npy(array) for name, array in arrays.items()}
+    members = {_HEADER: _utf8(text)} | {name: _npy(array) for name, array in arrays.items()}
     with replaced_file(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in members.items():
             info = zipfile.ZipInfo(name)  # dated 1980: equal models, equal bytes
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, content)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"A file cannot hold text that is not Unicode, such as {text[error.start]!r}, in a "
+            "category, a label or the name of a column. Replace it, and fit again."
+        ) from error
 
 
 def read_model(

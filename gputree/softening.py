@@ -110,7 +110,8 @@ def _bounds(
     limit = base + float(np.sqrt((base + 0.5) * max(total - base + 0.5, 0.0) / (total + 1.0)))
     down = _reach(value[:own][::-1], cost[:own][::-1], threshold, base, limit)
     up = _reach(value[own:], cost[own:], threshold, base, limit)
-    return min(down, threshold), max(up, threshold)
+    # a zero is the positive one, in whatever order rows of both came
+    return min(down, threshold) + 0.0, max(up, threshold) + 0.0
 
 
 def _reach(

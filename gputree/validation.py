@@ -19,11 +19,13 @@ from gputree.backends.arrays import (
     to_host,
 )
 from gputree.columns import Columns, fit_encode
-from gputree.columns.cells import Coded, is_frame, is_missing, read_array
+from gputree.columns.categories import EXACT_IN_FLOAT64, is_missing
+from gputree.columns.cells import Coded, as_table, is_frame, read_array
 from gputree.compilation.arrays import writable
 from gputree.criteria.named import check_ends
 from gputree.dtypes import MOST_ROWS
 from gputree.estimators.devices import resolve_device
+from gputree.labels import exact_labels, forbid_long
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
@@ -66,7 +68,7 @@ def check_table(
         if matrix is not None:
             return matrix
         X = to_host(X)
-    X = _two_dimensional(estimator, X, reset)
+    X = _two_dimensional(estimator, as_table(X), reset)
     _limit_rows(estimator, X)
     if not reset:
         return writable(estimator.columns_.encode(X, order))
@@ -120,9 +122,16 @@ def _two_dimensional(estimator: Any, X: Any, reset: bool) -> Any:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         _check_shape(estimator, X)
         return X
-    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
-        X = np.array(X, dtype=object)  # numbers beside text stay numbers
+    if isinstance(X, (list, tuple)) and _is_changed(np.asarray(X)):
+        X = np.array(X, dtype=object)
     return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+
+
+def _is_changed(array: NDArray) -> bool:
+    """Whether NumPy may have made text of numbers, or rounded large ones, in what was a list."""
+    if array.dtype.kind == "f":
+        return bool((np.abs(array) >= EXACT_IN_FLOAT64).any())
+    return array.dtype.kind in "US"
 
 
 def _is_plain(values: Any, ndim: int) -> bool:
@@ -173,9 +182,12 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
     _forbid_missing(y)
+    forbid_long(y)
     if y.dtype.kind not in "US":  # of text, nothing is left to check
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    if classes.dtype.kind == "f":
+        classes += classes.dtype.type(0)  # of two zeros the positive one
     return classes, codes.astype(code_dtype(classes.size))
 
 
@@ -278,6 +290,8 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target "
             "y is None."
         )
+    if not _is_plain(y, 1):
+        y = exact_labels(y)
     if _is_plain(y, 1):
         _check_length(y, n_rows)
         return y

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gputree.cli.names import as_argument
@@ -20,6 +21,9 @@ MARKS = ("?", "-", "--", ".", "*", "None", "none", "unknown", "missing", "na", "
 _LONGEST_MARK = 12
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+_MARK_NAMES = {",": "commas", ".": "points"}
+_THOUSANDS = {mark: re.compile(rf"[+-]?\d{{1,3}}(\{mark}\d{{3}})+") for mark in _MARK_NAMES}
 
 _AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a day)"
 
@@ -117,7 +121,13 @@ def look_for_marks(X: Any) -> None:
             )
         elif MARKS[0] in marks:
             among_text.append(name)
-        if cell := _decimal_comma(rest):
+        if grouped := _grouped(rest):
+            say(
+                f"warning: column {name!r} holds numbers with {_MARK_NAMES[grouped[1]]} before "
+                f"three digits, such as {grouped[0]}, and is taken for text. If they part "
+                "thousands, write the numbers without them"
+            )
+        elif cell := _decimal_comma(rest):
             say(
                 f"warning: column {name!r} holds numbers with commas, such as {cell}, and is taken "
                 "for text. Write points, or separate the cells by semicolons, where commas are read"
@@ -146,6 +156,30 @@ def _is_number(word: str) -> bool:
     return True
 
 
+def warn_of_blanks(name: str, target: NDArray[Any]) -> None:
+    """Warn of classes that differ in the blanks around them alone."""
+    if target.dtype.kind != "U":
+        return
+    seen: dict[str, str] = {}
+    for label in np.unique(target).tolist():
+        twin = seen.setdefault(label.strip(), label)
+        if twin != label:
+            say(
+                f"warning: {twin!r} and {label!r} are two classes of the target column {name!r}: "
+                "they differ in blanks"
+            )
+            return
+
+
+def _grouped(words: set[str]) -> tuple[str, str] | None:
+    """A number with marks that may part thousands, and the mark, where all others are numbers."""
+    for mark in _MARK_NAMES:
+        found = [word for word in words if _THOUSANDS[mark].fullmatch(word)]
+        if found and all(word in found or _is_number(word) for word in words):
+            return min(found), mark
+    return None
+
+
 def _decimal_comma(words: set[str]) -> str | None:
     """A number with a decimal comma, where all others are numbers, too."""
     found = [word for word in words if _DECIMAL_COMMA.fullmatch(word)]
@@ -161,7 +195,9 @@ def unknown_marks(estimator: Any, X: Any) -> list[str]:
     found = []
     pairs = zip(X.column_names, X.columns, estimator.columns_.categories, strict=True)
     for name, column, words in pairs:
-        if words is None or not pa.types.is_string(column.type) or MARKS[0] in words.tolist():
+        if words is None or not pa.types.is_string(column.type):
+            continue
+        if any(str(word).strip() == MARKS[0] for word in words.tolist()):
             continue
         if pc.any(pc.equal(pc.utf8_trim_whitespace(column), MARKS[0])).as_py():
             found.append(name)

@@ -28,6 +28,7 @@ from gputree.evaluation import (
     PerClass,
     answers,
     confusion_rows,
+    measures_of_classes,
     score_rows,
     table_texts,
 )
@@ -90,11 +91,21 @@ def _text(found: Answers, tables: dict[str, Lines]) -> str:
         name: f"{shown(measure.value)}  +- {shown(measure.error)}"
         for name, measure in found.measures.items()
     }
+    overall |= {name.replace("_", " "): shown(value) for name, value in _also(found).items()}
     parts = [aligned(overall)]
     if found.labels is not None:
         classes = PerClass(found)
         parts += [tabled(score_rows(classes)), _confusion_text(classes)]
     return "\n\n".join([*parts, *table_texts(tables)]) + "\n"
+
+
+def _also(found: Answers) -> dict[str, float]:
+    """Of classes, kappa and the errors of the probabilities, as Weka has them."""
+    if found.labels is None:
+        return {}
+    names = ("kappa", "mean_absolute_error", "root_mean_squared_error")
+    measures = measures_of_classes(found)
+    return {name: measures[name] for name in names}
 
 
 def _size(found: Answers) -> dict[str, str]:
@@ -122,6 +133,7 @@ def _json(found: Answers, tables: dict[str, Lines]) -> str:
     for name, measure in found.measures.items():
         key = _key(name)
         content |= {key: _or_null(measure.value), f"{key}_std_error": _or_null(measure.error)}
+    content |= {name: _or_null(value) for name, value in _also(found).items()}
     if found.labels is not None:
         classes = PerClass(found)
         pairs = zip(classes.labels.tolist(), classes.scores, strict=True)
@@ -142,6 +154,7 @@ def _csv(found: Answers, _: dict[str, Lines]) -> str:
     for name, measure in found.measures.items():
         writer.writerow([_key(name), "", "", measure.value])
         writer.writerow([f"{_key(name)}_std_error", "", "", measure.error])
+    writer.writerows([name, "", "", value] for name, value in _also(found).items())
     if found.labels is not None:
         classes = PerClass(found)
         for label, scores in zip(classes.labels.tolist(), classes.scores, strict=True):

@@ -47,6 +47,7 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r": ignore=\[\.\.\.\]", " with --ignore"),
     (r" Read it as (text|numbers): \w+=\[.*\]", " Write it alike everywhere, or raise --memory"),
     (r"device='(\w+)'", r"--device \1"),
+    (r"Name another one in 'folder'", "Set TMPDIR to another one, or raise --memory"),
     (r"\bPass missing='largest'", "Use --missing-rows largest"),
     (r"\bPass nodes='NAME'", "Add --nodes NAME"),
     (r"missing='largest'", "--missing-rows largest"),

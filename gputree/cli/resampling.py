@@ -9,11 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from gputree._texts import shown, tabled
+from gputree._texts import aligned, amount, shown, tabled
 from gputree.cli.models import parts, set_verbose
-from gputree.cli.report import UsageError, counted
+from gputree.cli.report import UsageError, counted, say
 from gputree.cli.weights import Weight
-from gputree.evaluation import answers
+from gputree.evaluation import (
+    Answers,
+    PerClass,
+    answers,
+    confusion_rows,
+    measures_of_classes,
+    pooled,
+    score_rows,
+)
 from gputree.growth.progress import new_bar
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to ask about
@@ -58,16 +66,35 @@ def resampling(
 
 
 def _folds(y: NDArray[Any], is_classes: bool, cv: int, seed: int) -> list[Split]:
+    """Parts of the rows; scikit-learn's where every part can have the largest class."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    most = int(np.unique(y, return_counts=True)[1].max()) if is_classes else y.size
-    if not 2 <= cv <= most:
-        of = "rows of the largest class" if is_classes else "rows"
-        raise UsageError(f"--cv must be from 2 to the number of {of}, {most:,}. Got {cv}.")
-    kind = StratifiedKFold if is_classes else KFold
-    with warnings.catch_warnings():  # that some class has fewer rows than there are folds
+    if not 2 <= cv <= y.size:
+        raise UsageError(f"--cv must be from 2 to the number of rows, {y.size:,}. Got {cv}.")
+    if not is_classes:
+        return list(KFold(cv, shuffle=True, random_state=seed).split(y))
+    classes, code, count = np.unique(y, return_inverse=True, return_counts=True)
+    if cv < y.size and (rare := np.flatnonzero(count < cv)).size:
+        more = f", and {rare.size - 1} more classes" if rare.size > 1 else ""
+        say(
+            f"warning: class {str(classes[rare[0]])!r} has {counted(int(count[rare[0]]), 'row')}"
+            f"{more}: not each of the {cv} parts has one"
+        )
+    if cv > count.max():
+        return _dealt(code, cv, seed)
+    with warnings.catch_warnings():  # of what has just been said
         warnings.simplefilter("ignore")
-        return list(kind(cv, shuffle=True, random_state=seed).split(np.zeros((y.size, 0)), y))
+        folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
+        return list(folds.split(np.zeros((y.size, 0)), y))
+
+
+def _dealt(code: NDArray[np.intp], cv: int, seed: int) -> list[Split]:
+    """Parts that rows are dealt to one by one, class after class, as by Weka; all are as large."""
+    order = np.random.RandomState(seed).permutation(code.size)
+    order = order[np.argsort(code[order], kind="stable")]
+    part = np.empty(code.size, np.intp)
+    part[order] = np.arange(code.size) % cv
+    return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(cv)]
 
 
 def _held_out(y: NDArray[Any], is_classes: bool, share: float, seed: int) -> Split:
@@ -99,7 +126,7 @@ def score_table(
 ) -> str:
     """Scores on rows held out, for people: one model a split, like `estimator` but for its rows."""
     bar = new_bar(len(given.splits), watched, desc="trees on parts of the rows", unit="tree")
-    found = []
+    found, asked = [], []
     try:
         for train, test in given.splits:
             ours, theirs = (
@@ -107,15 +134,30 @@ def score_table(
                 for rows in (train, test)
             )
             model = set_verbose(clone(estimator), 0).fit(*ours)
-            inside, outside = answers(model, *ours).measures, answers(model, *theirs).measures
-            found.append((inside, outside, parts(model)))
+            asked.append(answers(model, *theirs))
+            found.append((answers(model, *ours).measures, asked[-1].measures, parts(model)))
             if bar is not None:
                 bar.update()
     finally:
         if bar is not None:
             bar.close()
     table = _one(*found[0]) if len(found) == 1 else _many(found)
-    return f"{given.heading}\n{tabled(table)}"
+    texts = [f"{given.heading}\n{tabled(table)}"]
+    if asked[0].labels is not None and len(asked) > 1:
+        texts.append(_pooled(pooled(asked)))
+    return "\n\n".join(texts)
+
+
+def _pooled(found: Answers) -> str:
+    """Measures of the answers of all models together, and what was taken for what."""
+    measures, classes = measures_of_classes(found), PerClass(found)
+    errors = f"{amount(measures.pop('errors'))} ({measures.pop('error_rate'):.2%})"
+    lines = {"errors": errors} | {
+        name.replace("_", " "): shown(measures[name])
+        for name in ("kappa", "mean_absolute_error", "root_mean_squared_error")
+    }
+    parts = [aligned(lines), tabled(score_rows(classes)), tabled(confusion_rows(classes))]
+    return "all rows that were held out\n" + "\n\n".join(parts)
 
 
 def _one(inside: dict[str, Any], outside: dict[str, Any], size: tuple[str, int]) -> list[list[str]]:

@@ -16,6 +16,7 @@ from gputree.cli.cells import (
     look_for_marks,
     told,
     unknown_marks,
+    warn_of_blanks,
     warn_of_marks,
     without_zeros,
 )
@@ -82,6 +83,8 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
     if arguments.task == "auto" and table.target is not None:
         forbid_dates_as_target(label, arguments.target, table.target)
     look_for_marks(table.columns)
+    if table.target is not None:
+        warn_of_blanks(arguments.target, table.target)
     return table, weight
 
 
@@ -155,6 +158,7 @@ def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None 
             columns=columns,
             text=text,
             numeric=numeric,
+            whole=[name for name in known if name not in {*text, *numeric}],
             missing=missing,
             verbose=True,
         )
@@ -196,9 +200,11 @@ def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:
 
 def _columns_of(estimator: Any, model: str) -> tuple[list[str], list[str], list[str]]:
     """Names of all columns, of those that held text in training, and of those of numbers."""
+    from gputree.columns.categories import hold_text
+
     columns = feature_names(estimator, model)
     pairs = list(zip(columns, estimator.columns_.categories, strict=True))
-    text = [name for name, words in pairs if words is not None and words.dtype.kind == "O"]
+    text = [name for name, words in pairs if hold_text(words)]
     return columns, text, [name for name, words in pairs if words is None]
 
 

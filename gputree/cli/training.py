@@ -15,6 +15,7 @@ from gputree.cli.cells import (
     look_for_marks,
     target_of_task,
     told,
+    warn_of_blanks,
 )
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD
@@ -59,7 +60,9 @@ def add_memory(group: Any) -> None:
         metavar="SIZE",
         type=parse_size,
         help="read in batches, into temporary files, what takes more in memory, such as 4GB; the "
-        "model is the same. Default: what is available. Several files are read so in any case",
+        "model is the same. Default: what is available. Several files are read so in any case. The "
+        "files lie in the folder that TMPDIR names (else /tmp), 5 to 9 bytes a value; pages of "
+        "them that the system keeps in memory come on top, and go where others need it",
     )
 
 
@@ -138,6 +141,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     if arguments.task == "auto":
         forbid_dates_as_target(label, arguments.target, y)
     look_for_marks(words)
+    warn_of_blanks(arguments.target, y)
     weight = None
     if arguments.weights is not None:
         weight = batches.weight
@@ -149,11 +153,13 @@ def _words(table: Any) -> Any:
     """The different cells of the columns of text, as columns that nulls make equally long."""
     import pyarrow as pa
 
+    from gputree.columns.categories import hold_text
+
     columns = table._view.held.columns.categories
     words = {
         name: list(found)
         for name, found in zip(table.feature_names_in_, columns, strict=True)
-        if found is not None and found.dtype.kind == "O"
+        if hold_text(found)
     }
     longest = max(map(len, words.values()), default=0)
     return pa.table(

@@ -12,6 +12,16 @@ from gputree.dtypes import UNSEEN
 
 NUMBERS = "biuf"  # kinds of NumPy types whose values are numbers here; booleans are 0 and 1
 
+EXACT_IN_FLOAT64 = 1 << 53  # whole numbers up to this
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN in any of its types, and pandas.NA, which refuses to be compared."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
 
 def text_first_seen(values: NDArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Code each object by its first appearance; also the distinct objects."""
@@ -27,6 +37,25 @@ def as_objects(values: list[Any]) -> NDArray[Any]:
     return array
 
 
+def as_numbers(values: list[Any]) -> NDArray[Any]:
+    """Python's numbers as the smallest type that tells them apart: objects where none does."""
+    found = np.array(values) if values else np.empty(0)
+    beyond = any(abs(value) > EXACT_IN_FLOAT64 for value in values if not isinstance(value, float))
+    if found.dtype.kind not in NUMBERS or (found.dtype.kind == "f" and beyond):
+        return _whole(values) if beyond else as_objects(values)
+    return found
+
+
+def _whole(values: list[Any]) -> NDArray[Any]:
+    """Numbers of which some are whole and large: integers where all are whole."""
+    if all(isinstance(value, int) or value.is_integer() for value in values):
+        values = list(map(int, values))
+        for kind in (np.int64, np.uint64):
+            if np.iinfo(kind).min <= min(values) and max(values) <= np.iinfo(kind).max:
+                return np.array(values, kind)
+    return as_objects(values)
+
+
 def in_order(values: NDArray) -> NDArray:
     """Distinct values in the order of categories: numbers by value, then text by code point."""
     if values.dtype.kind in NUMBERS:
@@ -40,7 +69,15 @@ def kind_of(values: NDArray) -> str | None:
         return None
     if values.dtype.kind in NUMBERS:
         return "numbers"
-    return "text" if all(isinstance(value, str) for value in values.tolist()) else None
+    texts = sum(isinstance(value, str) for value in values.tolist())
+    return {0: "numbers", values.size: "text"}.get(texts)
+
+
+def hold_text(categories: NDArray | None) -> bool:
+    """Whether categories are text, or text among numbers."""
+    if categories is None or categories.dtype.kind in NUMBERS:
+        return False
+    return any(isinstance(value, str) for value in categories) or categories.size == 0
 
 
 class Lookup:
@@ -62,7 +99,8 @@ class Lookup:
 
     def match(self, values: NDArray) -> NDArray[np.float64]:
         """Code of each value: its place among the categories, or UNSEEN."""
-        if self.categories.dtype.kind in NUMBERS and values.dtype.kind in NUMBERS:
+        kinds = {self.categories.dtype.kind, values.dtype.kind}
+        if kinds <= set(NUMBERS) and (len(kinds) == 1 or _are_small(values, self.categories)):
             return self._match_numbers(values)
         place = self._place
         return np.array([place.get(value, UNSEEN) for value in values.tolist()], np.float64)
@@ -82,3 +120,13 @@ class Lookup:
     @cached_property
     def _place(self) -> dict[Any, int]:
         return {category: code for code, category in enumerate(self.categories.tolist())}
+
+
+def _are_small(*arrays: NDArray) -> bool:
+    """Whether whole numbers of all arrays are exact as float64, to which NumPy compares them."""
+    return all(
+        array.size == 0
+        or array.dtype.kind in "bf"
+        or -EXACT_IN_FLOAT64 <= int(array.min()) <= int(array.max()) <= EXACT_IN_FLOAT64
+        for array in arrays
+    )

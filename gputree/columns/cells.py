@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.columns.categories import NUMBERS, text_first_seen
+from gputree.columns.categories import (
+    EXACT_IN_FLOAT64,
+    NUMBERS,
+    as_numbers,
+    as_objects,
+    is_missing,
+    text_first_seen,
+)
 from gputree.dtypes import MISSING_CELL
 
 if TYPE_CHECKING:
@@ -24,8 +31,36 @@ class Coded(NamedTuple):
     declared: bool  # the values and their order are those of a categorical type
 
 
-# Numbers or booleans, NaN where missing; or anything by its distinct values.
-Cells = NDArray[Any] | Coded
+class Exact(NamedTuple):
+    """Numbers of which float64 does not hold all, or has no room for missing ones beside."""
+
+    values: NDArray[Any]  # integers, or objects: whole numbers of any length, or floats
+    known: NDArray[np.bool_]  # whether a cell is not missing; the value of another means nothing
+
+    def as_floats(self) -> NDArray[np.float64]:
+        """The nearest numbers of float64, NaN where missing."""
+        numbers = np.full(self.values.size, np.nan)
+        numbers[self.known] = self.values[self.known].astype(np.float64)
+        return numbers
+
+    def distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Code of each cell, MISSING_CELL where it is missing; and what codes stand for."""
+        code = np.full(self.values.size, MISSING_CELL, np.int64)
+        code[self.known], found = text_first_seen(self.values[self.known])
+        return code, as_numbers(found.tolist())
+
+
+# Numbers or booleans, NaN where missing; numbers beyond those; or anything by its distinct values.
+Cells = NDArray[Any] | Exact | Coded
+
+
+def as_table(X: Any) -> Any:
+    """A batch of records of pyarrow as a table, which narwhals and scikit-learn know; or `X`."""
+    if type(X).__module__.partition(".")[0] != "pyarrow" or type(X).__name__ != "RecordBatch":
+        return X
+    import pyarrow as pa
+
+    return pa.Table.from_batches([X])
 
 
 def is_frame(X: Any) -> bool:
@@ -35,14 +70,6 @@ def is_frame(X: Any) -> bool:
     import narwhals as nw
 
     return bool(nw.dependencies.is_into_dataframe(X))
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN in any of its types, and pandas.NA, which refuses to be compared."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True
 
 
 def read_cells(X: Any, labels: Sequence[str]) -> list[Cells]:
@@ -110,6 +137,8 @@ def _of_narwhals(series: Any) -> Cells:
 
     if series.dtype == nw.Categorical:  # its categories are those seen so far, in that order
         series = series.cast(nw.String)
+    if series.dtype in (nw.Int128, nw.UInt128):  # which Arrow has not
+        return _of_objects(as_objects(series.to_list()))
     return _of_arrow(series.to_arrow())
 
 
@@ -124,15 +153,44 @@ def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
         return _of_codes(column.dictionary_encode(), False)
     if types.is_boolean(kind) and column.null_count:
         return _of_codes(column.dictionary_encode(), False)
-    if types.is_null(kind):
-        return np.full(len(column), np.nan, np.float32)
+    if types.is_null(kind):  # nobody knows what it would hold
+        return Coded(np.full(len(column), MISSING_CELL, np.int64), as_objects([]), False)
     if not _is_number(kind):
         raise _refusal(kind)
     if types.is_decimal(kind):
-        column = column.cast(pa.float64(), safe=False)
+        floats = np.asarray(column.cast(pa.float64(), safe=False), np.float64)
+        return _with_large(floats, column.to_pylist() if _are_large(floats).any() else [])
+    if types.is_integer(kind) and column.null_count and not _is_small(column):
+        known = np.asarray(column.is_valid())
+        return Exact(np.asarray(column.fill_null(0)), known)
     if isinstance(column, pa.ChunkedArray):
         return column.to_numpy()
     return column.to_numpy(zero_copy_only=False)
+
+
+def _with_large(floats: NDArray[np.float64], cells: Any) -> NDArray[np.float64] | Exact:
+    """Numbers as float64, but as objects where one of the cells is a large whole number."""
+    values = None
+    for place in np.flatnonzero(_are_large(floats)):
+        cell = cells[int(place)]
+        if not isinstance(cell, float) and cell == int(cell):
+            values = floats.astype(object) if values is None else values
+            values[place] = int(cell)
+    return floats if values is None else Exact(values, ~np.isnan(floats))
+
+
+def _are_large(floats: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers may be others as whole numbers."""
+    return np.isfinite(floats) & (np.abs(floats) >= EXACT_IN_FLOAT64)
+
+
+def _is_small(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether integers are exact as float64."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(column).as_py()
+    least, greatest = ends["min"] or 0, ends["max"] or 0
+    return bool(least >= -EXACT_IN_FLOAT64 and greatest <= EXACT_IN_FLOAT64)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -170,8 +228,36 @@ def _of_codes(column: pa.DictionaryArray | pa.ChunkedArray, declared: bool) -> C
     if not pa.types.is_signed_integer(code.type):
         code = code.cast(pa.int64())
     code = code.fill_null(MISSING_CELL).to_numpy(zero_copy_only=False)
-    values = column.dictionary.to_numpy(zero_copy_only=False)
+    words = column.dictionary
+    if has_text_of_time(words.type):
+        words = text_of_times(words)
+    values = words.to_numpy(zero_copy_only=False)
     return Coded(code, _as_categories(values), declared)
+
+
+def has_text_of_time(kind: pa.DataType) -> bool:
+    """Whether values of a type are days or times, which `text_of_times` takes."""
+    from pyarrow import types
+
+    return bool(types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind))
+
+
+def text_of_times(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Days and times as text, the same whatever unit a column counts in.
+
+    As Python and pandas write them: without a fraction, or of a second in 6 or 9 digits.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = column.cast(pa.string())
+    for pattern, form in (
+        (r"\.(\d{3})(\D.*)?$", r".\1000\2"),
+        (r"\.(\d{6})000(\D.*)?$", r".\1\2"),
+        (r"\.000000(\D.*)?$", r"\1"),
+    ):
+        text = pc.replace_substring_regex(text, pattern, form)
+    return text
 
 
 def _as_categories(values: NDArray) -> NDArray:
@@ -207,8 +293,10 @@ def _of_objects(values: NDArray) -> Cells:
     kind = pa.large_string() if isinstance(first, str) else None  # saves a pass to find out
     try:
         column = pa.array(values, kind, from_pandas=True)
-    except (pa.ArrowException, OverflowError, UnicodeError):
+    except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
         return _of_mixed(values)
+    if _is_text(column.type) and any(issubclass(kind, bytes) for kind in set(map(type, values))):
+        raise TypeError("it holds bytes among text. Decode them first.")
     if _is_text(column.type) or _is_number(column.type):
         return _of_arrow(column)
     return _of_mixed(values)
@@ -228,14 +316,16 @@ def _of_mixed(values: NDArray) -> Cells:
     return Coded(code, distinct, False)
 
 
-def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64] | Exact:
     """Objects as float64; what `float` would take but is no number is refused."""
     for kind in set(map(type, values[known])):
         if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
             raise _refusal(kind.__name__)
+        if not hasattr(kind, "__float__") and not hasattr(kind, "__index__"):
+            raise TypeError(str(_refusal(kind.__name__)))
     numbers = np.full(values.size, np.nan)
     numbers[known] = values[known].astype(np.float64)
-    return numbers
+    return _with_large(numbers, values)
 
 
 def _refusal(kind: Any) -> ValueError:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.columns.categories import NUMBERS, Lookup, as_objects, in_order
+from gputree.columns.categories import Lookup, as_numbers, as_objects, in_order, kind_of
 from gputree.columns.specification import Columns
 
 
@@ -90,7 +90,8 @@ class _Merged:
         self._first: NDArray | None = None
         self._same = True  # no batch has others than the first, or an other order
         self._all: dict[Any, None] = {}
-        self._dtype: np.dtype | None = None
+        self._numeric = False
+        self._dtypes: set[np.dtype] = set()
 
     def add(self, more: NDArray) -> None:
         """Learn the categories of a batch."""
@@ -100,32 +101,27 @@ class _Merged:
         if more.size == 0 or (self._same and _alike(self._first, more)):
             return
         if self._same:
-            self._same, self._dtype = False, self._first.dtype
+            self._same, self._numeric = False, kind_of(self._first) == "numbers"
             self._all.update(dict.fromkeys(self._first.tolist()))
-        assert self._dtype is not None
-        if _is_number(self._dtype) != _is_number(more.dtype):
+            self._dtypes = {self._first.dtype}
+        if self._numeric != (kind_of(more) == "numbers"):
             raise ValueError(
                 f"Column {self._label} of X holds text in some batches and numbers in others. "
                 "Convert it."
             )
-        if _is_number(self._dtype):
-            self._dtype = np.promote_types(self._dtype, more.dtype)
+        self._dtypes.add(more.dtype)
         self._all.update(dict.fromkeys(more.tolist()))
 
     def categories(self) -> NDArray | None:
         """Those of all batches; None if no batch had any, not even none."""
         if self._same:
             return self._first
-        values = list(self._all)
-        assert self._dtype is not None
-        if _is_number(self._dtype):
-            return np.unique(np.array(values, self._dtype))
-        return in_order(as_objects(values))
+        if not self._numeric:
+            return in_order(as_objects(list(self._all)))
+        values = sorted(self._all)
+        found = np.array(values, np.result_type(*self._dtypes))
+        return found if found.tolist() == values else as_numbers(values)
 
 
 def _alike(known: NDArray, more: NDArray) -> bool:
     return known.size == more.size and known.tolist() == more.tolist()
-
-
-def _is_number(dtype: np.dtype) -> bool:
-    return dtype.kind in NUMBERS

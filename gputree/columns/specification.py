@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
-from gputree.columns.categories import NUMBERS, Lookup, in_order, kind_of
-from gputree.columns.cells import Cells, Coded, is_frame, read_cells
+from gputree.columns.categories import NUMBERS, Lookup, hold_text, in_order, kind_of
+from gputree.columns.cells import Cells, Coded, Exact, is_frame, read_cells
 from gputree.columns.integers import codes_present, hold_codes
 from gputree.dtypes import MISSING_CELL
 
@@ -258,7 +258,7 @@ def _is_nominal(cells: Cells, by_type: bool) -> bool:
     """Whether a column is nominal by its type, or because it cannot be numeric."""
     if isinstance(cells, Coded):
         return by_type or cells.values.dtype.kind not in NUMBERS
-    return by_type and cells.dtype.kind == "b"
+    return by_type and not isinstance(cells, Exact) and cells.dtype.kind == "b"
 
 
 def _categories(cells: Cells, nominal: bool) -> NDArray | None:
@@ -388,10 +388,12 @@ def _factorize(
     ]
 
 
-def _distinct(numbers: NDArray, label: str) -> Coded:
+def _distinct(numbers: NDArray | Exact, label: str) -> Coded:
     """Numbers by their distinct values."""
     import pyarrow as pa
 
+    if isinstance(numbers, Exact):
+        return Coded(*numbers.distinct(), False)
     if numbers.dtype.kind == "f":
         numbers = _as_floats(numbers, "C") + np.float32(0)  # of two zeros one
         if np.isinf(numbers).any():
@@ -409,18 +411,23 @@ def _code_column(cells: Cells, categories: Lookup, label: str) -> Writable:
     assert isinstance(cells, Coded)
     before, now = categories.kind, kind_of(cells.values)
     if {before, now} == {"numbers", "text"}:
+        words = cells.values.tolist()
+        if categories.categories.dtype.kind == "b":
+            before = "booleans"
+            words.sort(key=lambda word: str(word).lower() in ("true", "false"))  # the others first
         raise ValueError(
-            f"Column {label} of X held {before} in fit; now it holds {now}, such as "
-            f"{cells.values[:1].tolist()[0]!r}."
+            f"Column {label} of X held {before} in fit; now it holds {now}, such as {words[0]!r}."
         )
     lookup = np.append(categories.match(cells.values), np.nan)  # the last place: MISSING_CELL
     return Writable(cells.code, lookup, np.array([categories.categories.size]))
 
 
 def _number_column(cells: Cells, label: str) -> Writable:
+    if isinstance(cells, Exact):
+        cells = cells.as_floats()
     if not isinstance(cells, Coded):
         return Writable(cells, None, cells)
-    if cells.values.dtype.kind not in NUMBERS and cells.values.size:
+    if hold_text(cells.values) and cells.values.size:
         raise ValueError(
             f"Column {label} of X was numeric in fit; now it holds text, such as "
             f"{str(cells.values[0])!r}."

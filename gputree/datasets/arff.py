@@ -6,6 +6,10 @@
 @data
 sunny, 85
 ?, 80
+
+Lines are parted into words as by Weka's tokenizer: at commas and characters up to the blank, and at
+braces; what follows % outside of quotes is a comment, and in quotes a backslash keeps a quote, or
+means what it does in Java.
 """
 
 from __future__ import annotations
@@ -21,9 +25,17 @@ if TYPE_CHECKING:
 
 NUMBERS = ("numeric", "real", "integer")
 
-# A word in quotes, within which a backslash keeps the next character, or one without.
-_WORD = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,\s]+)""")
-_ATTRIBUTE = re.compile(rf"@attribute\s+(?:{_WORD.pattern})\s+(.+)$", re.IGNORECASE)
+_OF_KEEL = ("@input", "@inputs", "@output", "@outputs")
+
+# A word in quotes, which end with the line at the latest; a brace; a word without; a comment.
+_TOKEN = re.compile(
+    r"""'((?:[^'\\]|\\.)*)(?:'|$)|"((?:[^"\\]|\\.)*)(?:"|$)|([{}])|([^\x00-\x20,'"{}%]+)|(%.*)"""
+)
+_GAP = re.compile(r"[\x00-\x20,]+")
+_SPECIAL = re.compile(r"""['"{}%]""")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)")
+_ESCAPES = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
 
 
 class Attribute(NamedTuple):
@@ -59,10 +71,8 @@ def read_arff(label: str, text: str, words: Collection[str] = ()) -> pa.Table:
     attributes = _header(label, lines)
     columns: list[list[str | None]] = [[] for _ in attributes]
     places: list[int] = []
-    for place, line in lines:
-        if line.startswith("{"):
-            raise ValueError(f"{label}, line {place}: sparse rows are not read.")
-        cells = _cells(line)
+    for place, _, words_of_row in lines:
+        cells = _cells(label, place, words_of_row)
         if len(cells) != len(attributes):
             raise ValueError(
                 f"{label}, line {place}: expected {len(attributes)} cells, got {len(cells)}."
@@ -81,49 +91,84 @@ def read_arff(label: str, text: str, words: Collection[str] = ()) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=names)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are neither empty nor comments, with their numbers."""
-    for place, line in enumerate(text.split("\n"), 1):
-        line = line.strip()
-        if line and not line.startswith("%"):
-            yield place, line
+class Word(NamedTuple):
+    """A word of a line, or a brace."""
+
+    text: str
+    quoted: bool = False
+
+    def is_brace(self, brace: str) -> bool:
+        """Whether it is this one, in no quotes."""
+        return self.text == brace and not self.quoted
 
 
-def _header(label: str, lines: Iterator[tuple[int, str]]) -> list[Attribute]:
+def _lines(text: str) -> Iterator[tuple[int, str, list[Word]]]:
+    """Lines that have words: their numbers and the words."""
+    for place, line in enumerate(_LINE_END.split(text), 1):
+        if words := _words(line):
+            yield place, line.strip(), words
+
+
+def _words(line: str) -> list[Word]:
+    if not _SPECIAL.search(line):
+        return [Word(word) for word in _GAP.split(line) if word]
+    found = []
+    for match in _TOKEN.finditer(line):
+        quoted = match[1] if match[1] is not None else match[2]
+        if quoted is not None:
+            found.append(Word(_ESCAPE.sub(_unescaped, quoted), True))
+        elif match[5] is None:
+            found.append(Word(match[3] or match[4]))
+    return found
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    what = match[1]
+    return chr(int(what, 8)) if what[0] in "01234567" else _ESCAPES.get(what, what)
+
+
+def _header(label: str, lines: Iterator[tuple[int, str, list[Word]]]) -> list[Attribute]:
     attributes: list[Attribute] = []
-    for place, line in lines:
-        word = line.split()[0].lower()
-        if word == "@data":
+    for place, line, words in lines:
+        first = words[0].text.lower()
+        if first == "@data":
             return attributes
-        if word == "@relation":
+        if first == "@relation":
             continue
-        found = _ATTRIBUTE.match(line)
-        attribute = None if found is None else _attribute(_unquoted(found), found[4].strip())
+        attribute = _attribute(words[1:]) if first == "@attribute" else None
         if attribute is None:
-            raise ValueError(f"{label}, line {place}: this declares no column: {line[:60]}")
+            hint = ""
+            if first in _OF_KEEL:
+                hint = " It is of KEEL's files, and none of ARFF: remove it."
+            raise ValueError(f"{label}, line {place}: this declares no column: {line[:60]}{hint}")
         attributes.append(attribute)
     raise ValueError(f"{label} has no line @data, after which rows begin.")
 
 
-def _attribute(name: str, kind: str) -> Attribute | None:
-    if kind.startswith("{") and kind.endswith("}"):
-        words = [_unquoted(found) for found in _WORD.finditer(kind[1:-1])]
-        return Attribute(name, "nominal", list(dict.fromkeys(words)))
-    kind = kind.split()[0].lower()
-    return Attribute(name, kind) if kind in (*NUMBERS, "string", "date") else None
+def _attribute(words: list[Word]) -> Attribute | None:
+    """What words behind @attribute declare; None where that is no column."""
+    if len(words) < 2:
+        return None
+    name, kind = words[0].text, words[1].text.lower()
+    if not words[1].is_brace("{"):
+        return Attribute(name, kind) if kind in (*NUMBERS, "string", "date") else None
+    if not words[-1].is_brace("}") or any(word.is_brace("}") for word in words[:-1]):
+        return None
+    return Attribute(name, "nominal", list(dict.fromkeys(word.text for word in words[2:-1])))
 
 
-def _unquoted(found: re.Match[str]) -> str:
-    if found[3] is not None:
-        return found[3]
-    return re.sub(r"\\(.)", r"\1", found[1] if found[1] is not None else found[2])
-
-
-def _cells(line: str) -> list[str | None]:
+def _cells(label: str, place: int, words: list[Word]) -> list[str | None]:
     """The cells of a row, None where one is missing."""
-    if "'" not in line and '"' not in line:
-        return [None if cell == "?" else cell for cell in line.replace(",", " ").split()]
-    return [None if found[3] == "?" else _unquoted(found) for found in _WORD.finditer(line)]
+    if words[0].is_brace("{"):
+        raise ValueError(f"{label}, line {place}: sparse rows are not read.")
+    if len(words) > 3 and words[-3].is_brace("{") and words[-1].is_brace("}"):
+        raise ValueError(
+            f"{label}, line {place}: {{{words[-2].text}}} is the weight of the row, which is not "
+            "read from ARFF. Make a column of the weights, and name that as weights."
+        )
+    if any(word.is_brace("{") or word.is_brace("}") for word in words):
+        raise ValueError(f"{label}, line {place}: a brace in a word must be in quotes.")
+    return [None if word == Word("?") else word.text for word in words]
 
 
 # ---------------------------------------------------------------------------- columns
@@ -151,10 +196,29 @@ def _column(
 def _numbers(attribute: Attribute, cells: list[str | None]) -> pa.Array:
     import pyarrow as pa
 
-    values = np.array([np.nan if cell is None else float(cell) for cell in cells])
+    values = np.array([np.nan if cell is None else _number(cell) for cell in cells])
     if (np.abs(values) < 2.0**53).all() and (values == np.trunc(values)).all():
         return pa.array(values.astype(np.int64))
+    if (np.abs(values) >= 2.0**53).any() and (exact := _whole(cells)) is not None:
+        return exact
     return pa.array(values, from_pandas=True)
+
+
+def _number(cell: str) -> float:
+    """A number as Java reads it: Python would take 1_000, and digits of other scripts."""
+    if "_" in cell or not cell.isascii():
+        raise ValueError(cell)
+    return float(cell)
+
+
+def _whole(cells: list[str | None]) -> pa.Array | None:
+    """Whole numbers that float64 rounds; None where a cell has a fraction or too many digits."""
+    import pyarrow as pa
+
+    try:
+        return pa.array([None if cell is None else int(cell) for cell in cells])
+    except (OverflowError, ValueError):
+        return None
 
 
 def _codes(attribute: Attribute, cells: list[str | None]) -> pa.Array:
@@ -170,7 +234,7 @@ def _fits(attribute: Attribute, cell: str | None) -> bool:
     if cell is None or attribute.words is not None:
         return cell is None or cell in (attribute.words or ())
     try:
-        float(cell)
+        _number(cell)
     except ValueError:
         return False
     return True

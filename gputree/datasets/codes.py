@@ -2,7 +2,8 @@
 
 As numbers 007, 07 and 7 are one; as classes and categories they are three. So a column that is
 used as such keeps its text where a whole number in it has leading zeros or is of the kind 0x1F,
-and where a reader takes its cells for dates or times, such as 10:30.
+and where a reader takes its cells for dates or times, such as 10:30. Whole numbers beyond 64 bits,
+which a reader rounds to float64, are decimals.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from gputree.datasets.conversion import is_date
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_WHOLE = r"^[+-]?\d+$"
+_MOST_DIGITS = 38  # of a decimal
+_EXACT = float(1 << 53)  # whole numbers up to this are float64
 
 _LEADING_ZEROS = r"^\s*[+-]?0(\d+|[xX][0-9a-fA-F]+)\s*$"
 
@@ -35,6 +40,38 @@ def says_more_than(kind: pa.DataType, words: pa.ChunkedArray) -> bool:
         return True
     number = types.is_integer(kind) or types.is_floating(kind)
     return number and leading_zeros(words) is not None
+
+
+def exact_numbers(found: pa.ChunkedArray, words: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of numbers as a reader found them, or as decimals where it has rounded whole ones.
+
+    Parameters
+    ----------
+    found : pyarrow.ChunkedArray
+    words : pyarrow.ChunkedArray of strings
+        The cells that it was read from.
+
+    Returns
+    -------
+    pyarrow.ChunkedArray
+        As found, decimals, or `words` where those have too many digits. Where a cell has a
+        fraction, all are as found.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(found.type):
+        return found
+    if not pc.any(pc.greater(pc.abs(found), _EXACT)).as_py():
+        return found
+    digits = pc.if_else(found.is_null(), pa.scalar(None, pa.string()), words)
+    digits = pc.utf8_trim_whitespace(digits)
+    if not pc.all(pc.match_substring_regex(digits, _WHOLE)).as_py():
+        return found
+    digits = pc.utf8_ltrim(digits, "+")
+    longest = pc.max(pc.utf8_length(pc.utf8_ltrim(digits, "-"))).as_py()
+    # more digits wrap around in a cast
+    return words if longest > _MOST_DIGITS else digits.cast(pa.decimal128(_MOST_DIGITS))
 
 
 def leading_zeros(words: pa.ChunkedArray | NDArray[Any]) -> str | None:

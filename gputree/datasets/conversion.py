@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
+
+from gputree.columns.cells import has_text_of_time, text_of_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_LISTED = 30
+
+_ZEROS = re.compile(r"\s*[+-]?0\d")
 
 
 class NotANumberError(ValueError):
@@ -51,9 +57,10 @@ def convert(
         A column of `numeric` holds something else.
     """
     for j, field in enumerate(table.schema):
-        column = empty_to_null(table.column(j), missing)
+        column = table.column(j)
         if field.name in text or (field.name in categorical and is_date(field.type)):
             column = _as_text(column)
+        column = _marks_to_null(empty_to_null(column, missing), missing)
         if field.name in numeric:
             column = _as_numbers(label, field.name, column)
         if column is not table.column(j):
@@ -81,13 +88,58 @@ def empty_to_null(column: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.Ch
     return pc.if_else(absent, pa.scalar(None, words.type), words)
 
 
+def _marks_to_null(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
+    """A column of numbers with nulls where cells are one of the numbers in `missing`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if coded else column.type
+    marks = [mark for token in missing for mark in _number_of(token, kind)]
+    if not marks:
+        return column
+    numbers = column.cast(kind)
+    found = pc.is_in(numbers, value_set=pa.array(marks, kind))
+    if coded and not pc.any(found).as_py():
+        return column  # with its declared categories
+    known = pc.if_else(found, pa.scalar(None, kind), numbers)
+    return known.dictionary_encode() if coded else known
+
+
+def _number_of(token: str, kind: pa.DataType) -> list[Any]:
+    """The number of a type that a text spells, if it does; 007 spells more than one."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    try:
+        number = Decimal(token.strip())
+    except InvalidOperation:
+        return []
+    if _ZEROS.match(token) or number.is_nan():
+        return []
+    if types.is_floating(kind):
+        return [float(number)]
+    if types.is_decimal(kind):
+        found: Any = number
+    elif types.is_integer(kind) and number.is_finite() and number == int(number):
+        found = int(number)
+    else:
+        return []
+    try:
+        pa.scalar(found, kind)
+    except (pa.ArrowException, OverflowError):
+        return []  # no cell of this type holds it
+    return [found]
+
+
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Whole numbers, booleans, dates and times as text; other types are left."""
     import pyarrow as pa
 
     types, kind = pa.types, column.type
-    day = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind)
-    if day or types.is_integer(kind) or types.is_boolean(kind):
+    if has_text_of_time(kind):
+        return text_of_times(column)
+    if types.is_integer(kind) or types.is_boolean(kind):
         return column.cast(pa.string())
     return column
 

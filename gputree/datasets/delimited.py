@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gputree.datasets.codes import leading_zeros, says_more_than
+from gputree.datasets.codes import exact_numbers, leading_zeros, says_more_than
 from gputree.datasets.conversion import NotANumberError, convert, listed
 from gputree.datasets.dialect import DELIMITERS, Dialect, dialect_of
 from gputree.datasets.size import require_memory_for_csv
@@ -45,10 +45,14 @@ def read_delimited(
     *,
     text: Sequence[str],
     categorical: Sequence[str],
+    whole: Sequence[str],
     missing: Sequence[str],
     verbose: bool,
 ) -> pa.Table:
-    """The whole table, with the types that its cells suggest; see `codes` for `categorical`."""
+    """The whole table, with the types that its cells suggest; see `codes` for `categorical`.
+
+    Columns of `whole` are numbers, whatever zeros are before them.
+    """
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -57,7 +61,7 @@ def read_delimited(
         dialect = opened.dialect
         if source.path is not None and not source.is_stream:
             require_memory_for_csv(source.path, dialect.delimiter, source.codec)
-        types = dict.fromkeys([*text, *categorical], pa.string())
+        types = dict.fromkeys([*text, *categorical, *whole], pa.string())
         try:
             table = pc.read_csv(
                 opened.file,
@@ -69,6 +73,7 @@ def read_delimited(
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:  # what the reader makes of bytes that are not UTF-8
         raise ValueError(not_utf8(source, f"see {listed(binary)}"))
+    table = _exact_whole(table, set(whole).difference(text, dialect.pointed), dialect, missing)
     codes = set(categorical).difference(text)
     table, kept = _types_of_codes(table, codes, dialect, missing)
     return _with_points(table, set(dialect.pointed).difference(text, kept), missing)
@@ -83,11 +88,13 @@ def delimited_batches(
     numeric: Sequence[str],
     boolean: Sequence[str],
     categorical: Sequence[str],
+    whole: Sequence[str],
     missing: Sequence[str],
 ) -> Iterator[pa.Table]:
     """Some columns, batch by batch; each is of text, of numbers or of truth values.
 
-    Those of `categorical` that are of none of them are of whole numbers.
+    Those of `categorical` that are of none of them are of whole numbers, which may be of any
+    length, and have fractions further down, where `whole` names them.
     """
     import pyarrow as pa
     import pyarrow.csv as pc
@@ -109,7 +116,9 @@ def delimited_batches(
             convert_options=_converting(opened.dialect, types, missing, wanted),
         )
         for batch in reader:
-            table = _numbers_of_codes(source, pa.table(batch), codes, opened.dialect, missing)
+            table = _numbers_of_codes(
+                source, pa.table(batch), codes, whole, opened.dialect, missing
+            )
             table = _with_points(table, pointed, missing)
             yield convert(source.label, table, numeric=list(pointed), missing=missing)
     except pa.ArrowInvalid as error:
@@ -263,17 +272,31 @@ def _types_of_codes(
             continue
         words = table.column(j)
         found = _taken(words, dialect, missing)
-        if says_more_than(found.type, words):
+        exact = exact_numbers(found, words)
+        if says_more_than(found.type, words) or exact is words:
             kept.append(name)
         elif name not in dialect.pointed:
-            table = table.set_column(j, name, found)
+            table = table.set_column(j, name, exact)
     return table, kept
+
+
+def _exact_whole(
+    table: pa.Table, names: Collection[str], dialect: Dialect, missing: Sequence[str]
+) -> pa.Table:
+    """Columns of text as the reader takes them, but with whole numbers as they stand."""
+    for j, name in enumerate(table.column_names):
+        if name in names:
+            words = table.column(j)
+            numbers = exact_numbers(_taken(words, dialect, missing), words)
+            table = table.set_column(j, name, numbers)
+    return table
 
 
 def _numbers_of_codes(
     source: Source,
     table: pa.Table,
     types: Mapping[str, pa.DataType],
+    whole: Collection[str],
     dialect: Dialect,
     missing: Sequence[str],
 ) -> pa.Table:
@@ -292,10 +315,31 @@ def _numbers_of_codes(
             )
         if name not in dialect.pointed:
             try:
-                table = table.set_column(j, name, _taken(words, dialect, missing, types[name]))
+                numbers = _of_type(words, dialect, missing, types[name], name in whole)
+                table = table.set_column(j, name, numbers)
             except pa.ArrowInvalid as error:
                 raise _explained(source, error, [name]) from error
     return table
+
+
+def _of_type(
+    words: pa.ChunkedArray,
+    dialect: Dialect,
+    missing: Sequence[str],
+    kind: pa.DataType,
+    of_any: bool,
+) -> pa.ChunkedArray:
+    """Cells of text as numbers of a type; whole ones beyond it, and others if `of_any`, as well."""
+    import pyarrow as pa
+
+    try:
+        return _taken(words, dialect, missing, kind)
+    except pa.ArrowInvalid:
+        found = _taken(words, dialect, missing) if pa.types.is_integer(kind) else words
+        numbers = exact_numbers(found, words)
+        if pa.types.is_decimal(numbers.type) or (of_any and pa.types.is_floating(numbers.type)):
+            return numbers
+        raise
 
 
 def _taken(

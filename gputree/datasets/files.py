@@ -127,7 +127,7 @@ def open_batches(
         feature_names(str(path), read_names(path), target, names, ())
     codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
     types = {"text": [*text], "numeric": [*numeric], "boolean": [], "missing": [*missing]}
-    types["categorical"] = sorted(codes)
+    types |= {"categorical": sorted(codes), "whole": []}
     if texts := [source for source in sources if source.kind in DELIMITERS]:
         given = {*text, *numeric}
         wanted = [*names, *([] if target is None else [target])]
@@ -135,8 +135,10 @@ def open_batches(
         for name, kind in _kinds(texts, rest, codes, missing).items():
             if kind != "whole":
                 types[kind].append(name)
-            elif name != target:  # as labels, whole numbers stay so
+            elif name not in codes:  # as labels and categories, whole numbers stay so
                 types["numeric"].append(name)
+            elif name != target:
+                types["whole"].append(name)
     return FileBatches(files, target, names, types)
 
 
@@ -207,7 +209,7 @@ def _kinds(
 
 
 # All else is numbers.
-_KINDS = {"string": "text", "bool": "boolean", "int64": "whole"}
+_KINDS = {"string": "text", "bool": "boolean", "int64": "whole", "decimal128(38, 0)": "whole"}
 
 
 def _state(path: Path) -> tuple[int, int]:

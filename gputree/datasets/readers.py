@@ -5,6 +5,7 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._memory import OutOfMemory
+from gputree.columns.cells import has_text_of_time, text_of_times
 from gputree.datasets.arff import read_arff
 from gputree.datasets.conversion import convert, listed
 from gputree.datasets.delimited import (
@@ -23,13 +26,18 @@ from gputree.datasets.delimited import (
     read_delimited,
 )
 from gputree.datasets.size import require_memory_for_parquet
-from gputree.datasets.sources import ARFF, DELIMITERS, PARQUET, Origin, Source, source_of
+from gputree.datasets.sources import ARFF, ARROW, DELIMITERS, PARQUET, Origin, Source, source_of
 from gputree.tree import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
+
+# What a file can unpack to, in bytes and in times its length: a run of equal cells is packed to
+# little, and a damaged file claims exabytes.
+LEAST_UNPACKED = 1 << 36
+MOST_TIMES = 1 << 16
 
 _OTHER_DELIMITERS = (";", "\t", "|", ",")
 
@@ -75,6 +83,7 @@ def read_table(
     text: Sequence[str] = (),
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    whole: Sequence[str] = (),
     missing: Sequence[str] = (),
     verbose: bool = False,
 ) -> Table:
@@ -106,12 +115,18 @@ def read_table(
         Names of columns that hold numbers, booleans among them as 0 and 1, zeros before them of
         no meaning; others may be absent.
     categorical : sequence of str
-        Names of columns whose cells are categories: dates and times are text there, and so are
-        the cells of CSV if any is a whole number with leading zeros. Others keep their types.
-        Names of `text` and `numeric` are what these say; others may be absent.
+        Names of columns whose cells are categories: dates and times are text there, the same
+        whatever unit a file counts in, and so are the cells of CSV if any is a whole number with
+        leading zeros. Others keep their types. Names of `text` and `numeric` are what these say;
+        others may be absent.
+    whole : sequence of str
+        Names of columns of categories that are numbers, zeros before them of no meaning: of CSV,
+        whole ones beyond 64 bits are not rounded, as they are not in `categorical`. Others may be
+        absent.
     missing : sequence of str
         What stands in cells that are missing, such as "?", beside nothing; blanks around it
-        do not matter.
+        do not matter. In columns of numbers, of any format, a number such as "-999" means every
+        cell of that value.
     verbose : bool
         Show the bytes that are read, on a terminal or in a notebook, while it takes a while.
 
@@ -133,18 +148,19 @@ def read_table(
     source = source_of(path)
     names = [name for name in categorical if name not in numeric]
     codes = names if target is None or target in numeric else [*names, target]
-    table = _read(source, text, codes, missing, verbose)
-    _forbid_repeated(source.label, table.column_names)
-    if table.num_rows == 0:
-        raise ValueError(f"{source.label} has a header but no rows.")
-    wanted = feature_names(source.label, table.column_names, target, columns, ignore)
-    table = table.select([*wanted, *([] if target is None else [target])])
     types = {"text": text, "numeric": numeric, "categorical": names, "missing": missing}
-    table = convert(source.label, table, **types)
-    if target is None:
-        return Table(table.select(wanted), None, None)
-    values = target_values(source.label, target, table[target])
-    return Table(table.select(wanted), values, target, _declared(table[target]))
+    with told(source):
+        table = _read(source, text, codes, whole, missing, verbose)
+        _forbid_repeated(source.label, table.column_names)
+        if table.num_rows == 0:
+            raise ValueError(f"{source.label} has a header but no rows.")
+        wanted = feature_names(source.label, table.column_names, target, columns, ignore)
+        table = table.select([*wanted, *([] if target is None else [target])])
+        table = convert(source.label, _undamaged(source, table), **types)
+        if target is None:
+            return Table(table.select(wanted), None, None)
+        values = target_values(source.label, target, table[target])
+        return Table(table.select(wanted), values, target, _declared(table[target]))
 
 
 def read_batches(
@@ -182,7 +198,7 @@ def read_batches(
         As `read_table`; what is wrong further down is found when it is reached.
     """
     types = {"text": text, "numeric": numeric, "boolean": boolean, "missing": missing}
-    types["categorical"] = ()
+    types |= {"categorical": (), "whole": ()}
     batches = rows_of(path, columns, types, verbose)
     empty = True
     for batch in batches:
@@ -199,7 +215,7 @@ def rows_of(
     verbose: bool = False,
 ) -> Iterator[pa.Table]:
     """As `read_batches`, of a file that may have no rows; `types` are its `text` to
-    `missing`, and `categorical`.
+    `missing`, `categorical` and `whole`.
     """
     source = source_of(path)
     with told(source):
@@ -260,34 +276,58 @@ def told(source: Source) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(not_utf8(source, str(error))) from error
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, MemoryError):
-            raise
+    except OutOfMemory:
+        raise  # of a file that is whole, and it names that
+    except MemoryError as error:
+        if isinstance(error, pa.ArrowException) and not _may_unpack_to(source, error):
+            raise ValueError(f"{source.label} is damaged: {error}") from error
+        raise MemoryError(f"Cannot read {source.label}: {error}") from error
+    except (pa.ArrowException, OSError, OverflowError) as error:
         raise ValueError(f"Cannot read {source.label}: {error}") from error
+
+
+def _may_unpack_to(source: Source, error: MemoryError) -> bool:
+    """Whether a file of its length may need the bytes that there was no memory for."""
+    size = source.path.stat().st_size if source.path is not None else LEAST_UNPACKED
+    asked = re.search(r"size (\d+)", str(error))
+    return asked is not None and int(asked[1]) <= max(LEAST_UNPACKED, MOST_TIMES * size)
+
+
+def _undamaged(source: Source, table: pa.Table) -> pa.Table:
+    """The table, whose places and text were checked: those of a damaged file lead anywhere."""
+    import pyarrow as pa
+
+    if source.kind not in (*PARQUET, *ARROW):
+        return table  # which its reader has made, and found to be text
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"Cannot read {source.label}: column {name!r} is damaged, or holds text that is "
+                f"not UTF-8: {error}"
+            ) from error
+    return table
 
 
 def _read(
     source: Source,
     text: Sequence[str],
     categorical: Sequence[str],
+    whole: Sequence[str],
     missing: Sequence[str],
     verbose: bool,
 ) -> pa.Table:
     """The table, its columns of the types that the file has or suggests."""
-    with told(source):
-        if source.kind in DELIMITERS:
-            table = read_delimited(
-                source, text=text, categorical=categorical, missing=missing, verbose=verbose
-            )
-        elif source.kind in PARQUET:
-            table = _read_parquet(source, verbose)
-        elif source.kind in ARFF:
-            table = _read_arff(source, verbose, {*text, *categorical})
-        else:
-            with source.open(verbose) as file:
-                table = _arrow_reader(file).read_all()
-        _ = table.column_names  # decoded only now: a header may not be UTF-8
-    return table
+    if source.kind in DELIMITERS:
+        types = {"text": text, "categorical": categorical, "whole": whole, "missing": missing}
+        return read_delimited(source, **types, verbose=verbose)
+    if source.kind in PARQUET:
+        return _read_parquet(source, verbose)
+    if source.kind in ARFF:
+        return _read_arff(source, verbose, {*text, *categorical})
+    with source.open(verbose) as file:
+        return _arrow_reader(file).read_all()
 
 
 def _read_parquet(source: Source, verbose: bool) -> pa.Table:
@@ -321,6 +361,7 @@ def _batches(
     numeric: Sequence[str],
     boolean: Sequence[str],
     categorical: Sequence[str],
+    whole: Sequence[str],
     missing: Sequence[str],
     verbose: bool,
 ) -> Iterator[pa.Table]:
@@ -338,7 +379,8 @@ def _batches(
         if source.kind in DELIMITERS:
             opened = open_delimited(source, file)
             _check_header(source.label, opened.names, wanted)
-            yield from delimited_batches(source, opened, wanted, boolean=boolean, **types)
+            types |= {"boolean": boolean, "whole": whole}
+            yield from delimited_batches(source, opened, wanted, **types)
             return
         if source.kind in PARQUET:
             parquet = pq.ParquetFile(file)
@@ -350,7 +392,9 @@ def _batches(
             count = getattr(reader, "num_record_batches", None)
             batches = reader if count is None else map(reader.get_batch, range(count))
         for batch in batches:
-            table = pa.table(batch).select(wanted)
+            table = pa.Table.from_batches([batch])  # pa.table reads buffers, which may lie anywhere
+            _check_present(source.label, table.column_names, wanted)
+            table = _undamaged(source, table.select(wanted))
             yield convert(source.label, table, **types)
 
 
@@ -418,9 +462,11 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
     if column.null_count:
         raise ValueError(_missing_target(label, name, column.null_count))
     if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
+        column = _plain_numbers(column)
     types = pa.types
     number = types.is_integer(column.type) or types.is_floating(column.type)
+    if has_text_of_time(column.type):
+        column = text_of_times(column)
     if not number and not types.is_boolean(column.type):
         return column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(np.str_)
     values = column.to_numpy(zero_copy_only=False)
@@ -430,6 +476,19 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
             raise ValueError(_missing_target(label, name, missing))
         raise ValueError(f"The target column {name!r} of {label} holds infinite values.")
     return values
+
+
+def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as integers, or as text of those beyond 64 bits; as float64 where any has a part."""
+    import pyarrow as pa
+
+    whole = column.type.scale <= 0
+    for kind in (pa.int64(), pa.uint64()) if whole else ():
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column.cast(pa.string() if whole else pa.float64())
 
 
 def _declared(column: pa.ChunkedArray) -> NDArray | None:

@@ -29,12 +29,17 @@ def least_bytes(path: Path) -> float:
     source = source_of(path)
     if source.is_stream:
         return 0.0  # nobody knows
-    if source.kind in PARQUET:
-        return _of_parquet(path)
-    if source.kind in DELIMITERS:
-        taken, read = _sample(path, source.delimiter, source.codec)
-        if read:
-            return taken * path.stat().st_size / read
+    import pyarrow as pa
+
+    try:
+        if source.kind in PARQUET:
+            return _of_parquet(path)
+        if source.kind in DELIMITERS:
+            taken, read = _sample(path, source.delimiter, source.codec)
+            if read:
+                return taken * path.stat().st_size / read
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        pass  # reading the whole file tells it better
     return path.stat().st_size
 
 
@@ -47,8 +52,15 @@ def _of_parquet(path: Path) -> float:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
+        told = file.metadata
+        groups = [told.row_group(place).num_rows for place in range(told.num_row_groups)]
+        if told.num_rows != sum(groups) or min(groups, default=0) < 0:
+            raise ValueError(
+                f"{path} is damaged: it tells of {told.num_rows:,} rows, and its groups of rows of "
+                f"{sum(groups):,}."
+            )
         row_bits = sum(_least_bits(field.type) for field in file.schema_arrow)
-        return float(file.metadata.num_rows * row_bits / 8)
+        return float(told.num_rows * row_bits / 8)
 
 
 def _least_bits(kind: pa.DataType) -> int:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,9 +23,11 @@ from numpy.typing import NDArray
 from gputree.backends.arrays import to_host
 from gputree.backends.base import Int64s
 from gputree.columns import Columns
+from gputree.columns.cells import as_table
 from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE, MOST_ROWS
+from gputree.estimators.batch_targets import Targets
 from gputree.estimators.held import Held, Parts
 from gputree.growth.progress import new_bar
 
@@ -64,7 +68,7 @@ class _Seen(NamedTuple):
     columns: KeptColumns
     names: NDArray | None
     dtype: np.dtype
-    targets: list[NDArray]
+    targets: Targets
 
 
 def read_batches(
@@ -90,11 +94,12 @@ def read_batches(
     with _Bar(verbose) as bar, temporary_file(folder) as file:
         seen = _learn(batches, reader, bar)
         n, d = sum(seen.sizes), seen.columns.nominal.size
+        require_room(folder, n * d * (seen.dtype.itemsize + CODE().itemsize))  # before the work
         reader.columns_ = seen.columns
-        _write(batches, reader, seen, file, bar)
+        _write(batches, reader, seen, file, bar, folder)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
     held = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, folder)
-    return BatchTable(held, _joined(seen.targets) if seen.targets else None)
+    return BatchTable(held, seen.targets.join() if seen.targets else None)
 
 
 class MappedHeld(Held):
@@ -119,10 +124,10 @@ class MappedHeld(Held):
         """Some rows, in a file of their own."""
         shape, dtype = (rows.size, self.values.shape[1]), self.values.dtype
         with temporary_file(self._folder) as file:
-            _reserve(file, rows.size * shape[1] * dtype.itemsize)
+            _reserve(file, rows.size * shape[1] * dtype.itemsize, self._folder)
             height = _rows_of(PART_BYTES, self.values)
             for begin in range(0, rows.size, height):
-                _put(file, self.values[rows[begin : begin + height]])
+                _put(file, self.values[rows[begin : begin + height]], self._folder)
             file.flush()
             values = writable(np.memmap(file, dtype, "r", shape=shape))
         held = self.columns, values, self.names, self.device, self.max_bins
@@ -140,23 +145,12 @@ def _rows_of(size: int, values: NDArray) -> int:
     return max(size // (values.shape[1] * values.dtype.itemsize), 1)
 
 
-def _joined(targets: list[NDArray]) -> NDArray:
-    """Targets of all batches, which are let go one by one."""
-    whole = np.empty(sum(map(len, targets)), np.result_type(*{y.dtype for y in targets}))
-    done = whole.size
-    while targets:
-        y = targets.pop()
-        done -= y.size
-        whole[done : done + y.size] = y
-    return whole
-
-
 # ------------------------------------------------------------------------------- passes
 def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
     """The first pass."""
     sizes: list[int] = []
     sums: list[list[int]] = []
-    targets: list[NDArray] = []
+    targets = Targets()
     merged, names, dtype = None, None, np.dtype(np.float32)
     bar.begin("looking", None)
     for number, batch in _numbered(batches):
@@ -171,8 +165,7 @@ def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
             _check_columns(merged, names, reader.names(), values.shape[1])
             merged.add(reader.columns_, np.isnan(values).all(axis=0))
             if y is not None:
-                targets.append(_target(y, len(values)))
-                _check_kind(targets)
+                targets.add(_target(y, len(values)))
             if (len(targets) > 0) != (y is not None) or len(targets) not in (0, len(sizes) + 1):
                 raise ValueError("it has a target, and others have none, or the other way round.")
         sums.append(_sums_of(values))
@@ -186,11 +179,18 @@ def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
     return _Seen(sizes, sums, merged.columns(), names, dtype, targets)
 
 
-def _write(batches: Batches, reader: Reader, seen: _Seen, file: Any, bar: _Bar) -> None:
+def _write(
+    batches: Batches,
+    reader: Reader,
+    seen: _Seen,
+    file: Any,
+    bar: _Bar,
+    folder: str | os.PathLike[str] | None,
+) -> None:
     """The second pass: values to the file."""
     n = sum(seen.sizes)
     bar.begin("reading", n)
-    _reserve(file, n * seen.columns.nominal.size * seen.dtype.itemsize)
+    _reserve(file, n * seen.columns.nominal.size * seen.dtype.itemsize, folder)
     done = 0
     for number, batch in _numbered(batches):
         with _told(number):
@@ -200,7 +200,7 @@ def _write(batches: Batches, reader: Reader, seen: _Seen, file: Any, bar: _Bar) 
             values = reader.values(X, learn=False)
         if done == len(seen.sizes) or not _is_as_seen(values, y, seen, done):
             raise _changed(n)
-        _put(file, np.ascontiguousarray(values, seen.dtype))
+        _put(file, np.ascontiguousarray(values, seen.dtype), folder)
         bar.add(values)
         done += 1
     if done < len(seen.sizes):
@@ -220,7 +220,7 @@ def _is_as_seen(values: NDArray, y: Any, seen: _Seen, place: int) -> bool:
             for a, b, coded in zip(_sums_of(values), seen.sums[place], nominal, strict=True)
             if not coded
         )
-        and (not seen.targets or np.array_equal(_target(y, len(values)), seen.targets[place]))
+        and (not seen.targets or seen.targets.are(place, _target(y, len(values))))
     )
 
 
@@ -262,10 +262,7 @@ def _parts(batch: Any) -> tuple[Any, Any]:
                 f"a batch is a table, or a pair of table and target, got {len(batch)}."
             )
         X, y = batch
-    if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
-        import pyarrow as pa
-
-        X = pa.table(X)
+    X = as_table(X)
     if not hasattr(X, "shape"):
         array = np.asarray(X)
         X = np.array(X, dtype=object) if array.dtype.kind in "US" else array
@@ -302,15 +299,6 @@ def _check_columns(
         raise ValueError("its columns have other names than those of earlier batches.")
 
 
-def _check_kind(targets: list[NDArray]) -> None:
-    first, last = (
-        "numbers" if y.dtype.kind in "biuf" else "labels that are no numbers"
-        for y in (targets[0], targets[-1])
-    )
-    if first != last:
-        raise ValueError(f"its target holds {last}, and those of earlier batches {first}.")
-
-
 def _target(y: Any, n: int) -> NDArray:
     y = np.array(to_host(y))  # a copy: a view would keep the whole batch
     if y.shape != (n,):
@@ -333,12 +321,27 @@ def temporary_file(folder: str | os.PathLike[str] | None) -> Any:
 def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) -> NDArray:
     """Room for codes in a file."""
     with temporary_file(folder) as file:
-        _reserve(file, shape[0] * shape[1])
+        _reserve(file, shape[0] * shape[1], folder)
         codes: NDArray = np.asarray(np.memmap(file, CODE, "r+", shape=shape))
         return codes
 
 
-def _reserve(file: Any, size: int) -> None:
+def require_room(folder: str | os.PathLike[str] | None, size: int) -> None:
+    """Raise OSError if a folder of temporary files has clearly no room for so many bytes.
+
+    Parameters
+    ----------
+    folder : str, path-like or None
+        None for where temporary files go.
+    size : int
+    """
+    path = Path(tempfile.gettempdir() if folder is None else folder)
+    free = shutil.disk_usage(path).free
+    if free < size:
+        raise _no_room(path, size, f"{free:,} bytes are free")
+
+
+def _reserve(file: Any, size: int, folder: str | os.PathLike[str] | None) -> None:
     """Take the room of a file on its disk: what is written to mapped memory cannot fail later."""
     try:
         if hasattr(os, "posix_fallocate"):
@@ -346,24 +349,27 @@ def _reserve(file: Any, size: int) -> None:
             return
     except OSError as error:
         if error.errno in FULL:
-            raise _no_room(error, size) from error
+            raise _no_room(folder, size, str(error.strerror)) from error
     file.truncate(size)  # where the file system cannot reserve
 
 
-def _put(file: Any, values: NDArray) -> None:
+def _put(file: Any, values: NDArray, folder: str | os.PathLike[str] | None) -> None:
     """Write values, which are contiguous."""
     try:
         file.write(values.data)
     except OSError as error:
-        raise _no_room(error, values.nbytes) if error.errno in FULL else error from error
+        if error.errno not in FULL:
+            raise
+        raise _no_room(folder, values.nbytes, str(error.strerror)) from error
 
 
-def _no_room(error: OSError, size: int) -> OSError:
-    return OSError(
-        error.errno,
-        f"The folder of temporary files has no room for {size:,} bytes of the table "
-        f"({error.strerror}). Name another one in 'folder'",
+def _no_room(folder: Any, size: int, why: str) -> OSError:
+    path = tempfile.gettempdir() if folder is None else folder
+    reason = (
+        f"this folder of temporary files has no room for {size:,} bytes of the table ({why}). Name "
+        "another one in 'folder'"
     )
+    return OSError(errno.ENOSPC, reason, os.fspath(path))
 
 
 class _Bar:

@@ -21,6 +21,7 @@ from gputree.estimators.costs import check_costs, cost_weights, given_costs
 from gputree.estimators.declared_classes import DECLARED, declare_classes
 from gputree.estimators.held import View
 from gputree.estimators.table_estimator import TableEstimator
+from gputree.labels import exact_labels
 from gputree.validation import check_labels, check_weight_range
 
 # What the parameter `classes` may be.
@@ -56,6 +57,21 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
     classes: ArrayLike | str | None
     misclassification_costs: Any
     costs_: Costs | None = None
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose answer is their label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        return float(super().score(X, exact_labels(y), sample_weight))
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         self.classes_, codes = check_labels(self, y, n_rows)

@@ -14,6 +14,7 @@ from gputree._sklearn import Interval, StrOptions, validate_parameter_constraint
 from gputree.backends import DEVICES
 from gputree.backends.arrays import to_host
 from gputree.backends.binning import MAX_BINS
+from gputree.encoding import InfinityError
 from gputree.estimators.batches import Batches, read_batches
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View
@@ -318,7 +319,10 @@ def new_reader(caller: str, categorical_features: Any, device: str = "cpu") -> A
 def _coded(held: Held) -> View:
     """All of a table, coded."""
     n_threads = most_threads()
-    held.on(held.device or "cpu", n_threads).prepare(held.max_bins or MAX_BINS, n_threads)
+    try:
+        held.on(held.device or "cpu", n_threads).prepare(held.max_bins or MAX_BINS, n_threads)
+    except InfinityError as error:
+        raise error.named(held.names) from error
     return View(held)
 
 

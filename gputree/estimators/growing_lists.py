@@ -217,7 +217,7 @@ def _thresholds(
         for f in np.unique(splits.feature[numeric]):
             own = splits.feature == f
             place = np.searchsorted(distinct[f], threshold[own], side="right") - 1
-            threshold[own] = distinct[f][place]
+            threshold[own] = distinct[f][place] + 0.0  # of two zeros the positive one
     return np.where(numeric, threshold, NO_THRESHOLD)
 
 

@@ -38,7 +38,7 @@ def monotonic_signs(estimator: Any, columns: Columns) -> NDArray[np.int8] | None
             f"monotonic_cst={estimator.monotonic_cst!r}."
         )
     signs: NDArray[np.int8] = _signs(estimator)
-    held = np.flatnonzero((signs != 0) & columns.nominal)
+    held = np.flatnonzero((signs != 0) & (columns.n_categories > 0))
     if held.size:
         names = getattr(estimator, "feature_names_in_", np.arange(signs.size))
         raise ValueError(

@@ -14,6 +14,7 @@ from gputree import prediction
 from gputree.backends.arrays import to_host
 from gputree.estimators.arguments import explained
 from gputree.evaluation import Lines, Report, Weight, answers, report, usage_lines
+from gputree.labels import exact_labels
 from gputree.tree import Tree
 from gputree.validation import check_weights
 
@@ -53,7 +54,7 @@ class Reporting:
             X, y or sample_weight are none that the model knows, or have different lengths.
         """
         check_is_fitted(self)
-        y = column_or_1d(to_host(y), warn=True)
+        y = column_or_1d(exact_labels(to_host(y)), warn=True)
         check_consistent_length(X, y)
         y = _checked(self, y)
         weight = check_weights(to_host(sample_weight), y)

@@ -14,6 +14,7 @@ from gputree._sklearn import InvalidParameterError, validate_parameter_constrain
 from gputree.backends.arrays import to_host
 from gputree.columns import Columns
 from gputree.compilation.waits import on_screen, waiting
+from gputree.encoding import InfinityError
 from gputree.estimators.arguments import advise, forbid_values, require_pruner
 from gputree.estimators.coded_table import CodedTable, known_view, learn_table
 from gputree.estimators.held import Held, View
@@ -59,7 +60,10 @@ class TableEstimator(BaseEstimator):
         before = vars(self).copy()
         try:
             with waiting(on_screen if self.verbose else None):
-                return self._fit_afresh(X, y, sample_weight)
+                try:
+                    return self._fit_afresh(X, y, sample_weight)
+                except InfinityError as error:
+                    raise error.named(getattr(self, "feature_names_in_", None)) from error
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

@@ -248,8 +248,8 @@ def _category(categories: NDArray[Any] | None, code: int) -> str:
     category = categories[code]
     if isinstance(category, str):
         return _word(category)
-    truth = isinstance(category, (bool, np.bool_))
-    return str(category) if truth else format_number(category, None)
+    exact = isinstance(category, (bool, np.bool_, int, np.integer))
+    return str(category) if exact else format_number(category, None)
 
 
 def descendants(tree: Tree) -> NDArray[np.int64]:

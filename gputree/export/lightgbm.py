@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.dtypes import THRESHOLD_SPLIT
 from gputree.export.binary import Binary, as_binary
 from gputree.export.model import Model, model_of, single_paths
 from gputree.export.parameters import checked
@@ -18,6 +19,8 @@ from gputree.export.parameters import checked
 _CATEGORICAL = 1
 _MISSING_LEFT = 2
 _MISSING_IS_NAN = 2 << 2
+
+_ZERO = float(np.float32(1e-35))  # its kZeroThreshold
 
 _WORD = 32  # bits of one number of a set
 
@@ -41,7 +44,7 @@ def export_lightgbm(
     ----------
     estimator_or_tree : fitted estimator or Tree
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows with missing values down every branch in shares, which
+        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
         LightGBM cannot: raise, or send them down the branch of the greatest weight (of
         equals the first), which changes the answers for those rows.
     feature_names : sequence of str or None, default=None
@@ -58,13 +61,14 @@ def export_lightgbm(
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
-        The tree sends rows down every branch and `missing` is "error", or the number of names
-        is not that of the tree.
+        The tree sends rows down every branch and `missing` is "error", it tells numbers nearer
+        to 0 than 1e-35 apart, or the number of names is not that of the tree.
 
     Notes
     -----
     A split into several branches becomes a chain of tests for sets of categories. Numbers of
-    rows, by which Shapley values are weighted, are at least 1 in each leaf.
+    rows, by which Shapley values are weighted, are at least 1 in each leaf. LightGBM reads numbers
+    nearer to 0 than 1e-35 as 0, which matters where a threshold is 0 and a value so near to it.
 
     Examples
     --------
@@ -78,6 +82,7 @@ def export_lightgbm(
     """
     model = model_of(estimator_or_tree, feature_names=feature_names)
     model = single_paths(model, missing, "LightGBM's format")
+    _forbid_small(model)
     binary = as_binary(model)
     value = model.tree.value[binary.source, 0]
     if model.tree.n_classes == 2:
@@ -100,6 +105,20 @@ def export_lightgbm(
     lines = "\n".join(header) + "\n\n" + "".join(trees)
     footer = "end of trees\n\nfeature_importances:\n\nparameters:\nend of parameters\n\n"
     return f"{lines}{footer}pandas_categorical:{_pandas_categories(model)}\n"
+
+
+def _forbid_small(model: Model) -> None:
+    """Raise ValueError where a threshold lies among numbers that LightGBM takes for 0."""
+    tree = model.tree
+    small = (np.abs(tree.threshold) <= _ZERO) & (tree.threshold != 0.0)
+    found = np.flatnonzero(small & (tree.split_kind == THRESHOLD_SPLIT))
+    if found.size:
+        raise ValueError(
+            f"LightGBM cannot hold this tree: node {found[0]} divides numbers at "
+            f"{float(tree.threshold[found[0]])!r} (column "
+            f"{model.feature_names[tree.feature[found[0]]]!r}), and LightGBM reads numbers nearer "
+            "to 0 than 1e-35 as 0. Fit on numbers in other units."
+        )
 
 
 def _shape(binary: Binary, rows: NDArray[np.int64]) -> str:

@@ -79,10 +79,14 @@ class Model(Names):
     tree : Tree
     costs : float64 array of shape (K, K), or None
         What errors cost, where that decides between classes; None where the greatest share does.
+    gathered : bool array of shape (n_nodes,), or None
+        Nodes that send what they cannot place, missing or unknown, to their missing child, where
+        the tree sent it down every branch.
     """
 
     tree: Tree
     costs: Costs | None = None
+    gathered: NDArray[np.bool_] | None = None
 
     @property
     def labels(self) -> NDArray[np.intp]:
@@ -101,7 +105,8 @@ class Model(Names):
             return Split(node, feature, threshold, children, (), missing, missing)
         codes = tuple(tree.categories(child) for child in children)
         # Missing values with a branch of their own are no home for categories without one.
-        apart = tree.split_kind[node] == BRANCH_SPLIT and missing >= 0
+        gathered = self.gathered is not None and self.gathered[node]
+        apart = tree.split_kind[node] == BRANCH_SPLIT and missing >= 0 and not gathered
         return Split(
             node, feature, None, children, codes, missing, MISSING_STOPS if apart else missing
         )
@@ -246,8 +251,8 @@ def single_paths(model: Model, missing: str, format_name: str) -> Model:
     ----------
     model : Model
     missing : "error" or "largest"
-        What to do where rows go down every branch: raise, or send them to the child of the
-        greatest weight (of equals the first).
+        What to do where rows go down every branch, as their value is missing or unknown: raise,
+        or send them to the child of the greatest weight (of equals the first).
     format_name : str
         For the message.
     """
@@ -256,6 +261,7 @@ def single_paths(model: Model, missing: str, format_name: str) -> Model:
         return model
     tree = model.tree
     missing_child = tree.missing_child.copy()
-    for node in np.flatnonzero(~tree.is_leaf & (missing_child == MISSING_TO_ALL)).tolist():
+    gathered = ~tree.is_leaf & (missing_child == MISSING_TO_ALL)
+    for node in np.flatnonzero(gathered).tolist():
         missing_child[node] = int(tree.weight[tree.children(node)].argmax())
-    return replace(model, tree=replace(tree, missing_child=missing_child))
+    return replace(model, tree=replace(tree, missing_child=missing_child), gathered=gathered)

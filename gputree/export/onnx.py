@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._optional import require
+from gputree.columns.categories import EXACT_IN_FLOAT64, hold_text
 from gputree.export.binary import Binary, as_binary
 from gputree.export.model import Model, model_of, single_paths
 from gputree.export.parameters import checked
@@ -42,7 +43,7 @@ def to_onnx(
         its name: float64, or text for categories that are text, where the empty string is
         missing (unless it is a category). "auto": columns where there are categories.
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows with missing values down every branch in shares, which
+        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
         ONNX cannot: raise, or send them down the branch of the greatest weight (of
         equals the first), which changes the answers for those rows.
     feature_names : sequence of str or None, default=None
@@ -64,7 +65,9 @@ def to_onnx(
         The estimator is not fitted.
     ValueError
         The tree sends rows down every branch and `missing` is "error"; a column has both
-        numbers and text as categories; or a parameter is none of those above.
+        numbers and text as categories, or whole numbers beyond 2**53 or the name of an output
+        (`inputs` "matrix" takes any); a label is no integer of 64 bits; or a parameter is none of
+        those above.
 
     Notes
     -----
@@ -76,10 +79,10 @@ def to_onnx(
         estimator_or_tree, feature_names=feature_names, class_names=class_names, by_costs=True
     )
     model = single_paths(model, missing, "ONNX")
-    graph = _Graph(onnx)
     if inputs == "auto":
         coded = any(words is not None for words in model.categories)
         inputs = "columns" if coded else "matrix"
+    graph = _Graph(onnx, [] if inputs == "matrix" else model.feature_names)
     table = graph.matrix(model) if inputs == "matrix" else graph.columns(model)
     graph.answer(model, table)
     made = helper.make_graph(graph.nodes, "tree", graph.inputs, graph.outputs, graph.constants)
@@ -90,10 +93,16 @@ def to_onnx(
 
 
 class _Graph:
-    """A graph while it is made."""
+    """A graph while it is made; `names` are those of its inputs, which no other value may have."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: Any, names: Sequence[str]) -> None:
         self.onnx, self.helper = onnx, onnx.helper
+        self.names = set(names)
+        if "" in names or len(self.names) < len(names):
+            raise ValueError(
+                "ONNX cannot hold this tree: its inputs need different names, none of them empty. "
+                "Pass feature_names, or inputs='matrix'."
+            )
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
@@ -110,13 +119,12 @@ class _Graph:
         """An input a column, categories as they are; the name of the matrix made of them."""
         parts = []
         for name, categories in zip(model.feature_names, model.categories, strict=True):
-            is_text = categories is not None and categories.dtype.kind == "O"
+            is_text = hold_text(categories)
             kinds = self.onnx.TensorProto
             kind = kinds.STRING if is_text else kinds.DOUBLE
             self.inputs.append(self.helper.make_tensor_value_info(name, kind, ["n", 1]))
             parts.append(name if categories is None else self._code(name, categories, is_text))
-        self.add("Concat", parts, "matrix", axis=1)
-        return "matrix"
+        return self.add("Concat", parts, "matrix", axis=1)
 
     def _code(self, name: str, categories: NDArray[Any], is_text: bool) -> str:
         """Codes of a column of categories: -1 where unknown, NaN where missing."""
@@ -126,45 +134,46 @@ class _Graph:
                 f"ONNX cannot hold this tree: column {name!r} has both numbers and text as "
                 "categories; use inputs='matrix'."
             )
+        if not is_text and any(map(_is_large, words)):
+            raise ValueError(
+                f"ONNX cannot hold this tree: column {name!r} has whole numbers beyond 2**53 as "
+                "categories, and its inputs are float64, in which some are the same; use "
+                "inputs='matrix', which takes codes."
+            )
         codes = list(map(float, range(len(words))))
         nothing = _MISSING_WORD if is_text else float("nan")
         if nothing not in words:
             words, codes = [*words, nothing], [*codes, float("nan")]
         keys = words if is_text else np.array(words, np.float64)
         tensor = self._tensor("", np.array(keys, object if is_text else np.float64))
-        code = f"code of {name}"
-        self.add(
+        return self.add(
             "LabelEncoder",
             [name],
-            code,
+            f"code of {name}",
             domain="ai.onnx.ml",
             keys_tensor=tensor,
             values_tensor=self._tensor("", np.array(codes, np.float64)),
             default_tensor=self._tensor("", np.array([-1.0])),
         )
-        return code
 
     def answer(self, model: Model, table: str) -> None:
         """The tree finds a leaf's place in the table of answers."""
         binary = as_binary(model)
         leaves = binary.source[binary.is_leaf]
         value = model.tree.value[leaves, 0]
-        self.add("TreeEnsemble", [table], "found", domain="ai.onnx.ml", **self._ensemble(binary))
-        self._constant("flat", np.array([-1]))
-        self.add("Cast", ["found"], "place", to=self.onnx.TensorProto.INT64)
-        self.add("Reshape", ["place", "flat"], "leaf")
-        kinds = self.onnx.TensorProto
+        domain, kinds = "ai.onnx.ml", self.onnx.TensorProto
+        found = self.add("TreeEnsemble", [table], "found", domain=domain, **self._ensemble(binary))
+        place = self.add("Cast", [found], "place", to=kinds.INT64)
+        leaf = self.add("Reshape", [place, self._constant("flat", np.array([-1]))], "leaf")
         if model.classes is None:
-            self._constant("answers", value[:, 0])
-            self.add("Gather", ["answers", "leaf"], "prediction")
-            self._output("prediction", kinds.DOUBLE, ["n"])
+            answers = self._constant("answers", value[:, 0])
+            self._output("prediction", "Gather", [answers, leaf], kinds.DOUBLE, ["n"])
             return
-        self._constant("shares", value)
-        self._constant("labels", _labels(model.classes)[model.labels[leaves]])
-        self.add("Gather", ["labels", "leaf"], "label", axis=0)
-        self.add("Gather", ["shares", "leaf"], "probabilities", axis=0)
-        self._output("label", self.constants[-1].data_type, ["n"])
-        self._output("probabilities", kinds.DOUBLE, ["n", model.tree.n_classes])
+        shares = self._constant("shares", value)
+        labels = self._constant("labels", _labels(model.classes)[model.labels[leaves]])
+        kind, shape = self.constants[-1].data_type, ["n", model.tree.n_classes]
+        self._output("label", "Gather", [labels, leaf], kind, ["n"])
+        self._output("probabilities", "Gather", [shares, leaf], kinds.DOUBLE, shape)
 
     def _ensemble(self, binary: Binary) -> dict[str, Any]:
         """Attributes of the tree whose leaves answer with their places."""
@@ -194,22 +203,51 @@ class _Graph:
             attributes["membership_values"] = self._tensor("", np.concatenate(ends))
         return attributes
 
-    def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
-        """Add a node of one output."""
-        self.nodes.append(self.helper.make_node(operator, inputs, [output], **attributes))
+    def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add a node of one output, whose name is told: another one where an input has it."""
+        name = self._free(output)
+        self.nodes.append(self.helper.make_node(operator, inputs, [name], **attributes))
+        return name
 
-    def _constant(self, name: str, values: NDArray[Any]) -> None:
+    def _constant(self, name: str, values: NDArray[Any]) -> str:
+        name = self._free(name)
         self.constants.append(self._tensor(name, values))
+        return name
+
+    def _free(self, name: str) -> str:
+        while name in self.names:
+            name += "_"
+        self.names.add(name)
+        return name
 
     def _tensor(self, name: str, values: NDArray[Any]) -> Any:
         return self.onnx.numpy_helper.from_array(values, name)
 
-    def _output(self, name: str, kind: int, shape: list[Any]) -> None:
+    def _output(
+        self, name: str, operator: str, inputs: list[str], kind: int, shape: list[Any]
+    ) -> None:
+        """Add a node whose output is one of the graph, by a name that is promised."""
+        if name in self.names:
+            raise ValueError(
+                f"ONNX cannot hold this tree: {name!r} is a column and an output. Pass "
+                "feature_names with another name for it, or inputs='matrix'."
+            )
+        self.add(operator, inputs, name, axis=0)
         self.outputs.append(self.helper.make_tensor_value_info(name, kind, shape))
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     """Labels as ONNX holds them: whole numbers, float64 or text."""
     if classes.dtype.kind in "biu":
+        if int(classes.max()) > np.iinfo(np.int64).max:
+            raise ValueError(
+                f"ONNX cannot hold the label {int(classes.max())}: its whole numbers have 64 bits "
+                "with the sign. Pass class_names of text."
+            )
         return classes.astype(np.int64)
     return classes.astype(np.float64) if classes.dtype.kind == "f" else classes.astype(object)
+
+
+def _is_large(value: Any) -> bool:
+    """Whether a whole number may be another as float64."""
+    return not isinstance(value, float) and abs(value) > EXACT_IN_FLOAT64

@@ -17,6 +17,7 @@ from gputree.export.sql_nodes import table_of_nodes, walk
 _INDENT = "  "
 _MOST_INDENTS = 30  # deeper lines are indented no further: else text grows with its square
 _DEEPEST = 300  # the parsers recurse: of DuckDB to 1,000 levels, three a CASE
+_BIGINT = 1 << 63
 _EXACT_DIGITS = 15  # a decimal of so many digits and a small exponent is read exactly everywhere
 _EXACT_EXPONENT = 22
 
@@ -35,6 +36,7 @@ class Dialect(NamedTuple):
     quote: str = '"'  # around names
     found: str = "JOIN {0} ON node = here"  # the node of a step in the table of nodes
     most_nodes: int = 1 << 31  # of one expression; planning takes the square in SQLite
+    beyond: int = 1 << 127  # of integers; others are read as floats
     deepest: int = _DEEPEST  # CASE inside CASE; deeper trees are one CASE, a condition a leaf
 
     def name(self, name: str) -> str:
@@ -65,6 +67,7 @@ DIALECTS = {
         False,
         "`",
         most_nodes=20_000,
+        beyond=1 << 63,
         deepest=15,
     ),
 }
@@ -107,8 +110,8 @@ def export_sql(
         for seconds where a tree has ten thousand nodes; a table is of any size and depth. To
         ask again, take the last statement alone.
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows with missing values down every branch in shares, which one
-        expression cannot: raise, or send them down the branch of the greatest weight (of
+        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
+        one expression cannot: raise, or send them down the branch of the greatest weight (of
         equals the first), which changes the answers for those rows.
     feature_names : sequence of str or None, default=None
         Names of columns; None takes the names seen in `fit`, else x0, x1, ...
@@ -193,6 +196,11 @@ def _kind_of_answers(model: Model, writer: Writer, output: str) -> str:
             f"A table of nodes cannot hold labels of type {listed}: a column of a database has "
             "one type. Pass class_names of text."
         )
+    if kinds == {int} and not -_BIGINT <= min(model.classes) <= max(model.classes) < _BIGINT:
+        raise ValueError(
+            f"A table of nodes cannot hold the label {max(model.classes, key=abs)}: it has more "
+            "bits than BIGINT. Pass class_names of text."
+        )
     return names[kinds.pop()]
 
 
@@ -271,6 +279,11 @@ class Literals:
         if isinstance(value, bool):
             return self.dialect.truth[value]
         if isinstance(value, int):
+            if not -self.dialect.beyond <= value < self.dialect.beyond:
+                raise ValueError(
+                    f"This dialect of SQL cannot hold the whole number {value}: it has more bits "
+                    "than its integers, and is another as a float."
+                )
             return str(value)
         if isinstance(value, float):
             return self.number(value)

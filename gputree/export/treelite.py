@@ -23,7 +23,7 @@ def to_treelite(estimator_or_tree: Any, *, missing: Literal["error", "largest"] 
     ----------
     estimator_or_tree : fitted estimator or Tree
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows with missing values down every branch in shares, which
+        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
         treelite cannot: raise, or send them down the branch of the greatest weight (of
         equals the first), which changes the answers for those rows.
 

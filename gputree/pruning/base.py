@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 
 from gputree._sklearn import Interval, check_sample_weight
 from gputree.dtypes import UNKNOWN_CLASS
+from gputree.labels import exact_labels
 from gputree.prediction import stopping_shares
 from gputree.threads import n_threads
 from gputree.tree import Tree
@@ -298,6 +299,6 @@ def encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:
     """Class codes of labels as the tree's statistics order them; targets as float64."""
     if estimator.tree_.task == "regression":
         return column_or_1d(y, dtype=np.float64, warn=True)
-    labels, classes = column_or_1d(y, warn=True), estimator.classes_
+    labels, classes = column_or_1d(exact_labels(y), warn=True), estimator.classes_
     code = np.searchsorted(classes, labels).clip(max=classes.size - 1)
     return np.where(classes[code] == labels, code, UNKNOWN_CLASS)

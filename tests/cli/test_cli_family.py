@@ -146,7 +146,7 @@ def test_summaries(gputree, tmp_path, costs):
     assert summary["rules"] == f"{len(model.rules_)} rules, {conditions} conditions"
     assert summary["tree"].endswith("leaves, depth 4")
     assert summary["task"] == "classification, 3 classes"
-    assert output.splitlines()[-1].split()[0] == "rules"
+    assert output.split("\n\n")[1].splitlines()[-1].split()[0] == "rules"
     summary, output = said(*C45, "--trials", 3, "--winnow", "--holdout", 0.3)
     model = load_model(tmp_path / "model")
     leaves = [tree.get_n_leaves() for tree in model.estimators_]

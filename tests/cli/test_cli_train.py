@@ -383,9 +383,7 @@ def test_held_out_rows_are_a_share_of_each_class(counts, share):
 def test_splits_that_cannot_be(misused, tmp_path):
     out = ["-o", tmp_path / "model"]
     golf = ["train", GOLF, "--target", "play", *out]
-    assert "--cv must be from 2 to the number of rows of the largest class, 9. Got 10" in misused(
-        *golf, "--cv", 10
-    )
+    assert "--cv must be from 2 to the number of rows, 14. Got 15" in misused(*golf, "--cv", 15)
     assert "--holdout 0.05 of 14 rows leaves too few" in misused(*golf, "--holdout", 0.05)
     assert "between 0 and 1, got '20'" in misused(*golf, "--holdout", 20)
     assert "not allowed with" in misused(*golf, "--holdout", 0.2, "--cv", 5)

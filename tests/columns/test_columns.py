@@ -122,7 +122,7 @@ def test_columns_without_any_value():
     columns, values = fit_encode(frame)
     assert np.isnan(values).all()
     assert columns.n_categories.tolist() == [0, 0]
-    assert columns.nominal.tolist() == [True, False]
+    assert columns.nominal.tolist() == [True, True]
     assert columns.encode(frame.assign(a="x"))[:, 0].tolist() == [UNSEEN, UNSEEN]
 
 

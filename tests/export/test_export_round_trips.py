@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from multiway_trees import POLICIES, random_multiway_tree, random_rows
+from multiway_trees import POLICIES, heaviest, heaviest_answers, random_multiway_tree, random_rows
 from test_export_formats import by_lightgbm, by_onnx, by_treelite
 from test_export_json import estimator_of
 from test_export_sql import DATABASES, _servers, columns_of  # noqa: F401
@@ -20,11 +20,19 @@ from gputree import (
     save_model,
 )
 from gputree.dtypes import MISSING_TO_ALL
-from gputree.export import export_c, export_python, export_sql, to_sklearn
-from gputree.export.model import model_of, single_paths
-from gputree.prediction import apply, class_distributions
+from gputree.export import (
+    export_c,
+    export_lightgbm,
+    export_python,
+    export_sql,
+    to_onnx,
+    to_sklearn,
+    to_treelite,
+)
+from gputree.prediction import class_distributions
 
 N_ROWS = 10_000
+ONE_PATH = {"LightGBM": export_lightgbm, "ONNX": to_onnx, "treelite": to_treelite}
 SPREADING = {"model file", "JSON", "Python", "C"}  # these send rows down several branches, too
 
 
@@ -85,13 +93,11 @@ def case(policy, seed):
 def test_shares(name, policy, tmp_path):
     by_c.folder = tmp_path
     tree, values = case(policy, len(name))
-    if name not in SPREADING:
-        if (tree.missing_child[~tree.is_leaf] == MISSING_TO_ALL).any():
-            with pytest.raises(ValueError, match="cannot hold this tree: it sends rows down every"):
-                FORMATS[name](tree, values)
-        tree = single_paths(model_of(tree), "largest", "a test").tree
+    if name not in SPREADING and (tree.missing_child[~tree.is_leaf] == MISSING_TO_ALL).any():
+        with pytest.raises(ValueError, match="cannot hold this tree: it sends rows down every"):
+            ONE_PATH[name](tree)
     found, exact = FORMATS[name](tree, values)
-    expected = class_distributions(tree, values)
+    expected = (class_distributions if name in SPREADING else heaviest_answers)(tree, values)
     assert np.array_equal(found[:, exact], expected[:, exact])
 
 
@@ -102,9 +108,9 @@ def test_nodes(dialect, policy, request):
     if (tree.missing_child[~tree.is_leaf] == MISSING_TO_ALL).any():
         with pytest.raises(ValueError, match="cannot hold this tree: it sends rows down every"):
             export_sql(tree, dialect=dialect)
-    tree = single_paths(model_of(tree), "largest", "a test").tree
-    query = export_sql(tree, dialect=dialect, output="node", table="rows")
-    assert DATABASES[dialect](query, columns_of(values)) == apply(tree, values).tolist()
+    query = export_sql(tree, dialect=dialect, output="node", table="rows", missing="largest")
+    expected = [heaviest(tree, row) for row in values]
+    assert DATABASES[dialect](query, columns_of(values)) == expected
 
 
 @pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])

@@ -12,14 +12,14 @@ from databases import in_duckdb, in_sqlite
 from hand_made_trees import chain
 from hypothesis import given
 from hypothesis import strategies as st
-from multiway_trees import N_CODES, multiway_cases
+from multiway_trees import N_CODES, heaviest, heaviest_answers, multiway_cases
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.datasets import load_golf
 from gputree.export import export_sql
 from gputree.export.model import model_of, single_paths
 from gputree.export.sql import DIALECTS, Writer
-from gputree.prediction import apply, class_distributions
+from gputree.prediction import apply
 
 GOLF = load_golf()
 
@@ -63,15 +63,13 @@ def columns_of(values: np.ndarray) -> dict:
 @given(multiway_cases(min_rows=1), st.randoms())
 def test_databases_answer_as_the_tree_does(dialect, form, case, random):
     tree, values = case
-    tree = single_paths(model_of(tree), "largest", "SQL").tree
     columns, ask = columns_of(values), DATABASES[dialect]
-    node = export_sql(tree, dialect=dialect, output="node", table="rows", **FORMS[form])
-    assert ask(node, columns) == apply(tree, values).tolist()
+    asked = {"dialect": dialect, "table": "rows", "missing": "largest", **FORMS[form]}
+    node = export_sql(tree, output="node", **asked)
+    assert ask(node, columns) == [heaviest(tree, row) for row in values]
     k = random.randrange(tree.n_classes)
-    share = export_sql(
-        tree, dialect=dialect, output="probability", probability_of=k, table="rows", **FORMS[form]
-    )
-    assert ask(share, columns) == class_distributions(tree, values)[:, k].tolist()
+    share = export_sql(tree, output="probability", probability_of=k, **asked)
+    assert ask(share, columns) == heaviest_answers(tree, values)[:, k].tolist()
 
 
 @in_each_form
@@ -218,7 +216,7 @@ def test_one_case_answers_as_the_tree_does(case):
     model = single_paths(model_of(tree), "largest", "SQL")
     expression = Writer(model, DIALECTS["sqlite"]).flat(str)
     found = in_sqlite(f"SELECT {expression} FROM rows", columns_of(values))
-    assert found == apply(model.tree, values).tolist()
+    assert found == [heaviest(tree, row) for row in values]
 
 
 def test_columns_that_databases_take_for_one():

@@ -176,6 +176,26 @@ def visit(tree: Tree, row, node: int = 0, share: float = 1.0) -> dict[int, float
     return seen
 
 
+def heaviest(tree: Tree, row) -> int:
+    """Where a row stops if it takes the heaviest branch, the first of equals, in place of all."""
+    node = 0
+    while not tree.is_leaf[node]:
+        children = list(tree.children(node))
+        ordinal = send(tree, node, float(row[tree.feature[node]]))
+        if ordinal == MISSING_STOPS:
+            break
+        if ordinal == MISSING_TO_ALL:
+            ordinal = max(range(len(children)), key=lambda k: (tree.weight[children[k]], -k))
+        node = children[ordinal]
+    return node
+
+
+def heaviest_answers(tree: Tree, values) -> np.ndarray:
+    """Class shares of each row where it stops so."""
+    shares = [answer(tree, heaviest(tree, row)) for row in values]
+    return np.array(shares).reshape(len(values), tree.n_classes)
+
+
 def answer(tree: Tree, node: int) -> np.ndarray:
     """Class shares of a node, or of its nearest ancestor with weight."""
     while tree.weight[node] == 0:

@@ -1,0 +1,112 @@
+"""`--cv` on few rows: parts are dealt evenly, and what all of them answered is told together."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score, confusion_matrix
+from sklearn.model_selection import StratifiedKFold
+
+from gputree.cli import main
+from gputree.cli.resampling import resampling
+from gputree.datasets import load_golf
+from gputree.evaluation import Answers, measures_of_classes, pooled
+
+GOLF = load_golf().filename
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.data())
+def test_parts(counts, data):
+    """Each row is asked about once; parts, and each class in them, differ by a row at most."""
+    y = np.random.default_rng(sum(counts)).permutation(np.repeat(np.arange(len(counts)), counts))
+    if y.size < 2:
+        return
+    cv = data.draw(st.integers(2, y.size))
+    with contextlib.redirect_stderr(io.StringIO()):
+        splits = resampling(y, True, None, cv, 3).splits
+    asked = np.concatenate([test for _, test in splits])
+    assert sorted(asked.tolist()) == list(range(y.size))
+    for train, test in splits:
+        assert sorted([*train, *test]) == list(range(y.size))
+        assert test.size in (y.size // cv, -(-y.size // cv))
+        for code, count in enumerate(counts):
+            assert (y[test] == code).sum() in (count // cv, -(-count // cv))
+
+
+def test_parts_are_scikit_learns_where_it_has_them():
+    y = np.repeat([0, 1], [9, 5])
+    expected = list(StratifiedKFold(5, shuffle=True, random_state=7).split(y[:, None], y))
+    for ours, theirs in zip(resampling(y, True, None, 5, 7).splits, expected, strict=True):
+        assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
+
+
+def command(tmp_path, *options):
+    out, said = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+        model = str(tmp_path / "m.gputree")
+        status = main(["train", str(GOLF), "--target", "play", "--algorithm", "c45", "-o", model,
+                       "--quiet", *options])  # fmt: skip
+    assert status == 0, said.getvalue()
+    return out.getvalue(), said.getvalue()
+
+
+@pytest.mark.parametrize("cv", ["10", "14"])
+def test_wekas_first_exercise(tmp_path, cv):
+    """14 rows, 9 of one class, 5 of the other: errors and matrix are of all 14 rows."""
+    out, said = command(tmp_path, "--cv", cv)
+    assert ("'no' has 5 rows" in said) == (cv == "10")
+    assert "not each of the 10 parts has one" in said or cv == "14"
+    pool = out.split("all rows that were held out\n")[1]
+    matrix = np.array([re.findall(r"\d+", line)[-2:] for line in pool.splitlines()[-2:]], int)
+    assert matrix.sum(axis=1).tolist() == [5, 9]
+    errors = int(matrix[0, 1] + matrix[1, 0])
+    assert re.search(rf"errors +{errors} \({errors / 14:.2%}\)", pool)
+    true = np.repeat([0, 0, 1, 1], matrix.ravel())
+    answer = np.repeat([0, 1, 0, 1], matrix.ravel())
+    kappa = cohen_kappa_score(true, answer)
+    assert re.search(rf"kappa +{kappa:.4f}\n", pool)
+
+
+def test_pooled_answers_are_those_of_scikit_learn():
+    """Parts that lack a class, and parts with one of their own."""
+    labels = [np.array(["a", "b"]), np.array(["a", "c"])]
+    truth = [np.array(["a", "b", "b"]), np.array(["c", "c", "a"])]
+    answer = [np.array(["a", "a", "b"]), np.array(["c", "a", "a"])]
+    shares = [
+        np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]),
+        np.array([[0.1, 0.9], [0.7, 0.3], [1, 0]]),
+    ]
+    found = pooled([
+        Answers(y, p, s, own) for y, p, s, own in zip(truth, answer, shares, labels, strict=True)
+    ])  # fmt: skip
+    y, p = np.concatenate(truth), np.concatenate(answer)
+    whole = np.array([
+        [0.9, 0.1, 0], [0.6, 0.4, 0], [0.2, 0.8, 0], [0.1, 0, 0.9], [0.7, 0, 0.3], [1, 0, 0],
+    ])  # fmt: skip
+    assert found.labels.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(found.shares, whole)
+    measures = measures_of_classes(found)
+    assert measures["errors"] == (y != p).sum() == 2
+    assert measures["kappa"] == pytest.approx(cohen_kappa_score(y, p))
+    off = whole - (y[:, None] == found.labels)
+    assert measures["mean_absolute_error"] == pytest.approx(np.abs(off).mean())
+    assert measures["root_mean_squared_error"] == pytest.approx(np.sqrt((off**2).mean()))
+    assert confusion_matrix(found.y, found.predicted).sum() == 6
+
+
+def test_evaluate_tells_kappa_and_errors_of_probabilities(tmp_path):
+    command(tmp_path)
+    for form in ("text", "csv", "json"):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            arguments = ["evaluate", str(tmp_path / "m.gputree"), str(GOLF), "--format", form]
+            assert main(arguments) == 0
+        words = out.getvalue().replace("_", " ")
+        for name in ("kappa", "mean absolute error", "root mean squared error"):
+            assert name in words

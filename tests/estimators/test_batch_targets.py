@@ -1,0 +1,96 @@
+"""Targets of batches, and the folder that their tables lie in."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import shutil
+import tempfile
+from collections import namedtuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from gputree import CodedTable
+from gputree.cli import main
+from gputree.estimators.batch_targets import Targets
+
+CASES = {
+    "text": [np.array(["b", "a"]), np.array(["long label", "a", "b"])],
+    "objects": [np.array(["b", "a"], object), np.array(["c"], object)],
+    "mixed objects": [np.array(["b", 1], object), np.array(["c", None], object)],
+    "numbers": [np.array([1, 2]), np.array([0.5])],
+    "booleans": [np.array([True]), np.array([False, True])],
+    "many": [np.array([f"w{i}" for i in range(300)]), np.array(["w299", "w0"])],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_joined_as_numpy_joins_them(name):
+    parts, targets = CASES[name], Targets()
+    for part in parts:
+        targets.add(part)
+    assert [targets.are(k, part) for k, part in enumerate(parts)] == [True] * len(parts)
+    assert not targets.are(0, np.roll(parts[0], 1)) or parts[0].size == 1
+    expected = np.concatenate(parts)
+    found = targets.join()
+    assert found.dtype == expected.dtype
+    assert found.tolist() == expected.tolist()
+
+
+def test_long_labels_take_a_byte_a_row():
+    targets = Targets()
+    targets.add(np.array(["x" * 1000, "y" * 1000] * 50))
+    assert targets._parts[0].nbytes == 100
+
+
+def test_other_kinds_are_refused():
+    targets = Targets()
+    targets.add(np.array(["a"]))
+    with pytest.raises(ValueError, match="its target holds numbers, and those of earlier batches"):
+        targets.add(np.array([1.0]))
+
+
+# --------------------------------------------------------------------------------- the folder
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def full(monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(100, 90, 10))
+
+
+def batches():
+    yield np.zeros((100, 3), np.float32), np.zeros(100)
+
+
+@pytest.mark.usefixtures("full")
+def test_room_is_looked_at_before_the_work(tmp_path):
+    with pytest.raises(OSError, match="no room for 1,500 bytes of the table") as told:
+        CodedTable.from_batches(batches, folder=tmp_path)
+    assert told.value.errno == errno.ENOSPC
+    assert told.value.filename == str(tmp_path)
+    assert "Name another one in 'folder'" in str(told.value)
+
+
+@pytest.mark.usefixtures("full")
+def test_the_command_says_what_helps(tmp_path):
+    table = pa.table({"a": np.arange(40.0), "y": ["n", "p"] * 20})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        data, model = str(tmp_path / "t.parquet"), str(tmp_path / "m.gputree")
+        status = main(["train", data, "--target", "y", "-o", model, "--memory", "1"])
+    assert status == 1
+    assert said.getvalue().startswith(f"gputree: error: {tempfile.gettempdir()}: this folder")
+    assert "Set TMPDIR to another one, or raise --memory" in said.getvalue()
+    assert "Errno" not in said.getvalue()
+
+
+def test_help_names_the_folder(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    assert "TMPDIR" in capsys.readouterr().out
