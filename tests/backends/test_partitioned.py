@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
 from part_cases import KINDS, mixed_case
-from strategies import random_sample
+from strategies import examples, random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.held import Held, Parts, View
@@ -129,7 +129,7 @@ def test_bins_of_more_rows_than_are_gathered(monkeypatch, criterion, digit):
                 assert_same(kind(n_jobs=1, max_depth=4, **limits), table, y, weight, 2)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 700),

@@ -70,6 +70,7 @@ def test_pipeline_and_cross_validation(iris, diabetes):
         np.testing.assert_allclose(scaled, alone, atol=0.03)  # thresholds may round over
 
 
+@pytest.mark.process
 def test_cross_validation_in_processes(iris):
     X, y = iris
     tree = DecisionTreeClassifier(n_jobs=1)

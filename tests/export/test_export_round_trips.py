@@ -9,7 +9,7 @@ import pytest
 from multiway_trees import POLICIES, random_multiway_tree, random_rows
 from test_export_formats import by_lightgbm, by_onnx, by_treelite
 from test_export_json import estimator_of
-from test_export_sql import DATABASES, _servers, columns_of  # noqa: F401
+from test_export_sql import DATABASES, _servers, columns_of, in_each_database  # noqa: F401
 
 from gputree import (
     DecisionTreeClassifier,
@@ -96,7 +96,7 @@ def test_shares(name, policy, tmp_path):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+@in_each_database
 def test_nodes(dialect, policy, request):
     tree, values = case(policy, 99)
     if (tree.missing_child[~tree.is_leaf] == MISSING_TO_ALL).any():

@@ -11,8 +11,9 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from damage import MIB, at_most, change_header, change_values, npy_of_zeros, pack, unpack
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from strategies import examples
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, members
 from gputree.estimators.model_file import load_model, save_model
@@ -21,7 +22,7 @@ from gputree.persistence import ARRAYS, _npy
 ROWS = np.random.default_rng(0)
 NUMBERS = ROWS.normal(size=(60, 3))
 WORDS = np.array([["a", "b"], ["b", "c"], ["c", None]] * 20, object)
-SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 FITTED = {
     "regression": DecisionTreeRegressor(max_depth=3).fit(NUMBERS, NUMBERS[:, 0]),

@@ -12,12 +12,14 @@ import gputree
 LAZY = ["cupy", "dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("module", ["gputree", "gputree.cli"])
 def test_import_is_light(module):
     # scikit-learn itself imports some of them where they are installed
     assert imported_by(module) <= imported_by("sklearn.tree")
 
 
+@pytest.mark.process
 def test_import_alone_loads_nothing():
     """The command is to end in one line where it is interrupted while it is loaded."""
     code = "import sys, gputree; print(*{'numba', 'numpy', 'sklearn'} & set(sys.modules))"
@@ -48,6 +50,7 @@ sys.argv = ["gputree", "info"]
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("module", ["numpy", "numba"])
 @pytest.mark.parametrize(
     "run",
@@ -119,6 +122,7 @@ def imported_by(module):
     return set(result.stdout.split())
 
 
+@pytest.mark.process
 def test_rooms_need_no_import_of_their_own():
     names = "check", "discretization", "growth", "persistence", "prediction", "tree", "validation"
     code = "import gputree; " + "; ".join(f"gputree.{name}" for name in names)
