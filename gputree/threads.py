@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,9 +18,19 @@ from gputree.compilation import interrupts
 SPANS_PER_THREAD = 8
 
 
+def most_threads() -> int:
+    """Processors that this process may use, or what NUMBA_NUM_THREADS says: as many as numba's."""
+    asked = os.environ.get("NUMBA_NUM_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return max(len(os.sched_getaffinity(0)), 1)
+    return os.cpu_count() or 1
+
+
 def n_threads(n_jobs: int | None) -> int:
-    """Threads for `n_jobs`: None is all of numba's, negative counts back from them."""
-    most = numba.config.NUMBA_NUM_THREADS
+    """Threads for `n_jobs`: None is `most_threads`, negative counts back from them."""
+    most = most_threads()
     if n_jobs is None:
         return most
     if n_jobs == 0:

@@ -21,6 +21,7 @@ from strategies import Sample
 from gputree.backends.base import Backend, Task
 from gputree.backends.cpu import tuning
 from gputree.cli import main
+from gputree.compilation import tiers
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import Plan, grow
@@ -36,6 +37,14 @@ settings.register_profile("few", settings.get_profile("full"), max_examples=3)
 settings.register_profile(
     "default", settings.get_profile("full"), max_examples=5, derandomize=True, database=None
 )
+
+
+@pytest.fixture
+def always_compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Kernels are compiled at their first call, here and in processes that a test starts."""
+    monkeypatch.setenv("GPUTREE_JIT", "always")
+    with tiers.forced("always"):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cuda import machine
 from gputree.check import record
 from gputree.check.cases import CASES, Case, Table
+from gputree.threads import most_threads
 from gputree.tree import Tree
 
 # Threads beside the single one that the CPU is checked against, at least.
@@ -156,7 +156,7 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
 
 def _threads() -> tuple[tuple[Side, Side], dict[str, str]]:
     """One thread against many."""
-    most = max(numba.config.NUMBA_NUM_THREADS, FEWEST_THREADS)
+    most = max(most_threads(), FEWEST_THREADS)
     sides = (
         Side("1 thread", "1 thread", "cpu", 1),
         Side(f"{most} threads", f"{most} threads", "cpu", most),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 import numpy as np
 
@@ -29,8 +28,8 @@ def _info(arguments: argparse.Namespace) -> None:
 
     from gputree import __version__
     from gputree.compilation.folders import in_use
+    from gputree.threads import most_threads
 
-    config: Any = numba.config
     folder = in_use()
     print(
         aligned(
@@ -42,7 +41,7 @@ def _info(arguments: argparse.Namespace) -> None:
                 "scikit-learn": version("scikit-learn"),
                 "pyarrow": version("pyarrow"),
                 **_cuda(),
-                "threads": str(config.NUMBA_NUM_THREADS),
+                "threads": str(most_threads()),
                 "cache": "nowhere: no folder can be written" if folder is None else folder.path,
             }
         )

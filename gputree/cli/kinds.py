@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gputree.compilation.tiers import forced
 from gputree.compilation.waits import waiting
 from gputree.criteria.named import CRITERIA
 from gputree.discretization import MDLPDiscretizer
@@ -59,7 +60,7 @@ class Warmed(NamedTuple):
 
 def compile_kind(kind: str) -> Warmed:
     """Have all kernels of a kind compiled, in both precisions, for fit and prediction."""
-    with waiting() as wait:
+    with forced("always"), waiting() as wait:
         _WORK[kind]()
     return Warmed(kind, wait.kernels, wait.seconds)
 

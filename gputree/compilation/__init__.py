@@ -1,8 +1,10 @@
 """How kernels are compiled, kept on disk and found again.
 
-A kernel is compiled by numba at its first call for each kind of arguments, which takes
-seconds, and kept for all later processes. Some things are not left to numba:
+A kernel is Python that numba can compile: once for each kind of arguments, which takes seconds,
+and kept for all later processes. Some things are not left to numba:
 
+    whether it pays                   `tiers`: small work is interpreted
+    what numba is told, and when      `decorators`, `dispatchers`
     what a kept kernel stands for     `sources`: a digest of every file that it was made of
     where kernels are kept            `folders`: beside the code, else for the user, else
                                       in a temporary folder, else not at all
@@ -15,9 +17,17 @@ seconds, and kept for all later processes. Some things are not left to numba:
     memory asked for ahead of its use `prefetching`
 """
 
-from gputree.compilation.decorators import inner, jitable, kernel, overload, written_out
+from gputree.compilation.decorators import (
+    inner,
+    is_none,
+    jitable,
+    kernel,
+    overload,
+    written_out,
+)
 from gputree.compilation.lending import lent, overload_lent, pasted
 
 __all__ = [
-    "inner", "jitable", "kernel", "lent", "overload", "overload_lent", "pasted", "written_out",
+    "inner", "is_none", "jitable", "kernel", "lent", "overload", "overload_lent", "pasted",
+    "written_out",
 ]  # fmt: skip

@@ -1,91 +1,152 @@
-"""The decorators of all code that numba compiles."""
+"""The decorators of all code that numba compiles. None of them imports numba.
+
+    kernel         what Python calls: a `Kernel`, which Python runs or numba compiles
+    inner          what only kernels call
+    jitable        what Python calls as it is, and kernels too
+    overload       what kernels put in the place of a stub
+    borrowing, ... see `lending`
+
+All but kernels stay the functions they are, so that a kernel that Python runs calls them directly.
+Numba is told what they are to it, by `declare`, before it first compiles.
+"""
 
 from __future__ import annotations
 
 import functools
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import extending, njit
 
-from gputree.compilation import interrupts, parts, sources
-from gputree.compilation.store import KernelStore
+from gputree.compilation import sources, tiers
 
 # nogil: kernels run on a thread pool. numpy's error model: a division by zero gives inf
 # or NaN instead of a branch in every inner loop.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-# What is not given here is taken from whatever calls a function first.
+# What is not given here is taken from whatever calls a function first. Wrappers that take apart
+# tables of a dozen arrays are a quarter of all compilation; only what Python calls needs one.
 INNER: dict[str, Any] = {
     **OPTIONS, "no_cpython_wrapper": True, "_nrt": True, "forceinline": False,
 }  # fmt: skip
 
+_making = threading.Lock()
+_undeclared: list[Callable[[], object]] = []
 
-def kernel(function: Callable) -> Any:
-    """Compile what Python calls; what was compiled is kept on disk.
 
-    Where numba's compiler is switched off, Python runs it, as silent about infinities and
-    overflows as compiled code is.
+def when_compiling(tell: Callable[[], object]) -> None:
+    """Call `tell`, which may import numba, before anything is compiled."""
+    _undeclared.append(tell)
+
+
+def declare() -> None:
+    """Tell numba of all that was decorated since the last time."""
+    while _undeclared:
+        _undeclared.pop(0)()
+
+
+class Kernel:
+    """A function that Python runs while that is cheap, and that numba compiles or loads else.
+
+    Which of them a call is, `tiers` decides; the answer is the same to the bit. What was compiled
+    is kept on disk.
+
+    Parameters
+    ----------
+    function : callable
+        Of a module of gputree; every argument is positional.
+
+    Attributes
+    ----------
+    py_func : callable
+        The function.
     """
-    compiled = njit(**OPTIONS)(function)
-    if compiled is function:
-        return functools.wraps(function)(np.errstate(all="ignore")(function))
-    sources.read(function.__module__)
-    compiled._cache = KernelStore(function)
-    compiler = compiled._compiler
-    compiler.compile = parts.compile_in_parts(compiler.compile, compiler)
-    compiled.compile = _interruptible(compiled.compile, compiled._cache)
-    return compiled
+
+    def __init__(self, function: Callable) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.tier = tiers.Tier(function)
+        self._dispatcher: Any = None
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher, with the forms that were compiled or loaded so far."""
+        if self._dispatcher is None:
+            from gputree.compilation import dispatchers
+
+            with _making:
+                self._dispatcher = self._dispatcher or dispatchers.of_kernel(self)
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What a kernel that is called by a kernel is to numba."""
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        unknown = self._dispatcher is None or tiers.is_never()
+        if unknown and self.tier.is_interpreted(arguments):
+            return self.interpret(*arguments)
+        try:
+            return self.dispatcher(*arguments)
+        except tiers.NotCompiled:  # in this form
+            pass
+        if self.tier.is_interpreted(arguments):
+            return self.interpret(*arguments)
+        with self.tier.compiling():
+            return self.dispatcher(*arguments)
+
+    def interpret(self, *arguments: Any) -> Any:
+        """Run the function in Python, as silent about infinities and overflow as compiled code."""
+        with self.tier.interpreting(arguments), np.errstate(all="ignore"):
+            return self.py_func(*arguments)
 
 
-def _interruptible(compile_: Callable, kept: KernelStore) -> Callable:
-    """Numba's method that finds or compiles a kernel, so that Ctrl-C is not lost in it."""
-
-    @functools.wraps(compile_)
-    def compile(signature: Any) -> Any:
-        with interrupts.deferred(), _without_collection():
-            try:
-                return compile_(signature)
-            finally:
-                kept.leave()
-
-    return compile
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Look for no garbage: a compiler makes millions of objects that live until it is done.
-
-    Looking through them again and again is an eighth of the time of a first fit.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
+def kernel(function: Callable) -> Kernel:
+    """Compile what Python calls, as far as that pays; what was compiled is kept on disk."""
+    return Kernel(function)
 
 
 def inner(function: Callable) -> Any:
-    """Compile what only kernels call.
+    """Compile what only kernels call."""
+    return known_to_kernels(function, INNER)
 
-    Wrappers that take apart tables of a dozen arrays are a quarter of all compilation;
-    only what Python calls needs one.
-    """
-    return njit(**INNER)(function)
+
+def known_to_kernels(
+    function: Callable, options: dict[str, Any], check: Callable[[Any], None] | None = None
+) -> Callable:
+    """Let kernels call a function, compiled with `options`; `check` takes what was compiled."""
+
+    def tell() -> None:
+        from gputree.compilation import dispatchers
+
+        attributes: Any = function
+        attributes.dispatcher = dispatchers.of_function(function, options, check)
+        attributes._numba_type_ = attributes.dispatcher._numba_type_  # refers to it weakly
+
+    when_compiling(tell)
+    return function
 
 
 def written_out(function: Callable) -> Any:
     """Compile a function as if it were written where it is called: references as there."""
-    return njit(**INNER, inline="always")(function)
+    options = {**INNER, "inline": "always"}
+    # What numba's pass looks for in what it may write out.
+    function.targetoptions = options  # type: ignore[attr-defined]
+    function.py_func = function  # type: ignore[attr-defined]
+    return known_to_kernels(function, options)
 
 
 def jitable(function: Callable) -> Any:
     """Leave a function to Python as it is; kernels may call it, too."""
-    return extending.register_jitable(function)
+
+    def tell() -> None:
+        from numba.extending import register_jitable
+
+        register_jitable(function)
+
+    when_compiling(tell)
+    return function
 
 
 def overload(
@@ -98,6 +159,21 @@ def overload(
 
     def register(choose: Callable) -> Callable:
         sources.link(stub.__module__, implementing or choose.__module__)
-        return extending.overload(stub, jit_options=options, strict=False)(choose)
+        tiers.link(stub, choose)
+
+        def tell() -> None:
+            from numba.extending import overload
+
+            overload(stub, jit_options=options, strict=False)(choose)
+
+        when_compiling(tell)
+        return choose
 
     return register
+
+
+def is_none(kind: Any) -> bool:
+    """Whether a type of numba's, as a choice of `overload` is given, is that of None."""
+    from numba import types
+
+    return isinstance(kind, types.NoneType)

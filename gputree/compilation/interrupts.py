@@ -20,21 +20,24 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from numba.core import event
-from numba.core.compiler_lock import global_compiler_lock
-
 from gputree.compilation import waits
 
 PASS = "numba:run_pass"
 
-# Numba's own, so that whoever holds the one holds the other.
-_LOCK = getattr(global_compiler_lock, "_lock", None) or threading.RLock()
+_OWN_LOCK = threading.RLock()
 
 # Seconds between looks for an interrupt while another thread compiles.
 PATIENCE = 0.05
 
 
-class Compilation(event.Listener):
+def _lock() -> Any:
+    """Numba's own, so that whoever holds the one holds the other."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    return getattr(global_compiler_lock, "_lock", None) or _OWN_LOCK
+
+
+class Compilation:
     """One compilation of this thread, and the interrupt that came while it was under way."""
 
     def __init__(self) -> None:
@@ -62,12 +65,13 @@ class Compilation(event.Listener):
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Wait until no other thread compiles, where numba would wait and not be left."""
-        while not _LOCK.acquire(timeout=PATIENCE):
+        lock = _lock()
+        while not lock.acquire(timeout=PATIENCE):
             self.take()
         try:
             yield
         finally:
-            _LOCK.release()
+            lock.release()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.pending = partial(self.handler, number, frame)
@@ -78,13 +82,10 @@ class Compilation(event.Listener):
         if pending is not None:
             pending()
 
-    def on_start(self, event: event.Event) -> None:
-        """A pass of the compiler begins, in whichever thread."""
-        if threading.get_ident() == self.thread:
+    def notify(self, event: Any) -> None:
+        """A pass of the compiler begins or ends, in whichever thread; a listener of numba's."""
+        if event.is_start and threading.get_ident() == self.thread:
             self.take()
-
-    def on_end(self, event: event.Event) -> None:
-        """A pass has ended."""
 
 
 _under_way: dict[int, Compilation] = {}  # by thread
@@ -93,6 +94,10 @@ _under_way: dict[int, Compilation] = {}  # by thread
 @contextmanager
 def deferred() -> Iterator[None]:
     """Within the block, interrupts of this thread wait until numba can be left."""
+    from numba.core import event
+
+    for kind in (Compilation, waits.Watch):
+        event.Listener.register(kind)  # in name, so that numba need not be imported before
     if threading.get_ident() in _under_way:  # a kernel that is compiled for another
         yield
         return

@@ -10,14 +10,11 @@ thing that cannot be seen there: arrays that `overload_lent` returns to a functi
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from numba import njit, types
-
-from gputree.compilation.decorators import INNER, overload
+from gputree.compilation.decorators import INNER, known_to_kernels, overload
 
 LENT: dict[str, Any] = {**INNER, "_nrt": False}
 
@@ -27,12 +24,12 @@ _lent_stubs: set[Callable] = set()
 
 def lent(function: Callable) -> Any:
     """Compile what only kernels call, and what arrays are lent to."""
-    return _checked(njit(**LENT)(function))
+    return known_to_kernels(function, LENT, _check)
 
 
 def pasted(function: Callable) -> Any:
     """As `lent`; compiled into each place that calls it, so that no arguments are passed."""
-    return _checked(njit(**{**LENT, "forceinline": True})(function))
+    return known_to_kernels(function, {**LENT, "forceinline": True}, _check)
 
 
 def overload_lent(stub: Callable, implementing: str | None = None) -> Callable:
@@ -45,27 +42,18 @@ def overload_lent(stub: Callable, implementing: str | None = None) -> Callable:
     return overload(stub, implementing, LENT)
 
 
-def _checked(compiled: Any) -> Any:
-    """A function of numba that is refused where it breaks the rules."""
-    compile_ = getattr(compiled, "compile", None)
-    if compile_ is None:  # the compiler is switched off
-        return compiled
-
-    @functools.wraps(compile_)
-    def compile(signature: Any) -> Any:
-        found = compile_(signature)
-        for made in compiled.overloads.values():
-            faults = list(_faults(made))
-            if faults:
-                raise TypeError(f"{compiled.__name__}, which arrays are lent to, {faults[0]}")
-        return found
-
-    compiled.compile = compile
-    return compiled
+def _check(compiled: Any) -> None:
+    """Refuse what breaks the rules, of all that numba compiled of a function."""
+    for made in compiled.overloads.values():
+        faults = list(_faults(made))
+        if faults:
+            raise TypeError(f"{compiled.__name__}, which arrays are lent to, {faults[0]}")
 
 
 def _faults(made: Any) -> Iterator[str]:
     """What a function, as it was compiled for a kind of arguments, does against the rules."""
+    from numba import types
+
     if has_arrays(made.signature.return_type):
         yield "returns arrays"
     for call, signature in made.fndesc.calltypes.items():
@@ -84,6 +72,8 @@ def _is_counting(called: Any) -> bool:
 
 def has_arrays(kind: Any) -> bool:
     """Whether values of a type of numba's are arrays, or hold some."""
+    from numba import types
+
     if isinstance(kind, types.BaseTuple):
         return any(map(has_arrays, kind))
     return isinstance(getattr(kind, "type", kind), types.Array)

@@ -25,7 +25,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from gputree._warnings import warn
-from gputree.compilation import folders, sources, turns
+from gputree.compilation import folders, sources, tiers, turns
 
 SUFFIX = ".nbc"
 MODES = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")  # of numba, that change the code it makes
@@ -46,6 +46,7 @@ class KernelStore:
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.enabled = True
+        self._missing: set[Any] = set()  # signatures that were looked for in vain
         self._turn: str | None = None  # to compile; one at a time, since all of numba is locked
 
     @property
@@ -58,14 +59,23 @@ class KernelStore:
         target_context.refresh()
         name = self._name(signature, target_context.codegen())
         if name is None:
+            if not tiers.must_compile():
+                raise tiers.NotCompiled
             return None
         found = self._find(name, signature, target_context)
+        if found is None and not tiers.must_compile():
+            self._missing.add(_arguments(signature))
+            raise tiers.NotCompiled
         if found is None and turns.take(name):
             self._turn = name
             found = self._find(name, signature, target_context)  # compiled while we waited
             if found is not None:
                 self.leave()
         return found
+
+    def lacks(self, signature: Any) -> bool:
+        """Whether a kernel for a signature was looked for before, in vain."""
+        return _arguments(signature) in self._missing
 
     def _find(self, name: str, signature: Any, target_context: Any) -> Any:
         """The kernel in the file `name`, or None if there is none that is current and whole."""

@@ -11,8 +11,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from numba.core import event
+from gputree.compilation import tiers
 
 MESSAGE = "compiling kernels for this kind of table, once on this machine"
 COMPILE = "numba:compile"
@@ -59,6 +60,8 @@ def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
     Compilations of other threads count as well, since all wait for them.
     """
     wait = Wait(tell)
+    if len(_waits) == 1:
+        tiers.begin_wait()
     _waits.append(wait)
     try:
         yield wait
@@ -78,20 +81,21 @@ def elsewhere() -> Iterator[None]:
             wait.seconds += time.perf_counter() - start
 
 
-class Watch(event.Listener):
-    """Count the compilation of one kernel, with all that it calls."""
+class Watch:
+    """Count the compilation of one kernel, with all that it calls; a listener of numba's."""
 
     def __init__(self) -> None:
         self.depth = 0
         self.start = 0.0
 
-    def on_start(self, event: event.Event) -> None:
-        if self.depth == 0:
-            self.start = time.perf_counter()
-            _waits[min(1, len(_waits) - 1)].announce()
-        self.depth += 1
-
-    def on_end(self, event: event.Event) -> None:
+    def notify(self, event: Any) -> None:
+        """The compilation of the kernel, or of what it calls, begins or ends."""
+        if event.is_start:
+            if self.depth == 0:
+                self.start = time.perf_counter()
+                _waits[min(1, len(_waits) - 1)].announce()
+            self.depth += 1
+            return
         self.depth -= 1
         if self.depth == 0:
             seconds = time.perf_counter() - self.start

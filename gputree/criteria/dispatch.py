@@ -11,8 +11,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from numba import types
-
 from gputree.compilation import overload_lent
 from gputree.criteria.kinds import Gini, TwoClassGini
 
@@ -111,10 +109,8 @@ def formula(function: Callable, *criteria: type) -> Callable:
 
     def register(implementation: Callable) -> Callable:
         def choose(criterion: Any, *rest: Any) -> Callable | None:
-            chosen = isinstance(criterion, types.BaseNamedTuple) and (
-                criterion.instance_class in criteria
-            )
-            return implementation if chosen else None
+            kind = getattr(criterion, "instance_class", None)  # of a named tuple
+            return implementation if kind in criteria else None
 
         choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
         for criterion in criteria:

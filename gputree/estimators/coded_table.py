@@ -6,7 +6,6 @@ from numbers import Integral
 from os import PathLike
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -18,6 +17,7 @@ from gputree.backends.binning import MAX_BINS
 from gputree.estimators.batches import Batches, read_batches
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View
+from gputree.threads import most_threads
 from gputree.validation import check_table
 
 
@@ -317,7 +317,7 @@ def new_reader(caller: str, categorical_features: Any, device: str = "cpu") -> A
 
 def _coded(held: Held) -> View:
     """All of a table, coded."""
-    n_threads = numba.config.NUMBA_NUM_THREADS
+    n_threads = most_threads()
     held.on(held.device or "cpu", n_threads).prepare(held.max_bins or MAX_BINS, n_threads)
     return View(held)
 

@@ -26,15 +26,16 @@ import pytest
 import gputree
 from gputree.cli import main
 from gputree.cli.kinds import KINDS
-from gputree.compilation import decorators, folders, parts, sources, store, waits
+from gputree.compilation import decorators, dispatchers, folders, parts, sources, store, waits
 from gputree.criteria import Gini, decreases
 from gputree.criteria.logarithm import log2
 
 PACKAGE = Path(gputree.__file__).parent
 
-pytestmark = pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"
-)
+pytestmark = [
+    pytest.mark.usefixtures("always_compiled"),
+    pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"),
+]
 
 CALL_OF_A_FORMULA = """
 import numpy as np
@@ -100,7 +101,7 @@ def reached(function: types.FunctionType, seen: set) -> Iterator[types.FunctionT
 def test_a_kernel_calls_nothing_beyond_its_files(module):
     kernels = vars(importlib.import_module(module)).values()
     for kernel in kernels:
-        if isinstance(getattr(kernel, "_cache", None), store.KernelStore):
+        if isinstance(kernel, decorators.Kernel):
             files = sources.files(kernel.__module__)
             for function in reached(kernel.py_func, set()):
                 assert function.__module__ in files
@@ -146,8 +147,7 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 
     def fresh():
-        dispatcher = numba.njit(decreases.py_func)
-        dispatcher._cache = store.KernelStore(decreases.py_func)
+        dispatcher = decorators.Kernel(decreases.py_func).dispatcher
         return dispatcher, Path(folders.folders()[0].path)
 
     return fresh
@@ -212,7 +212,7 @@ def test_kinds_of_arguments_are_kept_side_by_side(kept):
 
 @pytest.mark.parametrize("mode", ["OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"])
 def test_modes_of_the_compiler_are_kept_apart(kept, monkeypatch, mode):
-    cache, codegen = kept()[0]._cache, decreases.targetctx.codegen()
+    cache, codegen = kept()[0]._cache, decreases.dispatcher.targetctx.codegen()
     before = cache._name((numba.int64,), codegen)
     monkeypatch.setattr(numba.config, mode, 1)
     assert cache._name((numba.int64,), codegen) != before
@@ -290,7 +290,7 @@ def test_errors_of_parts_keep_what_they_say():
 
 
 def test_what_others_compile_is_left_to_numba(libraries):
-    codegen = decreases.targetctx.codegen()
+    codegen = decreases.dispatcher.targetctx.codegen()
     make_kernel(double)(20)
     assert codegen._library_class is parts.JITCodeLibrary
     count = len(libraries())
@@ -329,7 +329,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     decreases(Gini(2, 1.0), np.array([3.0]), np.array([[3, 1]]))
     decreases(Gini(2, 1.0), np.array([3.0], np.float32), np.array([[3, 1]]))
-hits = sum(decreases.stats.cache_hits.values())
+hits = sum(decreases.dispatcher.stats.cache_hits.values())
 print(hits, len(caught), *(str(warning.message) for warning in caught))
 """
 
@@ -464,7 +464,6 @@ def test_the_command_works_where_nothing_can_be_written(installed):
 # ------------------------------------------------------------------ waiting for them
 def test_compiling_is_named_once_and_counted(kept, caplog):
     kernel, _ = kept()
-    kernel.compile = decorators._interruptible(kernel.compile, kernel._cache)
     told = []
     with (
         caplog.at_level(logging.DEBUG, "gputree"),
@@ -488,7 +487,7 @@ def test_nothing_is_collected_while_a_kernel_compiles(kept, collecting, error):
         if error is not None:
             raise error
 
-    compile_ = decorators._interruptible(compiling, kept()[0]._cache)
+    compile_ = dispatchers.find_or_compile(compiling, kept()[0]._cache)
     before = gc.isenabled()
     try:
         (gc.enable if collecting else gc.disable)()
@@ -502,7 +501,6 @@ def test_nothing_is_collected_while_a_kernel_compiles(kept, collecting, error):
 def test_kernels_that_are_kept_are_no_news(kept, caplog):
     call(kept()[0])
     kernel, _ = kept()
-    kernel.compile = decorators._interruptible(kernel.compile, kernel._cache)
     told = []
     with caplog.at_level(logging.DEBUG, "gputree"), waits.waiting(told.append) as wait:
         assert call(kernel) == (1, 0)

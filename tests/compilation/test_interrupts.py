@@ -18,6 +18,7 @@ from gputree.compilation import interrupts, kernel
 from gputree.criteria import Gini, decreases
 
 pytestmark = [
+    pytest.mark.usefixtures("always_compiled"),
     pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"),
     pytest.mark.skipif(os.name == "nt", reason="signals as on Unix"),
 ]
@@ -71,7 +72,7 @@ def test_an_interrupt_before_any_pass_is_taken(fresh):
             call(compiled)
         assert is_undisturbed()
     call(compiled)
-    assert not compiled.stats.cache_hits  # what was interrupted kept nothing
+    assert not compiled.dispatcher.stats.cache_hits  # what was interrupted kept nothing
 
 
 CALLED_BACK = """
@@ -171,7 +172,7 @@ def test_a_pool_thread_that_compiles_is_left_too(fresh):
     assert is_undisturbed()
     assert main not in passes
     call(compiled)
-    assert compiled.stats.cache_misses.total() == 2  # the thread did not come to the end
+    assert compiled.dispatcher.stats.cache_misses.total() == 2  # the thread did not come to the end
 
 
 FITS = """

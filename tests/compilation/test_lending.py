@@ -11,13 +11,18 @@ from numba.core.runtime import _nrt_python, rtsys
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.compilation import inner, lent, overload, overload_lent, pasted
+from gputree.compilation.decorators import declare
 from gputree.compilation.lending import has_arrays
 
-pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+pytestmark = [
+    pytest.mark.usefixtures("always_compiled"),
+    pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),
+]
 
 
 def compiled(function):
     """What Python calls in place of the function, which only kernels call."""
+    declare()
     return numba.njit(lambda *arguments: function(*arguments))
 
 

@@ -14,6 +14,7 @@ import pytest
 from gputree.compilation import turns
 
 pytestmark = [
+    pytest.mark.usefixtures("always_compiled"),
     pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"),
     pytest.mark.skipif(turns.fcntl is None, reason="files are locked as on Unix"),
 ]
@@ -43,7 +44,7 @@ watch = Watch()
 tell = lambda message: watch.compiles or print("waits", flush=True)
 with waits.waiting(tell) as wait, event.install_listener("numba:compile", watch):
     value = decreases(Gini(2, 1.0), np.array([3.0]), np.array([[3, 1]]))
-stats = decreases.stats
+stats = decreases.dispatcher.stats
 print(value[0], stats.cache_hits.total(), stats.cache_misses.total(), wait.seconds > 0)
 """
 
@@ -104,4 +105,4 @@ def test_a_turn_is_given_back_with_an_error(tmp_path, monkeypatch):
     with pytest.raises(numba.TypingError):
         compiled("no criterion", None, None)
     assert len(given) == 1
-    assert compiled._cache._turn is None
+    assert compiled.dispatcher._cache._turn is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 
-import numba
 import numpy as np
 import pytest
 from sklearn import tree as sklearn_tree
@@ -234,7 +233,7 @@ def test_class_weights_reach_the_pruner():
 
 # ----------------------------------------------------------------------- rest
 def test_threads_for_jobs(monkeypatch):
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 4)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "4")
     assert [n_threads(jobs) for jobs in (None, 1, 3, 8, -1, -2, -9)] == [4, 1, 3, 8, 4, 3, 1]
 
 

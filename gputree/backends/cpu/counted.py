@@ -8,7 +8,6 @@ living cells        their rows gathered, sorted, scanned
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
 from gputree.backends.cpu.encode import grid_cell
 from gputree.backends.cpu.finer import (
@@ -32,7 +31,7 @@ from gputree.backends.cpu.score import (
     row_count,
     start_side,
 )
-from gputree.compilation import overload
+from gputree.compilation import is_none, overload
 from gputree.criteria import add_row
 
 
@@ -217,7 +216,7 @@ def _choose_refine_counted(
     finer, criterion, table, rows, entries, first, last, limits, weighted, bins, total, bounds,
     pending, cut, j, lead, report,
 ):  # fmt: skip
-    return _none_counted if isinstance(finer, types.NoneType) else _refine_counted
+    return _none_counted if is_none(finer) else _refine_counted
 
 
 def _none_counted(

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.cut import new_cut, precedes, scan_bin
@@ -26,7 +25,7 @@ from gputree.backends.cpu.encode import grid_cell
 from gputree.backends.cpu.jit import inner, pick
 from gputree.backends.cpu.score import add_cell, admissible, bar_of, is_alive, row_count
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
-from gputree.compilation import overload
+from gputree.compilation import is_none, overload
 from gputree.criteria import add_row, begin, bound, score
 
 # Pairs gathered at once, per row of the node, before the last column of a group: bounds
@@ -259,7 +258,7 @@ def _scan_pairs(
     finer, criterion, rows, limits, weighted, values, items, start, end, left, total, f,
     missing_left, b, work, report, cut,
 ):  # fmt: skip
-    return _sort_and_scan if isinstance(finer, types.NoneType) else _sift_and_scan
+    return _sort_and_scan if is_none(finer) else _sift_and_scan
 
 
 def _sort_and_scan(

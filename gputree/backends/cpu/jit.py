@@ -7,10 +7,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from numba import types
-
 from gputree.compilation import (
     inner,
+    is_none,
     kernel,
     lent,
     overload,
@@ -21,8 +20,8 @@ from gputree.compilation import (
 from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
 
 __all__ = [
-    "PREFETCH_ROWS", "inner", "kernel", "lent", "overload_lent", "pasted", "pick", "prefetch",
-    "where_given", "written_out",
+    "PREFETCH_ROWS", "inner", "is_none", "kernel", "lent", "overload_lent", "pasted", "pick",
+    "prefetch", "where_given", "written_out",
 ]  # fmt: skip
 
 
@@ -33,7 +32,7 @@ def pick(values: Any, row: Any, default: int) -> Any:
 
 @overload(pick)
 def _pick(values: Any, row: Any, default: Any) -> Any:
-    if isinstance(values, types.NoneType):
+    if is_none(values):
         return lambda values, row, default: default
     return lambda values, row, default: values[row]
 
@@ -50,7 +49,7 @@ def where_given(otherwise: Callable, how: Callable = overload) -> Callable:
             return (otherwise if given is None else function)(given, *rest)
 
         def choose(given: Any, *rest: Any) -> Callable:
-            return otherwise if isinstance(given, types.NoneType) else function
+            return otherwise if is_none(given) else function
 
         choose.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
         how(stub, function.__module__)(choose)

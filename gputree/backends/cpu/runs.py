@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import lent, overload_lent, pick
+from gputree.backends.cpu.jit import is_none, lent, overload_lent, pick
 from gputree.backends.subsets import MOST_CELLS
 from gputree.compilation import jitable
 from gputree.criteria import add_row, left_weight
@@ -309,7 +308,7 @@ def move_rows(listed: Any, first: int, last: int, sign: int, left: Any) -> None:
 
 @overload_lent(move_rows)
 def _choose_move_rows(listed: Any, first: Any, last: Any, sign: Any, left: Any) -> Any:
-    if isinstance(listed, types.NoneType):
+    if is_none(listed):
         return lambda listed, first, last, sign, left: None
     return lambda listed, first, last, sign, left: _move_rows(listed, first, last, sign, left)
 

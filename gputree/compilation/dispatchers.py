@@ -1,0 +1,103 @@
+"""Numba's dispatchers: how kernels, and what they call, are compiled. Imports numba."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba import njit
+
+from gputree.compilation import interrupts, parts, sources, tiers
+from gputree.compilation.decorators import OPTIONS, Kernel, declare
+from gputree.compilation.store import KernelStore
+
+
+def of_kernel(kernel: Kernel) -> Any:
+    """The dispatcher of what Python calls; what it compiles is kept on disk."""
+    function = kernel.py_func
+    made = njit(**OPTIONS)(function)
+    sources.read(function.__module__)
+    made._cache = KernelStore(function)
+    compiler = made._compiler
+    compiler.compile = parts.compile_in_parts(_noting(compiler.compile, kernel.tier), compiler)
+    made.compile = find_or_compile(made.compile, made._cache)
+    made.get_call_template = _compiling(made.get_call_template)
+    return made
+
+
+def _compiling(find: Callable) -> Callable:
+    """Numba's method that finds what a kernel calls for it, compiled where it is not."""
+
+    @functools.wraps(find)
+    def find_compiled(*arguments: Any) -> Any:
+        with tiers.compiling():
+            return find(*arguments)
+
+    return find_compiled
+
+
+def of_function(
+    function: Callable, options: dict[str, Any], check: Callable[[Any], None] | None
+) -> Any:
+    """The dispatcher of what only kernels call; `check` takes it whenever it has compiled."""
+    made = njit(**options)(function)
+    if check is not None:
+        compile_ = made.compile
+
+        @functools.wraps(compile_)
+        def compile(signature: Any) -> Any:
+            found = compile_(signature)
+            check(made)
+            return found
+
+        made.compile = compile
+    return made
+
+
+def _noting(compile_: Callable, tier: tiers.Tier) -> Callable:
+    """Numba's method that compiles, told before of all that kernels may call; its time is noted."""
+
+    @functools.wraps(compile_)
+    def compile(*arguments: Any) -> Any:
+        declare()
+        start = time.thread_time()
+        compiled = compile_(*arguments)
+        tier.note_compiled(time.thread_time() - start)
+        return compiled
+
+    return compile
+
+
+def find_or_compile(compile_: Callable, kept: KernelStore) -> Callable:
+    """Numba's method that finds or compiles a kernel, so that Ctrl-C is not lost in it."""
+
+    @functools.wraps(compile_)
+    def compile(signature: Any) -> Any:
+        if not tiers.must_compile() and kept.lacks(signature):
+            raise tiers.NotCompiled
+        with interrupts.deferred(), _without_collection():
+            try:
+                return compile_(signature)
+            finally:
+                kept.leave()
+
+    return compile
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Look for no garbage: a compiler makes millions of objects that live until it is done.
+
+    Looking through them again and again is an eighth of the time of a first fit.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

@@ -1,0 +1,238 @@
+"""Whether a call of a kernel is run by Python or by machine code, decided as tiered compilers do.
+
+    kept on disk                        loaded, once numba is imported or that pays
+    little work                         interpreted, and the seconds are counted
+    seconds that would exceed those     compiled, once; a large table at once
+      of compiling
+
+What interpreting takes is predicted from the largest array of a call: at first by the number of
+instructions of the kernel and of all that it calls, then by what it took before. What compiling
+takes is predicted from the instructions as well, and corrected by what was compiled in this
+process. Interpreting a kernel that is compiled in the end was in vain: within one wait (a fit and
+what follows it) that is at most `PATIENCE` seconds in all, and then `SHARE` of what each kernel
+takes to compile. Seconds are of the thread, for threads that interpret wait for each other.
+
+The environment variable GPUTREE_JIT forces either: `always` compiles at the first call, `never` has
+Python run everything, as NUMBA_DISABLE_JIT does; `auto` is the default.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+MODES = ("auto", "always", "never")
+
+# Seconds of one wait in which kernels are interpreted though they may be compiled later.
+PATIENCE = 1.5
+# Beyond them, of the seconds that a kernel takes to compile.
+SHARE = 0.1
+# Seconds that importing numba takes, about: so much is interpreted before kept kernels are loaded.
+LOADING = 0.2
+# Seconds to compile a kernel: as such, and for each of its instructions. Measured over 60 kernels:
+# 0.25 to 0.9 ms an instruction, the most where there are fewest.
+COMPILED_KERNEL, COMPILED_INSTRUCTION = 0.07, 4e-4
+# Seconds to interpret, for each instruction and element of the largest array. Measured over 50
+# kernels: 0.1e-8 to 0.4e-8, and 1.6e-8 where rows walk down a tree.
+INTERPRETED = 1e-8
+# Elements that the fixed part of a call is worth.
+CALL = 100
+
+
+class NotCompiled(Exception):
+    """A kernel has no machine code for these arguments, here or on disk."""
+
+
+def _from_environment() -> str:
+    mode = os.environ.get("GPUTREE_JIT", "").strip().lower() or "auto"
+    if mode not in MODES:
+        raise ValueError(f"GPUTREE_JIT must be one of {', '.join(MODES)}, got {mode!r}.")
+    return "never" if os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0") else mode
+
+
+class _State:
+    """Of this process."""
+
+    def __init__(self) -> None:
+        self.mode = _from_environment()
+        self.interpreted = 0.0  # seconds since the wait began
+        self.compiled = self.predicted = 1.0  # seconds of all that was compiled, and foreseen
+
+
+_state = _State()
+_thread = threading.local()  # .compiling: this thread has decided to
+_choices: dict[Callable, list[Callable]] = {}  # what may stand in the place of a stub
+
+
+def link(stub: Callable, choose: Callable) -> None:
+    """Note that kernels put what `choose` returns in the place of `stub`."""
+    _choices.setdefault(stub, []).append(choose)
+
+
+@contextmanager
+def forced(mode: str) -> Iterator[None]:
+    """Within the block, in all threads: "always" compile, "never", or decide ("auto")."""
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}.")
+    before, _state.mode = _state.mode, mode
+    try:
+        yield
+    finally:
+        _state.mode = before
+
+
+def begin_wait() -> None:
+    """Someone begins to wait for a fit: what was interpreted before is forgotten."""
+    _state.interpreted = 0.0
+
+
+def is_never() -> bool:
+    """Whether nothing is compiled, nor loaded."""
+    return _state.mode == "never"
+
+
+def must_compile() -> bool:
+    """Whether what this thread looks for is to be compiled if it is not on disk."""
+    return _state.mode == "always" or getattr(_thread, "compiling", False)
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Within the block this thread compiles what is not on disk."""
+    before, _thread.compiling = getattr(_thread, "compiling", False), True
+    try:
+        yield
+    finally:
+        _thread.compiling = before
+
+
+class Tier:
+    """What is known of one kernel, to decide by.
+
+    Parameters
+    ----------
+    function : callable
+        That Python calls.
+
+    Attributes
+    ----------
+    seconds : float
+        For which it was interpreted since it last was compiled.
+    rate : float
+        Seconds for an element of the largest array of a call.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+        self.seconds = 0.0
+        self.rate = 0.0
+
+    @cached_property
+    def instructions(self) -> float:
+        """Of the function, and of all that it calls."""
+        return _count_instructions(self.function)
+
+    def is_interpreted(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether Python is to run a call that has no machine code in this process."""
+        if _state.mode != "auto":
+            return _state.mode == "never"
+        return self._predict(arguments) <= self._allowance()
+
+    def _predict(self, arguments: tuple[Any, ...]) -> float:
+        """Seconds that Python will take."""
+        rate = self.rate or self.instructions * INTERPRETED
+        return rate * (largest(arguments) + CALL)
+
+    def _allowance(self) -> float:
+        """Seconds that Python may take."""
+        if self._is_kept():
+            return 0.0 if "numba" in sys.modules else LOADING - _state.interpreted
+        cost = self._compiling_cost() * _state.compiled / _state.predicted
+        patience = PATIENCE - _state.interpreted
+        return max(min(cost - self.seconds, patience), SHARE * cost - self.seconds)
+
+    def _compiling_cost(self) -> float:
+        """Seconds to compile it, before any correction."""
+        return COMPILED_KERNEL + self.instructions * COMPILED_INSTRUCTION
+
+    def _is_kept(self) -> bool:
+        """Whether some form of the kernel lies on disk."""
+        return False
+
+    @contextmanager
+    def interpreting(self, arguments: tuple[Any, ...]) -> Iterator[None]:
+        """Measure what is interpreted within the block."""
+        size = largest(arguments) + CALL
+        start = time.thread_time()
+        try:
+            yield
+        finally:
+            seconds = time.thread_time() - start
+            self.seconds += seconds
+            _state.interpreted += seconds
+            self.rate = max(seconds / size, self.rate / 2)
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Within the block this thread compiles the kernel; it is interpreted in vain no longer."""
+        with compiling():
+            yield
+        self.seconds = 0.0
+
+    def note_compiled(self, seconds: float) -> None:
+        """Correct what compiling is expected to take by what it took."""
+        _state.compiled += seconds
+        _state.predicted += self._compiling_cost()
+
+
+def largest(arguments: tuple[Any, ...]) -> int:
+    """Elements of the largest array among arguments, and within tuples of them."""
+    size = 0
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            size = max(size, argument.size)
+        elif isinstance(argument, tuple):
+            size = max(size, largest(argument))
+    return size
+
+
+def _count_instructions(function: Callable) -> float:
+    """Instructions of Python's code that a kernel is made of.
+
+    Of formulas that a stub may stand for, one is compiled: each counts as its share.
+    """
+    package = function.__module__.partition(".")[0]
+    total = 0.0
+    seen: set[Callable] = set()
+    pending: list[tuple[Any, float]] = [(function, 1.0)]
+    while pending:
+        found, share = pending.pop()
+        found = getattr(found, "py_func", found)
+        code = getattr(found, "__code__", None)
+        if code is None or found in seen or found.__module__.partition(".")[0] != package:
+            continue
+        choices = _choices.get(found, [])
+        pending += [(choose, share / len(choices)) for choose in choices]
+        seen.add(found)
+        for part in _codes(code):
+            total += share * len(part.co_code) / 2
+            pending += [(found.__globals__.get(name), share) for name in part.co_names]
+        pending += [(cell.cell_contents, share) for cell in found.__closure__ or ()]
+    return total
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)

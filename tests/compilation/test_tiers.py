@@ -1,0 +1,219 @@
+"""Which calls of kernels are interpreted, and that this changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import small_fits
+from sklearn.datasets import load_iris
+
+from gputree import DecisionTreeClassifier
+from gputree.compilation import decorators, tiers
+from gputree.criteria import Gini, decreases
+
+FITS = small_fits.__file__
+
+
+def process(code, *arguments, **environment):
+    """What a fresh process prints."""
+    result = subprocess.run(
+        [sys.executable, *arguments, *([] if code is None else ["-c", code])],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=os.environ | environment,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def auto(monkeypatch):
+    """Calls are decided one by one, and nothing was interpreted before."""
+    monkeypatch.setattr(tiers, "_state", tiers._State())
+    with tiers.forced("auto"):
+        yield tiers._state
+
+
+class Seconds:
+    """A clock that a test turns."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(tiers.time, "thread_time", lambda: self.now)
+
+    def interpret(self, tier, arguments, seconds):
+        with tier.interpreting(arguments):
+            self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Seconds(monkeypatch)
+
+
+def small(x):
+    return x + 1
+
+
+def rows(n):
+    return (np.zeros(n),)
+
+
+# ---------------------------------------------------------------- the same answers
+def differences(mode):
+    found = json.loads(process(None, FITS, GPUTREE_JIT=mode))
+    expected = json.loads(small_fits.RECORD.read_text("utf-8"))
+    assert found.keys() == expected.keys()
+    return [name for name, value in expected.items() if found[name] != value]
+
+
+def test_interpreted_fits_are_those_on_record():
+    """Every estimator, every shipped table, both precisions: to the bit. 6 s of a processor."""
+    assert differences("never") == []
+
+
+@pytest.mark.full
+def test_compiled_fits_are_those_on_record():
+    """2 minutes of a processor where nothing is kept."""
+    assert differences("always") == []
+
+
+@pytest.mark.full
+def test_fits_that_change_their_tier_are_those_on_record():
+    assert differences("auto") == []
+
+
+# ------------------------------------------------------------------ what is decided
+def test_little_work_is_interpreted_and_a_large_table_compiled_at_once(auto):
+    tier = tiers.Tier(small)
+    assert tier.is_interpreted(rows(1000))
+    assert not tier.is_interpreted(rows(10**9))
+
+
+def test_a_kernel_is_compiled_once_interpreting_cost_as_much(auto, clock):
+    tier = tiers.Tier(small)
+    cost = tier._compiling_cost()
+    clock.interpret(tier, rows(0), 0.6 * cost)
+    assert not tier.is_interpreted(rows(0))  # 1.2 times the cost
+    tiers.begin_wait()
+    assert not tier.is_interpreted(rows(0))  # whoever waits
+    with tier.compiling():
+        assert tiers.must_compile()
+    assert not tiers.must_compile()
+    assert tier.seconds == 0.0
+
+
+def test_what_a_call_takes_is_learned(auto, clock):
+    tier = tiers.Tier(small)
+    assert tier.is_interpreted(rows(10_000))
+    clock.interpret(tier, rows(0), 0.01)  # 0.1 ms an element
+    assert not tier.is_interpreted(rows(10_000))
+    assert tier.is_interpreted(rows(0))
+    for _ in range(20):
+        clock.interpret(tier, rows(0), 0.0)  # and forgotten
+    assert tier.is_interpreted(rows(10_000))
+
+
+def test_one_wait_interprets_in_vain_for_little_more_than_patience(auto, clock):
+    """However many kernels there are."""
+    kernels = [tiers.Tier(small) for _ in range(200)]
+    for tier in kernels:
+        tier.instructions = 1000.0
+    interpreted = 0.0
+    for _ in range(50):
+        for tier in kernels:
+            if tier.is_interpreted(rows(0)):
+                clock.interpret(tier, rows(0), 0.01)
+                interpreted += 0.01
+    shares = sum(tiers.SHARE * tier._compiling_cost() for tier in kernels)
+    assert interpreted <= tiers.PATIENCE + shares
+    tiers.begin_wait()  # of another table
+    assert any(tier.is_interpreted(rows(0)) for tier in kernels)
+
+
+def test_compiling_is_expected_to_take_what_it_took(auto, clock):
+    tier = tiers.Tier(small)
+    clock.interpret(tier, rows(0), 0.9 * tier._compiling_cost())
+    assert not tier.is_interpreted(rows(0))
+    for _ in range(100):
+        tier.note_compiled(3 * tier._compiling_cost())
+    assert tier.is_interpreted(rows(0))
+
+
+def test_instructions_are_those_of_all_that_is_called():
+    own = tiers.Tier(decreases.py_func)
+    assert own.instructions > len(decreases.py_func.__code__.co_code) / 2
+    assert tiers.Tier(small).instructions == len(small.__code__.co_code) / 2
+
+
+def test_the_largest_array_counts_within_tuples_too():
+    assert tiers.largest((1, None, "x")) == 0
+    assert tiers.largest((np.zeros(3), Gini(2, 1.0), (np.zeros((4, 5)), (np.zeros(7),)))) == 20
+
+
+# ---------------------------------------------------------------------- in a process
+def test_small_fits_need_no_compiler(tmp_path):
+    """Nor its import: of the textbooks' tables, in fit, prediction and export."""
+    code = (
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "from gputree import C45Rules, C45Classifier, DecisionTreeClassifier, export_text\n"
+        "from gputree.datasets import load_golf, load_iris\n"
+        "for table in (load_golf(), load_iris()):\n"
+        "    for kind in (C45Rules, C45Classifier, DecisionTreeClassifier):\n"
+        "        model = kind().fit(table.data, table.target)\n"
+        "        model.predict(table.data)\n"
+        "    export_text(model)\n"
+        "print('numba' in sys.modules)"
+    )
+    found = process(code, GPUTREE_JIT="auto", NUMBA_CACHE_DIR=str(tmp_path))
+    assert found == "False\n"
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+def test_the_mode_is_checked():
+    result = subprocess.run(
+        [sys.executable, "-c", "import gputree.compilation"],
+        capture_output=True, text=True, env=os.environ | {"GPUTREE_JIT": "sometimes"},
+    )  # fmt: skip
+    assert "GPUTREE_JIT must be one of auto, always, never, got 'sometimes'." in result.stderr
+    with pytest.raises(ValueError, match="mode must be one of"), tiers.forced("sometimes"):
+        pass
+
+
+def test_errors_of_an_interpreted_kernel_stand_alone():
+    def fail(values):
+        raise ValueError("no")
+
+    kernel = decorators.kernel(fail)
+    with tiers.forced("never"), pytest.raises(ValueError, match="no") as error:
+        kernel(np.zeros(1))
+    assert error.value.__context__ is None
+
+
+def test_overflow_and_division_are_as_silent_as_compiled_code():
+    kernel = decorators.kernel(lambda a, b: (a[0] + a[0], b[0] / b[1]))
+    most = np.array([np.iinfo(np.int64).max])
+    with tiers.forced("never"):
+        assert kernel(most, np.zeros(2))[0] == -2
+
+
+def test_threads_may_interpret_side_by_side(auto):
+    X, y = load_iris(return_X_y=True)
+    trees = [None] * 4
+
+    def fit(i):
+        trees[i] = DecisionTreeClassifier(device="cpu").fit(X, y).tree_
+
+    threads = [threading.Thread(target=fit, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {tree.threshold.tobytes() for tree in trees} == {trees[0].threshold.tobytes()}
