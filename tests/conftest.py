@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -68,8 +70,13 @@ def is_default(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Few examples by default, and kernels as Python runs them, unless anyone says otherwise."""
     if not config.getoption("--hypothesis-profile"):
         settings.load_profile("default" if is_default(config) else "full")
+    if is_default(config) and "GPUTREE_JIT" not in os.environ:
+        stack = ExitStack()
+        stack.enter_context(tiers.forced("never"))
+        config.add_cleanup(stack.close)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -80,6 +80,7 @@ def case(policy, seed):
     return tree, random_rows(rng, N_ROWS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", FORMATS)
 def test_shares(name, policy, tmp_path):
@@ -95,6 +96,7 @@ def test_shares(name, policy, tmp_path):
     assert np.array_equal(found[:, exact], expected[:, exact])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
 @in_each_database
 def test_nodes(dialect, policy, request):
@@ -107,6 +109,7 @@ def test_nodes(dialect, policy, request):
     assert DATABASES[dialect](query, columns_of(values)) == apply(tree, values).tolist()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
 def test_scikit_learns_trees(kind):
     """Of numbers in float32, missing ones included, which it can hold."""
@@ -123,6 +126,7 @@ def test_scikit_learns_trees(kind):
 WORDS = np.array(["Bern", "Kyiv", "L'Aquila", 'say "so"', "", "Lima", None], object)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
 def test_fitted_estimators_asked_by_words(kind):
     """Numbers beside words, holes, and words that training did not have."""

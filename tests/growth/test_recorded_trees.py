@@ -21,6 +21,7 @@ def check(name, case):
     assert {field: found[field] for field in expected} == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", GENERATED)
 def test_trees_of_generated_tables_are_those_on_record(name):
     check(name, GENERATED[name])

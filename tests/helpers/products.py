@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import pytest
 
@@ -28,11 +29,24 @@ def mark_products(items: list[pytest.Item]) -> None:
                 case.add_marker(pytest.mark.full)
 
 
-def _values(item: pytest.Item) -> frozenset[tuple[str, int]]:
-    indices = item.callspec.indices.items()
+def _values(item: pytest.Item) -> frozenset[tuple]:
+    """The value of each axis: of what is parametrized together, or of one fixture."""
+    params = {name: value for name, value in item.callspec.params.items() if name not in PLACES}
+    together = [names_of(mark.args[0]) for mark in item.iter_markers("parametrize")]
+    single = set(params).difference(*together)
+    axes = [*together, *([name] for name in sorted(single))]
     return frozenset(
-        (name, 0 if name == "seed" else k) for name, k in indices if name not in PLACES
+        (name, *(id(params[name]) for name in axis if name in params and name != "seed"))
+        for axis in axes
+        for name in axis[:1]
     )
+
+
+def names_of(argnames: str | Sequence[str]) -> list[str]:
+    """Arguments that a mark gives values, which it names as a list or in one string."""
+    if isinstance(argnames, str):
+        return [name.strip() for name in argnames.split(",")]
+    return list(argnames)
 
 
 def _cover(cases: list[frozenset]) -> set[int]:

@@ -213,6 +213,7 @@ def test_methods_that_unpack_at_once_are_refused(model):
             load_model(model)
 
 
+@pytest.mark.full
 def test_loading_takes_the_memory_of_the_arrays_once(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(10_000, 2)), rng.normal(size=10_000)
