@@ -30,7 +30,8 @@ class Variant(NamedTuple):
 AXES = Variant(
     # The types of `criteria.kinds`, as the number of classes and of units choose them.
     criterion=(
-        "Gini", "TwoClassGini", "WideGini", "Entropy", "ManyClassEntropy", "SquaredError", "Poisson",
+        "Gini", "TwoClassGini", "WideGini", "Entropy", "ManyClassEntropy",
+        "SquaredError", "Poisson",
     ),
     dtype=("float32", "float64"),
     weighted=(False, True),

@@ -256,6 +256,7 @@ def test_what_may_stand_before_a_header(gputree, golf, tmp_path, mark):
     assert gputree("predict", golf, data) == gputree("predict", golf, GOLF)
 
 
+@pytest.mark.full
 def test_line_breaks_within_quotes(gputree, tmp_path):
     """Also where the reader's blocks of a megabyte meet."""
     data, model = tmp_path / "data.csv", tmp_path / "model"

@@ -194,6 +194,7 @@ def test_missing_values_go_where_scikit_learn_sends_them():
     assert_same_tree(ours, theirs, rtol=1e-9)
 
 
+@pytest.mark.full
 def test_splitters_and_growth_agree():
     """Histograms with refinement, whatever the bins, and finished subtrees grow one tree."""
     X, y = counts(n=6000)

@@ -89,6 +89,7 @@ def test_answers_that_only_rise_or_fall(finish_rows, criterion):
         assert_same(model.set_params(max_bins=12), sample.values, sample.y, sample.weight, 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("split", ["auto", "exhaustive", "ordered", "one_vs_rest"])
 def test_columns_of_more_categories_than_bins(finish_rows, split):
     rng = np.random.default_rng(1)
@@ -102,6 +103,7 @@ def test_columns_of_more_categories_than_bins(finish_rows, split):
         assert_same(model.set_params(categorical_features=[0, 1]), X, y)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
 @pytest.mark.parametrize("bits", [2, 12])
 def test_cells_of_all_sizes(monkeypatch, criterion, bits):

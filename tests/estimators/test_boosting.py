@@ -75,6 +75,7 @@ def test_the_trees_are_those_of_fresh_fits(seed, weighted):
     assert boosted.estimator_errors_.tolist() == errors
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "params",
     [

@@ -83,7 +83,7 @@ def suit(criterion: str, y: np.ndarray) -> np.ndarray:
 
 
 def examples(n: int, **others: Any) -> settings:
-    """Hypothesis draws `n` examples where it draws 25 by its profile; fewer where it draws fewer."""
+    """Hypothesis draws `n` examples where its profile says 25, and fewer where that says less."""
     return settings(max_examples=max(1, n * settings.default.max_examples // 25), **others)
 
 
