@@ -3,8 +3,9 @@
 Names are imported when they are asked for: ``import gputree`` takes no time.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gputree._lazy import attach
 
 __version__ = "0.1.0"
 
@@ -62,66 +63,50 @@ __all__ = [
     "variance_reduction",
 ]
 
-# Public names by the module that has them.
-_MODULES = {
-    "check": ("check_device",),
-    "discretization": ("MDLPDiscretizer",),
-    "estimators": (
-        "BoostedC45Classifier",
-        "C45Classifier",
-        "CodedTable",
-        "DecisionTreeClassifier",
-        "DecisionTreeRegressor",
-        "ID3Classifier",
-    ),
-    "estimators.json_file": ("export_json", "json_schema", "read_json"),
-    "estimators.model_file": ("load_model", "save_model"),
-    "export": ("export_text",),
-    "rules": ("BoostedC45Rules", "C45Rules", "to_rules"),
-    "scores": (
-        "entropy",
-        "gain_ratio",
-        "gini",
-        "gini_gain",
-        "information_gain",
-        "rank_features",
-        "symmetric_uncertainty",
-        "variance_reduction",
-    ),
-}
-_PLACES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
-
-# Packages that need no import of their own.
-_PACKAGES = (
-    "check",
-    "columns",
-    "criteria",
-    "datasets",
-    "discretization",
-    "estimators",
-    "export",
-    "growth",
-    "persistence",
-    "prediction",
-    "pruning",
-    "rules",
-    "scores",
-    "tree",
-    "validation",
-)
-
-
 if not TYPE_CHECKING:  # checkers are to know of no other names
-
-    def __getattr__(name: str) -> Any:
-        if name in _PACKAGES:
-            return import_module(f"{__name__}.{name}")
-        if name not in _PLACES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(_PLACES[name]), name)
-        globals()[name] = found
-        return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_PACKAGES})
+    __getattr__, __dir__ = attach(
+        __name__,
+        {
+            "check": ("check_device",),
+            "discretization": ("MDLPDiscretizer",),
+            "estimators": (
+                "BoostedC45Classifier",
+                "C45Classifier",
+                "CodedTable",
+                "DecisionTreeClassifier",
+                "DecisionTreeRegressor",
+                "ID3Classifier",
+            ),
+            "estimators.json_file": ("export_json", "json_schema", "read_json"),
+            "estimators.model_file": ("load_model", "save_model"),
+            "export": ("export_text",),
+            "rules": ("BoostedC45Rules", "C45Rules", "to_rules"),
+            "scores": (
+                "entropy",
+                "gain_ratio",
+                "gini",
+                "gini_gain",
+                "information_gain",
+                "rank_features",
+                "symmetric_uncertainty",
+                "variance_reduction",
+            ),
+        },
+        packages=(
+            "check",
+            "columns",
+            "criteria",
+            "datasets",
+            "discretization",
+            "estimators",
+            "export",
+            "growth",
+            "persistence",
+            "prediction",
+            "pruning",
+            "rules",
+            "scores",
+            "tree",
+            "validation",
+        ),
+    )

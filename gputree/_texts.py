@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-
-import numpy as np
 
 
 def aligned(lines: dict[str, str]) -> str:
@@ -25,7 +24,7 @@ def tabled(rows: Sequence[Sequence[str]]) -> str:
 
 def shown(value: float) -> str:
     """A measure as text: four decimals, or digits."""
-    if np.isnan(value):
+    if math.isnan(value):
         return "-"
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
 

@@ -13,6 +13,11 @@ def class_costs(costs: Costs) -> NDArray[np.float64]:
     return costs.sum(axis=1)
 
 
+def weighs_errors(costs: Costs | None) -> bool:
+    """Whether the class of most weight may not be that of the least cost."""
+    return costs is not None and len(costs) > 2
+
+
 def least_cost(shares: NDArray[np.float64], costs: Costs) -> NDArray[np.intp]:
     """The class of the least expected cost; of equals, the first.
 

@@ -12,17 +12,10 @@ from sklearn.utils.validation import check_array
 
 from gputree._sklearn import check_sample_weight
 from gputree._warnings import warn
+from gputree.columns.cells import is_missing
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN in any of its types, and pandas.NA, which refuses to be compared."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True
 
 
 def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:

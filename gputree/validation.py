@@ -19,12 +19,11 @@ from gputree.backends.arrays import (
     to_host,
 )
 from gputree.columns import Columns, fit_encode
-from gputree.columns.cells import Coded, is_frame, read_array
+from gputree.columns.cells import Coded, is_frame, is_missing, read_array
 from gputree.compilation.arrays import writable
 from gputree.criteria.named import check_ends
 from gputree.dtypes import MOST_ROWS
 from gputree.estimators.devices import resolve_device
-from gputree.labels import is_missing
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16

@@ -89,7 +89,8 @@ def cold(options: Options) -> Iterator[Row]:
 
 
 def _import_and_fit(library: str, folder: str, cache: str) -> float:
-    return _fresh_process("cold", library, folder, None, NUMBA_CACHE_DIR=cache)["seconds"]
+    environment = {"NUMBA_CACHE_DIR": cache, "GPUTREE_JIT": "auto"}
+    return _fresh_process("cold", library, folder, None, **environment)["seconds"]
 
 
 def _save(folder: str, X: np.ndarray, y: np.ndarray) -> None:

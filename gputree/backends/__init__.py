@@ -1,15 +1,13 @@
-"""Devices: one backend each, behind the seam of `gputree.backends.base`."""
+"""Devices: one backend each, behind the seam of `gputree.backends.base`, imported at its use."""
 
 from __future__ import annotations
 
-from gputree.backends.base import Backend, DeviceTable, Int64s, Task
-from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.cpu.lists.backend import CpuLists
-from gputree.backends.cpu.table import CpuTable
-from gputree.backends.cuda import machine
-from gputree.backends.lists import ListBackend
-from gputree.backends.partitioned.backend import PartitionedBackend
-from gputree.backends.partitioned.table import PartitionedTable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gputree.backends.base import Backend, DeviceTable, Int64s, Task
+    from gputree.backends.lists import ListBackend
+    from gputree.backends.partitioned.table import PartitionedTable
 
 __all__ = [
     "DEVICES",
@@ -27,6 +25,8 @@ DEVICES = ("auto", "cpu", "cuda")
 
 def has_device() -> bool:
     """Whether a CUDA device answers, and all is installed that it takes to grow trees there."""
+    from gputree.backends.cuda import machine
+
     return machine.missing() is None
 
 
@@ -41,6 +41,8 @@ def get_backend(device: str) -> type[Backend]:
         For "cuda" where there is no driver, no CUDA device, or too old a one.
     """
     if not _is_cuda(device):
+        from gputree.backends.cpu.backend import CpuBackend
+
         return CpuBackend
     from gputree.backends.cuda.backend import CudaBackend
 
@@ -51,11 +53,15 @@ def new_backend(
     table: DeviceTable, task: Task, n_threads: int, entries: Int64s | None = None
 ) -> Backend:
     """What grows a task over some rows of a table, or all; see `gputree.backends.base.Backend`."""
+    from gputree.backends.partitioned.table import PartitionedTable
+
     if isinstance(table, PartitionedTable):
         if _is_cuda(table.name):
             from gputree.backends.blocks import backend
 
             return backend.new_backend(table, task, n_threads, entries)
+        from gputree.backends.partitioned.backend import PartitionedBackend
+
         return PartitionedBackend(table, task, n_threads, entries)
     return get_backend(table.name)(table, task, n_threads, entries)
 
@@ -63,6 +69,8 @@ def new_backend(
 def get_table(device: str) -> type[DeviceTable]:
     """What holds a table on "cpu" or "cuda"; see `get_backend`."""
     if not _is_cuda(device):
+        from gputree.backends.cpu.table import CpuTable
+
         return CpuTable
     from gputree.backends.cuda.table import CudaTable
 
@@ -72,6 +80,8 @@ def get_table(device: str) -> type[DeviceTable]:
 def get_partitioned_table(device: str) -> type[PartitionedTable]:
     """What holds a table on the host that "cpu" or "cuda" works on in parts; see `get_backend`."""
     if not _is_cuda(device):
+        from gputree.backends.partitioned.table import PartitionedTable
+
         return PartitionedTable
     from gputree.backends.blocks.table import BlocksTable
 
@@ -81,6 +91,8 @@ def get_partitioned_table(device: str) -> type[PartitionedTable]:
 def get_list_backend(device: str) -> type[ListBackend]:
     """The backend of attribute lists for a device name; see `get_backend`."""
     if not _is_cuda(device):
+        from gputree.backends.cpu.lists.backend import CpuLists
+
         return CpuLists
     from gputree.backends.cuda.lists.backend import CudaLists
 
@@ -91,6 +103,10 @@ def _is_cuda(device: str) -> bool:
     """Whether `device` is "cuda", of which nothing is missing, rather than "cpu"."""
     if device not in ("cpu", "cuda"):
         raise ValueError(f"A backend is that of 'cpu' or 'cuda', got {device!r}.")
-    if device == "cuda" and (problem := machine.missing()) is not None:
+    if device == "cpu":
+        return False
+    from gputree.backends.cuda import machine
+
+    if (problem := machine.missing()) is not None:
         raise problem
-    return device == "cuda"
+    return True

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends import cuda
 from gputree.backends.base import Int64s
-from gputree.backends.cuda.device import device_of
-from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import to_device
 from gputree.columns.specification import EXACT_IN_FLOAT32
 
 # Devices of DLPack: kDLCUDA and kDLCUDAManaged.
@@ -48,8 +46,8 @@ def device_matrix(X: Any) -> Any:
     array = _as_cupy(X)
     if array.dtype.kind not in "iuf":
         return None
-    with device_of(array):
-        return cupy().ascontiguousarray(array.astype(_float_dtype(array), copy=False))
+    with cuda.device_of(array):
+        return cuda.cupy().ascontiguousarray(array.astype(_float_dtype(array), copy=False))
 
 
 def to_host(X: Any) -> Any:
@@ -70,22 +68,22 @@ def device_labels(y: Any, values: Any) -> Any:
     kind = getattr(getattr(y, "dtype", None), "kind", "O")
     if isinstance(values, np.ndarray) or kind not in "iu" or getattr(y, "ndim", 0) != 1:
         return to_host(y)
-    with device_of(values):
+    with cuda.device_of(values):
         if isinstance(y, np.ndarray):
-            return to_device(y) if y.size else y
+            return cuda.to_device(y) if y.size else y
         return _as_cupy(y) if on_device(y) and len(y) else to_host(y)
 
 
 def label_range(y: Any) -> tuple[int, int]:
     """Least and greatest of integer labels on a device."""
-    with device_of(y):
+    with cuda.device_of(y):
         return int(y.min()), int(y.max())
 
 
 def count_labels(y: Any, low: int, high: int) -> tuple[NDArray[Any], Any]:
     """The labels that occur, ascending on the host, and the code of each on the device."""
-    xp = cupy()
-    with device_of(y):
+    xp = cuda.cupy()
+    with cuda.device_of(y):
         wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot hold 127 - -128
         place = (y.astype(wide) - wide(low)).astype(np.int64)
         present = xp.zeros(high - low + 1, dtype=np.int32)
@@ -93,23 +91,23 @@ def count_labels(y: Any, low: int, high: int) -> tuple[NDArray[Any], Any]:
         seen = np.flatnonzero(present.get())
         code = np.zeros(present.size, np.int32)
         code[seen] = np.arange(seen.size)
-        return (seen.astype(wide) + wide(low)).astype(y.dtype), to_device(code)[place]
+        return (seen.astype(wide) + wide(low)).astype(y.dtype), cuda.to_device(code)[place]
 
 
 def take_rows(X: Any, rows: Int64s | NDArray[np.bool_]) -> Any:
     """Some rows of an array, on the device where it is."""
     if isinstance(X, np.ndarray):
         return X[rows]
-    with device_of(X):
-        return X[to_device(rows)]
+    with cuda.device_of(X):
+        return X[cuda.to_device(rows)]
 
 
 def take_column(X: Any, f: int) -> Any:
     """Column f as a C-contiguous array of shape (n, 1), on the device where it is."""
     if isinstance(X, np.ndarray):
         return np.ascontiguousarray(X[:, f : f + 1])
-    with device_of(X):
-        return cupy().ascontiguousarray(X[:, f : f + 1])
+    with cuda.device_of(X):
+        return cuda.cupy().ascontiguousarray(X[:, f : f + 1])
 
 
 def _is_cudf(X: Any) -> bool:
@@ -119,8 +117,8 @@ def _is_cudf(X: Any) -> bool:
 def _as_cupy(X: Any) -> Any:
     """The same memory as a CuPy array."""
     if hasattr(X, "__cuda_array_interface__"):
-        return cupy().asarray(X)
-    return cupy().from_dlpack(X)
+        return cuda.cupy().asarray(X)
+    return cuda.cupy().from_dlpack(X)
 
 
 def _float_dtype(array: Any) -> type[np.floating]:

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.encode import inspect_columns
-from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
 from gputree.threads import even_spans, run
 
 # Cells that one thread inspects at a time.
@@ -34,6 +33,8 @@ class Inspection:
 def inspect(values: NDArray, n_threads: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which columns of a NumPy or CuPy table have missing values, and infinite ones."""
     if not isinstance(values, np.ndarray):
+        from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
+
         return inspect_on_device(values)
     n, d = values.shape
     if not values.flags.c_contiguous:

@@ -1,5 +1,8 @@
 """The `gputree` command, one module a subcommand.
 
+A module is imported when its command is called, and imports what only the work itself takes within
+functions: words and mistakes are answered at once.
+
 Data goes to standard output and words to standard error. The exit status is one of
 
 0    all went well
@@ -16,21 +19,16 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
-from gputree._sklearn import InvalidParameterError
-from gputree.cli.check import DIFFERENT, add_check
-from gputree.cli.evaluate import add_evaluate
-from gputree.cli.explain import add_explain
-from gputree.cli.export import add_export
-from gputree.cli.info import add_info
-from gputree.cli.predict import add_predict
-from gputree.cli.prune import add_prune
-from gputree.cli.report import UsageError, in_words_of_the_command, say, with_examples
-from gputree.cli.show import add_show
-from gputree.cli.train import add_train
-from gputree.cli.warmup import add_warmup
-from gputree.compilation.waits import waiting
+from gputree.cli.report import (
+    DIFFERENT,
+    UsageError,
+    in_words_of_the_command,
+    say,
+    with_examples,
+)
 
 FAULT = 1
 USAGE_ERROR = 2
@@ -39,7 +37,6 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 # What a user's files, options and machine can cause; anything else is a bug and
 # keeps its traceback.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError)
-_OF_USAGE = (UsageError, InvalidParameterError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status, see the top of this module.
     """
     try:
-        arguments = _parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        arguments = _parser(words).parse_args(words)
+        from gputree.compilation.waits import waiting
+
         with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else None):
             warnings.showwarning = _showing_warnings()
             status: int | None = arguments.run(arguments)
@@ -69,8 +69,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except _EXPECTED as error:
         say(f"error: {in_words_of_the_command(_message(error)) or type(error).__name__}")
-        return USAGE_ERROR if isinstance(error, _OF_USAGE) else FAULT
+        return USAGE_ERROR if _is_of_usage(error) else FAULT
     return status or 0
+
+
+def _is_of_usage(error: Exception) -> bool:
+    """Whether the command line is at fault; scikit-learn is not imported to learn that."""
+    names = sys.modules.get("gputree._sklearn")
+    refused = () if names is None else (names.InvalidParameterError,)
+    return isinstance(error, (UsageError, *refused))
 
 
 def _message(error: Exception) -> str:
@@ -102,7 +109,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE_ERROR)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of a command line of these words: commands not among them have no options."""
     from gputree import __version__
 
     parser = _Parser(prog="gputree")
@@ -120,20 +128,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gputree {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name, (add, text) in _COMMANDS.items():
-        add(commands.add_parser(name, help=text))
+    for name, text in _COMMANDS.items():
+        command = commands.add_parser(name, help=text)
+        if name in words:
+            getattr(import_module(f"{__name__}.{name}"), f"add_{name}")(command)
     return parser
 
 
-_COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
-    "train": (add_train, "grow a tree on a table"),
-    "predict": (add_predict, "answer for the rows of a table"),
-    "evaluate": (add_evaluate, "hold a model's answers against the truth"),
-    "prune": (add_prune, "make a model smaller, without growing again"),
-    "show": (add_show, "print a model as text"),
-    "explain": (add_explain, "tell why a model answers as it does"),
-    "export": (add_export, "write a model as SQL, C, Python, HTML, ONNX, ..."),
-    "info": (add_info, "print versions, devices, threads and folders"),
-    "check": (add_check, "hold a device's trees against the CPU's"),
-    "warmup": (add_warmup, "compile kernels ahead, for an image"),
+_COMMANDS = {
+    "train": "grow a tree on a table",
+    "predict": "answer for the rows of a table",
+    "evaluate": "hold a model's answers against the truth",
+    "prune": "make a model smaller, without growing again",
+    "show": "print a model as text",
+    "explain": "tell why a model answers as it does",
+    "export": "write a model as SQL, C, Python, HTML, ONNX, ...",
+    "info": "print versions, devices, threads and folders",
+    "check": "hold a device's trees against the CPU's",
+    "warmup": "compile kernels ahead, for an image",
 }

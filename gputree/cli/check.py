@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gputree._texts import aligned
-from gputree.cli.report import escape_unknown_characters, say, with_examples
-
-DIFFERENT = 3
+from gputree.cli.report import DIFFERENT, escape_unknown_characters, say, with_examples
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:

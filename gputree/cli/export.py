@@ -20,7 +20,6 @@ from gputree.cli.streams import (
     opened_output,
     write_text,
 )
-from gputree.rules import RuleSet
 
 # A tree is nested as deep as it is; Python prints by recursion.
 DEEPEST_PRINTED = 300
@@ -31,9 +30,9 @@ class Format(NamedTuple):
 
     Attributes
     ----------
-    make : callable
+    make : callable or str
         Of an estimator and keyword arguments, which are those of the function of
-        `gputree.export`.
+        `gputree.export`; or the name of that.
     options : tuple of str
         Of the command, that the format takes.
     suffixes : tuple of str
@@ -41,7 +40,7 @@ class Format(NamedTuple):
     about : str
     """
 
-    make: Callable[..., str | bytes]
+    make: Callable[..., str | bytes] | str
     options: tuple[str, ...]
     suffixes: tuple[str, ...]
     about: str
@@ -118,16 +117,18 @@ def _made(name: str, estimator: Any, given: dict[str, Any]) -> str | bytes:
     """What a model is in a format."""
     require_one(estimator, "export")
     if not has_rules(estimator):
-        return FORMATS[name].make(estimator, **given)
+        make = FORMATS[name].make
+        return (getattr(export, make) if isinstance(make, str) else make)(estimator, **given)
     if name not in _OF_RULES:
         raise UsageError(
             f"--format {name} takes a tree, and this model has rules, which can be "
             f"{', '.join(_OF_RULES)}."
         )
-    make, options = _OF_RULES[name]
+    method, options = _OF_RULES[name]
     for key in set(given).difference(options):
         raise UsageError(f"{_flag(key)} is no option of --format {name} for rules.")
-    return make(estimator.rules_, **given)
+    made: str = getattr(estimator.rules_, method)(**given)
+    return made
 
 
 def _flag(key: str) -> str:
@@ -147,11 +148,9 @@ def _by_suffix(output: str) -> str:
 
 
 # --------------------------------------------------------------------------- formats
-def _lines(function: Callable[..., Any]) -> Callable[..., str]:
-    def make(estimator: Any, **given: Any) -> str:
-        return "".join(f"{line}\n" for line in function(estimator, **given))
-
-    return make
+def _rules(estimator: Any, **given: Any) -> str:
+    rules = export.path_rules(estimator, **given)
+    return "".join(f"{rule}\n" for rule in rules)
 
 
 def _dict(estimator: Any, **given: Any) -> str:
@@ -208,8 +207,8 @@ def _json(estimator: Any) -> str:
 _READ = ("decimals",)
 _DRAWN = ("max_depth", "all_categories", *_READ)
 FORMATS = {
-    "text": Format(export.export_text, ("max_depth", *_READ), (".txt",), "an indented tree"),
-    "rules": Format(_lines(export.path_rules), _READ, (), "a rule a leaf"),
+    "text": Format("export_text", ("max_depth", *_READ), (".txt",), "an indented tree"),
+    "rules": Format(_rules, _READ, (), "a rule a leaf"),
     "json": Format(_json, (), (".json",), "all of the model, by a published schema"),
     "dict": Format(_dict, _READ, (), "nested dictionaries of Python"),
     "sql": Format(
@@ -218,28 +217,26 @@ FORMATS = {
         (".sql",),
         "an expression, or a query: DuckDB, Postgres, SQLite",
     ),
-    "python": Format(export.export_python, (), (".py",), "a module that needs nothing else"),
-    "c": Format(export.export_c, ("name",), (".c", ".h"), "C99 that needs nothing else"),
+    "python": Format("export_python", (), (".py",), "a module that needs nothing else"),
+    "c": Format("export_c", ("name",), (".c", ".h"), "C99 that needs nothing else"),
     "lightgbm": Format(
-        export.export_lightgbm, ("missing",), (), "LightGBM's model file, which SHAP reads"
+        "export_lightgbm", ("missing",), (), "LightGBM's model file, which SHAP reads"
     ),
     "treelite": Format(_treelite, ("missing",), (".tl",), "treelite's model file"),
     "onnx": Format(_onnx, ("missing",), (".onnx",), "for onnxruntime"),
-    "html": Format(
-        export.export_html, ("title", *_READ), (".html", ".htm"), "a page for a browser"
-    ),
+    "html": Format("export_html", ("title", *_READ), (".html", ".htm"), "a page for a browser"),
     "graphviz": Format(
-        export.export_graphviz, _DRAWN, (".dot", ".gv"), "DOT: dot -Tsvg tree.dot -o tree.svg"
+        "export_graphviz", _DRAWN, (".dot", ".gv"), "DOT: dot -Tsvg tree.dot -o tree.svg"
     ),
     "png": Format(_picture("png"), _DRAWN, (".png",), "a picture"),
     "svg": Format(_picture("svg"), _DRAWN, (".svg",), "a drawing"),
     "pdf": Format(_picture("pdf"), _DRAWN, (".pdf",), "a page to print"),
 }
-_OF_RULES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
-    "text": (RuleSet.to_text, _READ),
-    "rules": (RuleSet.to_text, _READ),
-    "json": (RuleSet.to_json, ()),
-    "sql": (RuleSet.to_sql, ("dialect", "table")),
+_OF_RULES = {  # methods of `gputree.rules.RuleSet`
+    "text": ("to_text", _READ),
+    "rules": ("to_text", _READ),
+    "json": ("to_json", ()),
+    "sql": ("to_sql", ("dialect", "table")),
 }
 _BINARY = ("treelite", "onnx", "png", "pdf")
 _OPTIONS = sorted({option for one in FORMATS.values() for option in one.options})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
 from gputree._texts import aligned
 from gputree.cli.report import with_examples
 
@@ -25,6 +23,7 @@ def _info(arguments: argparse.Namespace) -> None:
     from importlib.metadata import version
 
     import numba
+    import numpy as np
 
     from gputree import __version__
     from gputree.compilation.folders import in_use

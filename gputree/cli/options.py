@@ -10,7 +10,6 @@ from typing import Any
 from gputree.cli.costs import FORM
 from gputree.cli.names import parse_quoted
 from gputree.cli.pruners import NO_PRUNING, parse_pruner, pruner_help
-from gputree.criteria.named import CRITERIA
 
 RANDOM_STATE = 0  # the same command twice makes the same model
 
@@ -120,13 +119,11 @@ def _signs(text: str) -> dict[str, int]:
 _SIGN = re.compile(r'("(?:[^"]|"")+"|.+?)=([+-]?1)(,|$)', re.S)
 
 
-_CRITERIA = "; ".join(" or ".join(names) for names in CRITERIA.values())
-
 # Named as the estimators' parameters, which check the values.
 _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "device": (str, "NAME", "auto, cpu or cuda"),
     "categorical_split": (str, "NAME", "auto, exhaustive, ordered or one_vs_rest (cart)"),
-    "criterion": (str, "NAME", f"{_CRITERIA} (cart)"),
+    "criterion": (str, "NAME", "gini or entropy; squared_error or poisson (cart)"),
     "splitter": (str, "NAME", "exact or binned (cart)"),
     "threshold_placement": (str, "NAME", "midpoint or data (c45)"),
     "max_depth": (int, "N", "greatest depth of a leaf"),

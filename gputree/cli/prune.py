@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gputree._texts import aligned
 from gputree.cli.models import forbid_several
@@ -20,7 +20,9 @@ from gputree.cli.streams import (
 )
 from gputree.cli.tables import add_missing, add_target, table_with_target
 from gputree.cli.weights import add_weights
-from gputree.pruning import CostComplexityCV, Pessimistic, Pruner, ValidationPruner, get_pruner
+
+if TYPE_CHECKING:
+    from gputree.pruning import Pruner
 
 
 def add_prune(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +51,8 @@ def add_prune(parser: argparse.ArgumentParser) -> None:
 
 
 def _prune(arguments: argparse.Namespace) -> None:
+    from gputree.pruning import CostComplexityCV, get_pruner
+
     if arguments.pruning == "none":
         raise UsageError("--pruning none leaves the tree as it is.")
     check_inputs(arguments.model, arguments.data)
@@ -89,6 +93,8 @@ def _pruned(pruner: Pruner, estimator: Any, arguments: argparse.Namespace) -> An
 
 def _rows_needed(pruner: Pruner) -> str:
     """Which rows a method asks for; empty where none."""
+    from gputree.pruning import CostComplexityCV, Pessimistic, ValidationPruner
+
     if isinstance(pruner, ValidationPruner):
         return "rows that the tree was not grown on"
     if isinstance(pruner, CostComplexityCV) or (

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gputree._sklearn import InvalidParameterError
 from gputree.cli.report import in_words_of_the_command
-from gputree.pruning import PRUNERS, Pruner
+
+if TYPE_CHECKING:
+    from gputree.pruning import Pruner
 
 NO_PRUNING = "none"
 
+# Parameters of the methods, with defaults: written out, since the classes take time to import.
+METHODS = {
+    "cost_complexity": "alpha or cp, risk=impurity",  # one price has to be given
+    "cost_complexity_cv": "cv=10, rule=min, risk=impurity",
+    "penalized_loss": "alpha=1.0",
+    "pessimistic": "confidence=0.25, subtree_raising=true, quantile=exact",
+    "reduced_error": "validation_fraction=0.3",
+    "validation_pre_pruning": "validation_fraction=0.3",
+}
+
 
 def pruner_help() -> str:
-    """The methods and their parameters, with defaults, one a line."""
-    methods = []
-    for name, kind in PRUNERS.items():
-        known = {key: value for key, value in _parameters(kind).items() if key not in _OWN}
-        told = [f"{key}={_written(value)}" for key, value in known.items()]
-        if name == "cost_complexity":
-            told = ["alpha or cp", "risk=impurity"]  # one price has to be given
-        methods.append(f"{name} ({', '.join(told)})")
-    return "\n".join(methods)
+    """The methods and their parameters, one a line."""
+    return "\n".join(f"{name} ({parameters})" for name, parameters in METHODS.items())
 
 
 def parse_pruner(text: str) -> str | Pruner:
@@ -42,8 +46,8 @@ def parse_pruner(text: str) -> str | Pruner:
     name = name.strip().replace("-", "_")
     if name == NO_PRUNING and not colon:
         return NO_PRUNING
-    if name not in PRUNERS:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join([*PRUNERS, NO_PRUNING])}")
+    if name not in METHODS:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join([*METHODS, NO_PRUNING])}")
     given = dict(_pair(name, item) for item in rest.split(",") if item.strip())
     if name == "cost_complexity" and {"alpha", "cp"}.isdisjoint(given):
         raise argparse.ArgumentTypeError(
@@ -53,6 +57,9 @@ def parse_pruner(text: str) -> str | Pruner:
         )
     if not given:
         return name
+    from gputree._sklearn import InvalidParameterError
+    from gputree.pruning import PRUNERS
+
     pruner = PRUNERS[name](**given)
     try:
         pruner._validate_params()
@@ -62,22 +69,17 @@ def parse_pruner(text: str) -> str | Pruner:
     return pruner
 
 
-_OWN = ("random_state",)  # of --random-state, unless given
-
-
 def _pair(name: str, item: str) -> tuple[str, Any]:
+    from gputree.pruning import PRUNERS
+
     key, equals, value = item.partition("=")
     key = key.strip().replace("-", "_")
-    known = _parameters(PRUNERS[name])
+    known = inspect.signature(PRUNERS[name]).parameters
     if not equals or key not in known:
         raise argparse.ArgumentTypeError(
             f"{name} takes {', '.join(f'{p}=...' for p in known)}; got {item.strip()!r}"
         )
     return key, _value(value.strip())
-
-
-def _parameters(kind: type[Pruner]) -> dict[str, Any]:
-    return {name: p.default for name, p in inspect.signature(kind).parameters.items()}
 
 
 def _value(text: str) -> bool | int | float | str:
@@ -90,7 +92,3 @@ def _value(text: str) -> bool | int | float | str:
         except ValueError:
             pass
     return text
-
-
-def _written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

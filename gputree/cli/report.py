@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+DIFFERENT = 3  # the exit status of `gputree check` where a tree differs
+
 
 class UsageError(ValueError):
     """The command line asks for what cannot be, whatever the files hold."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gputree.cli.models import about_costs, add_tree, chosen, has_rules, members_of, size_of
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
-from gputree.cli.streams import load
+from gputree.cli.streams import load_saved
 from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL
-from gputree.tree import Tree
+
+if TYPE_CHECKING:
+    from gputree.tree import Tree
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 def _show(arguments: argparse.Namespace) -> None:
     if arguments.max_depth is not None and arguments.max_depth < 0:
         raise UsageError(f"--max-depth must be at least 0. Got {arguments.max_depth}.")
-    estimator: Any = load(arguments.model)
+    estimator: Any = load_saved(arguments.model)
     members = members_of(estimator)
     shown = [chosen(estimator, arguments.tree)] if arguments.tree or not members else members
     body = [_lines(model, arguments) for model in shown]
@@ -52,7 +54,7 @@ def _show(arguments: argparse.Namespace) -> None:
 def _lines(model: Any, arguments: argparse.Namespace) -> Iterable[str]:
     """The lines of one tree or set of rules."""
     from gputree.export.describe import describe
-    from gputree.export.text import text_lines
+    from gputree.export.lines import text_lines
 
     if not has_rules(model):
         return text_lines(describe(model), max_depth=arguments.max_depth)

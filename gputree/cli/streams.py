@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -47,20 +47,32 @@ def table_origin(data: str) -> Any:
 
 def load(model: str) -> Any:
     """The estimator of a model file, or of one as JSON."""
-    from gputree.estimators.json_file import read_json
     from gputree.estimators.model_file import load_model
 
+    return _read(model, load_model)
+
+
+def load_saved(model: str) -> Any:
+    """The same, but that a tree of a model file comes without an estimator's class."""
+    from gputree.estimators.saved_tree import read_saved
+
+    return _read(model, read_saved)
+
+
+def _read(model: str, read: Callable[[str | Path], Any]) -> Any:
     if model.lower().endswith(".json"):
+        from gputree.estimators.json_file import read_json
+
         return read_json(model)
     if model != STANDARD:
-        return load_model(model)
+        return read(model)
     if sys.stdin.isatty():
         raise UsageError("A model file cannot be typed: pipe it in, or name it.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "standard input")
         path.write_bytes(sys.stdin.buffer.read())
         try:
-            return load_model(path)
+            return read(path)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "standard input")) from error
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 
 from gputree._texts import aligned, amount
 from gputree.cli.classes import add_classes, classes_of
@@ -22,12 +21,13 @@ from gputree.cli.report import (
     escape_unknown_characters,
     with_examples,
 )
-from gputree.cli.resampling import resampling, score_table
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, check_kinds
 from gputree.cli.training import Training, add_memory, files_of, read_training
 from gputree.cli.weights import add_weights
-from gputree.compilation.waits import Wait, waiting
+
+if TYPE_CHECKING:
+    from gputree.compilation.waits import Wait
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +107,9 @@ def _share(text: str) -> float:
 
 
 def _train(arguments: argparse.Namespace) -> None:
+    from gputree.cli.resampling import resampling, score_table
+    from gputree.compilation.waits import waiting
+
     files = files_of(arguments.data)
     check_output(arguments.output, *files)
     forbid_terminal(arguments.output, "A model file")
@@ -182,7 +185,7 @@ def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
 
 
 def _require_classes(kind: Any, option: str) -> None:
-    if not issubclass(kind, ClassifierMixin):
+    if not hasattr(kind, "predict_proba"):
         raise UsageError(f"{option} is for classification; the task is regression.")
 
 

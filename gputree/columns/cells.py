@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from gputree.columns.categories import NUMBERS, text_first_seen
 from gputree.dtypes import MISSING_CELL
-from gputree.labels import is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +35,14 @@ def is_frame(X: Any) -> bool:
     import narwhals as nw
 
     return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN in any of its types, and pandas.NA, which refuses to be compared."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
 
 
 def read_cells(X: Any, labels: Sequence[str]) -> list[Cells]:

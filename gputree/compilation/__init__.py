@@ -9,6 +9,7 @@ and kept for all later processes. Some things are not left to numba:
     where kernels are kept            `folders`: beside the code, else for the user, else
                                       in a temporary folder, else not at all
     how they lie there                `store`: one file a kernel and signature
+    what lies there                   `machine_code`
     who compiles, of many processes   `turns`
     what is compiled once, not twice  `parts`
     what counts no references         `lending`

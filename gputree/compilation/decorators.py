@@ -15,11 +15,12 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gputree.compilation import sources, tiers
+from gputree.compilation import sources, store, tiers
 
 # nogil: kernels run on a thread pool. numpy's error model: a division by zero gives inf
 # or NaN instead of a branch in every inner loop.
@@ -78,6 +79,14 @@ class Kernel:
                 self._dispatcher = self._dispatcher or dispatchers.of_kernel(self)
         return self._dispatcher
 
+    @cached_property
+    def _is_kept(self) -> bool:
+        """Whether there is machine code on disk, for some kind of arguments."""
+        return store.any_kept(self.py_func)
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__  # pickled by name, as functions are
+
     @property
     def _numba_type_(self) -> Any:
         """What a kernel that is called by a kernel is to numba."""
@@ -85,7 +94,7 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         unknown = self._dispatcher is None or tiers.is_never()
-        if unknown and self.tier.is_interpreted(arguments):
+        if unknown and self.tier.is_interpreted(arguments, self._is_kept):
             return self.interpret(*arguments)
         try:
             return self.dispatcher(*arguments)

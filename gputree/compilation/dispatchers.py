@@ -11,8 +11,8 @@ from typing import Any
 
 from numba import njit
 
-from gputree.compilation import interrupts, parts, sources, tiers
-from gputree.compilation.decorators import OPTIONS, Kernel, declare
+from gputree.compilation import interrupts, parts, tiers
+from gputree.compilation.decorators import INNER, OPTIONS, Kernel, declare
 from gputree.compilation.store import KernelStore
 
 
@@ -20,24 +20,27 @@ def of_kernel(kernel: Kernel) -> Any:
     """The dispatcher of what Python calls; what it compiles is kept on disk."""
     function = kernel.py_func
     made = njit(**OPTIONS)(function)
-    sources.read(function.__module__)
     made._cache = KernelStore(function)
     compiler = made._compiler
     compiler.compile = parts.compile_in_parts(_noting(compiler.compile, kernel.tier), compiler)
     made.compile = find_or_compile(made.compile, made._cache)
-    made.get_call_template = _compiling(made.get_call_template)
+    # A kernel that is called by compiled code is compiled as a part of that: what is kept is
+    # machine code, which cannot be linked.
+    part = of_function(function, INNER, None)
+    made.get_call_template = _declaring(part.get_call_template)
+    made.get_overload = part.get_overload
     return made
 
 
-def _compiling(find: Callable) -> Callable:
-    """Numba's method that finds what a kernel calls for it, compiled where it is not."""
+def _declaring(find: Callable) -> Callable:
+    """Numba's method that compiles what is called, told before of all that this may call."""
 
     @functools.wraps(find)
-    def find_compiled(*arguments: Any) -> Any:
-        with tiers.compiling():
-            return find(*arguments)
+    def find_declared(*arguments: Any) -> Any:
+        declare()
+        return find(*arguments)
 
-    return find_compiled
+    return find_declared
 
 
 def of_function(

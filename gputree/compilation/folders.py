@@ -17,9 +17,6 @@ import stat
 import tempfile
 from typing import NamedTuple
 
-from numba import config
-from numba.misc.appdirs import AppDirs
-
 _BESIDE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__pycache__")
 
 
@@ -43,8 +40,8 @@ class Folder(NamedTuple):
 
 def folders() -> list[Folder]:
     """Where kernels may be, in the order in which they are looked for and written."""
-    if config.CACHE_DIR:
-        place = os.path.join(config.CACHE_DIR, _name())
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        place = os.path.join(chosen, _name())
         return [Folder(place, private=False, lasts=True), *_temporary()]
     beside = Folder(_BESIDE, private=False, lasts=True)
     user = user_cache()
@@ -64,7 +61,9 @@ def _temporary() -> list[Folder]:
 
 def user_cache() -> str | None:
     """The user's cache folder for gputree; None where nobody knows a home."""
-    path: str = AppDirs(appname="gputree", appauthor=False).user_cache_dir
+    from platformdirs import user_cache_dir
+
+    path = user_cache_dir("gputree", appauthor=False)
     return path if os.path.isabs(path) else None
 
 

@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba.core import codegen as codegens
 from numba.core.compiler_lock import global_compiler_lock
 
 JITCodeLibrary: Any = getattr(codegens, "JITCodeLibrary", object)
+ENVIRONMENT = "_ZN08NumbaEnv"  # how names of environments begin
 CALLED_BACK = getattr(getattr(codegens, "RuntimeLinker", None), "PREFIX", None)
 _STEPS = (
     "_ensure_finalized", "_finalize_dynamic_globals", "_finalize_final_module",
@@ -36,7 +38,9 @@ def compile_in_parts(compile_: Callable, target: Any) -> Callable:
 
     @functools.wraps(compile_)
     def compile(*arguments: Any) -> Any:
-        codegen = target.targetdescr.target_context.codegen()
+        context = target.targetdescr.target_context
+        context.refresh()  # what numba itself compiles, once, is no part
+        codegen = context.codegen()
         if not KNOWN or getattr(codegen, "_library_class", None) is not JITCodeLibrary:
             return compile_(*arguments)
         with global_compiler_lock, _libraries(codegen, Part):
@@ -73,6 +77,7 @@ class Part(JITCodeLibrary):
     """
 
     _is_made = False
+    _own: frozenset[str] = frozenset()  # names of what was lowered here, not linked
     _calls_back = False  # by an address that is known once there is machine code
 
     @property
@@ -82,6 +87,7 @@ class Part(JITCodeLibrary):
     def add_ir_module(self, ir_module: Any) -> None:
         """Take what was lowered."""
         names = ir_module.globals
+        self._own |= frozenset(names)
         self._calls_back |= any(name.startswith(CALLED_BACK) for name in names)
         super().add_ir_module(ir_module)
 
@@ -104,7 +110,24 @@ class Part(JITCodeLibrary):
     def _make(self) -> None:
         self._is_made = True
         super()._optimize_final_module()
+        if not self._calls_back:  # by their names
+            self._hide_parts()
         super()._finalize_final_module()
+
+    def _hide_parts(self) -> None:
+        """Let machine code hold no names of parts: with arguments' types, they are half of it.
+
+        Nor could a part be taken for one of that name that another process has compiled.
+        """
+        for function in self._final_module.functions:
+            if function.linkage is Linkage.linkonce_odr and not function.is_declaration:
+                function.linkage = Linkage.private
+        text = str(self._final_module)
+        for variable in self._final_module.global_variables:
+            name = variable.name
+            is_of_part = name.startswith(ENVIRONMENT) and name not in self._own
+            if is_of_part and text.count(name) == 1:  # nothing reads it
+                variable.linkage = Linkage.private
 
     def _optimize_final_module(self) -> None:
         """Leave it to `_make`."""

@@ -1,6 +1,6 @@
 """What a compiled kernel was made of: its module, and all that this one takes code from.
 
-    finish.py  --imports-->  criteria/__init__.py  --imports-->  dispatch.py
+    finish.py  --imports-->  criteria/__init__.py  --names-->  dispatch.py
                                                                     ^
                                         gini.py  --gives formulas to
 
@@ -8,6 +8,8 @@ Numba marks what it keeps with the file of the kernel alone, so that a change in
 that the kernel calls would go unnoticed. A digest here covers them all, and the version:
 an import at the top of a module counts (code that kernels call is found by the names of
 their module), and so does code that takes a stub's place, which is an import turned round.
+Files that were replaced while the process runs are not what it imported: no digest is of them.
+A package whose names come from elsewhere stands for the modules that they come from.
 """
 
 from __future__ import annotations
@@ -16,48 +18,61 @@ import hashlib
 import os
 import re
 import sys
+import time
+from collections.abc import Iterator
 from functools import cache
 
 from gputree import __version__
 
 PACKAGE = __name__.partition(".")[0]
 
+# What kernels' modules import, or the decorators do, and no machine code comes of.
+NO_CODE = frozenset(
+    {f"{PACKAGE}._memory", f"{PACKAGE}._warnings", f"{PACKAGE}.threads"}
+    | {
+        f"{PACKAGE}.compilation.{name}"
+        for name in (
+            "folders", "interrupts", "machine_code", "sources", "store", "tiers", "turns", "waits"
+        )
+    }
+)  # fmt: skip
+# What compiles all of them, and is imported by none.
+COMPILER = f"{PACKAGE}.compilation.dispatchers"
+
 _IMPORT = re.compile(
     rf"^(?:from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)|import ({PACKAGE}[\w.]*))", re.MULTILINE
 )
+_COMMENT = re.compile(r"#.*")
+_BEGAN = time.time()
 _given: dict[str, set[str]] = {}  # modules whose code takes the place of stubs, by stubs' module
 
 
 def link(stub: str, implementing: str) -> None:
     """Note that kernels that call stubs of a module hold code of another, `implementing`."""
     _given.setdefault(stub, set()).add(implementing)
-    _source(implementing)
-
-
-def read(module: str) -> None:
-    """Read all that a module imports, as it is now.
-
-    Files may be replaced while a process runs: the digest is of those that it imported.
-    """
-    files(module)
+    _digest.cache_clear()
 
 
 def digest(module: str) -> str | None:
     """Digest of all sources that a kernel of `module` is made of; None if one is not to be had."""
-    sources = {name: _source(name) for name in sorted(files(module))}
-    if any(source is None for source in sources.values()):
+    return _digest(module, __version__)
+
+
+@cache
+def _digest(module: str, version: str) -> str | None:
+    sums = {name: _sum(name) for name in sorted(files(module))}
+    if None in sums.values():
         return None
-    parts = [__version__, *(f"{name} {source}" for name, source in sources.items())]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return hashlib.sha256(repr((version, sums)).encode()).hexdigest()
 
 
 def files(module: str) -> set[str]:
     """Modules whose code may be in a kernel of `module`, itself included."""
-    found = {module}
-    pending = [module]
+    found = {module, COMPILER}
+    pending = [module, COMPILER]
     while pending:
         name = pending.pop()
-        new = (_imported(name) | _given.get(name, set())) - found
+        new = (_imported(name) | _given.get(name, set())) - found - NO_CODE
         found |= new
         pending.extend(new)
     return found
@@ -65,24 +80,70 @@ def files(module: str) -> set[str]:
 
 @cache
 def _imported(module: str) -> frozenset[str]:
-    """Modules of the package that `module` imports at its top."""
-    names = set()
+    """Modules of the package that `module` imports, or names of, at its top."""
+    names = {home for package, name in _imports(module) for home in _homes(package, name)}
+    return frozenset(names - {PACKAGE})
+
+
+def _imports(module: str) -> Iterator[tuple[str, str]]:
+    """Modules and packages of which names are imported, and the names; "" for all of a module."""
     for package, imported, plain in _IMPORT.findall(_source(module) or ""):
-        names |= {package or plain} | {f"{package}.{name}" for name in re.findall(r"\w+", imported)}
-    return frozenset(name for name in names - {PACKAGE} if _source(name) is not None)
+        if plain:
+            yield plain, ""
+        for name in _COMMENT.sub("", imported).strip("() \n").split(","):
+            if name.strip():
+                yield package, name.split()[0]
+
+
+def _homes(package: str, name: str) -> Iterator[str]:
+    """Modules that ``from package import name`` takes code from."""
+    if name and _source(f"{package}.{name}") is not None:
+        yield f"{package}.{name}"
+    elif (home := _passed_on(package).get(name)) is not None:
+        yield from _homes(home, name)
+    elif _source(package) is not None:
+        yield package
 
 
 @cache
+def _passed_on(package: str) -> dict[str, str]:
+    """Names that a package takes from modules, with these; no names, of what is no package."""
+    if not _text(package)[1]:
+        return {}
+    return {name: home for home, name in _imports(package) if home != package}
+
+
+@cache
+def _sum(module: str) -> str | None:
+    source = _source(module)
+    return None if source is None else hashlib.sha256(source.encode()).hexdigest()
+
+
 def _source(module: str) -> str | None:
     """The text of a module of the package."""
+    return _text(module)[0]
+
+
+def _is_newer(file: str) -> bool:
+    """Whether a file was replaced since this process began."""
+    try:
+        return os.stat(file).st_mtime > _BEGAN
+    except OSError:  # in an archive
+        return False
+
+
+@cache
+def _text(module: str) -> tuple[str | None, bool]:
+    """The text of a module of the package, and whether it is a package itself."""
     package, *path = module.split(".")
     if package != PACKAGE:
-        return None
+        return None, False
     top = sys.modules[PACKAGE]
     stem = os.path.join(os.path.dirname(str(top.__file__)), *path)
-    for file in (f"{stem}.py", os.path.join(stem, "__init__.py")):
+    for file, is_package in ((f"{stem}.py", False), (os.path.join(stem, "__init__.py"), True)):
         try:  # archives have files, too
-            return top.__spec__.loader.get_data(file).decode()  # type: ignore[union-attr]
+            data = top.__spec__.loader.get_data(file)  # type: ignore[union-attr]
         except OSError:
             continue
-    return None
+        return None if _is_newer(file) else data.decode(), is_package
+    return None, False

@@ -12,17 +12,13 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
+import logging
 import os
-import pickle
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
-
-import llvmlite
-import numba
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
 from gputree._warnings import warn
 from gputree.compilation import folders, sources, tiers, turns
@@ -31,7 +27,33 @@ SUFFIX = ".nbc"
 MODES = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")  # of numba, that change the code it makes
 _SUM_BYTES = hashlib.sha256().digest_size
 
+_log = logging.getLogger("gputree")
 _warned = False
+
+
+def any_kept(function: Callable) -> bool:
+    """Whether a kernel is kept for any kind of arguments, made of the sources as they are.
+
+    Folders are looked through once in a process.
+    """
+    digest = sources.digest(function.__module__)
+    if digest is None:
+        return False
+    name = _prefix(function) + digest[:12]
+    return any(
+        name in _kernels_in(folders.file_of(folder, ""))
+        for folder in folders.folders()
+        if folders.is_safe(folder)
+    )
+
+
+@cache
+def _kernels_in(place: str) -> frozenset[str]:
+    """Names of files in a folder, up to what tells kinds of arguments apart."""
+    try:
+        return frozenset(name.rpartition("-")[0] for name in os.listdir(place))
+    except OSError:
+        return frozenset()
 
 
 class KernelStore:
@@ -56,7 +78,6 @@ class KernelStore:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The kernel for a signature, or None if it is to be compiled here, and now."""
-        target_context.refresh()
         name = self._name(signature, target_context.codegen())
         if name is None:
             if not tiers.must_compile():
@@ -79,21 +100,29 @@ class KernelStore:
 
     def _find(self, name: str, signature: Any, target_context: Any) -> Any:
         """The kernel in the file `name`, or None if there is none that is current and whole."""
+        from gputree.compilation import machine_code
+
         for folder in folders.folders():
             payload = _read(folder, name)
             if payload is not None:
                 with contextlib.suppress(Exception):  # of another world: it is compiled again
-                    found = CompileResult._rebuild(target_context, *pickle.loads(payload))
+                    found = machine_code.load(target_context, payload)
                     if found.signature.args == _arguments(signature):
                         return found
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a kernel, in the first folder that takes it."""
+        from gputree.compilation import machine_code
+
         try:
             name = self._name(signature, result.codegen)
-            if name is not None and not result.library.has_dynamic_globals:
-                self._keep(name, dumps(result._reduce()))
+            if name is not None and machine_code.has_addresses(result.library):
+                # All is well but for the time of every process, which no user can mend: as
+                # loud as what is told of compiling.
+                _log.info("%s cannot be kept: it holds addresses of this process", name)
+            elif name is not None:
+                self._keep(name, machine_code.dump(result))
         finally:
             self.leave()
 
@@ -127,30 +156,53 @@ class KernelStore:
     def flush(self) -> None:
         """Forget the kernels that are kept."""
         for folder in folders.folders():
-            for file in glob.glob(folders.file_of(folder, glob.escape(self._prefix()) + "*")):
+            for file in glob.glob(
+                folders.file_of(folder, glob.escape(_prefix(self.function)) + "*")
+            ):
                 with contextlib.suppress(OSError):
                     os.unlink(file)
-
-    def _prefix(self) -> str:
-        package, _, module = self.function.__module__.partition(".")
-        return f"{module or package}.{self.function.__qualname__}-"
 
     def _name(self, signature: Any, codegen: Any) -> str | None:
         """File for a signature; None where kernels cannot be told apart, so are not kept."""
         digest = sources.digest(self.function.__module__) if self.enabled else None
         if digest is None:
             return None
-        python = (sys.implementation.cache_tag, getattr(sys, "abiflags", ""))
-        modes = [getattr(numba.config, mode, None) for mode in MODES]
-        machine, kind = codegen.magic_tuple(), str(_arguments(signature))
-        key = repr((digest, numba.__version__, llvmlite.__version__, python, modes, machine, kind))
-        return (
-            f"{self._prefix()}{digest[:12]}-{hashlib.sha256(key.encode()).hexdigest()[:24]}{SUFFIX}"
-        )
+        arguments = _arguments(signature)
+        kind = (str(arguments), *_fields(arguments))
+        key = repr((digest, *_compiler(codegen), kind))
+        rest = hashlib.sha256(key.encode()).hexdigest()[:24]
+        return f"{_prefix(self.function)}{digest[:12]}-{rest}{SUFFIX}"
+
+
+def _prefix(function: Callable) -> str:
+    """How files of a kernel begin."""
+    package, _, module = function.__module__.partition(".")
+    return f"{module or package}.{function.__qualname__}-"
+
+
+def _compiler(codegen: Any) -> tuple:
+    """What compiles, and for which machine."""
+    import llvmlite
+    import numba
+
+    python = (sys.implementation.cache_tag, getattr(sys, "abiflags", ""))
+    modes = [getattr(numba.config, mode, None) for mode in MODES]
+    return numba.__version__, llvmlite.__version__, python, modes, codegen.magic_tuple()
 
 
 def _arguments(signature: Any) -> tuple:
     return tuple(signature) if isinstance(signature, (tuple, list)) else tuple(signature.args)
+
+
+def _fields(kinds: Any) -> Iterator[tuple]:
+    """Names of fields in the order in which machine code finds them: numba's texts leave them out.
+
+    So that a record of arguments is no part of the sources of all kernels that take it.
+    """
+    for kind in kinds:
+        yield from _fields(getattr(kind, "types", ()))  # of a tuple
+        if (record := getattr(kind, "instance_class", None)) is not None:
+            yield record.__module__, record.__qualname__, kind.fields
 
 
 def _read(folder: folders.Folder, name: str) -> bytes | None:

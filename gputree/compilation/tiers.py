@@ -141,21 +141,28 @@ class Tier:
         """Of the function, and of all that it calls."""
         return _count_instructions(self.function)
 
-    def is_interpreted(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether Python is to run a call that has no machine code in this process."""
+    def is_interpreted(self, arguments: tuple[Any, ...], kept: bool = False) -> bool:
+        """Whether Python is to run a call that has no machine code in this process.
+
+        `kept` says that there is some on disk, as far as is known.
+        """
         if _state.mode != "auto":
             return _state.mode == "never"
-        return self._predict(arguments) <= self._allowance()
+        allowed = self._before_loading() if kept else self._before_compiling()
+        return self._predict(arguments) <= allowed
 
     def _predict(self, arguments: tuple[Any, ...]) -> float:
         """Seconds that Python will take."""
         rate = self.rate or self.instructions * INTERPRETED
         return rate * (largest(arguments) + CALL)
 
-    def _allowance(self) -> float:
-        """Seconds that Python may take."""
-        if self._is_kept():
-            return 0.0 if "numba" in sys.modules else LOADING - _state.interpreted
+    @staticmethod
+    def _before_loading() -> float:
+        """Seconds to interpret before kept machine code is loaded."""
+        return 0.0 if "numba" in sys.modules else LOADING - _state.interpreted
+
+    def _before_compiling(self) -> float:
+        """Seconds to interpret before it is compiled."""
         cost = self._compiling_cost() * _state.compiled / _state.predicted
         patience = PATIENCE - _state.interpreted
         return max(min(cost - self.seconds, patience), SHARE * cost - self.seconds)
@@ -163,10 +170,6 @@ class Tier:
     def _compiling_cost(self) -> float:
         """Seconds to compile it, before any correction."""
         return COMPILED_KERNEL + self.instructions * COMPILED_INSTRUCTION
-
-    def _is_kept(self) -> bool:
-        """Whether some form of the kernel lies on disk."""
-        return False
 
     @contextmanager
     def interpreting(self, arguments: tuple[Any, ...]) -> Iterator[None]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from gputree.compilation import inner, kernel
 from gputree.compilation.arrays import record
@@ -62,6 +61,8 @@ def deviances(
 
     so that what is added up is small where targets and answers lie close.
     """
+    from scipy.special import xlogy  # here, for trees name their criteria, and few are pruned
+
     if target.size and target.min() < 0.0:
         raise ValueError(NEGATIVE_COUNTS)
     order = np.lexsort((weight, target, stop))  # float sums in an order of their own

@@ -18,14 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.estimators.boosting import BoostedC45Classifier
 from gputree.estimators.c45 import C45Classifier
-from gputree.estimators.header import (
-    check_count,
-    completed,
-    described,
-    field_of,
-    refusing,
-    with_params,
-)
+from gputree.estimators.header import described, with_params
+from gputree.estimators.header_values import check_count, completed, field_of, refusing
 from gputree.estimators.trials import Boosted
 from gputree.estimators.winnowing import coded_grower
 from gputree.persistence import Contents

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree._sklearn import StrOptions
-from gputree.costs import Costs, class_costs, least_cost
+from gputree.costs import Costs, class_costs, least_cost, weighs_errors
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
@@ -122,7 +122,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
     @property
     def _weighs_errors(self) -> bool:
         """Whether the class of most weight may not be that of the least cost."""
-        return self.costs_ is not None and self.n_classes_ > 2
+        return weighs_errors(self.costs_)
 
 
 class TreeClassifier(TableClassifier, BaseDecisionTree):

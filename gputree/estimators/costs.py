@@ -9,14 +9,16 @@ number of rows. Which error it is counts where a tree answers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._sklearn import InvalidParameterError
 from gputree.costs import Costs, class_costs
 from gputree.fixed_point import fix_weights
+
+if TYPE_CHECKING:
+    from gputree._sklearn import InvalidParameterError
 
 # Costs are told apart in these steps of the greatest: a factor of all of them changes nothing.
 STEP = 2.0**-40
@@ -105,6 +107,8 @@ def _of_pairs(name: str, given: dict[Any, Any], classes: NDArray[Any]) -> Costs:
 
 
 def _wrong(name: str, expected: str, got: Any) -> InvalidParameterError:
+    from gputree._sklearn import InvalidParameterError
+
     return InvalidParameterError(
         f"The 'misclassification_costs' parameter of {name} must {expected}. Got {got} instead."
     )

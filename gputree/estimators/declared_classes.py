@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.labels import is_missing
+from gputree.columns.cells import is_missing
 from gputree.validation import code_dtype
 
 DECLARED = "declared"

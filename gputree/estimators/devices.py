@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from gputree._warnings import warn
-from gputree.backends.cuda import machine
 
 # Differences that a warning quotes.
 MOST_QUOTED = 2
@@ -36,6 +35,8 @@ def resolve_device(device: str, verbose: bool = False) -> str:
     """
     if device == "cpu":
         return device
+    from gputree.backends.cuda import machine
+
     problem = machine.missing()
     if device == "cuda":
         if problem is not None:
@@ -50,6 +51,7 @@ def resolve_device(device: str, verbose: bool = False) -> str:
 
 def _checked(verbose: bool) -> str:
     """The current CUDA device if its check passed."""
+    from gputree.backends.cuda import machine
     from gputree.check import what_differs  # here, for it grows trees with the estimators
 
     name = machine.identity().device

@@ -58,7 +58,8 @@ from sklearn.base import BaseEstimator
 
 from gputree._files import naming, replaced_file, require_file
 from gputree._memory import require_memory
-from gputree.estimators.header import decode, encode, header_of, rebuild
+from gputree.estimators.header import header_of, rebuild
+from gputree.estimators.header_values import decode, encode
 from gputree.persistence import (
     FutureModelError,
     additions,

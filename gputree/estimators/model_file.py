@@ -9,18 +9,25 @@ rules (`gputree.rules.model_file`) or both (`gputree.rules.boosting_file`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
-
-from sklearn.base import BaseEstimator
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from gputree.columns import Columns
-from gputree.estimators.header import header_of, rebuild
 from gputree.persistence import Contents, read_contents, write_contents, write_model
-from gputree.tree import Tree
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 # Columns of a file whose header does not list them.
 _MOST_UNLISTED = 1 << 20
+
+# Estimators that are more than a tree: the packages that have them, and the modules that make
+# the contents of a file of them, and back. They take time to import.
+_SEVERAL = {
+    "BoostedC45Classifier": ("gputree.estimators", "gputree.estimators.boosting_file"),
+    "C45Rules": ("gputree.rules", "gputree.rules.model_file"),
+    "BoostedC45Rules": ("gputree.rules", "gputree.rules.boosting_file"),
+}
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -61,11 +68,14 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     >>> from gputree.datasets import load_fish
     >>> save_model(ID3Classifier().fit(*load_fish(return_X_y=True)), "fish.gputree")
     """
-    several = _several()
-    if type(estimator) in several:
-        write_contents(path, several[type(estimator)][0](estimator))
+    from gputree.estimators.header import header_of
+
+    name = type(estimator).__name__
+    package, module = _SEVERAL.get(name, ("", ""))
+    if package and getattr(import_module(package), name) is type(estimator):
+        write_contents(path, import_module(module).contents_of(estimator))
         return
-    header = header_of(estimator, "save_model", [kind.__name__ for kind in several])
+    header = header_of(estimator, "save_model", _SEVERAL)
     write_model(path, header, estimator.tree_)
 
 
@@ -104,40 +114,32 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) ->
     3
     """
     contents = read_contents(path, max_bytes)
-    header, trees, _ = contents
-    if "trees" in header:
-        return _rebuild_several(str(path), contents)
-    columns = _unlisted(path, trees[0]) if header["format_version"] == 1 else None
-    return rebuild(str(path), header, trees[0], columns)
+    if "trees" in contents.header:
+        return rebuild_several(str(path), contents)
+    from gputree.estimators.header import rebuild
 
-
-def _several() -> dict[type, tuple[Callable[[Any], Contents], Callable[[str, Contents], Any]]]:
-    """Estimators that are more than a tree: how they become the contents of a file, and back."""
-    from gputree.estimators import boosting, boosting_file  # here: they take time to import
-    from gputree.rules import BoostedC45Rules, C45Rules, model_file
-    from gputree.rules import boosting_file as rules_file
-
-    return {
-        boosting.BoostedC45Classifier: (boosting_file.contents_of, boosting_file.rebuild),
-        C45Rules: (model_file.contents_of, model_file.rebuild),
-        BoostedC45Rules: (rules_file.contents_of, rules_file.rebuild),
-    }
-
-
-def _rebuild_several(path: str, contents: Contents) -> BaseEstimator:
-    known = {kind.__name__: rebuilt for kind, (_, rebuilt) in _several().items()}
-    name = contents.header.get("algorithm")
-    if not isinstance(name, str) or name not in known:
-        raise ValueError(
-            f"{path} does not hold a valid estimator: algorithm must be one of {sorted(known)}, "
-            f"got {name!r}."
-        )
-    estimator: BaseEstimator = known[name](path, contents)
+    tree = contents.trees[0]
+    estimator: BaseEstimator = rebuild(str(path), contents.header, tree, unlisted(path, contents))
     return estimator
 
 
-def _unlisted(path: str | os.PathLike[str], tree: Tree) -> Columns:
-    """The columns of a file of version 1, all of them numeric."""
+def rebuild_several(path: str, contents: Contents) -> BaseEstimator:
+    """The estimator of a file of several trees, or of rules."""
+    name = contents.header.get("algorithm")
+    if not isinstance(name, str) or name not in _SEVERAL:
+        raise ValueError(
+            f"{path} does not hold a valid estimator: algorithm must be one of {sorted(_SEVERAL)}, "
+            f"got {name!r}."
+        )
+    estimator: BaseEstimator = import_module(_SEVERAL[name][1]).rebuild(path, contents)
+    return estimator
+
+
+def unlisted(path: str | os.PathLike[str], contents: Contents) -> Columns | None:
+    """The columns of a file of version 1, all of them numeric; None where the header lists them."""
+    if contents.header["format_version"] > 1:
+        return None
+    tree = contents.trees[0]
     if tree.n_features > _MOST_UNLISTED:
         raise ValueError(
             f"{path} does not hold a valid estimator: n_features must be at most "

@@ -12,7 +12,6 @@ from gputree._sklearn import Interval, StrOptions
 from gputree.pruning.base import Pruner, Rows, TrainingRows
 from gputree.pruning.bottom_up import best_pruning
 from gputree.pruning.error_limit import Quantile, error_limit, limit_errors
-from gputree.pruning.subtree_raising import prune_and_raise
 from gputree.tree import Tree
 
 # A leaf may be this many errors worse than its subtree, in C4.5 and J48 alike.
@@ -109,6 +108,8 @@ class Pessimistic(Pruner):
                 "Pessimistic with subtree_raising=True sends training rows down the raised "
                 "branches: pass X and y as used for growing, or set subtree_raising=False."
             )
+        from gputree.pruning.subtree_raising import prune_and_raise  # its kernels are many
+
         return prune_and_raise(tree, data, limit, SLACK)
 
     def place(

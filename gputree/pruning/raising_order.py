@@ -9,6 +9,7 @@ Every node knows its range, until a branch is raised: then its range is put in o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,53 @@ from numpy.typing import NDArray
 
 from gputree.compilation import kernel, lent
 from gputree.pruning.raising_entries import Rows, Scratch, below, directly_below, put
+
+
+def _route_eight_by(go: Callable) -> Any:
+    """Make what routes as `route` does, with the function that finds the node below another.
+
+    Were that one an argument, the kernel would hold its address in this process, and no other
+    could use it.
+    """
+
+    @lent
+    def route_eight(
+        rows: Rows,
+        entries: NDArray,
+        begin: int,
+        end: int,
+        top: int,
+        leaf: NDArray[np.int32],
+        at: int,
+    ) -> None:
+        paired = end - (end - begin) % 8
+        for i in range(begin, paired, 8):
+            r0, r1, r2 = entries[i].row, entries[i + 1].row, entries[i + 2].row
+            r3, r4, r5 = entries[i + 3].row, entries[i + 4].row, entries[i + 5].row
+            r6, r7 = entries[i + 6].row, entries[i + 7].row
+            a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(top)
+            moved = True
+            while moved:
+                b0, b1, b2 = go(rows, r0, a0), go(rows, r1, a1), go(rows, r2, a2)
+                b3, b4, b5 = go(rows, r3, a3), go(rows, r4, a4), go(rows, r5, a5)
+                b6, b7 = go(rows, r6, a6), go(rows, r7, a7)
+                still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
+                moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
+                a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
+            j = at + i - begin
+            leaf[j], leaf[j + 1], leaf[j + 2], leaf[j + 3] = a0, a1, a2, a3
+            leaf[j + 4], leaf[j + 5], leaf[j + 6], leaf[j + 7] = a4, a5, a6, a7
+        for i in range(paired, end):
+            a0, b0 = np.int64(-1), np.int64(top)
+            while a0 != b0:
+                a0, b0 = b0, go(rows, entries[i].row, b0)
+            leaf[at + i - begin] = a0
+
+    return route_eight
+
+
+_route_eight = _route_eight_by(below)
+_route_eight_directly = _route_eight_by(directly_below)
 
 
 @lent
@@ -34,47 +82,12 @@ def route(
     Eight entries side by side, so that their loads are under way together.
     """
     if nodes[top].direct:
-        _route_eight(directly_below, rows, entries, begin, end, top, leaf, at)
+        _route_eight_directly(rows, entries, begin, end, top, leaf, at)
         return
-    _route_eight(below, rows, entries, begin, end, top, leaf, at)
+    _route_eight(rows, entries, begin, end, top, leaf, at)
     for j in range(at, at + end - begin):
         while nodes[leaf[j]].carrier != leaf[j]:
             leaf[j] = nodes[leaf[j]].carrier
-
-
-@lent
-def _route_eight(
-    go: Any,
-    rows: Rows,
-    entries: NDArray,
-    begin: int,
-    end: int,
-    top: int,
-    leaf: NDArray[np.int32],
-    at: int,
-) -> None:
-    """As `route`, with the function that finds the node below another."""
-    paired = end - (end - begin) % 8
-    for i in range(begin, paired, 8):
-        r0, r1, r2, r3 = entries[i].row, entries[i + 1].row, entries[i + 2].row, entries[i + 3].row
-        r4, r5, r6 = entries[i + 4].row, entries[i + 5].row, entries[i + 6].row
-        r7 = entries[i + 7].row
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(top)
-        moved = True
-        while moved:
-            b0, b1, b2, b3 = go(rows, r0, a0), go(rows, r1, a1), go(rows, r2, a2), go(rows, r3, a3)
-            b4, b5, b6, b7 = go(rows, r4, a4), go(rows, r5, a5), go(rows, r6, a6), go(rows, r7, a7)
-            still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
-            moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
-            a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
-        j = at + i - begin
-        leaf[j], leaf[j + 1], leaf[j + 2], leaf[j + 3] = a0, a1, a2, a3
-        leaf[j + 4], leaf[j + 5], leaf[j + 6], leaf[j + 7] = a4, a5, a6, a7
-    for i in range(paired, end):
-        a0, b0 = np.int64(-1), np.int64(top)
-        while a0 != b0:
-            a0, b0 = b0, go(rows, entries[i].row, b0)
-        leaf[at + i - begin] = a0
 
 
 @kernel

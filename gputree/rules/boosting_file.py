@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.estimators.boosting_file import header_of_trials, restored_trees
-from gputree.estimators.header import check_count, field_of, refusing, with_params
+from gputree.estimators.header import with_params
+from gputree.estimators.header_values import check_count, field_of, refusing
 from gputree.persistence import Contents
 from gputree.rules.boosting import BoostedC45Rules
 from gputree.rules.conditions import Rules, rules_of

@@ -18,17 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.columns import Columns
 from gputree.dtypes import CATEGORY
-from gputree.estimators.header import (
-    encode,
-    field_of,
-    header_of,
-    params_of,
-    refusing,
-    restore_marks,
-    unfitted_of,
-    with_params,
-)
+from gputree.estimators.header import header_of, params_of, unfitted_of, with_params
 from gputree.estimators.header import rebuild as rebuild_tree
+from gputree.estimators.header_values import encode, field_of, refusing, restore_marks
 from gputree.persistence import Contents
 from gputree.rules.conditions import Condition, Kind, Rules
 from gputree.rules.estimator import C45Rules, forbid_parted_answers

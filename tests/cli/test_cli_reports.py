@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from gputree import DecisionTreeClassifier, export_json, load_model, save_model
 from gputree import export as library
-from gputree import export_json, load_model
 from gputree.cli import _COMMANDS, main
 from gputree.cli.export import FORMATS
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
@@ -33,6 +33,21 @@ def models(tmp_path_factory):
     for name, arguments in asked.items():
         assert main(["train", *arguments, "--quiet", "-o", str(folder / name)]) == 0
     return {name: folder / name for name in asked}
+
+
+# ---------------------------------------------------------------------------------- show
+@pytest.mark.parametrize("name", ["golf", "iris", "cars", "costs"])
+def test_a_model_is_shown_as_its_estimator_is(gputree, models, name, tmp_path, monkeypatch):
+    if name == "costs":
+        errors = {("setosa", "virginica"): 3.0, ("virginica", "versicolor"): 2.0}
+        tree = DecisionTreeClassifier(max_depth=2, misclassification_costs=errors)
+        tree.fit(*load_iris(return_X_y=True)).missing_marks_ = ["?", "none"]
+        models = {name: tmp_path / "costs.gputree"}
+        save_model(tree, models[name])
+    status, output, errors = gputree("show", models[name])
+    assert (status, errors) == (0, "")
+    monkeypatch.setattr("gputree.cli.show.load_saved", load_model)
+    assert gputree("show", models[name]) == (status, output, errors)
 
 
 # ------------------------------------------------------------------------------ evaluate
@@ -288,6 +303,6 @@ def test_an_interrupt(gputree, monkeypatch, models):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gputree.cli.show.load", interrupted)
+    monkeypatch.setattr("gputree.cli.show.load_saved", interrupted)
     status, output, errors = gputree("show", models["iris"])
     assert (status, output, errors) == (130, "", "gputree: error: interrupted\n")

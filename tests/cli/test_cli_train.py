@@ -1,5 +1,6 @@
 """`gputree train`: what is read, how it is scored, and which model comes of it."""
 
+import inspect
 import io
 import re
 import shlex
@@ -16,8 +17,9 @@ from sklearn.model_selection import cross_val_score
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, load_model
 from gputree.cli import main
 from gputree.cli.names import as_argument, parse_names
-from gputree.cli.pruners import parse_pruner
+from gputree.cli.pruners import METHODS, parse_pruner
 from gputree.cli.resampling import resampling
+from gputree.criteria.named import CRITERIA
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
 from gputree.pruning import PRUNERS, CostComplexity, CostComplexityCV, Pessimistic
 
@@ -402,6 +404,22 @@ def test_pruners_and_their_parameters():
     assert pruner.get_params()["confidence"] == 0.1
     assert pruner.get_params()["subtree_raising"] is False
     assert parse_pruner("cost_complexity_cv:cv=5,rule=1se").get_params()["rule"] == "1se"
+
+
+def test_parameters_of_pruners_are_told():
+    """They are written out: those of the classes, but that of a random state."""
+    assert METHODS.keys() == PRUNERS.keys()
+    for name in PRUNERS.keys() - {"cost_complexity"}:
+        given = inspect.signature(PRUNERS[name]).parameters.values()
+        told = [f"{p.name}={p.default}" for p in given if p.name != "random_state"]
+        assert METHODS[name] == ", ".join(told).replace("=True", "=true")
+    named = re.findall(r"\w+(?= or|,|=)", METHODS["cost_complexity"])
+    assert {*named} == {*CostComplexity().get_params()}
+
+
+def test_criteria_are_told(gputree):
+    names = "; ".join(" or ".join(names) for names in CRITERIA.values())
+    assert f" {names} (cart)" in " ".join(gputree("train", "--help")[1].split())
 
 
 def test_every_pruner_can_be_asked_for(train):

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import types
+from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -90,8 +91,8 @@ def reached(function: types.FunctionType, seen: set) -> Iterator[types.FunctionT
         return
     seen.add(function)
     yield function
-    for name in function.__code__.co_names:
-        found = function.__globals__.get(name)
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    for found in [*held, *map(function.__globals__.get, function.__code__.co_names)]:
         found = getattr(found, "py_func", found)
         if isinstance(found, types.FunctionType) and found.__module__.startswith("gputree."):
             yield from reached(found, seen)
@@ -110,16 +111,115 @@ def test_a_kernel_calls_nothing_beyond_its_files(module):
 
 @pytest.mark.parametrize("module", modules())
 def test_imports_are_those_of_the_syntax_tree(module):
-    source = sources._source(module)
     names = set()
-    for node in ast.parse(source).body:
+    for node in ast.parse(sources._source(module)).body:
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            names |= {(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    ours = {n for n in names if n.startswith("gputree.") and sources._source(n) is not None}
-    assert sources._imported(module) == ours
+            names |= {(node.module, alias.name) for alias in node.names}
+    ours = {(place, name) for place, name in names if place.partition(".")[0] == "gputree"}
+    assert set(sources._imports(module)) == ours
+
+
+@pytest.mark.parametrize("module", modules())
+def test_what_a_package_passes_on_comes_from_the_files_that_count_for_it(module):
+    package = importlib.import_module(module)
+    for name, home in sources._passed_on(module).items():
+        if sources._source(f"{home}.{name}") is None:
+            assert getattr(package, name) is getattr(importlib.import_module(home), name)
+            assert all(name in sources._source(file) for file in sources._homes(module, name))
+
+
+def test_a_package_counts_for_what_is_taken_from_it():
+    imported = sources._imported("gputree.backends.cpu.encode")
+    assert "gputree.backends.binning" in imported  # a module of the package
+    assert "gputree.backends" not in imported
+    assert "gputree.criteria.dispatch" in sources._imported("gputree.backends.cpu.cut")
+    assert set(sources._homes("gputree.criteria", "nothing")) == {"gputree.criteria"}
+    assert set(sources._homes("gputree.criteria", "")) == {"gputree.criteria"}
+
+
+def kernels():
+    """All kernels of the package, each once."""
+    found = {}
+    for module in modules():
+        for kernel in vars(importlib.import_module(module)).values():
+            if isinstance(kernel, decorators.Kernel):
+                found[kernel.py_func] = kernel
+    return list(found.values())
+
+
+def test_kernels_are_made_of_few_files():
+    files = [len(sources.files(kernel.__module__)) for kernel in kernels()]
+    assert sum(files) / len(files) <= 25
+
+
+@pytest.mark.parametrize(
+    ("kernel", "file"),
+    [
+        ("backends.cpu.finish", "backends.cpu.finish"),
+        ("backends.cpu.finish", "backends.cpu.cut"),  # called
+        ("backends.cpu.finish", "criteria.gini"),  # in the place of a stub
+        ("backends.cpu.finish", "backends.cpu.finish_chain"),  # where something is given
+        ("backends.cpu.encode", "backends.binning"),  # constants
+        ("backends.cpu.encode", "hashing"),
+        ("pruning.raising_walk", "dtypes"),
+        ("pruning.raising_walk", "pruning.raising_entries"),  # records
+        ("prediction.descent", "compilation.decorators"),  # options of the compiler
+        ("prediction.descent", "compilation.parts"),
+    ],
+)
+def test_a_digest_changes_with_each_file(kernel, file, monkeypatch):
+    before = sources.digest(f"gputree.{kernel}")
+    sum_of = sources._sum
+    monkeypatch.setattr(
+        sources, "_sum", lambda name: "changed" if name == f"gputree.{file}" else sum_of(name)
+    )
+    assert sources._digest.__wrapped__(f"gputree.{kernel}", gputree.__version__) != before
+
+
+COMPILING = {"inner", "kernel", "lent", "overload", "overload_lent", "pasted", "written_out"}
+
+
+def compiled_names(module):
+    """Names in functions of a module that are compiled, and in what they are compiled for."""
+    for node in ast.parse(sources._source(module)).body:
+        if isinstance(node, ast.FunctionDef):
+            decorators = {
+                n.id for d in node.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)
+            }
+            if decorators & (COMPILING | {"where_given"}):
+                node.decorator_list, node.returns = [], None
+                for argument in ast.walk(node.args):
+                    if isinstance(argument, ast.arg):
+                        argument.annotation = None
+                yield from (n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+
+
+@pytest.mark.parametrize("module", modules())
+def test_what_no_code_comes_of_is_in_no_kernel(module):
+    names = set(compiled_names(module))
+    taken = {place for place, name in sources._imports(module) if name in names}
+    assert not taken & sources.NO_CODE
+
+
+REPLACED = """
+import os, sys, time
+from gputree.compilation import sources
+file = sys.modules["gputree"].__file__.replace("__init__", "bits")
+before = sources.digest("gputree.criteria.gini"), sources.digest("gputree.bits")
+sources._text.cache_clear(), sources._digest.cache_clear(), sources._sum.cache_clear()
+os.utime(file, (time.time() + 9, time.time() + 9))
+after = sources.digest("gputree.criteria.gini"), sources.digest("gputree.bits")
+print(before[0] == after[0], None in before, after[1])
+"""
+
+
+def test_a_file_replaced_while_the_process_runs_is_not_what_it_imported(tmp_path):
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, tmp_path / "gputree", ignore=without)
+    assert run_copy(tmp_path, REPLACED) == ["True", "False", "None"]
 
 
 def test_formulas_are_of_the_kernels_that_call_their_stubs():
@@ -144,7 +244,7 @@ def test_kernels_of_unknown_sources_are_not_kept():
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     """``kept()``: a new `decreases` that keeps its kernels in a folder, and that folder."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
 
     def fresh():
         dispatcher = decorators.Kernel(decreases.py_func).dispatcher
@@ -208,6 +308,22 @@ def test_kinds_of_arguments_are_kept_side_by_side(kept):
     call(kernel)
     kernel(Gini(2, 1.0), np.array([3.0], np.float32), np.array([[3, 1]]))
     assert len(list(folder.glob("*.nbc"))) == 2
+
+
+Forth = namedtuple("Pair", ("first", "second"))
+Back = namedtuple("Pair", ("second", "first"))
+
+
+def test_orders_of_fields_are_kept_apart(kept):
+    """Code finds them by place, and numba's texts of both types are equal."""
+    cache, codegen = kept()[0]._cache, decreases.dispatcher.targetctx.codegen()
+    one, other = numba.typeof(Forth(1, 2)), numba.typeof(Back(1, 2))
+    assert str(one) == str(other)
+    for kinds in (
+        [(one,), (other,)],
+        [(numba.types.Tuple([one, other]),), (numba.types.Tuple([other, one]),)],
+    ):
+        assert len({cache._name(kind, codegen) for kind in kinds}) == 2
 
 
 @pytest.mark.parametrize("mode", ["OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"])
@@ -509,7 +625,7 @@ def test_kernels_that_are_kept_are_no_news(kept, caplog):
 
 
 def test_where_kernels_are_kept_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert Path(folders.in_use().path).parent == tmp_path
     monkeypatch.setattr(os, "access", lambda *arguments: False)
     assert folders.in_use() is None

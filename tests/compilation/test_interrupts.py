@@ -45,7 +45,7 @@ def fresh(tmp_path, monkeypatch):
     """``fresh(folder="")``: `decreases` as a new process has it, kept in a folder of its own."""
 
     def new(folder=""):
-        monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / folder))
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / folder))
         return kernel(decreases.py_func)
 
     return new

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -153,12 +155,18 @@ def test_instructions_are_those_of_all_that_is_called():
     assert tiers.Tier(small).instructions == len(small.__code__.co_code) / 2
 
 
+def test_kernels_are_pickled_by_name():
+    assert pickle.loads(pickle.dumps(decreases)) is decreases
+    assert copy.deepcopy(decreases) is decreases
+
+
 def test_the_largest_array_counts_within_tuples_too():
     assert tiers.largest((1, None, "x")) == 0
     assert tiers.largest((np.zeros(3), Gini(2, 1.0), (np.zeros((4, 5)), (np.zeros(7),)))) == 20
 
 
 # ---------------------------------------------------------------------- in a process
+@pytest.mark.process
 def test_small_fits_need_no_compiler(tmp_path):
     """Nor its import: of the textbooks' tables, in fit, prediction and export."""
     code = (
@@ -177,6 +185,7 @@ def test_small_fits_need_no_compiler(tmp_path):
     assert not list(tmp_path.rglob("*.nbc"))
 
 
+@pytest.mark.process
 def test_the_mode_is_checked():
     result = subprocess.run(
         [sys.executable, "-c", "import gputree.compilation"],

@@ -95,7 +95,7 @@ def test_who_waits_can_be_interrupted(tmp_path):
 
 def test_a_turn_is_given_back_with_an_error(tmp_path, monkeypatch):
     """Or nobody could compile before this process ends."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     from gputree.compilation import kernel
     from gputree.criteria import decreases
 

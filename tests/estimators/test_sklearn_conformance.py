@@ -25,6 +25,7 @@ from gputree import (
     DecisionTreeRegressor,
     ID3Classifier,
 )
+from gputree.compilation import tiers
 from gputree.pruning import CostComplexity, PenalizedLoss, ReducedError
 
 ESTIMATORS = [

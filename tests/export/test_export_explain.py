@@ -9,7 +9,7 @@ from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.datasets import load_auto_mpg, load_golf
 from gputree.export import explain
 from gputree.export.describe import describe
-from gputree.export.explain import _explanation
+from gputree.export.explanation import _explanation
 from gputree.export.model import model_of
 from gputree.prediction import class_distributions
 

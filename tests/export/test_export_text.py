@@ -19,7 +19,7 @@ from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL
 from gputree.export import export_text, path_rules
 from gputree.export.describe import describe
 from gputree.export.digits import format_number
-from gputree.export.text import text_lines
+from gputree.export.lines import text_lines
 from gputree.tree import Tree
 
 IRIS = load_iris()

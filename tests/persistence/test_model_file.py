@@ -16,7 +16,7 @@ from gputree.estimators import (
     DecisionTreeRegressor,
     ID3Classifier,
 )
-from gputree.estimators.header import decode, encode
+from gputree.estimators.header_values import decode, encode
 from gputree.estimators.model_file import load_model, save_model
 from gputree.persistence import read_model, write_model
 from gputree.pruning import Pessimistic

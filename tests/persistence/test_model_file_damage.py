@@ -17,6 +17,9 @@ from strategies import examples
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, members
 from gputree.estimators.model_file import load_model, save_model
+from gputree.estimators.saved_tree import read_saved
+from gputree.export.describe import describe
+from gputree.export.lines import text_lines
 from gputree.persistence import ARRAYS, _npy
 
 ROWS = np.random.default_rng(0)
@@ -42,11 +45,13 @@ def model(request, tmp_path):
 
 def load_or_refuse(path):
     """The model that a file holds, whole; None where it is refused in the way it should be."""
+    shown = show_or_refuse(path)
     try:
         model = load_model(path)
     except ValueError as error:
         assert str(path) in str(error)  # noqa: PT017
         return None
+    assert shown is not None
     model.tree_.check()
     words = model.columns_.nominal.any()
     table = WORDS if words and model.n_features_in_ == 2 else NUMBERS
@@ -54,6 +59,15 @@ def load_or_refuse(path):
         with suppress(ValueError):  # text where another kind of column is expected
             assert len(model.predict(table)) == 60
     return model
+
+
+def show_or_refuse(path):
+    """The lines of the tree that a file holds, whatever its parameters are; or None."""
+    try:
+        return list(text_lines(describe(read_saved(path))))
+    except ValueError as error:
+        assert str(path) in str(error)  # noqa: PT017
+        return None
 
 
 # ------------------------------------------------------------------ damage

@@ -1,13 +1,18 @@
 """What `import gputree` brings along: seen from a fresh interpreter."""
 
 import ast
+import pkgutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import gputree
+from gputree import ID3Classifier, save_model
+from gputree.cli import _COMMANDS
+from gputree.datasets import load_fish
 
 LAZY = ["cupy", "dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow"]
 
@@ -19,21 +24,112 @@ def test_import_is_light(module):
     assert imported_by(module) <= imported_by("sklearn.tree")
 
 
+# What takes time to import.
+SLOW = {"joblib", "narwhals", "numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn"}
+
+COMMAND = """
+import sys
+from gputree.__main__ import main
+sys.argv = ["gputree", *{words!r}]
+try:
+    status = main()
+except SystemExit as end:
+    status = end.code
+"""
+
+
+def modules_of(code):
+    """Names of all modules that are there after some code, which may print."""
+    told = f"{code}\nimport sys\nsys.stderr.write(' '.join(sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
+    )
+    return set(result.stderr.split())
+
+
+def modules_of_command(*words):
+    return modules_of(COMMAND.format(words=list(map(str, words))) + "assert status == 0")
+
+
 @pytest.mark.process
 def test_import_alone_loads_nothing():
     """The command is to end in one line where it is interrupted while it is loaded."""
-    code = "import sys, gputree; print(*{'numba', 'numpy', 'sklearn'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).stdout == b"\n"
+    found = modules_of("import gputree")
+    assert not found & SLOW
+    assert {name for name in found if name.startswith("gputree")} == {"gputree", "gputree._lazy"}
 
 
-def test_public_names_are_found():
-    assert set(gputree.__all__) == set(gputree._PLACES)
-    for name in gputree.__all__:
-        assert getattr(gputree, name).__name__ == name
-    assert set(gputree.__all__) | {"datasets", "export"} <= set(dir(gputree))
+@pytest.mark.process
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])
+def test_help_loads_nothing(words):
+    assert not modules_of_command(*words) & SLOW
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_help_of_a_command_needs_numpy_at_most(name):
+    assert modules_of_command(name, "--help") & SLOW <= {"numpy"}
+
+
+@pytest.mark.process
+def test_a_tree_is_shown_without_scikit_learn(tmp_path):
+    save_model(ID3Classifier().fit(*load_fish(return_X_y=True)), tmp_path / "fish.gputree")
+    found = modules_of_command("show", tmp_path / "fish.gputree")
+    assert found & SLOW == {"numpy"}
+    assert not {"gputree.backends", "gputree.growth", "gputree.estimators.base"} & found
+
+
+@pytest.mark.process
+def test_an_estimator_comes_alone():
+    """CART without C4.5, rules, files, exports, backends and their kernels."""
+    found = modules_of("from gputree import DecisionTreeClassifier")
+    assert "numba" not in found
+    assert (
+        not {
+            f"gputree.{name}"
+            for name in (
+                "backends.blocks",
+                "backends.cpu.backend",
+                "backends.cpu.lists",
+                "backends.cuda.kernels",
+                "backends.partitioned",
+                "backends.workers",
+                "check",
+                "datasets",
+                "distributed",
+                "estimators.c45",
+                "estimators.boosting",
+                "estimators.growing_lists",
+                "estimators.id3",
+                "export",
+                "growth.lists",
+                "persistence",
+                "pruning.subtree_raising",
+                "rules",
+                "scores",
+            )
+        }
+        & found
+    )
+
+
+@pytest.mark.parametrize("package", ["", ".backends.cuda", ".estimators", ".export", ".rules"])
+def test_lazy_names_are_found(package):
+    module = import_module(f"gputree{package}")
+    for name in module.__all__:
+        assert getattr(module, name).__name__ == name
+    assert set(module.__all__) <= set(dir(module))
+    # a module of a name's name would take its place
+    assert not {found.name for found in pkgutil.iter_modules(module.__path__)} & {*module.__all__}
+    with pytest.raises(
+        AttributeError, match=f"module 'gputree{package}' has no attribute 'forest'"
+    ):
+        module.forest  # noqa: B018
+
+
+def test_public_rooms_are_found():
+    assert {"datasets", "export"} <= set(dir(gputree))
     assert gputree.datasets.load_iris().data.shape == (150, 4)
-    with pytest.raises(AttributeError, match="module 'gputree' has no attribute 'forest'"):
-        gputree.forest  # noqa: B018
 
 
 INTERRUPTED = """

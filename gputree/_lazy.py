@@ -1,0 +1,44 @@
+"""Public names of a package, imported when they are asked for: what is not asked for costs nothing.
+
+As lazy_loader, by which scikit-image and SciPy's tools do the same; a package also imports the
+names where checkers read them, below ``if TYPE_CHECKING``. No module may be called as a name that
+it has: whichever came last would be the package's attribute.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def attach(
+    package: str, modules: Mapping[str, Sequence[str]], packages: Sequence[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    modules : mapping of str to sequence of str
+        The public names by the module of the package that has them.
+    packages : sequence of str
+        Modules and packages in it that need no import of their own.
+    """
+    places = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name in packages:
+            return import_module(f"{package}.{name}")
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(import_module(places[name]), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *places, *packages})
+
+    return find, names
