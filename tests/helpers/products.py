@@ -23,7 +23,7 @@ def mark_products(items: list[pytest.Item]) -> None:
             place = [item.callspec.params.get(name) for name in sorted(PLACES)]
             tests[item.path, item.parent, item.originalname, str(place)].append(item)
     for cases in tests.values():
-        kept = _cover([_values(case) for case in cases])
+        kept = cover([_values(case) for case in cases])
         for k, case in enumerate(cases):
             if k not in kept:
                 case.add_marker(pytest.mark.full)
@@ -49,7 +49,7 @@ def names_of(argnames: str | Sequence[str]) -> list[str]:
     return list(argnames)
 
 
-def _cover(cases: list[frozenset]) -> set[int]:
+def cover(cases: list[frozenset]) -> set[int]:
     """Positions of cases that have every value among them, those with the most new ones first."""
     seen: set = set()
     kept = set()
