@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from devices import to_host
 from hypothesis import HealthCheck, settings
 from oracles import Grown
+from products import mark_products
 from strategies import Sample
 
 from gputree.backends.base import Backend, Task
@@ -28,11 +31,14 @@ from gputree.growth.progress import Progress
 
 # The first example of a kernel compiles it.
 settings.register_profile(
-    "gputree", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
+    "full", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("some", settings.get_profile("gputree"), max_examples=10)
-settings.register_profile("few", settings.get_profile("gputree"), max_examples=3)
-settings.load_profile("gputree")
+settings.register_profile("some", settings.get_profile("full"), max_examples=10)
+settings.register_profile("few", settings.get_profile("full"), max_examples=3)
+# A failure by chance helps nobody who only wants to know whether an installation works.
+settings.register_profile(
+    "default", settings.get_profile("full"), max_examples=5, derandomize=True, database=None
+)
 
 
 @pytest.fixture
@@ -58,8 +64,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 DEVICE_FIXTURES = {"device": True, "cuda_device": False}  # whether the CPU is one
 
 
-@pytest.hookimpl(trylast=True)  # pytest groups by parameters first
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def is_default(config: pytest.Config) -> bool:
+    """Whether pytest runs what it runs unless it is asked for other markers."""
+    return config.getoption("markexpr") in config.getini("addopts")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Few examples by default, and kernels as Python runs them, unless anyone says otherwise."""
+    if not config.getoption("--hypothesis-profile"):
+        settings.load_profile("default" if is_default(config) else "full")
+    if is_default(config) and "GPUTREE_JIT" not in os.environ:
+        stack = ExitStack()
+        stack.enter_context(tiers.forced("never"))
+        config.add_cleanup(stack.close)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    mark_products(items)  # before pytest selects by marker
+    yield
     items[:] = [
         item
         for _, own in groupby(items, lambda item: item.path)

@@ -12,11 +12,11 @@ import pytest
 from blocks_traffic import Uploads, noisy
 from cuda_emulator import launches, memory, transfers
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
 from part_cases import KINDS, mixed_case
-from strategies import random_sample
+from strategies import examples, random_sample
 
 from gputree import (
     C45Classifier,
@@ -138,7 +138,7 @@ def test_some_rows_of_a_table(cuda_device, small, monkeypatch):
     assert found.tree_.equals(expected)
 
 
-@settings(settings.get_profile("few"), max_examples=5)
+@examples(5)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(80, 250),
@@ -160,7 +160,7 @@ def test_random_tables(cuda_device, seed, n, weighted, regression, exact, rows, 
         assert_same(model, table, sample.y, sample.weight, [share])
 
 
-@settings(settings.get_profile("few"))
+@examples(3)
 @given(seed=st.integers(0, 10**6), size=st.sampled_from([7, 90, 1000]), exact=st.booleans())
 def test_batches(cuda_device, seed, size, exact):
     """Read from batches of any size, grown whole on the device and in parts."""

@@ -21,6 +21,7 @@ def assert_held(case: Case, seed: int, fit=Case.fit) -> None:
     assert not found, (seed, case.criterion, case.parameters, found)
 
 
+@pytest.mark.full
 def test_no_node_of_small_tables_misses_a_subset():
     for seed in range(TABLES):
         assert_held(draw_case(seed), seed)
@@ -67,6 +68,7 @@ def test_a_limit_hides_no_subset_under_any_names():
 
 
 # ----------------------------------------------------------------------------- the oracle
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("spoilt", "kinds"),
     [

@@ -127,6 +127,7 @@ def test_a_sample_that_misses_values_is_fitted_again(backend, monkeypatch, n_thr
     assert list(to_host(device.table.by_code)) == [False, True, False]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("hidden", [1, 40, 5000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -107,6 +107,7 @@ CROWDED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
 @pytest.mark.parametrize("kind", CROWDED)
 def test_crowded_values(assert_same_trees, kind, criterion):
@@ -133,6 +134,7 @@ def test_a_boundary_and_a_cut_inside_tie(assert_same_trees):
         assert_same_trees(sample, task, expected, 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("criterion", "n_classes"), [("entropy", 90), ("gini", 70)])
 def test_many_classes(grow_tree, tunings, criterion, n_classes):
     rng = np.random.default_rng(n_classes)
@@ -159,6 +161,7 @@ def root(backend, sample, task, max_bins):
     return device, (begin, end, histograms, slots, scores, np.zeros(1, np.uint64))
 
 
+@pytest.mark.full
 def test_most_pairs_of_noise_are_never_sorted(backend, device):
     rng = np.random.default_rng(0)
     on_host = device == "cpu"

@@ -60,6 +60,7 @@ def test_subtrees(backend, problem, max_bins, data):
     check(backend, sample, make_task(criterion, sample), begin, end, max_bins=max_bins)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_many_subtrees_with_limits(backend, criterion, weighted, n_threads):
@@ -70,6 +71,7 @@ def test_many_subtrees_with_limits(backend, criterion, weighted, n_threads):
     check(backend, sample, task, begin, end, n_threads=n_threads, max_bins=32)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("block_rows", [1, 10, 1500])
 def test_nodes_that_share_a_block(monkeypatch, block_rows):
     """One by one, some together, or all: larger nodes than a block have one of their own."""
@@ -104,6 +106,7 @@ def test_wide_keys_of_many_rows(backend, monkeypatch, max_bins):
     check(backend, sample, task, np.array([0, 140]), np.array([140, 150]), max_bins=max_bins)
 
 
+@pytest.mark.full
 def test_more_rows_than_16_bits_count(backend):
     """70,000 rows and as many distinct values in one node."""
     n = 70_000

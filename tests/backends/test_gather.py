@@ -57,6 +57,7 @@ def test_codes_that_were_read_are_those_that_partition_takes():
     assert backend._take_lead(np.array([0, 50])).column.tolist() == [-1, -1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("counted_rows", [1, np.inf])
 def test_nodes_of_more_rows_than_are_looked_through_at_once(monkeypatch, counted_rows):
     """One column at a time and several, sorted and counted: the tree of small nodes alone."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
 from part_cases import KINDS, mixed_case
-from strategies import random_sample
+from strategies import examples, random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.held import Held, Parts, View
@@ -39,6 +39,7 @@ def assert_same(model, table, y, weight, seed):
     assert found.equals(expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("criterion", "weighted", "limits"), KINDS)
 def test_trees_of_mixed_tables(finish_rows, criterion, weighted, limits):
     sample, kind, y = mixed_case(criterion, weighted)
@@ -57,6 +58,7 @@ def test_answers_that_only_rise_or_fall(finish_rows, criterion):
         assert_same(model, table, sample.y, sample.weight, 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("split", ["auto", "exhaustive", "ordered", "one_vs_rest"])
 def test_columns_of_more_categories_than_bins(finish_rows, split):
     rng = np.random.default_rng(1)
@@ -82,6 +84,7 @@ def test_some_rows_of_a_table(finish_rows):
     assert model.fit(parted.take(rows), sample.y[rows], sample.weight[rows]).tree_.equals(expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("gathered", [1, 30_000])
 def test_small_nodes_are_gathered_some_at_a_time(monkeypatch, gathered):
     tune(monkeypatch, "partitioned", gathered_bytes=gathered)
@@ -91,6 +94,7 @@ def test_small_nodes_are_gathered_some_at_a_time(monkeypatch, gathered):
     assert_same(DecisionTreeClassifier(n_jobs=1), table, sample.y, sample.weight, 3)
 
 
+@pytest.mark.full
 def test_large_nodes_are_sifted(monkeypatch):
     """As `gputree.backends.cpu.finer` does; the cut does not depend on it."""
     rng = np.random.default_rng(2)
@@ -129,7 +133,7 @@ def test_bins_of_more_rows_than_are_gathered(monkeypatch, criterion, digit):
                 assert_same(kind(n_jobs=1, max_depth=4, **limits), table, y, weight, 2)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 700),

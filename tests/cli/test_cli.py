@@ -371,6 +371,7 @@ def command(*arguments, **options):
     )
 
 
+@pytest.mark.process
 def test_python_m_gputree(tmp_path):
     result = command("show", tmp_path / "absent")
     assert result.returncode == 1
@@ -379,6 +380,7 @@ def test_python_m_gputree(tmp_path):
     assert command("--version").stdout.startswith("gputree ")
 
 
+@pytest.mark.process
 def test_names_that_the_terminal_cannot_show(gputree, tmp_path):
     data, path = tmp_path / "data.csv", tmp_path / "model"
     data.write_text("prix €,y\n1,a\n2,b\n", encoding="utf-8")
@@ -389,6 +391,7 @@ def test_names_that_the_terminal_cannot_show(gputree, tmp_path):
     assert "prix \\u20ac <= 1.5: a (1)" in result.stdout
 
 
+@pytest.mark.process
 def test_a_reader_that_leaves_early(iris_model, tmp_path):
     long = tmp_path / "long.csv"
     header, *rows = Path(IRIS.filename).read_text().splitlines(keepends=True)

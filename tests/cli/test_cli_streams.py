@@ -44,6 +44,7 @@ def predictions(text):
 
 
 # --------------------------------------------------------------------------------- pipes
+@pytest.mark.process
 def test_a_pipe_from_table_to_answers(tmp_path, golf, gputree):
     """Bytes of a model on standard output, and nothing else there."""
     command = [sys.executable, "-m", "gputree"]
@@ -70,6 +71,7 @@ def test_standard_input_is_a_table(gputree, golf):
     assert evaluated == gputree("evaluate", golf, GOLF)
 
 
+@pytest.mark.process
 def test_standard_input_is_a_model(gputree, golf, tmp_path):
     path = tmp_path / "piped"
     model = golf.read_bytes()
@@ -254,6 +256,7 @@ def test_what_may_stand_before_a_header(gputree, golf, tmp_path, mark):
     assert gputree("predict", golf, data) == gputree("predict", golf, GOLF)
 
 
+@pytest.mark.full
 def test_line_breaks_within_quotes(gputree, tmp_path):
     """Also where the reader's blocks of a megabyte meet."""
     data, model = tmp_path / "data.csv", tmp_path / "model"

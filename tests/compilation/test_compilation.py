@@ -62,6 +62,7 @@ def run_copy(folder, code, **environment):
 
 
 # ------------------------------------------------------------ what kernels are made of
+@pytest.mark.process
 def test_a_change_in_a_called_file_is_seen(tmp_path):
     """Files that kernels call are no business of numba's cache: only of the digest."""
     copy = tmp_path / "gputree"
@@ -501,6 +502,7 @@ def run_locked(folder, code, **environment):
 needs_users = pytest.mark.skipif(os.name == "nt", reason="modes of files as on Unix")
 
 
+@pytest.mark.process
 @needs_users
 def test_without_a_place_that_lasts_kernels_are_temporary(installed):
     lock(installed)
@@ -512,6 +514,7 @@ def test_without_a_place_that_lasts_kernels_are_temporary(installed):
     assert run_locked(installed, WHERE).split() == ["2", "0"]  # nothing new, nothing to say
 
 
+@pytest.mark.process
 @needs_users
 def test_with_no_place_at_all_kernels_are_compiled_again(installed):
     (installed / "temporary").chmod(0o555)
@@ -523,6 +526,7 @@ def test_with_no_place_at_all_kernels_are_compiled_again(installed):
         assert "Every process compiles them again." in said
 
 
+@pytest.mark.process
 @needs_users
 def test_kernels_of_an_image_are_used_as_they_are(installed):
     """Compiled when the image was built, by root, and read by anyone who can write nothing."""
@@ -532,6 +536,7 @@ def test_kernels_of_an_image_are_used_as_they_are(installed):
     assert run_locked(installed, WHERE).split() == ["2", "0"]
 
 
+@pytest.mark.process
 @needs_users
 @pytest.mark.parametrize("trap", ["folder of all", "link"])
 def test_a_temporary_folder_that_others_can_write_is_not_used(installed, trap):
@@ -556,6 +561,7 @@ def test_a_folder_of_another_user_is_not_safe(tmp_path, monkeypatch):
     assert not folders.is_safe(folder)
 
 
+@pytest.mark.process
 @needs_users
 def test_the_command_works_where_nothing_can_be_written(installed):
     """Nor anything temporary: Python itself finds no place for that."""
@@ -637,6 +643,7 @@ def test_help_of_warmup_names_all_kinds(capsys):
     assert set(KINDS) <= set(re.findall(r"\w+", capsys.readouterr().out))
 
 
+@pytest.mark.process
 def test_warmup_leaves_nothing_to_compile(capsys):
     assert main(["warmup", "--kinds", "id3", "--jobs", "1"]) == 0
     assert capsys.readouterr().out.startswith("id3 ")
@@ -676,6 +683,7 @@ print(len(warmed))
 """
 
 
+@pytest.mark.process
 def test_what_is_warmed_needs_no_other_kernels():
     result = subprocess.run(
         [sys.executable, "-c", WARMED_USES], capture_output=True, text=True, timeout=300

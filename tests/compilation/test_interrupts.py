@@ -110,6 +110,7 @@ def run(folder, code, *arguments):
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("hook", ["_object_compiled_hook", "_object_getbuffer_hook"])
 def test_an_interrupt_while_llvm_calls_back_is_taken(tmp_path, hook):
     """An exception cannot pass through LLVM: it would be printed, and forgotten."""
@@ -208,6 +209,7 @@ print(tree.fit(X, y).get_n_leaves() > 0)
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", ["histograms", "lists"])
 def test_a_fit_is_interrupted_wherever_it_compiles(tmp_path, path):
     result = run(tmp_path, FITS, path)
@@ -218,6 +220,7 @@ def test_a_fit_is_interrupted_wherever_it_compiles(tmp_path, path):
     assert "ignored" not in result.stderr
 
 
+@pytest.mark.process
 def test_an_interrupted_command_writes_no_model(tmp_path):
     """The fit of a new machine: the first pass of its compiler is interrupted."""
     table = tmp_path / "table.csv"

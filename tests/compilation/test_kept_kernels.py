@@ -152,6 +152,7 @@ def test_whether_any_form_is_kept(fresh, monkeypatch):
     assert not store.any_kept(pair)
 
 
+@pytest.mark.process
 def test_whether_a_kernel_is_kept_is_known_without_numba():
     code = """
 import sys

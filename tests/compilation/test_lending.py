@@ -152,6 +152,7 @@ def models():
     yield "C4.5", C45Classifier(), (holes, labels)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("model", "arguments"), [pytest.param(*rest, id=name) for name, *rest in models()]
 )

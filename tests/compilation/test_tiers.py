@@ -166,6 +166,7 @@ def test_the_largest_array_counts_within_tuples_too():
 
 
 # ---------------------------------------------------------------------- in a process
+@pytest.mark.process
 def test_small_fits_need_no_compiler(tmp_path):
     """Nor its import: of the textbooks' tables, in fit, prediction and export."""
     code = (
@@ -184,6 +185,7 @@ def test_small_fits_need_no_compiler(tmp_path):
     assert not list(tmp_path.rglob("*.nbc"))
 
 
+@pytest.mark.process
 def test_the_mode_is_checked():
     result = subprocess.run(
         [sys.executable, "-c", "import gputree.compilation"],

@@ -65,6 +65,7 @@ def process(folder, does, patience=60.0):
         call.communicate()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("fate", ["ends", "dies", "stays"])
 def test_a_kernel_is_compiled_once(tmp_path, fate):
     """By the first; by the second where that dies, or where patience ends."""
@@ -83,6 +84,7 @@ def test_a_kernel_is_compiled_once(tmp_path, fate):
     assert ("compiles" in said) == (fate != "ends")
 
 
+@pytest.mark.process
 def test_who_waits_can_be_interrupted(tmp_path):
     with process(tmp_path, "compiles"), process(tmp_path, "waits") as second:
         second.send_signal(signal.SIGINT)

@@ -21,6 +21,7 @@ def test_node_entropies():
     np.testing.assert_allclose(node_entropies(weights), [1.5, 0.0, 2.0], atol=1e-15)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighted", [False, True])
 def test_same_tree_as_in_floating_point(monkeypatch, weighted):
     """The two differ by rounding alone, so only ties could set them apart."""
@@ -37,6 +38,7 @@ def test_same_tree_as_in_floating_point(monkeypatch, weighted):
     np.testing.assert_allclose(fixed.gain, floating.gain, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.full
 def test_as_many_classes_as_rows():
     n = 50_000
     X = np.random.default_rng(0).permutation(n)[:, None].astype(float)

@@ -175,6 +175,7 @@ def test_a_real_table(y):
     assert_same_tree(ours, theirs, rtol=1e-9, ties=2)
 
 
+@pytest.mark.tables
 @pytest.mark.skipif("GPUTREE_DATA" not in os.environ, reason="GPUTREE_DATA names no folder")
 def test_a_real_table_of_many_rows():
     _, sample = real("cal_housing", 5000)
@@ -193,6 +194,7 @@ def test_missing_values_go_where_scikit_learn_sends_them():
     assert_same_tree(ours, theirs, rtol=1e-9)
 
 
+@pytest.mark.full
 def test_splitters_and_growth_agree():
     """Histograms with refinement, whatever the bins, and finished subtrees grow one tree."""
     X, y = counts(n=6000)

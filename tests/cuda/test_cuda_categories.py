@@ -7,9 +7,10 @@ import pytest
 import recorded_trees
 import tables
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
+from strategies import examples
 from test_cuda_lists import checked_rows, wide_table
 from twins import fit_both
 
@@ -113,6 +114,7 @@ def test_poisson(cuda_device, finish_rows):
     )  # fmt: skip
 
 
+@pytest.mark.tables
 @pytest.mark.parametrize("name", tables.REAL or ["none"])
 def test_real_tables(cuda_device, name):
     if not tables.REAL:
@@ -136,7 +138,7 @@ def test_recorded_trees(cuda_device, name):
     )
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(seed=st.integers(0, 10**6), split=st.sampled_from(SPLITS))
 def test_random_tables(cuda_device, seed, split):
     table = small_table(cuda_device, seed, weighted=seed % 2 == 0)

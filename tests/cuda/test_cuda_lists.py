@@ -7,9 +7,10 @@ import pytest
 import tables
 from cuda_list_mutants import light_rows
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
+from strategies import examples
 from twin_lists import assert_same_trees, grow_both_ways
 
 from benchmarks import data
@@ -99,7 +100,7 @@ def test_more_classes_than_rows_of_a_node(cuda_device):
 
 
 @given(st.integers(0, 10**6), st.integers(30, 40), LONG_LISTS)
-@settings(max_examples=15)
+@examples(15)
 def test_rows_so_light_that_gains_tie(cuda_device, seed, light, long_list):
     """Which of equal cuts is the first depends on which cuts take part."""
     rng, n = np.random.default_rng(seed), 600
@@ -167,6 +168,7 @@ def test_textbook_tables(cuda_device, kind, name):
     grow_both_ways(kind(pruning=None), X, y)
 
 
+@pytest.mark.tables
 @pytest.mark.parametrize("name", tables.REAL or ["none"])
 def test_real_tables(cuda_device, name):
     if not tables.REAL:

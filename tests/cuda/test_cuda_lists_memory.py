@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from cuda_emulator import memory
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, random_mixed_tables
+from strategies import examples
 from test_cuda_lists import checked_rows, wide_table
 from twin_lists import assert_same_trees
 
@@ -105,7 +106,7 @@ def test_turns(d, most):
 
 
 @given(random_mixed_tables(120), st.sampled_from([C45Classifier, ID3Classifier]), st.floats(1, 9))
-@settings(max_examples=20)
+@examples(20)
 def test_random_tables(cuda_device, table, kind, share):
     """Growth keeps to the budget, and ends with the tree or an error that says what it lacks."""
     model = new_model(kind, table)

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import PROBLEMS, make_task, random_problems
+from strategies import PROBLEMS, examples, make_task, random_problems
 from twins import assert_equal, table
 
 from gputree.backends.base import Splits
@@ -142,7 +142,7 @@ def test_cells(cuda_device, monkeypatch, criterion, weighted, dtype):
                 assert_equal(own, found)
 
 
-@settings(settings.get_profile("some"))
+@examples(10)
 @given(random_problems(max_rows=120), st.integers(0, 10**6))
 def test_cells_of_all_kinds_of_columns(cuda_device, problem, seed):
     criterion, sample = problem

@@ -14,9 +14,9 @@ from cuda_emulator import launches, transfers
 from cuda_host_time import spent
 from cuda_traffic import CASES, Traffic, traffic
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import PROBLEMS, make_task, problems, random_problems, random_sample
+from strategies import PROBLEMS, examples, make_task, problems, random_problems, random_sample
 from twins import as_dtype, assert_equal, assert_same_tree, fit_both, grown, pair, table
 
 from gputree import DecisionTreeClassifier
@@ -172,7 +172,7 @@ def test_what_fit_asks_of_the_device_before_growth(cuda_device):
 
 # ----------------------------------------------------------------------- random tables
 @given(problems())
-@settings(max_examples=15)
+@examples(15)
 def test_tables_where_everything_ties(cuda_device, problem):
     criterion, sample = problem
     task = make_task(criterion, sample)
@@ -215,6 +215,7 @@ def test_textbook_tables(cuda_device, name, exact, weighted):
         assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=16)
 
 
+@pytest.mark.tables
 @pytest.mark.parametrize("name", tables.REAL or ["none"])
 def test_real_tables(cuda_device, name):
     if not tables.REAL:

@@ -9,12 +9,12 @@ import sys
 import numpy as np
 import pytest
 from devices import tune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
 from part_cases import KINDS, mixed_case
 from sklearn.base import clone
-from strategies import random_sample
+from strategies import examples, random_sample
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
@@ -89,6 +89,7 @@ def test_answers_that_only_rise_or_fall(finish_rows, criterion):
         assert_same(model.set_params(max_bins=12), sample.values, sample.y, sample.weight, 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("split", ["auto", "exhaustive", "ordered", "one_vs_rest"])
 def test_columns_of_more_categories_than_bins(finish_rows, split):
     rng = np.random.default_rng(1)
@@ -102,6 +103,7 @@ def test_columns_of_more_categories_than_bins(finish_rows, split):
         assert_same(model.set_params(categorical_features=[0, 1]), X, y)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
 @pytest.mark.parametrize("bits", [2, 12])
 def test_cells_of_all_sizes(monkeypatch, criterion, bits):
@@ -124,7 +126,7 @@ def test_cells_of_all_sizes(monkeypatch, criterion, bits):
     assert_same(kind(n_jobs=1, max_depth=4, max_bins=4), X[:, 1:].astype(np.float32), y)
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 300),
@@ -314,6 +316,7 @@ def test_bad_parameters():
         DaskDecisionTreeClassifier().fit(X, y)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(has_device(), reason="a CUDA device answers here")
 def test_a_worker_without_a_device(cluster):
     X, y = spread((30, 30), np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2)
@@ -326,6 +329,7 @@ def test_a_worker_without_a_device(cluster):
         assert not hasattr(tree, "tree_")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("absent", ["dask", "distributed"])
 def test_without_dask(absent):
     code = f"""
@@ -374,6 +378,7 @@ def noisy_table():
     return X, (X[:, 0] * X[:, 1] + rng.normal(size=3000) > 0.1).astype(np.int64)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("at", [0, 3, 7])
 def test_a_worker_that_dies(cluster, monkeypatch, at):
     (_, client), (X, y) = cluster, noisy_table()
@@ -390,6 +395,7 @@ def test_a_worker_that_dies(cluster, monkeypatch, at):
     assert found.tree_.equals(expected)
 
 
+@pytest.mark.process
 def test_a_worker_that_joins(cluster, monkeypatch):
     (own, client), (X, y) = cluster, noisy_table()
     model = DecisionTreeClassifier(max_depth=4, max_bins=32, n_jobs=1)

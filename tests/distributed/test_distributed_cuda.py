@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from devices import needs_emulator
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
 from part_cases import KINDS, mixed_case
-from strategies import random_sample
+from strategies import examples, random_sample
 
 pytest.importorskip("dask.dataframe", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
@@ -86,7 +86,7 @@ def test_answers_that_only_rise_or_fall(fleet, finish_rows, dtype):
     assert_same(model, values, sample.y, sample.weight, 3)
 
 
-@settings(settings.get_profile("some"))
+@examples(10)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 200),

@@ -118,6 +118,7 @@ def test_ensembles_of_scikit_learn():
 
 
 # ------------------------------------------------------------------ values
+@pytest.mark.full
 def test_best_is_exact():
     for kind in (Classifier, Regressor):
         best = kind(splitter="best").fit(X, Y)

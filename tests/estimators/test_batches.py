@@ -14,8 +14,9 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 from tqdm import tqdm
 
 from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
@@ -56,7 +57,7 @@ def cut(table: pa.Table, y: np.ndarray, sizes: list[int]) -> list[tuple[pa.Table
     return [(table.slice(p, q - p), y[p:q]) for p, q in pairs]
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     sizes=st.lists(st.integers(0, 150), max_size=6),
     exact=st.booleans(),
@@ -130,7 +131,7 @@ NUMBER_LISTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(lists=WORD_LISTS | NUMBER_LISTS)
 def test_merged_categories_are_those_declared_or_in_order(lists):
     merged = MergedColumns(["'w'"])

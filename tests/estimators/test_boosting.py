@@ -7,13 +7,14 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import mixed_table
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from strategies import examples
 
 from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json
 from gputree.estimators import held
@@ -74,6 +75,7 @@ def test_the_trees_are_those_of_fresh_fits(seed, weighted):
     assert boosted.estimator_errors_.tolist() == errors
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "params",
     [
@@ -110,7 +112,7 @@ def test_class_weight_weighs_the_first_trial():
 
 
 # ------------------------------------------------------------ what may change nothing
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.integers(0, 1000), st.booleans())
 def test_the_order_of_rows_changes_nothing(seed, weighted):
     X, y = mixed_table(seed, 90)

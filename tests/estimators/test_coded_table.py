@@ -141,6 +141,7 @@ def test_bins_are_those_of_the_whole_table():
 
 
 # ------------------------------------------------------------- many fits, one coding
+@pytest.mark.full
 @pytest.mark.usefixtures("by_histograms")
 def test_a_grid_codes_once(codings):
     X, y = table_of("classes")
@@ -171,6 +172,7 @@ def test_a_pickled_table_keeps_its_codes(codings):
     assert model.tree_.equals(DecisionTreeClassifier().fit(X[:200], y[:200]).tree_)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("by_histograms")
 @pytest.mark.parametrize("kind", ["classes", "regression", "words"])
 def test_folds_of_the_pruner_share_one_coding(kind, codings, monkeypatch):

@@ -8,12 +8,13 @@ import sqlite3
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.utils import compute_sample_weight
+from strategies import examples
 
 from gputree import (
     BoostedC45Classifier,
@@ -100,7 +101,7 @@ def test_equal_costs_change_nothing(kind, n_classes):
     np.testing.assert_array_equal(plain.predict(X), equal.predict(X))
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     st.integers(0, 100),
     st.sampled_from([0.1, 3.0, 1 / 3, 7e9, 1e-8]),

@@ -69,6 +69,7 @@ def test_the_type_of_y_declares_classes_where_it_is_asked(kind, y):
     assert kind().fit(X, y).classes_.tolist() == ["b", "d"]
 
 
+@pytest.mark.full
 @given(random_mixed_tables())
 def test_the_classes_of_y_declared_grow_the_same_tree(table):
     for kind in KINDS:

@@ -17,7 +17,7 @@ from gputree.threads import n_threads
 KINDS = [DecisionTreeClassifier, DecisionTreeRegressor]
 
 
-def make_table(kind, n=3000, seed=0):
+def make_table(kind, n=600, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     X[:, 3] = np.round(X[:, 3])

@@ -129,6 +129,7 @@ FITS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", range(len(FITS)))
 def test_no_more_is_asked_for_than_is_taken(asked, case):
     """Then nothing is refused that would work."""

@@ -42,6 +42,7 @@ def test_most_targets_are_one(case):
         STUMP.fit(X, COARSE[case])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", ["one huge", "truth values"])
 def test_the_advice_is_what_helps(case):
     """Clipped to the range that the warning names, the tree is that of the ordinary targets."""

@@ -322,6 +322,7 @@ def test_a_column_of_targets_warns():
 
 
 # ---------------------------------------------------------------- many classes
+@pytest.mark.full
 @pytest.mark.parametrize("n_classes", [256, 257, 300])
 def test_more_classes_than_a_byte_counts(n_classes):
     y = np.arange(2 * n_classes) % n_classes
@@ -329,6 +330,7 @@ def test_more_classes_than_a_byte_counts(n_classes):
     np.testing.assert_array_equal(fit(Classifier, table, y).predict(table), y)
 
 
+@pytest.mark.full
 def test_a_hundred_thousand_classes():
     n = 100_000
     table = np.arange(n, dtype=np.float32)[:, None]

@@ -58,6 +58,7 @@ def assert_same(tree, part, kept):
     tree.check()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_columns_that_do_not_help_are_left_out(seed, weighted):
@@ -103,6 +104,7 @@ def test_all_columns_stay(kind):
     assert not kind(winnow=True).fit([[1.0, 2.0]], ["a"]).winnowed_.any()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pruning", [None, "reduced_error", "cost_complexity_cv"])
 def test_other_parameters(pruning):
     X, y = table(2)

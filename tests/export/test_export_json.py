@@ -7,10 +7,11 @@ import jsonschema
 import numpy as np
 import pytest
 from damage import ANYTHING, places
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from multiway_trees import N_CODES, multiway_cases
 from sklearn.exceptions import NotFittedError
+from strategies import examples
 
 from gputree import (
     C45Classifier,
@@ -188,7 +189,7 @@ def test_a_file_larger_than_the_memory(tmp_path, monkeypatch):
 
 
 # -------------------------------------------------------------------- damage
-@settings(max_examples=150)
+@examples(150)
 @given(st.sampled_from(sorted(FITTED)), st.data())
 def test_broken_documents(name, data):
     """Any value, however deep, becomes another: a whole estimator, or an error that says so."""

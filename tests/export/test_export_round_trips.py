@@ -9,7 +9,7 @@ import pytest
 from multiway_trees import POLICIES, heaviest, heaviest_answers, random_multiway_tree, random_rows
 from test_export_formats import by_lightgbm, by_onnx, by_treelite
 from test_export_json import estimator_of
-from test_export_sql import DATABASES, _servers, columns_of  # noqa: F401
+from test_export_sql import DATABASES, _servers, columns_of, in_each_database  # noqa: F401
 
 from gputree import (
     DecisionTreeClassifier,
@@ -88,6 +88,7 @@ def case(policy, seed):
     return tree, random_rows(rng, N_ROWS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", FORMATS)
 def test_shares(name, policy, tmp_path):
@@ -101,8 +102,9 @@ def test_shares(name, policy, tmp_path):
     assert np.array_equal(found[:, exact], expected[:, exact])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+@in_each_database
 def test_nodes(dialect, policy, request):
     tree, values = case(policy, 99)
     if (tree.missing_child[~tree.is_leaf] == MISSING_TO_ALL).any():
@@ -113,6 +115,7 @@ def test_nodes(dialect, policy, request):
     assert DATABASES[dialect](query, columns_of(values)) == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
 def test_scikit_learns_trees(kind):
     """Of numbers in float32, missing ones included, which it can hold."""
@@ -129,6 +132,7 @@ def test_scikit_learns_trees(kind):
 WORDS = np.array(["Bern", "Kyiv", "L'Aquila", 'say "so"', "", "Lima", None], object)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
 def test_fitted_estimators_asked_by_words(kind):
     """Numbers beside words, holes, and words that training did not have."""

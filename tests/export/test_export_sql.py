@@ -27,6 +27,9 @@ GOLF = load_golf()
 # One expression, or a table of nodes that is walked.
 FORMS = {"expression": {}, "nodes": {"nodes": "the tree's"}}
 in_each_form = pytest.mark.parametrize("form", FORMS)
+in_each_database = pytest.mark.parametrize(
+    "dialect", ["sqlite", "duckdb", pytest.param("postgres", marks=pytest.mark.process)]
+)
 
 
 DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb, "postgres": None}
@@ -59,7 +62,7 @@ def columns_of(values: np.ndarray) -> dict:
 
 
 @in_each_form
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 @given(multiway_cases(min_rows=1), st.randoms())
 def test_databases_answer_as_the_tree_does(dialect, form, case, random):
     tree, values = case
@@ -73,7 +76,7 @@ def test_databases_answer_as_the_tree_does(dialect, form, case, random):
 
 
 @in_each_form
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 def test_regression_on_numbers_that_are_hard_to_read(dialect, form):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=300), 10.0 ** rng.uniform(-300, 300, 100)])
@@ -88,7 +91,7 @@ def test_regression_on_numbers_that_are_hard_to_read(dialect, form):
 
 
 @in_each_form
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 def test_whole_numbers_are_rounded_as_in_predict(dialect, form):
     """2^53 + 1 is 2^53 in float64; Postgres and SQLite compare it as it is."""
     known = 2.0**53 + 2 * np.arange(4)
@@ -110,7 +113,7 @@ def test_decimals_are_rounded_as_in_predict(dialect, form):
 
 
 @in_each_form
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 def test_words_that_are_hard_to_quote(dialect, form):
     words = ["it's", "a\\b", 'a"b', "\n", "\t", "é", "", "  ", "E'x'", "%s", "NULL", "$1", ";--"]
     words = np.array(words, object)
@@ -124,7 +127,7 @@ def test_words_that_are_hard_to_quote(dialect, form):
 
 
 @in_each_form
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 def test_nan_is_missing(dialect, form):
     values = np.array([[1.0], [2.0], [np.nan], [np.nan]])
     model = DecisionTreeClassifier().fit(values, ["a", "b", "c", "c"])
@@ -133,7 +136,7 @@ def test_nan_is_missing(dialect, form):
 
 
 @in_each_form
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 @pytest.mark.parametrize("kind", [ID3Classifier, DecisionTreeClassifier])
 def test_categories_and_labels_by_their_names(dialect, form, kind):
     data = GOLF.data.copy()
@@ -148,7 +151,7 @@ def test_categories_and_labels_by_their_names(dialect, form, kind):
 
 
 @in_each_form
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 def test_truth_values(dialect, form):
     values = np.array([True, False, True, False], object)[:, None]
     model = DecisionTreeClassifier().fit(values, [True, False, True, False])
@@ -248,7 +251,7 @@ def test_an_expression_alone():
     assert export_sql(model).startswith("CAST(\nCASE\n  WHEN")
 
 
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 def test_trees_that_no_expression_holds(dialect):
     tree = chain(2000)
     with pytest.raises(ValueError, match=r"cannot hold this tree: its depth .* Pass nodes='NAME'"):
@@ -270,7 +273,7 @@ def test_trees_that_sqlite_plans_for_minutes():
     assert in_sqlite(query, columns) == model.predict(x[:500]).tolist()
 
 
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 def test_names_of_columns_that_a_table_of_nodes_has(dialect):
     """They are those of the rows, where the tree is meant."""
     names = ["node", "here", "c0", "threshold", "answer"]
@@ -282,7 +285,7 @@ def test_names_of_columns_that_a_table_of_nodes_has(dialect):
     assert DATABASES[dialect](query, columns) == model.predict(x).tolist()
 
 
-@pytest.mark.parametrize("dialect", DATABASES)
+@in_each_database
 def test_one_node_as_a_table(dialect):
     model = DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
     query = export_sql(model, dialect=dialect, table="rows", nodes="tree")

@@ -16,9 +16,10 @@ from entropy_tree_oracle import (
     distribution,
     id3_distribution,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
+from strategies import examples
 
 from gputree import BoostedC45Classifier, C45Classifier, ID3Classifier
 from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, SUBSET_SPLIT, THRESHOLD_SPLIT
@@ -111,7 +112,7 @@ def assert_same_branches(tree: Tree, i: int, node: Node) -> None:
 
 # -------------------------------------------------------------------- C4.5
 @given(TABLES, C45_RULES, st.booleans())
-@settings(max_examples=150)
+@examples(150)
 def test_c45_grows_as_the_oracle_does(table, rules, actual_values):
     placement = "data" if actual_values else "midpoint"
     model = fit_c45(table, threshold_placement=placement, **rules)
@@ -122,7 +123,7 @@ def test_c45_grows_as_the_oracle_does(table, rules, actual_values):
 
 
 @given(TABLES, C45_RULES)
-@settings(max_examples=150)
+@examples(150)
 def test_c45_splits_in_two_as_the_oracle_does(table, rules):
     model = fit_c45(table, binary_splits=True, **rules)
     assert_same(model.tree_, slow_c45(model, table, **rules))
@@ -164,7 +165,7 @@ def shuffled_columns(table: MixedTable, seed: int) -> np.ndarray:
 
 # --------------------------------------------------------------------- ID3
 @given(TABLES, ID3_RULES)
-@settings(max_examples=100)
+@examples(100)
 def test_id3_grows_as_the_oracle_does(table, rules):
     model = fit_id3(table, **rules)
     assert_same(model.tree_, slow_id3(model, table, **rules))

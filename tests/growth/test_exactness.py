@@ -64,6 +64,7 @@ def test_limits(grow_tree, problem, max_depth, leaf, split, decrease, max_featur
 _CUTS: dict = {}  # what the oracle says of the rows of a node, for all devices
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("criterion", "weighted", "n_classes"), [
     ("gini", False, 2), ("gini", True, 7), ("entropy", False, 12), ("squared_error", False, 0),
 ])  # fmt: skip

@@ -21,11 +21,13 @@ def check(name, case):
     assert {field: found[field] for field in expected} == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", GENERATED)
 def test_trees_of_generated_tables_are_those_on_record(name):
     check(name, GENERATED[name])
 
 
+@pytest.mark.tables
 @pytest.mark.parametrize("name", [name for name in CONTENT["trees"] if name not in GENERATED])
 def test_trees_of_real_tables_are_those_on_record(name):
     if name not in REAL:

@@ -48,6 +48,7 @@ def outcomes(name: str, program: str) -> tuple[Outcome, Outcome | None]:
     return reference.outcome(table, reference.fitted(table, program)), theirs
 
 
+@pytest.mark.tables
 @needs_results
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", TABLES)
@@ -60,6 +61,7 @@ def test_the_recorded_tree_is_grown(name, program, request):
     assert reference.differences(ours, theirs) == []
 
 
+@pytest.mark.tables
 @needs_results
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", TABLES)
@@ -90,6 +92,7 @@ HEART = {
 }
 
 
+@pytest.mark.tables
 @needs_results
 @pytest.mark.parametrize(("expected", "given"), HEART.values(), ids=HEART)
 def test_declared_classes_count_as_in_j48(expected, given):
@@ -110,6 +113,7 @@ ORACLE = {
 SMALL = 5_000  # rows; the oracle takes seconds on more
 
 
+@pytest.mark.tables
 @needs_results
 @pytest.mark.parametrize("program", ORACLE)
 @pytest.mark.parametrize("name", TABLES)

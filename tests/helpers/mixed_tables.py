@@ -70,7 +70,7 @@ def random_mixed_tables(max_rows: int = 400) -> st.SearchStrategy[MixedTable]:
     return st.builds(random_mixed_table, seeds, sizes, st.booleans())
 
 
-def mixed_table(seed: int, n: int = 240):
+def mixed_table(seed: int, n: int = 120):
     """Categories, numbers and holes; three classes by both, with noise."""
     rng = np.random.default_rng(seed)
     X = np.empty((n, 4), object)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -79,6 +80,11 @@ def suit(criterion: str, y: np.ndarray) -> np.ndarray:
     if criterion != "poisson":
         return y
     return np.maximum(np.floor(4.0 * np.abs(y)) / 4.0 - 0.25, 0.0)
+
+
+def examples(n: int, **others: Any) -> settings:
+    """Hypothesis draws `n` examples where its profile says 25, and fewer where that says less."""
+    return settings(max_examples=max(1, n * settings.default.max_examples // 25), **others)
 
 
 # -------------------------------------------------------------- random tables

@@ -11,9 +11,10 @@ import numpy as np
 import pandas
 import pytest
 from damage import MIB, at_most, change_header, change_values, npy_of_zeros, pack, unpack
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
+from strategies import examples
 
 from gputree import (
     BoostedC45Classifier,
@@ -35,7 +36,7 @@ from gputree.rules import RuleSet
 from gputree.tree import Tree
 
 MODEL_FILES = Path(__file__).with_name("model_files")
-SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 RANDOM = np.random.default_rng(0)
 N = 120

@@ -11,8 +11,9 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from damage import MIB, at_most, change_header, change_values, npy_of_zeros, pack, unpack
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from strategies import examples
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, members
 from gputree.estimators.model_file import load_model, save_model
@@ -24,7 +25,7 @@ from gputree.persistence import ARRAYS, _npy
 ROWS = np.random.default_rng(0)
 NUMBERS = ROWS.normal(size=(60, 3))
 WORDS = np.array([["a", "b"], ["b", "c"], ["c", None]] * 20, object)
-SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 FITTED = {
     "regression": DecisionTreeRegressor(max_depth=3).fit(NUMBERS, NUMBERS[:, 0]),
@@ -226,6 +227,7 @@ def test_methods_that_unpack_at_once_are_refused(model):
             load_model(model)
 
 
+@pytest.mark.full
 def test_loading_takes_the_memory_of_the_arrays_once(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(10_000, 2)), rng.normal(size=10_000)

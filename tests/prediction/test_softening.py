@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table, random_mixed_tables
 from multiway_trees import answer, random_multiway_tree, random_rows, send
 from sklearn.base import clone
+from strategies import examples
 
 from gputree import (
     C45Classifier,
@@ -128,7 +129,7 @@ def fit(table, **given):
 
 
 @given(random_mixed_tables())
-@settings(max_examples=15)
+@examples(15)
 def test_bounds_are_the_oracles(table):
     table = table.take(np.arange(min(len(table.y), 80)))
     model = fit(table)

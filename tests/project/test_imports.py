@@ -17,6 +17,7 @@ from gputree.datasets import load_fish
 LAZY = ["cupy", "dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("module", ["gputree", "gputree.cli"])
 def test_import_is_light(module):
     # scikit-learn itself imports some of them where they are installed
@@ -50,6 +51,7 @@ def modules_of_command(*words):
     return modules_of(COMMAND.format(words=list(map(str, words))) + "assert status == 0")
 
 
+@pytest.mark.process
 def test_import_alone_loads_nothing():
     """The command is to end in one line where it is interrupted while it is loaded."""
     found = modules_of("import gputree")
@@ -57,16 +59,19 @@ def test_import_alone_loads_nothing():
     assert {name for name in found if name.startswith("gputree")} == {"gputree", "gputree._lazy"}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])
 def test_help_loads_nothing(words):
     assert not modules_of_command(*words) & SLOW
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_help_of_a_command_needs_numpy_at_most(name):
     assert modules_of_command(name, "--help") & SLOW <= {"numpy"}
 
 
+@pytest.mark.process
 def test_a_tree_is_shown_without_scikit_learn(tmp_path):
     save_model(ID3Classifier().fit(*load_fish(return_X_y=True)), tmp_path / "fish.gputree")
     found = modules_of_command("show", tmp_path / "fish.gputree")
@@ -74,6 +79,7 @@ def test_a_tree_is_shown_without_scikit_learn(tmp_path):
     assert not {"gputree.backends", "gputree.growth", "gputree.estimators.base"} & found
 
 
+@pytest.mark.process
 def test_an_estimator_comes_alone():
     """CART without C4.5, rules, files, exports, backends and their kernels."""
     found = modules_of("from gputree import DecisionTreeClassifier")
@@ -140,6 +146,7 @@ sys.argv = ["gputree", "info"]
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("module", ["numpy", "numba"])
 @pytest.mark.parametrize(
     "run",
@@ -211,6 +218,7 @@ def imported_by(module):
     return set(result.stdout.split())
 
 
+@pytest.mark.process
 def test_rooms_need_no_import_of_their_own():
     names = "check", "discretization", "growth", "persistence", "prediction", "tree", "validation"
     code = "import gputree; " + "; ".join(f"gputree.{name}" for name in names)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pruning_oracles import (
     leaves_after,
@@ -20,6 +20,7 @@ from sklearn import datasets
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
+from strategies import examples
 
 import gputree
 from gputree.pruning import CostComplexity, CostComplexityCV, cost_complexity_path
@@ -143,7 +144,6 @@ def integer_risks(draw):
 
 
 @given(integer_risks())
-@settings(deadline=None)  # the first call compiles
 def test_path_is_the_textbook_sequence(case):
     tree, risk = case
     alphas, impurities = zip(*weakest_link_sequence(tree, risk), strict=True)
@@ -153,7 +153,6 @@ def test_path_is_the_textbook_sequence(case):
 
 
 @given(integer_risks(), st.integers(0, 12))
-@settings(deadline=None)  # the first call compiles
 def test_tree_is_the_smallest_that_minimises_cost(case, quarters):
     tree, risk = case
     alpha = quarters / 4
@@ -167,7 +166,6 @@ def test_tree_is_the_smallest_that_minimises_cost(case, quarters):
 
 
 @given(trees(max_inner=20), st.lists(st.floats(0, 1), min_size=2, max_size=2))
-@settings(deadline=None)  # the first call compiles
 def test_trees_are_nested_along_alpha_and_pruning_again_changes_nothing(tree, alphas):
     smaller, larger = (CostComplexity(a).prune_tree(tree) for a in sorted(alphas, reverse=True))
     smaller.check()
@@ -176,7 +174,7 @@ def test_trees_are_nested_along_alpha_and_pruning_again_changes_nothing(tree, al
 
 
 @given(trees(max_inner=20))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_every_alpha_of_the_path_gives_the_tree_of_its_step(tree):
     path = cost_complexity_path(tree)
     risk = tree.weight * tree.impurity / tree.weight[0]
@@ -225,7 +223,6 @@ def test_alpha_must_be_a_price(alpha):
 
 # ------------------------------------------------------------------------- rpart's cp
 @given(trees(max_inner=20), st.sampled_from(["impurity", "error"]))
-@settings(deadline=None)  # the first call compiles
 def test_cp_is_alpha_as_a_share_of_the_roots_risk(tree, risk):
     path = cost_complexity_path(tree, risk)
     assert path.ccp_alphas.min() == 0.0  # none is negative by a rounding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pruning_oracles import leaves_after, path, rows_loss, trees_with_rows
 from sklearn.base import clone
@@ -82,7 +82,6 @@ def test_table_is_what_it_says(table, weighted, risk):
 
 
 @given(trees_with_rows(), st.lists(st.floats(0, 2), max_size=5), st.sampled_from([1, 2]))
-@settings(deadline=None)
 def test_loss_along_alphas_is_that_of_each_pruned_tree(case, alphas, power):
     tree, rows = case
     at = np.append(np.sort(alphas), np.inf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pruning_oracles import leaves_after, prunings, tree_of_shape, trees
 from sklearn import datasets
@@ -40,7 +40,6 @@ def test_equals_cost_complexity_by_entropy(X, y, alpha):
 
 
 @given(trees(), st.floats(0, 20))
-@settings(deadline=None)
 def test_tree_is_the_smallest_with_the_least_loss(tree, alpha):
     kept = leaves_after(tree, PenalizedLoss(alpha).prune_tree(tree))
     loss = training_loss(tree)
@@ -52,7 +51,6 @@ def test_tree_is_the_smallest_with_the_least_loss(tree, alpha):
 
 
 @given(trees(), st.floats(0, 20))
-@settings(deadline=None)
 def test_pruning_again_changes_nothing(tree, alpha):
     once = PenalizedLoss(alpha).prune_tree(tree)
     once.check()

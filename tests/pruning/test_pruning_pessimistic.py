@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pruning_oracles import leaves_after, tree_of_shape, trees
 from scipy.stats import norm
@@ -72,7 +72,6 @@ def _rule(tree, pruner, node=0):
     st.floats(0.01, 0.5),
     st.sampled_from(["exact", "release8"]),
 )
-@settings(deadline=None)
 def test_pruned_tree_follows_the_rule(tree, confidence, quantile):
     pruner = Pessimistic(confidence, subtree_raising=False, quantile=quantile)
     pruned = pruner.prune_tree(tree)

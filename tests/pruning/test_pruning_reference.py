@@ -45,9 +45,10 @@ def _reference_folder():
 
 
 FOLDER = _reference_folder()
-pytestmark = pytest.mark.skipif(
-    FOLDER is None, reason="GPUTREE_DATA names no folder with a reference.json"
-)
+pytestmark = [
+    pytest.mark.tables,
+    pytest.mark.skipif(FOLDER is None, reason="GPUTREE_DATA names no folder with a reference.json"),
+]
 
 
 def cp_tables():

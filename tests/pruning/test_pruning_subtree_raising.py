@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pruning_oracles import tree_of_shape
+from strategies import examples
 
 from gputree.branches import BranchLists
 from gputree.dtypes import (
@@ -191,7 +192,7 @@ def assert_same(tree: Tree, expected: Tree):
 
 
 @given(grown())
-@settings(deadline=None, max_examples=200)
+@examples(200)
 def test_tree_follows_the_rule(case):
     root, rows = case
     tree = root.to_tree()
@@ -200,7 +201,6 @@ def test_tree_follows_the_rule(case):
 
 
 @given(grown())
-@settings(deadline=None)
 def test_pruning_again_changes_nothing(case):
     root, rows = case
     once = Pessimistic().prune_tree(root.to_tree(), rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from multiway_trees import multiway_cases, random_multiway_tree, random_rows, visit
 from pruning_oracles import (
@@ -41,7 +41,6 @@ def _stump(counts):
 
 
 @given(trees_with_rows())
-@settings(deadline=None)
 def test_reduced_error_tree_loses_least_of_all_prunings(case):
     tree, rows = case
     kept = leaves_after(tree, ReducedError().prune_tree(tree, rows))
@@ -71,7 +70,6 @@ def _is_below(tree, node, above):
 
 
 @given(trees_with_rows(classes=(2, 3)))
-@settings(deadline=None)
 def test_pre_pruning_equals_growing_with_the_check(case):
     tree, rows = case
     kept = leaves_after(tree, ValidationPrePruning().prune_tree(tree, rows))
@@ -79,7 +77,6 @@ def test_pre_pruning_equals_growing_with_the_check(case):
 
 
 @given(trees_with_rows(classes=(2, 3)))
-@settings(deadline=None)
 def test_pre_pruning_loses_no_more_than_any_smaller_prefix(case):
     tree, rows = case
     pruned = leaves_after(tree, ValidationPrePruning().prune_tree(tree, rows))
@@ -88,7 +85,6 @@ def test_pre_pruning_loses_no_more_than_any_smaller_prefix(case):
 
 @BOTH
 @given(case=trees_with_rows(classes=(2, 3)))
-@settings(deadline=None)
 def test_pruning_again_changes_nothing(pruner, case):
     tree, rows = case
     once = pruner.prune_tree(tree, rows)
@@ -115,7 +111,6 @@ def _last_kept(tree, node, kept):
 
 
 @given(trees_with_rows())
-@settings(deadline=None)
 def test_node_loss_counts_each_row_on_its_path(case):
     tree, rows = case
     loss = node_loss(tree, rows)
@@ -250,7 +245,6 @@ def _loss_by_descent(tree, X, y, weight):
 
 
 @given(trees_with_tables())
-@settings(deadline=None)
 def test_rows_are_routed_in_parts(case):
     tree, X, y, weight = case
     rows = route(_Fitted(tree), X, y, weight)
@@ -264,7 +258,6 @@ def test_rows_are_routed_in_parts(case):
 
 
 @given(trees_with_tables(max_splits=4, max_rows=12))
-@settings(deadline=None)
 def test_reduced_error_loses_least_of_rows_in_parts(case):
     tree, X, y, weight = case
     pruned = ReducedError().prune_tree(tree, route(_Fitted(tree), X, y, weight))
@@ -277,7 +270,6 @@ def test_reduced_error_loses_least_of_rows_in_parts(case):
 
 
 @given(trees_with_tables(max_splits=8, max_rows=12))
-@settings(deadline=None)
 def test_pre_pruning_keeps_what_improves_on_rows_in_parts(case):
     tree, X, y, weight = case
     pruned = ValidationPrePruning().prune_tree(tree, route(_Fitted(tree), X, y, weight))
@@ -291,7 +283,6 @@ def test_pre_pruning_keeps_what_improves_on_rows_in_parts(case):
 
 @BOTH
 @given(seed=st.integers(0, 10**6))
-@settings(deadline=None)
 def test_splits_that_change_no_answer_are_pruned(pruner, seed):
     """Parts of rows add up to whole ones but for rounding; it keeps no split alive."""
     rng = np.random.default_rng(seed)
@@ -301,7 +292,6 @@ def test_splits_that_change_no_answer_are_pruned(pruner, seed):
 
 
 @given(multiway_cases(min_rows=1))
-@settings(deadline=None)
 @pytest.mark.filterwarnings("error")
 def test_every_method_takes_trees_with_empty_nodes(case):
     tree, X = case

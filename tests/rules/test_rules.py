@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import rules_oracle as slow
 from databases import in_duckdb, in_sqlite
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from strategies import examples
 
 from gputree import (
     C45Classifier,
@@ -229,7 +230,7 @@ def chosen_by_class(tree, table, rule_weight):
 
 
 @given(seed=st.integers(0, 10**6), heaviest=st.sampled_from([1, 3, 200]))
-@settings(max_examples=15)
+@examples(15)
 def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
     """Of more rules than subsets are tried of, with weights of few units and of many."""
     random = np.random.default_rng(seed)

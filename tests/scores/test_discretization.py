@@ -151,6 +151,7 @@ WEKA_TABLES = {
 WEKA_RULES = dict(zip(["", "-E", "-K", "-K -E"], RULES, strict=True))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", WEKA_RULES)
 @pytest.mark.parametrize("name", WEKA_TABLES)
 def test_cuts_are_those_of_weka(name, options):
@@ -191,6 +192,7 @@ def table(n=3000, seed=0):
     return X, y
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("criterion", "cut_cost"), RULES)
 def test_what_leaves_bins_as_they_are(criterion, cut_cost):
     X, y = table()

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
 from multiway_trees import multiway_cases, visit
+from strategies import examples
 
 from gputree import DecisionTreeClassifier, prediction
 from gputree.branches import BranchLists
@@ -65,7 +66,7 @@ def test_trees_are_equal_whatever_they_share():
 
 
 @given(multiway_cases(min_rows=1))
-@settings(max_examples=50)
+@examples(50)
 def test_lists_are_searched_as_tables_are_read(case):
     tree, rows = case
     with pytest.MonkeyPatch.context() as patch:
@@ -91,7 +92,7 @@ def test_a_shared_list_answers_as_lists_of_their_own(few, monkeypatch):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12))
-@settings(max_examples=30)
+@examples(30)
 def test_collapsing_keeps_what_leads_to_the_nodes_that_stay(seed, depth):
     table = random_mixed_table(seed, 150, weighted=seed % 2 == 0)
     nominal = np.flatnonzero(table.nominal)
@@ -146,6 +147,7 @@ assert tree.collapse(tree.depth > 5).n_nodes > 1
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("model", "most"), [("ID3Classifier(device='cpu', n_jobs=1)", 2)])
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_two_columns_of_many_words_take_little_memory(model, most):
