@@ -107,7 +107,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def levels_of_little() -> Iterator[None]:
     """Tables of tests are small: none is finished whole for that, or no histogram were counted."""
     with pytest.MonkeyPatch.context() as patch:
-        devices.tune(patch, "cpu", level_cells=0)
+        devices.tune(patch, "cpu", level_cells=0, uncoded_cells=0)
         yield
 
 

@@ -238,6 +238,13 @@ class Backend(Protocol):
         """Code the columns into at most `max_bins` bins, unless the table is coded so."""
 
     @property
+    def uncoded_cells(self) -> int:
+        """Rows x columns of the largest table to grow from its values, without codes; 0 for none.
+
+        Beside those that `gputree.growth.stopping.FEWEST_ROWS` names.
+        """
+
+    @property
     def histogram_cells(self) -> int:
         """Bins of all columns together. Needs `encode`."""
 

@@ -79,6 +79,11 @@ class Kernel:
                 self._dispatcher = self._dispatcher or dispatchers.of_kernel(self)
         return self._dispatcher
 
+    @property
+    def has_machine_code(self) -> bool:
+        """Whether some form of the kernel was compiled or loaded here, or lies on disk."""
+        return self._dispatcher is not None or self._is_kept
+
     @cached_property
     def _is_kept(self) -> bool:
         """Whether there is machine code on disk, for some kind of arguments."""

@@ -22,7 +22,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from types import CodeType
@@ -163,12 +163,16 @@ class Tier:
 
     def _before_compiling(self) -> float:
         """Seconds to interpret before it is compiled."""
-        cost = self._compiling_cost() * _state.compiled / _state.predicted
+        cost = self.compiling_cost()
         patience = PATIENCE - _state.interpreted
         return max(min(cost - self.seconds, patience), SHARE * cost - self.seconds)
 
-    def _compiling_cost(self) -> float:
-        """Seconds to compile it, before any correction."""
+    def compiling_cost(self) -> float:
+        """Seconds to compile it."""
+        return self._predicted_cost() * _state.compiled / _state.predicted
+
+    def _predicted_cost(self) -> float:
+        """The same by its instructions alone."""
         return COMPILED_KERNEL + self.instructions * COMPILED_INSTRUCTION
 
     @contextmanager
@@ -194,7 +198,24 @@ class Tier:
     def note_compiled(self, seconds: float) -> None:
         """Correct what compiling is expected to take by what it took."""
         _state.compiled += seconds
-        _state.predicted += self._compiling_cost()
+        _state.predicted += self._predicted_cost()
+
+
+def is_cheaper_without(kernels: Sequence[Any], seconds: float) -> bool:
+    """Whether to do without kernels, which takes so many seconds more, not to compile them.
+
+    The seconds count as those of interpreting do, so that kernels of frequent use are compiled.
+    None of them may have machine code, here or on disk.
+    """
+    if _state.mode != "auto" or any(kernel.has_machine_code for kernel in kernels):
+        return False
+    found = [kernel.tier for kernel in kernels]
+    cost = sum(tier.compiling_cost() for tier in found)
+    if max(tier.seconds for tier in found) + seconds > cost:
+        return False
+    for tier in found:
+        tier.seconds += seconds
+    return True
 
 
 def largest(arguments: tuple[Any, ...]) -> int:

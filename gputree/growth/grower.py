@@ -28,7 +28,7 @@ class Plan(NamedTuple):
     ----------
     max_bins : int
     exact : bool
-        Whether small tables may skip coding: cuts are found among values, not bins.
+        Whether tables may be grown without codes: cuts are found among values, not bins.
     max_leaf_nodes : int or None
     histogram_bytes : int
         Budget of the histograms of one level.
@@ -63,7 +63,8 @@ def grow(
     progress : Progress
     """
     n_rows, columns = shape
-    coded = not plan.exact or n_rows > FEWEST_ROWS
+    is_small = n_rows <= FEWEST_ROWS or n_rows * columns <= backend.uncoded_cells
+    coded = not (plan.exact and is_small)
     if coded:
         backend.encode(plan.max_bins)
     table = NodeTable(n_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import os
 import pickle
@@ -16,6 +17,7 @@ import small_fits
 from sklearn.datasets import load_iris
 
 from gputree import DecisionTreeClassifier
+from gputree.backends.cpu.backend import CpuBackend
 from gputree.compilation import decorators, tiers
 from gputree.criteria import Gini, decreases
 
@@ -101,7 +103,7 @@ def test_little_work_is_interpreted_and_a_large_table_compiled_at_once(auto):
 
 def test_a_kernel_is_compiled_once_interpreting_cost_as_much(auto, clock):
     tier = tiers.Tier(small)
-    cost = tier._compiling_cost()
+    cost = tier.compiling_cost()
     clock.interpret(tier, rows(0), 0.6 * cost)
     assert not tier.is_interpreted(rows(0))  # 1.2 times the cost
     tiers.begin_wait()
@@ -134,7 +136,7 @@ def test_one_wait_interprets_in_vain_for_little_more_than_patience(auto, clock):
             if tier.is_interpreted(rows(0)):
                 clock.interpret(tier, rows(0), 0.01)
                 interpreted += 0.01
-    shares = sum(tiers.SHARE * tier._compiling_cost() for tier in kernels)
+    shares = sum(tiers.SHARE * tier.compiling_cost() for tier in kernels)
     assert interpreted <= tiers.PATIENCE + shares
     tiers.begin_wait()  # of another table
     assert any(tier.is_interpreted(rows(0)) for tier in kernels)
@@ -142,10 +144,10 @@ def test_one_wait_interprets_in_vain_for_little_more_than_patience(auto, clock):
 
 def test_compiling_is_expected_to_take_what_it_took(auto, clock):
     tier = tiers.Tier(small)
-    clock.interpret(tier, rows(0), 0.9 * tier._compiling_cost())
+    clock.interpret(tier, rows(0), 0.9 * tier.compiling_cost())
     assert not tier.is_interpreted(rows(0))
     for _ in range(100):
-        tier.note_compiled(3 * tier._compiling_cost())
+        tier.note_compiled(3 * tier.compiling_cost())
     assert tier.is_interpreted(rows(0))
 
 
@@ -226,3 +228,50 @@ def test_threads_may_interpret_side_by_side(auto):
     for thread in threads:
         thread.join()
     assert {tree.threshold.tobytes() for tree in trees} == {trees[0].threshold.tobytes()}
+
+
+# -------------------------------------------------------------- done without, for a while
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Kernels that have no machine code anywhere."""
+    kernels = [decorators.kernel(lambda x: x), decorators.kernel(small)]
+    for kernel in kernels:
+        monkeypatch.setitem(vars(kernel), "_is_kept", False)
+    return kernels
+
+
+def test_kernels_are_done_without_until_that_cost_as_much(auto, uncompiled):
+    cost = sum(kernel.tier.compiling_cost() for kernel in uncompiled)
+    assert tiers.is_cheaper_without(uncompiled, 0.6 * cost)
+    assert not tiers.is_cheaper_without(uncompiled, 0.6 * cost)
+    assert tiers.is_cheaper_without(uncompiled, 0.3 * cost)
+
+
+@pytest.mark.parametrize("mode", ["always", "never"])
+def test_kernels_are_done_without_only_where_calls_are_decided(auto, uncompiled, mode):
+    with tiers.forced(mode):
+        assert not tiers.is_cheaper_without(uncompiled, 0.0)
+
+
+def test_kernels_that_are_kept_are_not_done_without(auto, uncompiled, monkeypatch):
+    assert tiers.is_cheaper_without(uncompiled, 0.0)
+    monkeypatch.setitem(vars(uncompiled[1]), "_is_kept", True)
+    assert not tiers.is_cheaper_without(uncompiled, 0.0)
+
+
+def test_a_tree_without_levels_is_the_same(monkeypatch):
+    """4,000 rows in one block, and level by level: with signal, ties and missing values."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(4000, 3)), 2)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = np.nan_to_num(X[:, 0] * X[:, 1]) > rng.normal(size=4000)
+    fitted = []
+    for cells in (0, X.size):
+        monkeypatch.setattr(CpuBackend, "uncoded_cells", cells)
+        with tiers.forced("never" if cells else "auto"):
+            fitted.append(DecisionTreeClassifier(max_depth=4, device="cpu").fit(X, y))
+    levels, block = fitted
+    assert block.growth_report_["scanned_pairs"] == 0 < levels.growth_report_["scanned_pairs"]
+    for field in dataclasses.fields(levels.tree_):
+        pair = (getattr(model.tree_, field.name) for model in fitted)
+        np.testing.assert_array_equal(*pair, err_msg=field.name)

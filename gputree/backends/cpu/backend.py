@@ -19,6 +19,7 @@ from gputree.backends.cpu.categories import (
     new_scratch,
     score_subsets,
 )
+from gputree.backends.cpu.encode import encode_rows
 from gputree.backends.cpu.finer import Finer
 from gputree.backends.cpu.finish import finish_nodes
 from gputree.backends.cpu.layout import Chosen, Lead, Left, Rows
@@ -33,6 +34,7 @@ from gputree.backends.cpu.score import score_nodes
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cpu.two_classes import new_vectors
 from gputree.backends.thresholds import thresholds
+from gputree.compilation.tiers import is_cheaper_without
 from gputree.dtypes import CODE, ROW
 from gputree.threads import chunks, even_spans, run, spans
 
@@ -63,6 +65,10 @@ class Nodes(NamedTuple):
     end: Int64s
     cells: NDArray
     slots: Int64s
+
+
+# What takes longest to compile of all that levels take.
+LEVEL_KERNELS = (encode_rows, score_nodes, refine_nodes, partition_chunks)
 
 
 class CpuBackend:
@@ -111,6 +117,14 @@ class CpuBackend:
     @property
     def histogram_cells(self) -> int:
         return int(self.table.offset[-1])
+
+    @property
+    def uncoded_cells(self) -> int:
+        cells = self.entries.size * self.held.shape[1]
+        if cells > tuning.TUNING.uncoded_cells:
+            return 0
+        seconds = cells * tuning.TUNING.uncoded_cell_seconds
+        return cells if is_cheaper_without(LEVEL_KERNELS, seconds) else 0
 
     @property
     def most_histogram_bytes(self) -> int:

@@ -92,6 +92,10 @@ class CudaBackend:
         return self.grower.cells
 
     @property
+    def uncoded_cells(self) -> int:
+        return 0
+
+    @property
     def most_histogram_bytes(self) -> int:
         return self.grower.memory.histogram_bytes
 

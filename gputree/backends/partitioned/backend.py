@@ -93,6 +93,10 @@ class PartitionedBackend:
         return self.head.histogram_bytes
 
     @property
+    def uncoded_cells(self) -> int:
+        return 0
+
+    @property
     def most_histogram_bytes(self) -> int:
         half = self.held.whole.values.nbytes // 2
         most = min(half, tuning.TUNING.most_histogram_bytes)
