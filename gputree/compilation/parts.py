@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from llvmlite.binding import Linkage
+import llvmlite.binding as llvm
 from numba.core import codegen as codegens
 from numba.core.compiler_lock import global_compiler_lock
 
@@ -24,8 +24,8 @@ ENVIRONMENT = "_ZN08NumbaEnv"  # how names of environments begin
 CALLED_BACK = getattr(getattr(codegens, "RuntimeLinker", None), "PREFIX", None)
 _STEPS = (
     "_ensure_finalized", "_finalize_dynamic_globals", "_finalize_final_module",
-    "_optimize_final_module", "_unserialize", "add_ir_module", "add_linking_library",
-    "get_pointer_to_function",
+    "_optimize_final_module", "_optimize_functions", "_unserialize", "add_ir_module",
+    "add_linking_library", "get_pointer_to_function",
 )  # fmt: skip
 KNOWN = CALLED_BACK is not None and all(hasattr(JITCodeLibrary, step) for step in _STEPS)
 
@@ -91,6 +91,21 @@ class Part(JITCodeLibrary):
         self._calls_back |= any(name.startswith(CALLED_BACK) for name in names)
         super().add_ir_module(ir_module)
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Keep variables in registers; all else waits until the kernel is in one place."""
+        build = getattr(self._codegen, "_pass_builder", None)
+        if build is None:
+            super()._optimize_functions(ll_module)
+            return
+        ll_module.data_layout = self._codegen._data_layout
+        builder, passes = build(), llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
     def add_linking_library(self, library: Any) -> None:
         """Take what is called."""
         self._calls_back |= getattr(library, "_calls_back", False)
@@ -120,14 +135,14 @@ class Part(JITCodeLibrary):
         Nor could a part be taken for one of that name that another process has compiled.
         """
         for function in self._final_module.functions:
-            if function.linkage is Linkage.linkonce_odr and not function.is_declaration:
-                function.linkage = Linkage.private
+            if function.linkage is llvm.Linkage.linkonce_odr and not function.is_declaration:
+                function.linkage = llvm.Linkage.private
         text = str(self._final_module)
         for variable in self._final_module.global_variables:
             name = variable.name
             is_of_part = name.startswith(ENVIRONMENT) and name not in self._own
             if is_of_part and text.count(name) == 1:  # nothing reads it
-                variable.linkage = Linkage.private
+                variable.linkage = llvm.Linkage.private
 
     def _optimize_final_module(self) -> None:
         """Leave it to `_make`."""
