@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import inner
+from gputree.compilation import lent
 
 Words = NDArray[np.uint64]
 
@@ -32,7 +32,7 @@ def pack(mask: NDArray[np.bool_]) -> Words:
     return packed.view(np.dtype("<u8")).astype(np.uint64, copy=False)
 
 
-@inner
+@lent
 def count_bits(word: np.uint64) -> Any:
     """How many bits of a word are set."""
     word = word - ((word >> _ONE) & _PAIRS)
@@ -41,13 +41,13 @@ def count_bits(word: np.uint64) -> Any:
     return np.int64((word * _SUM) >> _TOP)
 
 
-@inner
+@lent
 def lowest_bit(word: np.uint64) -> Any:
     """Place of the lowest bit of a word that is not 0."""
     return count_bits((word & (~word + _ONE)) - _ONE)
 
 
-@inner
+@lent
 def meet_all(
     rows: np.uint64,
     masks: Words,
@@ -64,7 +64,7 @@ def meet_all(
     return rows
 
 
-@inner
+@lent
 def weigh(word: np.uint64, first: int, weight: NDArray[np.int64]) -> Any:
     """Weight of the rows in a word whose lowest bit is row `first`; without weights their count."""
     if weight.size == 0:

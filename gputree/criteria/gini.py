@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.compilation import inner, kernel
+from gputree.compilation import kernel, lent
 from gputree.criteria.dispatch import (
     BOUND_MARGIN,
     begin,
@@ -67,7 +67,7 @@ def _two_move(criterion, state, left, total, target, weight):
     return weight_left + weight, whole, second_left, first, second
 
 
-@inner
+@lent
 def _two_squares(state):
     """Weights of both sides and their sums of squares, as float64."""
     weight_left, whole, second_left, first, second = state
@@ -145,7 +145,7 @@ def _gini_margin(criterion, value, total):
     return BOUND_MARGIN * value
 
 
-@inner
+@lent
 def corner_score(a, b, n_a, n_b, whole):
     """Score of a cut of two classes, a and b of them on the left; `whole` if a side is empty."""
     rest_a, rest_b = n_a - a, n_b - b
@@ -155,7 +155,7 @@ def corner_score(a, b, n_a, n_b, whole):
     return squares / product if product > 0.0 else whole
 
 
-@inner
+@lent
 def boundary_score(a, b, n_a, n_b):
     """As `_two_score`, where the sums are exact as float64; NaN if a side is empty."""
     rest_a, rest_b = n_a - a, n_b - b
@@ -165,7 +165,7 @@ def boundary_score(a, b, n_a, n_b):
     return (a * a + b * b) / left + (rest_a * rest_a + rest_b * rest_b) / right
 
 
-@inner
+@lent
 def _greatest_corner(left, cells, at, total):
     """The greatest score of two classes at the corners: each wholly left or wholly right."""
     a, b = np.float64(left[0]), np.float64(left[1])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import inner, kernel
+from gputree.compilation import kernel, lent
 from gputree.compilation.arrays import record
 from gputree.criteria.poisson import NEGATIVE_COUNTS
 from gputree.subtrees import add_up
@@ -116,7 +116,7 @@ def _merge_up(
             _merge(moments[parent[node]], own.weight, own.mean, own.second, own.third, own.fourth)
 
 
-@inner
+@lent
 def _merge(
     own: Any, weight: float, mean: float, second: float, third: float, fourth: float
 ) -> None:
@@ -136,7 +136,7 @@ def _merge(
     own.weight = whole
 
 
-@inner
+@lent
 def _about(own: Any, answer: float, power: int) -> float:
     """Second (power 1) or fourth (power 2) moment about `answer`."""
     d = own.mean - answer

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, lent, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.dtypes import CODE
@@ -107,7 +107,7 @@ def share_blocks(sizes: Int64s) -> Iterator[tuple[int, int]]:
         a = b
 
 
-@inner
+@lent
 def missing_rank(bits):
     """Rank of missing values in keys that hold the index in so many bits: above all others."""
     return 0xFFFF if bits == 16 else 0x7FFFFFFF

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, lent, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.runs import (
     Listed,
@@ -96,7 +96,7 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
 
 
 # ---------------------------------------------------------------------- columns of few
-@inner
+@lent
 def copy_cell(scratch, cells, at, r, present):
     """The statistics of a bin become those of run r."""
     runs = scratch.runs
@@ -110,7 +110,7 @@ def copy_cell(scratch, cells, at, r, present):
             runs.cells[r * present + scratch.class_of[k]] = cells[at + k]
 
 
-@inner
+@lent
 def collect_bins(scratch, criterion, table, cells, f, channels, present):
     """The runs of the categories of column f from the node's histogram; returns how many."""
     runs = scratch.runs
@@ -162,7 +162,7 @@ def copy_categories(values, columns, begin, end, code):
             own[i] = np.int32(value) if value == value else np.int32(-1)
 
 
-@inner
+@lent
 def meet_categories(scratch, own, categories, entries, first, last):
     """Number the categories that entries ``first .. last`` have, ascending; returns how many.
 
@@ -206,14 +206,14 @@ def number_categories(scratch, count, categories):
             r += 1
 
 
-@inner
+@lent
 def end_runs(begin, count):
     """Make of the rows of each run, ``begin[1:]``, where runs begin."""
     for r in range(count + 1):
         begin[r + 1] += begin[r]
 
 
-@inner
+@lent
 def add_rows(scratch, criterion, rows, entries, first, last, count, present):
     """Sum up the rows of each run, and of missing values; and set where runs begin."""
     begin, met, place = scratch.runs.begin, scratch.met, scratch.place
@@ -233,7 +233,7 @@ def add_rows(scratch, criterion, rows, entries, first, last, count, present):
     end_runs(begin, count)
 
 
-@inner
+@lent
 def list_rows(scratch, entries, first, last, count):
     """List the rows by their runs, missing values last; and set where runs begin."""
     begin, met, place = scratch.runs.begin, scratch.met, scratch.place
@@ -251,7 +251,7 @@ def list_rows(scratch, entries, first, last, count):
     begin[0] = 0
 
 
-@inner
+@lent
 def collect_runs(
     scratch, criterion, own, table, many, rows, entries, first, last, cells, f, channels, present
 ):

@@ -21,7 +21,7 @@ from gputree.backends.cpu.finer import (
     scan_cells,
 )
 from gputree.backends.cpu.gather import GATHER_ROWS, collect_rows
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, lent, pick, prefetch
 from gputree.backends.cpu.monotonic import at_column
 from gputree.backends.cpu.score import (
     add_cell,
@@ -59,14 +59,14 @@ def count_cells(criterion, table, rows, cells, entries, begin, end, columns, cha
                 out[at + np.uintp(channels - 1)] += 1
 
 
-@inner
+@lent
 def cell_of(cells, f, b, x):
     """Cell of a value x in bin b of column f; missing values are in the first of theirs."""
     inside = grid_cell(x, cells.low[f, b], cells.scale[f, b], cells.half, cells.top)
     return cells.first[f] + np.int64(b) * cells.size + np.int64(inside)
 
 
-@inner
+@lent
 def raise_bar(finer, criterion, table, limits, weighted, bins, f, total, best, left, work):
     """The better of the score `best` and those of boundaries of cells of column f."""
     cells = finer.cells
@@ -93,7 +93,7 @@ def raise_bar(finer, criterion, table, limits, weighted, bins, f, total, best, l
     return best
 
 
-@inner
+@lent
 def mark_counted(
     finer, criterion, table, limits, weighted, bins, f, total, bar, left, work, place, opened,
     used,
@@ -169,7 +169,7 @@ def gather_cells(
         lead.column[j] = columns[0]
 
 
-@inner
+@lent
 def scan_counted(
     finer, criterion, table, rows, limits, weighted, bins, f, total, left, work, place, opened,
     values, items, cut,

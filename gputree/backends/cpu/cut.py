@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import inner, pick
+from gputree.backends.cpu.jit import lent, pick
 from gputree.backends.cpu.monotonic import keeps_order
 from gputree.backends.rules import midpoint
 from gputree.criteria import begin, move, score
 
 
-@inner
+@lent
 def precedes(a, b):
     """Whether cut `a` is chosen before `b`: the one tie rule.
 
@@ -32,7 +32,7 @@ def precedes(a, b):
     return a[5] < b[5]
 
 
-@inner
+@lent
 def new_cut(value, f, missing_left, place, at_end, threshold):
     """A cut as `precedes` compares them; the types are fixed, so kernels compile once."""
     return (
@@ -45,26 +45,26 @@ def new_cut(value, f, missing_left, place, at_end, threshold):
     )
 
 
-@inner
+@lent
 def no_cut():
     """The cut that every other precedes."""
     return new_cut(-np.inf, 0, False, 0, False, 0.0)
 
 
-@inner
+@lent
 def score_to_beat(cut, f):
     """The greatest score with which no cut of column f, found after `cut`, precedes it."""
     return cut[0] if cut[1] <= f else np.nextafter(cut[0], -np.inf)
 
 
-@inner
+@lent
 def admits_rows(limits, n, whole):
     """Whether both sides of a cut have as many rows as `limits` asks: n of `whole` on one."""
     least = max(limits.min_samples_leaf, 1)
     return n >= least and whole - n >= least
 
 
-@inner
+@lent
 def admits(limits, n, whole, weight, all_weight):
     """Whether both sides of a cut are as large as `limits` asks: the one rule of sizes.
 
@@ -75,7 +75,7 @@ def admits(limits, n, whole, weight, all_weight):
     return weight >= limits.min_weight_leaf and all_weight - weight >= limits.min_weight_leaf
 
 
-@inner
+@lent
 def scan_bin(
     criterion, target, weight, limits, before, whole, values, items, first, last, left, total
 ):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import inner, kernel, pick
+from gputree.backends.cpu.jit import inner, kernel, lent, pick
 from gputree.backends.cpu.lists.score import Scan, best_cut
 from gputree.criteria.description_length import pays_fayyad_irani, pays_kononenko
 from gputree.criteria.logarithm import log2
@@ -20,7 +20,7 @@ from gputree.criteria.logarithm import log2
 FIRST_ROOM = 64
 
 
-@inner
+@lent
 def add_up(target, weight, begin, end, known):
     """Class weights of the rows ``begin .. end``, and their sum."""
     known[:] = 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.jit import kernel, lent
 from gputree.hashing import mix
 
 
-@inner
+@lent
 def draw_columns(key, order):
     """Fill `order` with a permutation of its indices drawn from `key` (Fisher-Yates)."""
     for i in range(order.size):

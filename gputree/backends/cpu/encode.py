@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
 from gputree.backends.cpu.few_values import few_values
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, prefetch
 from gputree.hashing import mix
 
 # Rows with values that the sample missed, per column and span of rows, before the whole
@@ -45,7 +45,7 @@ class Unseen(NamedTuple):
         return cls(np.empty(shape, dtype), np.empty(shape, np.int64), np.zeros(d, np.int64))
 
 
-@inner
+@lent
 def all_finite(cells, begin, end):
     """Whether none of the cells ``begin .. end`` is NaN or infinite: vectors, without a branch."""
     odd = np.uint8(0)
@@ -75,7 +75,7 @@ def inspect_columns(values, begin, end, missing, infinite):
                     infinite[f] = True
 
 
-@inner
+@lent
 def grid_cell(x, low, scale, half, top):
     """Grid cell of x: never falls as x grows; 0 for NaN. Halves keep the difference finite.
 
@@ -103,7 +103,7 @@ def fill_grid(edge, low, scale, half, top, cell):
     return steps
 
 
-@inner
+@lent
 def encode_block(x, n, edge, cell, low, scale, half, top, steps, place, code):
     """Code the first n of the values x of one column; `place` is scratch."""
     one = np.uint32(1)
@@ -123,7 +123,7 @@ def encode_block(x, n, edge, cell, low, scale, half, top, steps, place, code):
         code[k] = b
 
 
-@inner
+@lent
 def is_constant(x, n):
     """Whether the first n values are equal, none of them NaN: without a branch if the ends are."""
     if x[0] != x[n - np.uintp(1)]:
@@ -134,7 +134,7 @@ def is_constant(x, n):
     return not odd
 
 
-@inner
+@lent
 def has_other_values(x, n, code, least):
     """Whether some of n known values is not that of its bin: without a branch."""
     odd = False
@@ -143,7 +143,7 @@ def has_other_values(x, n, code, least):
     return odd
 
 
-@inner
+@lent
 def collect_unseen(x, n, code, least, first, f, unseen):
     """Collect the values that are not those of their bins, and their rows from `first` on."""
     at = unseen.count[f]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.cut import new_cut, precedes, scan_bin
 from gputree.backends.cpu.encode import grid_cell
-from gputree.backends.cpu.jit import inner, pick
+from gputree.backends.cpu.jit import inner, lent, pick
 from gputree.backends.cpu.score import add_cell, admissible, bar_of, is_alive, row_count
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.compilation import is_none, overload
@@ -67,7 +67,7 @@ class Finer(NamedTuple):
 
 
 # ------------------------------------------------- the cells of one bin
-@inner
+@lent
 def add_run(counts, at, size, total):
     """Let `total` be the statistics of `size` cells from ``counts[at]`` on."""
     for k in range(total.size):
@@ -76,7 +76,7 @@ def add_run(counts, at, size, total):
         add_cell(total, counts, at + c * total.size)
 
 
-@inner
+@lent
 def best_boundary(criterion, limits, weighted, counts, at, size, rows, left, total, run, best):
     """The better of the score `best` and those of boundaries between filled cells of a bin.
 
@@ -106,7 +106,7 @@ def best_boundary(criterion, limits, weighted, counts, at, size, rows, left, tot
     return best
 
 
-@inner
+@lent
 def mark_cells(
     criterion, limits, weighted, counts, at, size, rows, left, total, run, bar, place, place_at
 ):
@@ -146,7 +146,7 @@ def mark_cells(
         place_at += length
 
 
-@inner
+@lent
 def place_cells(criterion, weighted, counts, at, size, channels, place, place_at, used):
     """Reserve places from `used` on for the rows of marked cells; returns the places used."""
     for c in range(place_at, place_at + size):
@@ -157,7 +157,7 @@ def place_cells(criterion, weighted, counts, at, size, channels, place, place_at
     return used
 
 
-@inner
+@lent
 def scan_cells(
     criterion, rows, limits, weighted, counts, at, size, left, total, place, place_at, values,
     items, is_sorted, f, missing_left, b, work, cut,
@@ -196,7 +196,7 @@ def scan_cells(
 
 
 # ------------------------------------------------- one bin, from its gathered pairs
-@inner
+@lent
 def scan_sorted(
     criterion, rows, limits, weighted, values, items, first, last, left, total, f, missing_left,
     place, scanned, cut,
@@ -296,7 +296,7 @@ def _sift_and_scan(
     )  # fmt: skip
 
 
-@inner
+@lent
 def next_column(bounds, pending, n_pending, bar):
     """Place in `pending` of the column with the greatest bound that reaches `bar`, or -1."""
     at = -1
@@ -306,14 +306,14 @@ def next_column(bounds, pending, n_pending, bar):
     return at
 
 
-@inner
+@lent
 def keep_left(left, copy):
     """Copy the statistics `left`."""
     for k in range(left.size):
         copy[k] = left[k]
 
 
-@inner
+@lent
 def value_range(values, start, end):
     """The least and the greatest of some values."""
     low = high = values[start]

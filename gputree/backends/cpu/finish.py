@@ -19,7 +19,7 @@ from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
 from gputree.backends.cpu.finish_chain import add_leaf, grow_chain
 from gputree.backends.cpu.finish_scan import cut_pair, known_end, scan_column
-from gputree.backends.cpu.jit import inner, kernel, lent, pasted
+from gputree.backends.cpu.jit import kernel, lent, pasted
 from gputree.backends.cpu.layout import BinEnds, Rows, Table
 from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
 from gputree.backends.cpu.refine import narrow
@@ -175,7 +175,7 @@ def mark_sides(order, f, bits, s, known, t, place, missing_left, left_side):
         left_side[np.int64(order[f, i]) & mask] = to_left
 
 
-@inner
+@lent
 def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
     """Threshold after `place` in the sorted list of column f; infinity before missing values.
 
@@ -385,10 +385,10 @@ def grow_nodes(
     """
     bits = 8 * block.order.itemsize // 2
     first = np.int64(0)
-    most = np.int64(0)
+    most = widest = np.int64(0)
     for j in range(a, b):
         most = max(most, ends[j] - begins[j])
-    widest = block.channels[: b - a].max()
+        widest = max(widest, block.channels[j - a])
     total = np.empty(widest, np.int64)  # rows of one array would not be taken for contiguous
     left = np.empty(widest, np.int64)
     stack = np.empty((most + 1, 3), np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from gputree.backends.cpu.cut import admits
 from gputree.backends.cpu.finish_categories import classes_in, collect_runs
-from gputree.backends.cpu.jit import inner, where_given
+from gputree.backends.cpu.jit import lent, where_given
 from gputree.backends.cpu.refine import narrow
 from gputree.backends.cpu.runs import Listed, is_less, order_runs, weight_of
 from gputree.backends.cpu.subsets import ONE_VS_REST, choose_search
@@ -29,7 +29,7 @@ from gputree.hashing import child_key
 FEWEST_RUNS = 16
 
 
-@inner
+@lent
 def group_runs(runs, count, channels, head):
     """Group the runs of the same statistics: those of group g are ``order[head[g]:head[g+1]]``.
 
@@ -47,7 +47,7 @@ def group_runs(runs, count, channels, head):
     return groups
 
 
-@inner
+@lent
 def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, left, missing):
     """The group whose run is split off best: (score, group), and whether a run is at all.
 
@@ -80,7 +80,7 @@ def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, 
     return best, chosen
 
 
-@inner
+@lent
 def target_intervals(scratch, listed, runs, count, rounded, low, high):
     """Of each run, and of missing values, the interval that one target may lie in for all rows."""
     for r in range(count + 1):
@@ -91,7 +91,7 @@ def target_intervals(scratch, listed, runs, count, rounded, low, high):
         low[r], high[r] = interval
 
 
-@inner
+@lent
 def find_witnesses(runs, count, low, high):
     """The runs left with the greatest low end and the least high end of a target."""
     above = below = count
@@ -102,7 +102,7 @@ def find_witnesses(runs, count, low, high):
     return above, below
 
 
-@inner
+@lent
 def is_pure_total(total):
     """Whether at most one class has weight: of those present, fewer than a criterion may have."""
     present = 0
@@ -111,7 +111,7 @@ def is_pure_total(total):
     return present < 2
 
 
-@inner
+@lent
 def reorder(block, f, bits, s, t, runs, count, peeled, steps):
     """Put the rows of the runs that went off first, in the order they went."""
     mask = (1 << bits) - 1
@@ -228,7 +228,7 @@ def grow_chain(
     return steps, begin_, level, key, node, free
 
 
-@inner
+@lent
 def drop_empty(groups, head, end):
     """Close the gap of groups without runs; returns how many are left."""
     kept = 0
@@ -239,7 +239,7 @@ def drop_empty(groups, head, end):
     return kept
 
 
-@inner
+@lent
 def add_leaf(out, at, s, t):
     """Append a leaf that holds entries ``s .. t``."""
     out.first_child[at] = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, lent, prefetch
 from gputree.backends.cpu.layout import Lead
 
 # Entries that are looked through at once for rows of few bins: enough to find some, whose values
@@ -13,7 +13,7 @@ from gputree.backends.cpu.layout import Lead
 GATHER_ROWS = 1 << 12
 
 
-@inner
+@lent
 def collect_rows(table, entries, begin, end, f, bins, is_first, rows, kept, codes_read):
     """Collect the rows among entries ``begin .. end`` whose bin of column f has a place; how many.
 

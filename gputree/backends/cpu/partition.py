@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.binning import MAX_BINS
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, lent, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, pick, prefetch
 from gputree.criteria import add_row
 
 # Of a bin: the value of a row tells its side, or may be a neighbour of the cut.
@@ -77,13 +77,13 @@ def partition_chunk(
     return np.int64(to) - begin, low, high
 
 
-@inner
+@lent
 def missing_bin_of(table, f):
     """Bin of missing values of column f, -1 if it has none."""
     return table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
 
 
-@inner
+@lent
 def ask_for_category(table, row, f, by_code):
     """Ask for what `category_of` reads."""
     if by_code:
@@ -92,7 +92,7 @@ def ask_for_category(table, row, f, by_code):
         prefetch(table.values, row, f)
 
 
-@inner
+@lent
 def category_of(table, row, f, by_code, missing_bin):
     """Category of a row in column f, -1 where it is missing; by its code, if that is the same."""
     if by_code:
@@ -102,7 +102,7 @@ def category_of(table, row, f, by_code, missing_bin):
     return np.int64(value) if value == value else -1
 
 
-@inner
+@lent
 def partition_categories(table, entries, begin, end, f, missing_left, codes, is_left, out, spill):
     """As `partition_chunk`, by the categories that go left. `is_left` is false throughout."""
     for i in range(codes.size):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.jit import kernel, lent
 
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
@@ -48,7 +48,7 @@ def to_keys(column, bits, keys, one, top):
             keys[i] = ~x if x & sign else x | sign
 
 
-@inner
+@lent
 def count_digits(keys, shift, counts):
     """Keys with each digit at `shift`."""
     counts[:] = 0

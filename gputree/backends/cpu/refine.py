@@ -16,7 +16,7 @@ from gputree.backends.cpu.cut import new_cut, no_cut, precedes
 from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finer import GATHER_SHARE, new_work, next_column, scan_pairs
 from gputree.backends.cpu.gather import GATHER_ROWS, collect_rows
-from gputree.backends.cpu.jit import inner, kernel, pick
+from gputree.backends.cpu.jit import inner, kernel, lent, pick
 from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.score import (
     add_cell,
@@ -29,7 +29,7 @@ from gputree.backends.cpu.score import (
 from gputree.criteria import begin, gain, is_pure
 
 
-@inner
+@lent
 def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, position, used):
     """Reserve places from `used` on for the rows of the bins of column f that may be cut best.
 
@@ -85,7 +85,7 @@ def gather_rows(table, entries, first, last, columns, n_columns, position, value
         lead.column[j] = columns[0]
 
 
-@inner
+@lent
 def scan_column(
     finer, criterion, table, rows, limits, weighted, cells, f, total, position, values, items,
     left, work, report, cut,
@@ -191,7 +191,7 @@ def choose_cut(
     return cut
 
 
-@inner
+@lent
 def better_boundary(f, best, bins, sides, cut):
     """The better of `cut` and the best boundary, or subset, of column f."""
     if best[f] == -np.inf:
@@ -200,7 +200,7 @@ def better_boundary(f, best, bins, sides, cut):
     return found if precedes(found, cut) else cut
 
 
-@inner
+@lent
 def next_filled(criterion, table, weighted, cells, f, b, channels):
     """The next value bin after b of column f that has rows, or -1."""
     first, value_bins, _ = column_bins(table, f, channels)
@@ -210,14 +210,14 @@ def next_filled(criterion, table, weighted, cells, f, b, channels):
     return -1
 
 
-@inner
+@lent
 def has_missing(criterion, table, weighted, cells, f, channels):
     """Whether the node has missing values in column f."""
     missing_at = column_bins(table, f, channels)[2]
     return missing_at >= 0 and row_count(criterion, cells, missing_at, channels, weighted) > 0
 
 
-@inner
+@lent
 def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits):
     """Let `cut` be the split of node j, if there is one and it is worth it."""
     if cut[0] == -np.inf:
@@ -230,7 +230,7 @@ def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits)
     put_cut(criterion, table, limits, total, cut, seen, after, j, splits)
 
 
-@inner
+@lent
 def put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, splits):
     """Let `cut` be the split of node j, if it is worth it.
 
@@ -253,7 +253,7 @@ def put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, spl
     splits.next_bin[j] = next_bin
 
 
-@inner
+@lent
 def narrow(interval, target, weight, rounded):
     """The part of an interval (low, high) where the target of a row may truly lie, in units.
 
@@ -267,7 +267,7 @@ def narrow(interval, target, weight, rounded):
     return max(interval[0], value - error), min(interval[1], value + error)
 
 
-@inner
+@lent
 def all_equal(target, weight, entries, first, last, rounded):
     """Whether one target may stand for all rows of the node."""
     interval = (-np.inf, np.inf)

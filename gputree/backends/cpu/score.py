@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import inner, kernel, where_given
+from gputree.backends.cpu.jit import kernel, lent, where_given
 from gputree.backends.cpu.monotonic import at_column, at_node, boundary_keeps_order
 from gputree.backends.cpu.two_classes import MOST_EXACT_ROWS, add_up, bound_bins, score_boundaries
 from gputree.criteria import begin, bound, left_weight, margin, score, tighten
 
 
-@inner
+@lent
 def add_cell(left, cells, at):
     """Add the statistics of the bin at ``cells[at]`` to `left`."""
     for c in range(left.size):
         left[c] += np.int64(cells[at + c])
 
 
-@inner
+@lent
 def row_count(criterion, statistics, at, channels, weighted):
     """Number of rows behind the statistics at ``statistics[at]``."""
     if weighted:
@@ -26,7 +26,7 @@ def row_count(criterion, statistics, at, channels, weighted):
     return left_weight(criterion, statistics, at)
 
 
-@inner
+@lent
 def admissible(criterion, limits, weighted, left, total):
     """Whether the cut between `left` and the rest of `total` is; see `admits`, `keeps_order`."""
     n = row_count(criterion, left, 0, left.size, weighted)
@@ -40,7 +40,7 @@ def admissible(criterion, limits, weighted, left, total):
     return boundary_keeps_order(limits.monotonic, criterion, left, total)
 
 
-@inner
+@lent
 def cut_inside(criterion, limits, weighted, left, n, total):
     """Whether an admissible cut can lie inside a bin of n rows that follows `left`."""
     if n < 2:
@@ -53,13 +53,13 @@ def cut_inside(criterion, limits, weighted, left, n, total):
     return before + n - 1 >= least and after + n - 1 >= least
 
 
-@inner
+@lent
 def bar_of(criterion, best, total):
     """What a bound must reach to be looked into, beside a cut of score `best`."""
     return best - margin(criterion, best, total) if best > -np.inf else -np.inf
 
 
-@inner
+@lent
 def is_alive(criterion, limits, weighted, left, cells, at, n, total, bar):
     """Whether an admissible cut inside the bin, or cell, of n rows at ``cells[at]`` may reach
     the bar; `left` is before it.
@@ -70,7 +70,7 @@ def is_alive(criterion, limits, weighted, left, cells, at, n, total, bar):
     return most >= bar and tighten(criterion, left, cells, at, total, most) >= bar
 
 
-@inner
+@lent
 def column_bins(table, f, channels):
     """Of column f: its first bin, how many bins of values, and the place of the missing one."""
     first = table.offset[f]
@@ -80,7 +80,7 @@ def column_bins(table, f, channels):
     return first, last - first, -1
 
 
-@inner
+@lent
 def start_side(cells, missing_at, missing_left, left):
     """Statistics left of the first bin: the missing values if they go left.
 
@@ -100,7 +100,7 @@ def start_side(cells, missing_at, missing_left, left):
     return False
 
 
-@inner
+@lent
 def score_bin_by_bin(
     criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
 ):
@@ -129,7 +129,7 @@ def score_bin_by_bin(
     return best, best_bin, best_side, most
 
 
-@inner
+@lent
 def all_single(single, first, value_bins):
     """Whether no cut lies in a bin of ``first .. first + value_bins``."""
     several = False
@@ -146,13 +146,13 @@ def _score_column(
     )
 
 
-@inner
+@lent
 def has_rows(vectors, b):
     """Whether bin b has rows: a cut behind one without is no other than that before it."""
     return vectors.first[b + 1] > vectors.first[b] or vectors.second[b + 1] > vectors.second[b]
 
 
-@inner
+@lent
 def left_of_bin(vectors, b, left):
     """Let `left` be the rows before bin b."""
     left[0], left[1] = np.int64(vectors.first[b]), np.int64(vectors.second[b])
