@@ -24,6 +24,7 @@ from gputree.scores import rank_features
 
 # Enough for histograms, and bins of several values in them: smaller tables take fewer kernels.
 ROWS = 12_000
+COLUMNS = 16
 FEW_ROWS = 40
 
 # Tasks and criteria of CART by their kinds, which are named as the criteria, but for one.
@@ -65,10 +66,10 @@ def compile_kind(kind: str) -> Warmed:
     return Warmed(kind, wait.kernels, wait.seconds)
 
 
-def _numbers(rows: int, dtype: Any) -> tuple[Any, Any]:
+def _numbers(rows: int, dtype: Any, columns: int = 3) -> tuple[Any, Any]:
     """A table whose tree is no single leaf, and the quantity behind it."""
     random = np.random.default_rng(0)
-    X = random.normal(size=(rows, 3))
+    X = random.normal(size=(rows, columns))
     return X.astype(dtype), X[:, 0] * X[:, 1] + X[:, 2]
 
 
@@ -91,9 +92,9 @@ def _weights(rows: int) -> Any:
 
 
 def _grow(task: str, criterion: str, weighted: bool = False) -> None:
-    for rows in (FEW_ROWS, ROWS):
+    for shape in ((FEW_ROWS, 3), (ROWS, COLUMNS)):
         for dtype in (np.float32, np.float64):
-            X, quantity = _numbers(rows, dtype)
+            X, quantity = _numbers(shape[0], dtype, shape[1])
             _use_cart(task, criterion, X, quantity, weighted)
 
 

@@ -63,8 +63,8 @@ def grow(
     progress : Progress
     """
     n_rows, columns = shape
-    is_small = n_rows <= FEWEST_ROWS or n_rows * columns <= backend.uncoded_cells
-    coded = not (plan.exact and is_small)
+    few = n_rows <= FEWEST_ROWS or n_rows * columns <= backend.uncoded_cells
+    coded = not (plan.exact and few)
     if coded:
         backend.encode(plan.max_bins)
     table = NodeTable(n_rows)
