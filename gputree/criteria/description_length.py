@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from gputree.compilation import lent
+from gputree.compilation import inner
 from gputree.criteria.logarithm import log2, xlog2x
 
 _LN2 = 0.6931471805599453
@@ -32,7 +32,7 @@ _LN2 = 0.6931471805599453
 _SLACK = 2.0**-44
 
 
-@lent
+@inner
 def entropy_bits(counts):
     """``N H`` of counts, N and how many of them are positive."""
     whole = within = 0.0
@@ -44,7 +44,7 @@ def entropy_bits(counts):
     return max(xlog2x(whole) - within, 0.0), whole, present
 
 
-@lent
+@inner
 def pays_fayyad_irani(left, right, cost):
     """Whether a cut, whose name takes `cost` bits, saves more than it takes."""
     bits_left, n_left, k_left = entropy_bits(left)
@@ -57,7 +57,7 @@ def pays_fayyad_irani(left, right, cost):
     return saved - (cost + names - labels) > _SLACK * (xlog2x(n) + names + cost)
 
 
-@lent
+@inner
 def pays_kononenko(left, right, cost):
     """Whether the labels of both sides and the cut, of `cost` bits, are shorter than all labels."""
     whole = left + right
@@ -67,7 +67,7 @@ def pays_kononenko(left, right, cost):
     return saved - cost > _SLACK * (math.lgamma(n + k) / _LN2 + k + cost)
 
 
-@lent
+@inner
 def label_bits(counts, k):
     """Bits of the labels of rows: shares of k labels, and an arrangement with these shares."""
     n = arrangement = 0.0
