@@ -127,6 +127,7 @@ def test_a_column_may_be_missing_throughout_a_node(split, categories):
         assert grow(table, "gini", split, max_depth=6).equals(expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", CRITERIA)
 @given(seed=st.integers(0, 10**6), split=st.sampled_from(SPLITS))
 def test_columns_of_many_categories_too(criterion, seed, split):
