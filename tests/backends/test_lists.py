@@ -171,6 +171,7 @@ def tree_of(model: str, table: MixedTable, **parameters):
     return fitted.fit(table.X, table.y, table.weight).tree_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_threads_do_not_matter(model, weighted, monkeypatch):
@@ -181,6 +182,7 @@ def test_threads_do_not_matter(model, weighted, monkeypatch):
         assert tree_of(model, table, n_jobs=n_jobs).equals(expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("entries", [1, 300, 3000])
 def test_the_budget_does_not_matter(model, entries, monkeypatch):
