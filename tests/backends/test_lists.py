@@ -136,6 +136,7 @@ def _check_lists(level, j, task):
         assert (codes[codes != MISSING_CODE] < 1 << 16).all()
 
 
+@pytest.mark.full
 def test_rows_are_spread_over_the_parts_that_are_opened_alone():
     """Fractions of half the rows in all of 1,000 branches would be 5 million places."""
     n, categories = 10_000, 1_000
@@ -170,6 +171,7 @@ def tree_of(model: str, table: MixedTable, **parameters):
     return fitted.fit(table.X, table.y, table.weight).tree_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_threads_do_not_matter(model, weighted, monkeypatch):
@@ -180,6 +182,7 @@ def test_threads_do_not_matter(model, weighted, monkeypatch):
         assert tree_of(model, table, n_jobs=n_jobs).equals(expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("entries", [1, 300, 3000])
 def test_the_budget_does_not_matter(model, entries, monkeypatch):
@@ -226,6 +229,7 @@ def test_cuda_refuses_what_it_does_not_grow():
         CudaLists(None, task, 1)
 
 
+@pytest.mark.full
 def test_many_categories():
     """100,000 categories: one split of as many branches, and none of them lost."""
     rng = np.random.default_rng(0)

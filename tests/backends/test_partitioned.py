@@ -108,6 +108,7 @@ def test_large_nodes_are_sifted(monkeypatch):
 BUDGETS = [1, 700, 1 << 27]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
 @pytest.mark.parametrize("digit", [1, 12])
 def test_bins_of_more_rows_than_are_gathered(monkeypatch, criterion, digit):
@@ -133,6 +134,7 @@ def test_bins_of_more_rows_than_are_gathered(monkeypatch, criterion, digit):
                 assert_same(kind(n_jobs=1, max_depth=4, **limits), table, y, weight, 2)
 
 
+@pytest.mark.full
 @examples(15)
 @given(
     seed=st.integers(0, 10**6),

@@ -215,6 +215,7 @@ def test_overflow_and_division_are_as_silent_as_compiled_code():
         assert kernel(most, np.zeros(2))[0] == -2
 
 
+@pytest.mark.full
 def test_threads_may_interpret_side_by_side(auto):
     X, y = load_iris(return_X_y=True)
     trees = [None] * 4

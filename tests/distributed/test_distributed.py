@@ -147,6 +147,7 @@ def test_random_tables(seed, n, weighted, exact, rows, again):
         assert_same(model, sample.X, sample.y, sample.weight, seed, EagerClient(again))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("splitter", ["exact", "binned"])
 def test_edges_of_large_tables(monkeypatch, splitter):
     """Binned cuts have the edges of the table in one piece: of picked values, or counted ones."""
@@ -263,6 +264,7 @@ def greatest_messages(n, **limits):
     return max(client.sent), max(client.fetched)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limits", [{"max_depth": 4}, {"max_depth": 8, "splitter": "binned"}])
 def test_no_array_of_the_tables_size_passes_the_client(monkeypatch, limits):
     """The codes of labels alone have 64,000 to 256,000 bytes; bins have 25,000, whatever n is."""

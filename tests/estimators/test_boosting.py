@@ -112,6 +112,7 @@ def test_class_weight_weighs_the_first_trial():
 
 
 # ------------------------------------------------------------ what may change nothing
+@pytest.mark.full
 @examples(15)
 @given(st.integers(0, 1000), st.booleans())
 def test_the_order_of_rows_changes_nothing(seed, weighted):
@@ -146,6 +147,7 @@ def test_the_table_is_coded_once(monkeypatch):
     assert len(coded) == 1
 
 
+@pytest.mark.full
 def test_a_coded_table():
     X, y = load_wine(return_X_y=True)
     table, plain = CodedTable(X), BoostedC45Classifier(n_trials=4).fit(X, y)

@@ -197,6 +197,7 @@ def test_two_classes_answer_with_the_class_of_most_weight():
     assert [program["predict"](row) for row in X.tolist()] == model.predict(X).tolist()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_costs_fall(kind):
     X, y = table(7, n=2000)
@@ -233,6 +234,7 @@ def cross_validated(model, X, y, weight=None, cv=10):
     return pruner.prune(model.fit(X, y, weight), X, y, weight).get_n_leaves(), pruner.cp_table_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cv", [10, LeaveOneOut()])
 @pytest.mark.parametrize("costs", [TWO, THREE, [[0, 1, 1], [0, 0, 0], [4, 1, 0]]])
 def test_cross_validated_pruning_counts_what_errors_cost(costs, cv):

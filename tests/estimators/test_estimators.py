@@ -95,6 +95,7 @@ def test_class_weight_multiplies_sample_weight():
     assert by_class.tree_.equals(DecisionTreeClassifier(max_depth=6).fit(X, y, by_row).tree_)
 
 
+@pytest.mark.full
 def test_entropy_by_two_names():
     X, y, _ = make_table(DecisionTreeClassifier)
     a = DecisionTreeClassifier(criterion="entropy").fit(X, y).tree_

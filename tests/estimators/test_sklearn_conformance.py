@@ -60,6 +60,7 @@ def diabetes():
 
 
 # ---------------------------------------------------------------- composition
+@pytest.mark.full
 def test_pipeline_and_cross_validation(iris, diabetes):
     for tree, (X, y) in [
         (DecisionTreeClassifier(max_depth=3), iris),

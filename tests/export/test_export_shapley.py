@@ -84,6 +84,7 @@ def test_a_column_that_is_not_tested_has_no_part(case):
     assert not shapley_values(tree, values)[:, others].any()
 
 
+@pytest.mark.full
 def test_lightgbm_finds_the_same():
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     rng = np.random.default_rng(0)
@@ -135,6 +136,7 @@ def test_no_rows_and_threads(monkeypatch):
     assert np.array_equal(shapley_values(tree, values, n_threads=3), expected_values)
 
 
+@pytest.mark.full
 def test_many_columns_on_one_path():
     """A chain of 120 columns: the values of OR, which the first to be true decides."""
     d = 120

@@ -197,6 +197,7 @@ def test_a_regression_tree_has_no_shares():
         export_sql(model, output="probability", probability_of="yes")
 
 
+@pytest.mark.full
 @in_each_form
 def test_a_deep_tree_in_sqlite(form):
     rng = np.random.default_rng(1)
@@ -262,6 +263,7 @@ def test_trees_that_no_expression_holds(dialect):
     assert DATABASES[dialect](query, columns) == apply(tree, asked[:, None]).tolist()
 
 
+@pytest.mark.full
 def test_trees_that_sqlite_plans_for_minutes():
     x = np.random.default_rng(0).normal(size=(25_000, 2))
     model = DecisionTreeRegressor(max_leaf_nodes=10_002).fit(x, x[:, 0] * x[:, 1])

@@ -332,6 +332,7 @@ def test_thresholds_are_told_apart(column, decimals, texts):
     assert f"{texts[0]} < x0 <= {texts[1]}" in str(rules[1])
 
 
+@pytest.mark.full
 def test_neighbours_at_random_are_told_apart():
     """And stay in order; those that are far from all others keep their digits."""
     rng = np.random.default_rng(0)

@@ -40,6 +40,7 @@ def test_classification(n_classes, criterion, weighting):
         np.testing.assert_allclose(importances, theirs.feature_importances_, rtol=1e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
 def test_weights_of_full_precision(criterion):
     """Weights are rounded to 2**-50 of their total."""
@@ -89,6 +90,7 @@ STOPS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighting", ["unweighted", "eighths"])
 @pytest.mark.parametrize("stop", STOPS)
 @pytest.mark.parametrize("kind", TWIN, ids=lambda kind: kind.__name__)
@@ -155,6 +157,7 @@ def test_missing_only_where_predicted():
 
 
 # ------------------------------------------------------------------ precision
+@pytest.mark.full
 @pytest.mark.parametrize("moved", ["seconds", "identifiers"])
 def test_columns_keep_their_precision(moved):
     """Differences below float32: scikit-learn's copy of X is constant, ours is not."""
@@ -178,6 +181,7 @@ def test_float64_columns_that_float32_holds():
 
 
 # ----------------------------------------------------------- more of the face
+@pytest.mark.full
 @pytest.mark.parametrize("kind", TWIN, ids=lambda kind: kind.__name__)
 def test_pruning_path(kind):
     X, y = make_table(3 if kind is DecisionTreeClassifier else 0, n=400)

@@ -127,6 +127,7 @@ def test_a_column_may_be_missing_throughout_a_node(split, categories):
         assert grow(table, "gini", split, max_depth=6).equals(expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("criterion", CRITERIA)
 @given(seed=st.integers(0, 10**6), split=st.sampled_from(SPLITS))
 def test_columns_of_many_categories_too(criterion, seed, split):
@@ -272,6 +273,7 @@ def test_one_vs_rest_splits_as_one_hot_columns_do(table, weighted):
         assert tree.gain[node] == pytest.approx(one_hot.gain[0], abs=1e-12)
 
 
+@pytest.mark.full
 def test_statistics_of_very_many_categories_and_classes_are_not_held():
     """One row a category: 2**24 statistics would not do. A single one is parted off."""
     n, n_classes = 180_000, 100
@@ -461,6 +463,7 @@ def test_categories_by_name_index_and_mask():
         DecisionTreeClassifier(categorical_split="pca").fit(X, y)
 
 
+@pytest.mark.full
 def test_categories_may_be_very_many():
     """100,000 of them, two rows each; the order of means tells half of them from the others."""
     code = np.repeat(np.arange(100_000), 2)

@@ -238,6 +238,7 @@ def test_weights_however_small_or_large_grow_the_same_tree_of_id3(factor, weight
     assert_equal_trees(expected, fit_id3(table._replace(weight=factor * weight)).tree_, factor)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 def test_threads_do_not_change_the_tree(fit):
     table = random_mixed_table(seed=5, n=5_000, weighted=True)

@@ -31,6 +31,7 @@ def splits_of(tree):
 
 
 # ----------------------------------------------------------- how the work is done
+@pytest.mark.full
 @given(random_problems(400), st.sampled_from([2, 5, 16, 256]), st.integers(1, 400))
 def test_the_way_of_working_does_not_change_the_tree(grow_tree, problem, max_bins, finish_rows):
     """Threads, bins, the size from which nodes are finished, histograms kept at a time."""
@@ -43,6 +44,7 @@ def test_the_way_of_working_does_not_change_the_tree(grow_tree, problem, max_bin
             assert grow_tree(sample, task, finish_rows=finish_rows, **options) == whole
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("max_depth", [1, 3, None])
 @pytest.mark.parametrize("cells", [2_000, 40_000, 10**6])
 def test_levels_of_little_are_finished_whole(monkeypatch, max_depth, cells):

@@ -184,6 +184,7 @@ def test_a_cut_of_another_column_leads_out_of_the_bounds():
 
 
 # ------------------------------------------------------------------- scikit-learn
+@pytest.mark.full
 @pytest.mark.parametrize("options", [{}, {"max_leaf_nodes": 20}, {"max_depth": 4}])
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
 def test_trees_are_those_of_scikit_learn(criterion, options):

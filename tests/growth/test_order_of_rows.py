@@ -17,6 +17,7 @@ from gputree.pruning import Pessimistic, ReducedError, RoutedRows, TrainingRows
 from gputree.pruning.node_loss import node_loss
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(12))
 def test_c45_with_weights_and_holes_pruned_by_default(seed):
     table = random_table(seed)

@@ -201,6 +201,7 @@ def test_a_spine_of_ten_thousand_levels(rising):
         assert links.alpha[links.order].tolist() == sorted(gain)
 
 
+@pytest.mark.full
 def test_a_million_nodes():
     n = 2**20 - 1
     shape = np.where(np.arange(n) < n // 2, 2, 0)

@@ -55,6 +55,7 @@ def save_and_load(model, folder):
     return load_model(folder / "model.gputree")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", METHODS)
 def test_a_grid_search_reaches_the_parameters(name, rows):
     pruner, _, parameter, values = METHODS[name]
@@ -70,6 +71,7 @@ def test_a_grid_search_reaches_the_parameters(name, rows):
     assert search.best_estimator_.pruning.get_params()[parameter] == values[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", METHODS)
 def test_a_loaded_model_is_pruned_like_the_fitted_one(name, fitted, rows, tmp_path):
     pruner, takes, *_ = METHODS[name]

@@ -79,6 +79,7 @@ def test_members_answer_with_labels_and_columns_of_the_whole():
     assert errors[0] == pytest.approx(model.estimator_errors_[0])
 
 
+@pytest.mark.full
 def test_nothing_else_changes_them():
     X, y = mixed_table(2)
     model = BoostedC45Rules(n_trials=3).fit(X, y)

@@ -370,6 +370,7 @@ def test_a_weight_is_a_number_of_rows(table):
     assert weighted.rules_.to_json() == repeated.rules_.to_json()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighted", [False, True])
 def test_blocks_and_threads_do_not_matter(weighted, monkeypatch):
     table = random_mixed_table(5, 900, weighted)
