@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,21 @@ SLACK = 1e-6
 
 # Units of weight in that of the root, at least: parts of rows are rounded to whole ones.
 UNITS = 2.0**48
+
+
+def bounded_gains(tree: Tree) -> Tree:
+    """The tree without gains that rounding has put above their impurity, which none is.
+
+    Where weights span many decades, gains of the lightest nodes are rounded in steps that are
+    large beside them.
+    """
+    parted = tree.missing_child == MISSING_TO_ALL
+    # less than `check_statistics` allows of this tree, and of what pruning leaves of it
+    slack = 0.5 * SLACK * (tree.impurity[0] + tree.impurity)
+    above = ~parted & (tree.gain > tree.impurity + slack)
+    if not above.any():
+        return tree
+    return replace(tree, gain=np.where(above, tree.impurity, tree.gain))
 
 
 def check_statistics(tree: Tree) -> None:

@@ -91,10 +91,10 @@ def _text(found: Answers, tables: dict[str, Lines]) -> str:
         name: f"{shown(measure.value)}  +- {shown(measure.error)}"
         for name, measure in found.measures.items()
     }
-    overall |= {name.replace("_", " "): shown(value) for name, value in _also(found).items()}
     parts = [aligned(overall)]
     if found.labels is not None:
-        classes = PerClass(found)
+        also = {name.replace("_", " "): shown(value) for name, value in _also(found).items()}
+        classes, parts = PerClass(found), [*parts, aligned(also)]
         parts += [tabled(score_rows(classes)), _confusion_text(classes)]
     return "\n\n".join([*parts, *table_texts(tables)]) + "\n"
 

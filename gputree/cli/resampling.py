@@ -75,11 +75,9 @@ def _folds(y: NDArray[Any], is_classes: bool, cv: int, seed: int) -> list[Split]
         return list(KFold(cv, shuffle=True, random_state=seed).split(y))
     classes, code, count = np.unique(y, return_inverse=True, return_counts=True)
     if cv < y.size and (rare := np.flatnonzero(count < cv)).size:
-        more = f", and {rare.size - 1} more classes" if rare.size > 1 else ""
-        say(
-            f"warning: class {str(classes[rare[0]])!r} has {counted(int(count[rare[0]]), 'row')}"
-            f"{more}: not each of the {cv} parts has one"
-        )
+        words = [f"{str(classes[k])!r} ({counted(int(count[k]), 'row')})" for k in rare[:5]]
+        more = f" and {rare.size - 5} more" if rare.size > 5 else ""
+        say(f"warning: not each of the {cv} parts has a row of {', '.join(words)}{more}")
     if cv > count.max():
         return _dealt(code, cv, seed)
     with warnings.catch_warnings():  # of what has just been said

@@ -24,6 +24,9 @@ from gputree.criteria.kinds import Gini, TwoClassGini, WideGini
 # What the float64 products of a score multiplied out may be off by, with much to spare.
 ROUNDING = 1e-12
 
+# What a sum of squares may be off by when a class crosses, relative to it with that class.
+CROSSING = 2.0**-51
+
 # 2**K corners bound a bin most tightly; beyond so many classes they cost more than they save.
 MOST_CORNER_CLASSES = 8
 
@@ -246,6 +249,7 @@ def _gini_tighten(criterion, left, cells, at, total, value):
     """The greatest score at the corners: each class present wholly left or wholly right.
 
     Corners follow a Gray code, one class crossing at a time. Those of two classes are the bound.
+    What is left of squares after a heavy class has crossed is off by the rounding of its own.
     """
     if criterion.n_classes == 2:
         return value
@@ -261,11 +265,11 @@ def _gini_tighten(criterion, left, cells, at, total, value):
         square_right += (whole - start) * (whole - start)
     if present > MOST_CORNER_CLASSES:
         return value
-    best = 0.0
+    best = off_left = off_right = 0.0
     crossed = np.int64(0)
     for corner in range(1, (1 << present) + 1):
-        share_left = square_left / a if a > 0.0 else 0.0
-        share_right = square_right / (n - a) if n > a else 0.0
+        share_left = (square_left + off_left) / a if a > 0.0 else 0.0
+        share_right = (square_right + off_right) / (n - a) if n > a else 0.0
         best = max(best, share_left + share_right)
         bit = 0
         while corner >> bit & 1 == 0:
@@ -283,8 +287,11 @@ def _gini_tighten(criterion, left, cells, at, total, value):
         rest = np.float64(total[k]) - start
         crossed ^= 1 << bit
         a += width
+        before_left, before_right = square_left, square_right
         square_left += width * (2.0 * start + width)
         square_right -= width * (2.0 * rest - width)
+        off_left += CROSSING * max(before_left, square_left)
+        off_right += CROSSING * max(before_right, square_right)
     return min(best, value)
 
 

@@ -23,6 +23,13 @@ from gputree.criteria.targets import target_means
 # What the float64 sums and products of a bound may be off by, with much to spare.
 ROUNDING = 1e-12
 
+# Of sums that nearly cancel, relative to what they are made of.
+CANCELLED = 2.0**-50
+
+# Units of squares in those of targets: below it products with weights were rounded, a half a row
+# (`gputree.fixed_point`); else deviations were before, a half a unit of weight.
+ROUNDED_PRODUCTS = 2.0**29
+
 _TAN_PI_8 = 0.41421356237309503
 
 
@@ -83,6 +90,8 @@ def _squared_bound(criterion, left, cells, at, total):
     A part of weight c deviates from c times the bin's mean by at most
     ``sqrt(V c (b - c) / b)`` (Cauchy-Schwarz): an ellipse in (c, deviation). The score is
     convex, so the corners of an octagon around the ellipse, cut to 0 <= c <= b, bound it.
+    V is of exact deviations, and the score of sums of rounded ones: what these may be off by
+    widens the octagon (`off`, proved in ``docs/exact_splits.md``).
     """
     weight = np.int64(total[0])
     centre = np.int64(total[1]) // weight
@@ -95,8 +104,11 @@ def _squared_bound(criterion, left, cells, at, total):
     mean = s / b
     own = np.float64(cells[at + 1])
     rows = np.float64(cells[at + 3] if total.size == 4 else cells[at])  # each lost under a unit
+    off = 0.5 * (rows if criterion.square_unit < ROUNDED_PRODUCTS else b)
+    cancelled = (abs(d0) + abs(s)) * CANCELLED + 1.0
+    low = max(abs(own) - off, 0.0)
     spread = (np.float64(cells[at + 2]) + rows) * criterion.square_unit * (1.0 + ROUNDING)
-    spread = max(spread - own * (own / b) * (1.0 - ROUNDING), 0.0)
+    spread = max(spread - low * (low / b) * (1.0 - ROUNDING), 0.0)
     half = 0.5 * np.sqrt(spread * b)
     free_left = a0 == 0.0
     free_right = a0 + b == n
@@ -104,7 +116,7 @@ def _squared_bound(criterion, left, cells, at, total):
     for i in range(4):
         outer = i == 0 or i == 3  # the tangents at both ends, and those between
         share = i / 3.0 if outer else 0.5 + (i - 1.5) * _TAN_PI_8
-        height = half * _TAN_PI_8 if outer else half
+        height = (half * _TAN_PI_8 if outer else half) + off + cancelled
         c = share * b
         a = a0 + c
         r = n - a
@@ -115,7 +127,9 @@ def _squared_bound(criterion, left, cells, at, total):
             most_right = max(most_right, d * d / r)
         if not free_left and not free_right:
             most_both = max(most_both, d * d / a + d * d / r)
-    alone = spread + s * mean  # nothing beside the bin: S**2 / c <= its sum of squares
+    side = abs(s) + off + cancelled
+    root = np.sqrt(spread + side * (side / b)) + np.sqrt(0.5 * off)
+    alone = root * root  # nothing beside the bin: S**2 / c <= its sum of squares
     if free_left and free_right:
         return 2.0 * alone / n
     if free_left:

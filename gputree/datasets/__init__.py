@@ -8,7 +8,8 @@ for the memory, `open_batches` one or many, `ArrayBatches` arrays that are mappe
 
 from gputree.datasets.arrays import ArrayBatches
 from gputree.datasets.files import FileBatches, open_batches
-from gputree.datasets.readers import Table, infer_task, read_batches, read_table
+from gputree.datasets.readers import Table, read_batches, read_table
+from gputree.datasets.targets import infer_task
 from gputree.datasets.textbook import (
     load_auto_mpg,
     load_contact_lenses,

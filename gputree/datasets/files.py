@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from gputree.datasets.conversion import listed
+from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
-from gputree.datasets.readers import feature_names, read_names, rows_of, target_values, told
+from gputree.datasets.readers import feature_names, read_names, rows_of
 from gputree.datasets.sources import DELIMITERS, Source, source_of
+from gputree.datasets.targets import target_values
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,39 +5,23 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import OutOfMemory
-from gputree.columns.cells import has_text_of_time, text_of_times
 from gputree.datasets.arff import read_arff
 from gputree.datasets.conversion import convert, listed
-from gputree.datasets.delimited import (
-    delimited_batches,
-    not_utf8,
-    open_delimited,
-    read_delimited,
-)
+from gputree.datasets.damage import told, undamaged
+from gputree.datasets.delimited import delimited_batches, open_delimited, read_delimited
 from gputree.datasets.size import require_memory_for_parquet
-from gputree.datasets.sources import ARFF, ARROW, DELIMITERS, PARQUET, Origin, Source, source_of
-from gputree.tree import Task
+from gputree.datasets.sources import ARFF, DELIMITERS, PARQUET, Origin, Source, source_of
+from gputree.datasets.targets import declared_classes, target_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
-
-# What a file can unpack to, in bytes and in times its length: a run of equal cells is packed to
-# little, and a damaged file claims exabytes.
-LEAST_UNPACKED = 1 << 36
-MOST_TIMES = 1 << 16
 
 _OTHER_DELIMITERS = (";", "\t", "|", ",")
 
@@ -156,11 +140,11 @@ def read_table(
             raise ValueError(f"{source.label} has a header but no rows.")
         wanted = feature_names(source.label, table.column_names, target, columns, ignore)
         table = table.select([*wanted, *([] if target is None else [target])])
-        table = convert(source.label, _undamaged(source, table), **types)
+        table = convert(source.label, undamaged(source, table), **types)
         if target is None:
             return Table(table.select(wanted), None, None)
         values = target_values(source.label, target, table[target])
-        return Table(table.select(wanted), values, target, _declared(table[target]))
+        return Table(table.select(wanted), values, target, declared_classes(table[target]))
 
 
 def read_batches(
@@ -240,76 +224,7 @@ def read_names(path: Origin) -> list[str]:
         return names
 
 
-def infer_task(target: NDArray) -> Task:
-    """Tell classification from regression by the target's values.
-
-    Strings and booleans are classes. Numbers with fractional parts are a
-    regression target. Whole numbers are classes if there are at most 20
-    different ones and each occurs twice or more on average; otherwise they are
-    a regression target.
-
-    Parameters
-    ----------
-    target : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    "classification" or "regression"
-    """
-    target = np.asarray(target)
-    if target.dtype.kind not in "iuf":
-        return "classification"
-    if target.dtype.kind == "f" and not np.array_equal(target, np.trunc(target)):
-        return "regression"
-    n_distinct = np.unique(target).size
-    few = n_distinct <= MAX_CLASSES_INFERRED and 2 * n_distinct <= target.size
-    return "classification" if few else "regression"
-
-
 # ------------------------------------------------------------------ reading
-@contextmanager
-def told(source: Source) -> Iterator[None]:
-    """Errors of the reader name the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise ValueError(not_utf8(source, str(error))) from error
-    except OutOfMemory:
-        raise  # of a file that is whole, and it names that
-    except MemoryError as error:
-        if isinstance(error, pa.ArrowException) and not _may_unpack_to(source, error):
-            raise ValueError(f"{source.label} is damaged: {error}") from error
-        raise MemoryError(f"Cannot read {source.label}: {error}") from error
-    except (pa.ArrowException, OSError, OverflowError) as error:
-        raise ValueError(f"Cannot read {source.label}: {error}") from error
-
-
-def _may_unpack_to(source: Source, error: MemoryError) -> bool:
-    """Whether a file of its length may need the bytes that there was no memory for."""
-    size = source.path.stat().st_size if source.path is not None else LEAST_UNPACKED
-    asked = re.search(r"size (\d+)", str(error))
-    return asked is not None and int(asked[1]) <= max(LEAST_UNPACKED, MOST_TIMES * size)
-
-
-def _undamaged(source: Source, table: pa.Table) -> pa.Table:
-    """The table, whose places and text were checked: those of a damaged file lead anywhere."""
-    import pyarrow as pa
-
-    if source.kind not in (*PARQUET, *ARROW):
-        return table  # which its reader has made, and found to be text
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise ValueError(
-                f"Cannot read {source.label}: column {name!r} is damaged, or holds text that is "
-                f"not UTF-8: {error}"
-            ) from error
-    return table
-
-
 def _read(
     source: Source,
     text: Sequence[str],
@@ -394,7 +309,7 @@ def _batches(
         for batch in batches:
             table = pa.Table.from_batches([batch])  # pa.table reads buffers, which may lie anywhere
             _check_present(source.label, table.column_names, wanted)
-            table = _undamaged(source, table.select(wanted))
+            table = undamaged(source, table.select(wanted))
             yield convert(source.label, table, **types)
 
 
@@ -452,56 +367,3 @@ def _separator_hint(present: list[str]) -> str:
         f" The separator seems to be {found[0]!r}; it must be a tab in .tsv, and in .csv part all "
         "rows alike."
     )
-
-
-# ------------------------------------------------------------------- target
-def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
-    """A target column as labels or targets; see `Table`."""
-    import pyarrow as pa
-
-    if column.null_count:
-        raise ValueError(_missing_target(label, name, column.null_count))
-    if pa.types.is_decimal(column.type):
-        column = _plain_numbers(column)
-    types = pa.types
-    number = types.is_integer(column.type) or types.is_floating(column.type)
-    if has_text_of_time(column.type):
-        column = text_of_times(column)
-    if not number and not types.is_boolean(column.type):
-        return column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(np.str_)
-    values = column.to_numpy(zero_copy_only=False)
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        missing = int(np.count_nonzero(np.isnan(values)))
-        if missing:
-            raise ValueError(_missing_target(label, name, missing))
-        raise ValueError(f"The target column {name!r} of {label} holds infinite values.")
-    return values
-
-
-def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimals as integers, or as text of those beyond 64 bits; as float64 where any has a part."""
-    import pyarrow as pa
-
-    whole = column.type.scale <= 0
-    for kind in (pa.int64(), pa.uint64()) if whole else ():
-        try:
-            return column.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    return column.cast(pa.string() if whole else pa.float64())
-
-
-def _declared(column: pa.ChunkedArray) -> NDArray | None:
-    """The values that the type of a column of text declares."""
-    import pyarrow as pa
-
-    kind = column.type
-    if not pa.types.is_dictionary(kind) or not pa.types.is_string(kind.value_type):
-        return None
-    words = column.unify_dictionaries().combine_chunks().dictionary
-    return words.to_numpy(zero_copy_only=False).astype(np.str_)
-
-
-def _missing_target(label: str, name: str, count: int) -> str:
-    rows = "row" if count == 1 else "rows"
-    return f"The target column {name!r} of {label} has {count} missing {rows}. Remove them first."

@@ -27,6 +27,7 @@ from gputree.growth.grower import Plan, grow
 from gputree.growth.monotonic import bound_answers
 from gputree.growth.progress import Progress
 from gputree.growth.selection import best_first_leaves
+from gputree.plausibility import bounded_gains
 from gputree.tree import Tree
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
@@ -253,11 +254,11 @@ def numbered_tree(
 def close_tree(tree: Tree, shape: BinaryShape, options: Options) -> Tree:
     """The tree with only the leaves that best-first growth would have."""
     if options.max_leaf_nodes is None:
-        return tree
+        return bounded_gains(tree)
     sums = shape.sums  # units, as growth compared them
     units = sums.sum(axis=1) if options.n_classes else sums[:, 0]
     closed = best_first_leaves(tree.first_child, tree.gain * units, options.max_leaf_nodes)
-    return tree.collapse(closed)
+    return bounded_gains(tree.collapse(closed))
 
 
 def _class_statistics(

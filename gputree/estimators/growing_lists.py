@@ -33,6 +33,7 @@ from gputree.fixed_point import Weights, about_one, fix_weights
 from gputree.growth.branching import Branching, Expansion, Shape, breadth_first
 from gputree.growth.lists import Budget, Limits, ListGrower, Rule
 from gputree.growth.progress import Progress
+from gputree.plausibility import bounded_gains
 from gputree.tree import Tree
 
 # Weights, counts and sums nearer than this are equal, where rows weigh about 1.
@@ -181,7 +182,7 @@ def _to_tree(
     kind = np.where(is_nominal, by_category, THRESHOLD_SPLIT)
     threshold = _thresholds(splits, distinct, options)
     missing_child = _missing_children(splits, local, options)
-    return Tree(
+    tree = Tree(
         task="classification",
         criterion="entropy",
         n_features=options.nominal.size,
@@ -200,6 +201,7 @@ def _to_tree(
         gain=_per_node(shape, splits.gain, 0.0),
         **_branch_lists(splits, shape, part_split, ordinal, options)._asdict(),
     )
+    return bounded_gains(tree)
 
 
 def _per_node(shape: Shape, per_split: NDArray, at_leaf: float) -> NDArray:

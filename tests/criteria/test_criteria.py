@@ -283,7 +283,7 @@ def test_bound_of_a_dull_bin_is_low(kind):
 def test_bound_of_equal_targets_is_met_at_the_ends_of_the_bin():
     """Equal targets within a bin: no part of it deviates, and the score is monotone."""
     criterion = SquaredError(1.0, 1.0)
-    left, cells, total = ints([50, 0, 0]), ints([10, 20, 40]), ints([100, 100, 1000])
+    left, cells, total = ints([50, 0, 0]), ints([10, 2e4, 4e7]), ints([100, 1e5, 1e9])  # fine units
     ends = oracles.scores(criterion, ints([left, left + cells]), total)
     bound, _ = bound_and_margin(criterion, left, cells, total, 1.0)
     assert ends.max() <= bound < 1.5 * ends.max()

@@ -140,11 +140,11 @@ __device__ double tighten(
         square_right += (whole - start) * (whole - start);
     }
     if (present > MOST_CORNER_CLASSES) return value;
-    double best = 0.0;
+    double best = 0.0, off_left = 0.0, off_right = 0.0;
     u32 crossed = 0;
     for (int corner = 1; corner <= 1 << present; ++corner) {
-        const double share_left = a > 0.0 ? square_left / a : 0.0;
-        const double share_right = n > a ? square_right / (n - a) : 0.0;
+        const double share_left = a > 0.0 ? (square_left + off_left) / a : 0.0;
+        const double share_right = n > a ? (square_right + off_right) / (n - a) : 0.0;
         best = greater_of(best, share_left + share_right);
         const int bit = __ffs(corner) - 1;
         i64 k = -1;
@@ -161,8 +161,11 @@ __device__ double tighten(
         const double rest = double(i64(total[k])) - start;
         crossed ^= 1u << bit;
         a += width;
+        const double before_left = square_left, before_right = square_right;
         square_left += width * (2.0 * start + width);
         square_right -= width * (2.0 * rest - width);
+        off_left += 0x1p-51 * greater_of(before_left, square_left);
+        off_right += 0x1p-51 * greater_of(before_right, square_right);
     }
     return lesser_of(best, value);
 }

@@ -53,8 +53,11 @@ __device__ double bound(
     const double mean = s / b;
     const double own = double(cells[1]);
     const double rows = double(cells[WEIGHTED ? 3 : 0]);
+    const double off = 0.5 * (criterion.scale < 0x1p29 ? rows : b);
+    const double cancelled = (fabs(d0) + fabs(s)) * 0x1p-50 + 1.0;
+    const double low = greater_of(fabs(own) - off, 0.0);
     double spread = (double(cells[2]) + rows) * criterion.scale * (1.0 + 1e-12);
-    spread = greater_of(spread - own * (own / b) * (1.0 - 1e-12), 0.0);
+    spread = greater_of(spread - low * (low / b) * (1.0 - 1e-12), 0.0);
     const double half = 0.5 * sqrt(spread * b);
     const bool free_left = a0 == 0.0, free_right = a0 + b == n;
     double most_left = 0.0, most_right = 0.0, most_both = 0.0;
@@ -62,7 +65,7 @@ __device__ double bound(
         const bool outer = i == 0 || i == 3;
         const double share =
             outer ? double(i) / 3.0 : 0.5 + (double(i) - 1.5) * 0.41421356237309503;
-        const double height = outer ? half * 0.41421356237309503 : half;
+        const double height = (outer ? half * 0.41421356237309503 : half) + off + cancelled;
         const double c = share * b;
         const double a = a0 + c;
         const double r = n - a;
@@ -72,7 +75,9 @@ __device__ double bound(
         if (!free_right) most_right = greater_of(most_right, d * d / r);
         if (!free_left && !free_right) most_both = greater_of(most_both, d * d / a + d * d / r);
     }
-    const double alone = spread + s * mean;
+    const double side = fabs(s) + off + cancelled;
+    const double root = sqrt(spread + side * (side / b)) + sqrt(0.5 * off);
+    const double alone = root * root;
     if (free_left && free_right) return 2.0 * alone / n;
     if (free_left) return (alone + most_right) / n;
     if (free_right) return (alone + most_left) / n;

@@ -1,0 +1,63 @@
+"""Files that are damaged: their errors name them, and nothing of them is followed unchecked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gputree._memory import OutOfMemory
+from gputree.datasets.delimited import not_utf8
+from gputree.datasets.sources import ARROW, PARQUET, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# What a file can unpack to, in bytes and in times its length: a run of equal cells is packed to
+# little, and a damaged file claims exabytes.
+LEAST_UNPACKED = 1 << 36
+MOST_TIMES = 1 << 16
+
+
+@contextmanager
+def told(source: Source) -> Iterator[None]:
+    """Errors of the reader name the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(not_utf8(source, str(error))) from error
+    except OutOfMemory:
+        raise  # of a file that is whole, and it names that
+    except MemoryError as error:
+        if isinstance(error, pa.ArrowException) and not _may_unpack_to(source, error):
+            raise ValueError(f"{source.label} is damaged: {error}") from error
+        raise MemoryError(f"Cannot read {source.label}: {error}") from error
+    except (pa.ArrowException, OSError, OverflowError) as error:
+        raise ValueError(f"Cannot read {source.label}: {error}") from error
+
+
+def _may_unpack_to(source: Source, error: MemoryError) -> bool:
+    """Whether a file of its length may need the bytes that there was no memory for."""
+    size = source.path.stat().st_size if source.path is not None else LEAST_UNPACKED
+    asked = re.search(r"size (\d+)", str(error))
+    return asked is not None and int(asked[1]) <= max(LEAST_UNPACKED, MOST_TIMES * size)
+
+
+def undamaged(source: Source, table: pa.Table) -> pa.Table:
+    """The table, whose places and text were checked: those of a damaged file lead anywhere."""
+    import pyarrow as pa
+
+    if source.kind not in (*PARQUET, *ARROW):
+        return table  # which its reader has made, and found to be text
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"Cannot read {source.label}: column {name!r} is damaged, or holds text that is "
+                f"not UTF-8: {error}"
+            ) from error
+    return table

@@ -1,0 +1,94 @@
+"""Target columns: labels or numbers, and which of them they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.columns.cells import has_text_of_time, text_of_times
+from gputree.tree import Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
+
+
+def infer_task(target: NDArray) -> Task:
+    """Tell classification from regression by the target's values.
+
+    Strings and booleans are classes. Numbers with fractional parts are a
+    regression target. Whole numbers are classes if there are at most 20
+    different ones and each occurs twice or more on average; otherwise they are
+    a regression target.
+
+    Parameters
+    ----------
+    target : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    "classification" or "regression"
+    """
+    target = np.asarray(target)
+    if target.dtype.kind not in "iuf":
+        return "classification"
+    if target.dtype.kind == "f" and not np.array_equal(target, np.trunc(target)):
+        return "regression"
+    n_distinct = np.unique(target).size
+    few = n_distinct <= MAX_CLASSES_INFERRED and 2 * n_distinct <= target.size
+    return "classification" if few else "regression"
+
+
+def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
+    """A target column as labels or targets; see `Table`."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise ValueError(_missing_target(label, name, column.null_count))
+    if pa.types.is_decimal(column.type):
+        column = _plain_numbers(column)
+    types = pa.types
+    number = types.is_integer(column.type) or types.is_floating(column.type)
+    if has_text_of_time(column.type):
+        column = text_of_times(column)
+    if not number and not types.is_boolean(column.type):
+        return column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(np.str_)
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        missing = int(np.count_nonzero(np.isnan(values)))
+        if missing:
+            raise ValueError(_missing_target(label, name, missing))
+        raise ValueError(f"The target column {name!r} of {label} holds infinite values.")
+    return values
+
+
+def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as integers, or as text of those beyond 64 bits; as float64 where any has a part."""
+    import pyarrow as pa
+
+    whole = column.type.scale <= 0
+    for kind in (pa.int64(), pa.uint64()) if whole else ():
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column.cast(pa.string() if whole else pa.float64())
+
+
+def declared_classes(column: pa.ChunkedArray) -> NDArray | None:
+    """The values that the type of a column of text declares."""
+    import pyarrow as pa
+
+    kind = column.type
+    if not pa.types.is_dictionary(kind) or not pa.types.is_string(kind.value_type):
+        return None
+    words = column.unify_dictionaries().combine_chunks().dictionary
+    return words.to_numpy(zero_copy_only=False).astype(np.str_)
+
+
+def _missing_target(label: str, name: str, count: int) -> str:
+    rows = "row" if count == 1 else "rows"
+    return f"The target column {name!r} of {label} has {count} missing {rows}. Remove them first."
