@@ -322,7 +322,8 @@ def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64
         if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
             raise _refusal(kind.__name__)
         if not hasattr(kind, "__float__") and not hasattr(kind, "__index__"):
-            raise TypeError(str(_refusal(kind.__name__)))
+            said = "float() argument must be a string or a real number"  # scikit-learn asks for it
+            raise TypeError(f"{_refusal(kind.__name__)} ({said}.)")
     numbers = np.full(values.size, np.nan)
     numbers[known] = values[known].astype(np.float64)
     return _with_large(numbers, values)
