@@ -25,8 +25,8 @@ Loss = tuple[NDArray[np.float64], NDArray[np.float64]]
 # Weight, mean, and sums of weight x deviation from the mean to the power 2, 3 and 4, of the
 # targets that stop in a node and below. They are merged without a difference of large sums
 # (Pebay, Formulas for robust, one-pass parallel computation of covariances and arbitrary-order
-# statistical moments, 2008, section 3).
-MOMENTS = record([(name, np.float64) for name in ("weight", "mean", "second", "third", "fourth")])
+# statistical moments, 2008, section 3). NumPy's records have a method `mean`.
+MOMENTS = record([(name, np.float64) for name in ("weight", "center", "second", "third", "fourth")])
 
 
 def squared_errors(
@@ -113,7 +113,7 @@ def _merge_up(
         own = moments[node]
         as_leaf[node] = _about(own, answer[node], power)
         if node > 0:
-            _merge(moments[parent[node]], own.weight, own.mean, own.second, own.third, own.fourth)
+            _merge(moments[parent[node]], own.weight, own.center, own.second, own.third, own.fourth)
 
 
 @lent
@@ -125,21 +125,21 @@ def _merge(
         return
     whole = own.weight + weight
     a, b = own.weight / whole, weight / whole
-    d = mean - own.mean
+    d = mean - own.center
     between = whole * a * b * d * d
     own.fourth += fourth + between * d * d * (a * a - a * b + b * b)
     own.fourth += 6.0 * d * d * (a * a * second + b * b * own.second)
     own.fourth += 4.0 * d * (a * third - b * own.third)
     own.third += third + between * d * (a - b) + 3.0 * d * (a * second - b * own.second)
     own.second += second + between
-    own.mean += d * b
+    own.center += d * b
     own.weight = whole
 
 
 @lent
 def _about(own: Any, answer: float, power: int) -> float:
     """Second (power 1) or fourth (power 2) moment about `answer`."""
-    d = own.mean - answer
+    d = own.center - answer
     if power == 1:
         return own.second + own.weight * d * d
     near = own.fourth + 4.0 * d * own.third + 6.0 * d * d * own.second

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 from gputree.backends.cpu.lists import score, sieve
 from gputree.backends.cpu.lists.backend import CpuLists
 from gputree.backends.lists import BranchLimits, ColumnCodes, ListTask
+from gputree.compilation import kernel
 from gputree.criteria.information import in_steps, new_information, term
 from gputree.fixed_point import fix_weights
 
@@ -102,7 +102,7 @@ def test_more_cuts_tie_than_can_wait(size):
     assert assert_best(np.arange(n), y, np.full(n, size)) > 0
 
 
-@njit
+@kernel
 def _compare(information, item, code, target, weight, known, state, room, total, found):
     """Both scans of one list: gain, tries, place, weight up to it."""
     found[0] = score.best_cut(
@@ -150,7 +150,7 @@ def test_many_more_cuts_than_can_wait_are_within_the_window():
         assert exact == sieved
 
 
-@njit
+@kernel
 def _about(weights, out):
     for i in range(weights.size):
         out[i] = sieve.about_term(weights[i])

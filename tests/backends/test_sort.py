@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
+from gputree.compilation import kernel
 
 VALUES = st.one_of(
     st.integers(0, 3).map(float), st.floats(allow_nan=False), st.sampled_from([-0.0, 5e-324])
 )
 
 
-@njit
+@kernel
 def sort(values, items, begin, end, depth):
     whole = new_sorter()
     sorter = Sorter(whole.stack[:depth], whole.values, whole.items, whole.rank)

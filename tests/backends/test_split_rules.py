@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 from gputree.backends.cpu.cut import new_cut, no_cut, precedes
 from gputree.backends.rules import midpoint, midpoints
+from gputree.compilation import kernel
 
 KNOWN = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -31,7 +31,7 @@ def test_threshold_of_values_next_to_each_other(dtype):
     assert midpoint(low, high) == (low if dtype is np.float64 else 1 + 2.0**-24)
 
 
-@njit
+@kernel
 def is_chosen(a, b):
     return precedes(new_cut(*a), new_cut(*b)), precedes(no_cut(), new_cut(*a))
 

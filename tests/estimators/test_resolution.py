@@ -114,6 +114,7 @@ def test_one_weight_beside_which_others_vanish(model):
     model.fit(X, y, weight)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("sigma", [0.0, 1.0, 5.0])
 def test_ordinary_weights(model, sigma):

@@ -247,9 +247,9 @@ def test_a_read_only_table_compiles_nothing_new(iris):
     plain = DecisionTreeClassifier().fit(X, y)
     with tiers.forced("always"):
         plain.predict(X)
-        known = len(walk.signatures)
+        known = len(walk.dispatcher.signatures)
         plain.predict(layouts(X)["read-only"])
-    assert len(walk.signatures) == known > 0
+    assert len(walk.dispatcher.signatures) == known > 0
 
 
 def test_memory_map(iris, tmp_path):

@@ -206,6 +206,7 @@ def test_numbers_near_the_limits():
     assert variance_reduction([[0], [1]], [1e15, 1e15 + 2]) == pytest.approx([1.0])
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_as_many_classes_as_rows():
     y = np.arange(100_000)

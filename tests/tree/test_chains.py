@@ -49,6 +49,7 @@ def deep():
     return chain(DEEP)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pruner", BY_NODES, ids=_name)
 def test_methods_that_need_no_rows(pruner, deep):
     pruner.prune_tree(deep.tree).check()
@@ -97,6 +98,7 @@ def test_a_deep_tree_is_kept_and_printed(tmp_path):
         plot_tree(tree)
 
 
+@pytest.mark.full
 def test_descent_and_paths():
     shaped = chain(3_000, rows_a_leaf=1)
     assert apply(shaped.tree, shaped.rows.X).tolist() == shaped.routed.node.tolist()
@@ -104,6 +106,7 @@ def test_descent_and_paths():
     assert np.diff(path.indptr).tolist() == (shaped.tree.depth[shaped.routed.node] + 1).tolist()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", [chain(1500, rows_a_leaf=8), balanced(10, rows_a_leaf=8)])
 def test_raising_holds_the_rows_of_a_path_once(shape, monkeypatch):
     """All rows of a path in a place of their own would be 700 times the table in a chain."""
@@ -121,6 +124,7 @@ def test_raising_holds_the_rows_of_a_path_once(shape, monkeypatch):
     assert (units == tree.n_rows * (units[0] // n)).all()  # and no row was lost
 
 
+@pytest.mark.full
 def test_raising_asks_about_a_branch_with_the_other_rows_alone():
     """All rows down every branch would be 1e11 steps here."""
     shape = chain(6_000, rows_a_leaf=4)

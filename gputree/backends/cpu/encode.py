@@ -220,7 +220,7 @@ def pick_by_value(values, f, share, out):
 @kernel
 def take_columns(values, rows, columns, out):
     """Let ``out[j]`` be column ``columns[j]`` of the given rows."""
-    final = np.uintp(rows.size - 1)
+    final = np.uintp(max(rows.size, 1) - 1)
     for first in range(0, rows.size, BLOCK_ROWS):
         last = min(first + BLOCK_ROWS, rows.size)
         for j in range(columns.size):

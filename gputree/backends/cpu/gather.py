@@ -22,7 +22,7 @@ def collect_rows(table, entries, begin, end, f, bins, is_first, rows, kept, code
     """
     codes = table.codes
     column = np.uintp(f)
-    final = np.uintp(entries.size - 1)
+    final = np.uintp(max(entries.size, 1) - 1)
     n = np.uintp(0)
     for i in range(np.uintp(begin), np.uintp(end)):
         if is_first:

@@ -22,7 +22,7 @@ def histogram(criterion, table, rows, entries, begin, end, columns, channels, ou
     weights = rows.weight
     squares = rows.square
     weighted = weights is not None
-    final = np.uintp(entries.size - 1)
+    final = np.uintp(max(entries.size, 1) - 1)
     width = np.uintp(channels)
     start = np.empty(last, np.uintp)  # of each column's cells
     for f in range(first, last):

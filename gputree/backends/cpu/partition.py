@@ -47,7 +47,7 @@ def partition_chunk(
     Returns (entries to the left, greatest value before a cut between bins, least after).
     """
     one = np.uintp(1)
-    final = np.uintp(entries.size - 1)
+    final = np.uintp(max(entries.size, 1) - 1)
     column = np.uintp(f)
     to = np.uintp(begin)
     spilt = np.uintp(0)
