@@ -140,6 +140,7 @@ def test_a_criterion_that_growth_does_not_know(monkeypatch, kind, criterion, all
         model.fit([[0], [1], [1]], [0, 1, 1])
 
 
+@pytest.mark.full
 def test_drawn_columns_reach_every_column():
     X, y, _ = make_table(DecisionTreeClassifier)
     used = [

@@ -103,6 +103,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS)
 def test_one_weight_beside_which_others_vanish(model):
     y = (X[:, 0] > 0).astype(int)

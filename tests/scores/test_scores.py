@@ -226,6 +226,7 @@ def test_selects_columns():
     assert (by_value.scores_ > by_cut.scores_).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
 @pytest.mark.parametrize("kind", ALL_SCORES)
 def test_the_column_that_drives_the_target_is_selected(kind, dtype):
@@ -262,6 +263,7 @@ def test_what_leaves_scores_as_they_are(kind):
     np.testing.assert_array_equal(kind(frame, y, sample_weight=weight, n_jobs=1), scores)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", CLASS_SCORES)
 def test_scores_of_large_tables(kind):
     """Histograms, cells and sorting find the cut that plain sorting finds."""

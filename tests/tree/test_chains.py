@@ -85,6 +85,7 @@ def test_sequences_and_collapse(deep):
     assert impurity_importances(deep.tree).tolist() == [1.0]
 
 
+@pytest.mark.full
 def test_a_deep_tree_is_kept_and_printed(tmp_path):
     tree = chain(20_000).tree
     assert pickle.loads(pickle.dumps(tree)).equals(tree)
