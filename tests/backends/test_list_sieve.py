@@ -131,6 +131,7 @@ def compare(code, y, weight):
     return found.tolist()
 
 
+@pytest.mark.full
 def test_many_rows_whose_best_cuts_are_near_each_other():
     rng = np.random.default_rng(0)
     for _ in range(400):

@@ -156,6 +156,7 @@ def test_a_grid_codes_once(codings):
         assert np.array_equal(found.cv_results_[name], arrays.cv_results_[name])
 
 
+@pytest.mark.process
 def test_processes_share_a_table():
     X, y = table_of("words")
     scores = cross_val_score(DecisionTreeClassifier(), CodedTable(X), y, cv=3, n_jobs=2)

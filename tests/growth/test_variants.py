@@ -17,7 +17,18 @@ def test_every_pair_of_values_is_compiled():
     assert len(COVER) == len(AXES.criterion) * len(AXES.dtype)  # no cover is smaller
 
 
-@pytest.mark.parametrize("variant", COVER, ids=lambda own: "-".join(map(str, own)))
+# Each criterion once by default, which compiles 3 to 20 s; all in the full tests.
+VARIANTS = [
+    pytest.param(
+        variant,
+        id="-".join(map(str, variant)),
+        marks=[] if variant.dtype == "float64" else pytest.mark.full,
+    )
+    for variant in COVER
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_compiled_kernels_grow_the_interpreted_tree(variant: Variant, monkeypatch):
     X, y, weight = table_of(variant)
     kinds = criteria_of_tasks(monkeypatch)
