@@ -63,6 +63,7 @@ def same_trees(boosted, other):
 
 
 # ------------------------------------------------------------------ the loop
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_trees_are_those_of_fresh_fits(seed, weighted):
