@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 import devices
+import numba
 import numpy as np
 import pytest
 from devices import to_host
@@ -24,6 +25,7 @@ from gputree.backends.base import Backend, Task
 from gputree.backends.cpu import tuning
 from gputree.cli import main
 from gputree.compilation import tiers
+from gputree.compilation.decorators import declare
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import Plan, grow
@@ -101,6 +103,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if fixture in metafunc.fixturenames:
             params = devices.names(metafunc.config.getoption("--emulate"), cpu=cpu)
             metafunc.parametrize(fixture, params, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def declared() -> None:
+    """Numba knows what kernels call: tests compile functions of their own that call it."""
+    if not numba.config.DISABLE_JIT:
+        declare()
 
 
 @pytest.fixture(scope="session", autouse=True)

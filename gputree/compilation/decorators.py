@@ -43,7 +43,8 @@ def when_compiling(tell: Callable[[], object]) -> None:
 def declare() -> None:
     """Tell numba of all that was decorated since the last time."""
     while _undeclared:
-        _undeclared.pop(0)()
+        _undeclared[0]()
+        del _undeclared[0]  # and not before: it may be interrupted
 
 
 class Kernel:
@@ -98,8 +99,9 @@ class Kernel:
         return self.dispatcher._numba_type_
 
     def __call__(self, *arguments: Any) -> Any:
-        unknown = self._dispatcher is None or tiers.is_never()
-        if unknown and self.tier.is_interpreted(arguments, self._is_kept):
+        if tiers.is_never():
+            return self.interpret(*arguments)
+        if self._dispatcher is None and self.tier.is_interpreted(arguments, self._is_kept):
             return self.interpret(*arguments)
         try:
             return self.dispatcher(*arguments)

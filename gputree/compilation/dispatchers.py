@@ -20,6 +20,8 @@ def of_kernel(kernel: Kernel) -> Any:
     """The dispatcher of what Python calls; what it compiles is kept on disk."""
     function = kernel.py_func
     made = njit(**OPTIONS)(function)
+    if made is function:  # numba's compiler is switched off
+        raise tiers.NotCompiled
     made._cache = KernelStore(function)
     compiler = made._compiler
     compiler.compile = parts.compile_in_parts(_noting(compiler.compile, kernel.tier), compiler)

@@ -81,6 +81,7 @@ class KernelStore:
         name = self._name(signature, target_context.codegen())
         if name is None:
             if not tiers.must_compile():
+                self._missing.add(_arguments(signature))
                 raise tiers.NotCompiled
             return None
         found = self._find(name, signature, target_context)

@@ -56,7 +56,15 @@ def _from_environment() -> str:
     mode = os.environ.get("GPUTREE_JIT", "").strip().lower() or "auto"
     if mode not in MODES:
         raise ValueError(f"GPUTREE_JIT must be one of {', '.join(MODES)}, got {mode!r}.")
-    return "never" if os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0") else mode
+    return mode
+
+
+def _is_numba_off() -> bool:
+    """What numba, which need not be imported, will read from its variable."""
+    try:
+        return int(os.environ.get("NUMBA_DISABLE_JIT", "0")) != 0
+    except ValueError:
+        return False
 
 
 class _State:
@@ -64,11 +72,13 @@ class _State:
 
     def __init__(self) -> None:
         self.mode = _from_environment()
+        self.is_numba_off = _is_numba_off()
         self.interpreted = 0.0  # seconds since the wait began
         self.compiled = self.predicted = 1.0  # seconds of all that was compiled, and foreseen
 
 
 _state = _State()
+_counting = threading.Lock()
 _thread = threading.local()  # .compiling: this thread has decided to
 _choices: dict[Callable, list[Callable]] = {}  # what may stand in the place of a stub
 
@@ -96,8 +106,10 @@ def begin_wait() -> None:
 
 
 def is_never() -> bool:
-    """Whether nothing is compiled, nor loaded."""
-    return _state.mode == "never"
+    """Whether nothing is compiled, nor loaded: here, or by numba at all."""
+    numba = sys.modules.get("numba")
+    off = getattr(getattr(numba, "config", None), "DISABLE_JIT", _state.is_numba_off)
+    return _state.mode == "never" or bool(off)
 
 
 def must_compile() -> bool:
@@ -146,8 +158,10 @@ class Tier:
 
         `kept` says that there is some on disk, as far as is known.
         """
-        if _state.mode != "auto":
-            return _state.mode == "never"
+        if is_never():
+            return True
+        if _state.mode == "always":
+            return False
         allowed = self._before_loading() if kept else self._before_compiling()
         return self._predict(arguments) <= allowed
 
@@ -179,14 +193,23 @@ class Tier:
     def interpreting(self, arguments: tuple[Any, ...]) -> Iterator[None]:
         """Measure what is interpreted within the block."""
         size = largest(arguments) + CALL
+        expected = self._predict(arguments)
+        self._count(expected)  # at once, for threads that decide at the same time
         start = time.thread_time()
         try:
             yield
         finally:
             seconds = time.thread_time() - start
-            self.seconds += seconds
-            _state.interpreted += seconds
-            self.rate = max(seconds / size, self.rate / 2)
+            self._count(seconds - expected)
+            # Calls that end early, or work on a part of a table, say little of the next one.
+            first = self.instructions * INTERPRETED
+            self.rate = max(seconds / size, (self.rate or first) / 2, first / 10)
+
+    def _count(self, seconds: float) -> None:
+        """Count seconds of interpreting."""
+        with _counting:
+            self.seconds = max(self.seconds + seconds, 0.0)
+            _state.interpreted = max(_state.interpreted + seconds, 0.0)
 
     @contextmanager
     def compiling(self) -> Iterator[None]:

@@ -63,8 +63,9 @@ def grow(
     progress : Progress
     """
     n_rows, columns = shape
-    few = n_rows <= FEWEST_ROWS or n_rows * columns <= backend.uncoded_cells
-    coded = not (plan.exact and few)
+    cells = n_rows * columns
+    # Last: a backend counts what it takes more.
+    coded = not plan.exact or not (n_rows <= FEWEST_ROWS or cells <= backend.uncoded_cells)
     if coded:
         backend.encode(plan.max_bins)
     table = NodeTable(n_rows)

@@ -137,6 +137,7 @@ def _check_lists(level, j, task):
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("always_compiled")
 def test_rows_are_spread_over_the_parts_that_are_opened_alone():
     """Fractions of half the rows in all of 1,000 branches would be 5 million places."""
     n, categories = 10_000, 1_000

@@ -125,6 +125,32 @@ def test_what_a_call_takes_is_learned(auto, clock):
     assert tier.is_interpreted(rows(10_000))
 
 
+def test_calls_that_end_early_say_little_of_a_large_one(auto, clock):
+    """A root that is not split, then a whole tree."""
+    tier = tiers.Tier(small)
+    tier.instructions = 10_000.0
+    for _ in range(50):
+        clock.interpret(tier, rows(1_000_000), 1e-6)
+    assert not tier.is_interpreted(rows(1_000_000))
+
+
+def test_threads_that_decide_at_once_share_their_patience(auto):
+    tier = tiers.Tier(small)
+    tier.instructions = 10_000.0
+    with tier.interpreting(rows(9_000)):  # 0.9 s are expected
+        assert not tier.is_interpreted(rows(9_000))
+    assert tier.is_interpreted(rows(9_000))
+
+
+def test_a_numba_that_is_switched_off_compiles_nothing(monkeypatch):
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    kernel = decorators.kernel(small)
+    with tiers.forced("always"):
+        assert kernel(1) == 2
+    assert kernel._dispatcher is None
+
+
 def test_one_wait_interprets_in_vain_for_little_more_than_patience(auto, clock):
     """However many kernels there are."""
     kernels = [tiers.Tier(small) for _ in range(200)]
@@ -261,11 +287,11 @@ def test_kernels_that_are_kept_are_not_done_without(auto, uncompiled, monkeypatc
 
 
 def test_a_tree_without_levels_is_the_same(monkeypatch):
-    """1,500 rows in one block, and level by level: with signal, ties and missing values."""
+    """4,000 rows in one block, and level by level: with signal, ties and missing values."""
     rng = np.random.default_rng(0)
-    X = np.round(rng.normal(size=(1500, 3)), 2)
+    X = np.round(rng.normal(size=(4000, 3)), 2)
     X[rng.random(X.shape) < 0.1] = np.nan
-    y = np.nan_to_num(X[:, 0] * X[:, 1]) > rng.normal(size=1500)
+    y = np.nan_to_num(X[:, 0] * X[:, 1]) > rng.normal(size=4000)
     fitted = []
     for cells in (0, X.size):
         monkeypatch.setattr(CpuBackend, "uncoded_cells", cells)
