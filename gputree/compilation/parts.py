@@ -102,6 +102,8 @@ class Part(JITCodeLibrary):
         passes.add_sroa_pass()
         passes.add_simplify_cfg_pass()
         passes.add_instruction_combine_pass()
+        passes.add_jump_threading_pass()
+        passes.add_simplify_cfg_pass()
         for function in ll_module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
