@@ -4,7 +4,7 @@
     inner          what only kernels call
     jitable        what Python calls as it is, and kernels too
     overload       what kernels put in the place of a stub
-    borrowing, ... see `lending`
+    lent, pasted   what arrays are lent to: see `lending`
 
 All but kernels stay the functions they are, so that a kernel that Python runs calls them directly.
 Numba is told what they are to it, by `declare`, before it first compiles.
