@@ -6,11 +6,15 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, validate_data
 
-from gputree._sklearn import check_sample_weight
+from gputree._sklearn import (
+    assert_all_finite,
+    check_array,
+    check_classification_targets,
+    check_sample_weight,
+    column_or_1d,
+    validate_data,
+)
 from gputree.backends.arrays import (
     count_labels,
     device_matrix,
@@ -24,6 +28,7 @@ from gputree.columns.cells import Coded, as_table, is_frame, read_array
 from gputree.compilation.arrays import writable
 from gputree.criteria.named import check_ends
 from gputree.dtypes import MOST_ROWS
+from gputree.errors import InputError, InputTypeError
 from gputree.estimators.devices import resolve_device
 from gputree.labels import exact_labels, forbid_long
 
@@ -109,7 +114,7 @@ def _check_shape(estimator: Any, X: Any) -> None:
 
 def _limit_rows(estimator: Any, X: Any) -> None:
     if X.shape[0] > MOST_ROWS:
-        raise ValueError(
+        raise InputError(
             f"{type(estimator).__name__} takes at most {MOST_ROWS:,} rows, got {X.shape[0]:,}."
         )
 
@@ -143,13 +148,13 @@ def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
     """Objects as float64, None as NaN; text and dates, whose unit would be lost, are refused."""
     types = set(map(type, values.flat)) if values.dtype.kind == "O" else set()
     if values.dtype.kind in "USMm" or any(issubclass(t, (str, bytes)) for t in types):
-        raise ValueError(f"{complaint}. Convert text and dates to numbers first.")
+        raise InputError(f"{complaint}. Convert text and dates to numbers first.")
     try:
         return values.astype(np.float64)
     except (OverflowError, ValueError) as error:
-        raise ValueError(f"{complaint}: {error}") from error
+        raise InputError(f"{complaint}: {error}") from error
     except TypeError as error:
-        raise TypeError(f"{complaint}: {error}") from error
+        raise InputTypeError(f"{complaint}: {error}") from error
 
 
 def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[np.integer]]:
@@ -199,7 +204,7 @@ def _text_labels(y: NDArray) -> tuple[NDArray, NDArray[np.integer]] | None:
     if not isinstance(coded, Coded) or not all(isinstance(value, str) for value in coded.values):
         return None
     if (coded.code < 0).any():
-        raise ValueError("Input y contains missing values.")
+        raise InputError("Input y contains missing values.")
     classes, place = np.unique(coded.values.astype(y.dtype), return_inverse=True)
     return classes, place.astype(code_dtype(classes.size))[coded.code]
 
@@ -278,7 +283,7 @@ def check_target_range(low: float, high: float, criterion: str) -> None:
     """Refuse targets from `low` to `high` that the criterion does not take, or float64 squared."""
     check_ends(criterion, low, high)
     if max(-low, high) > MOST_TARGET or 0.0 < high - low < LEAST_TARGET_RANGE:
-        raise ValueError(
+        raise InputError(
             f"Input y must lie within +-{MOST_TARGET:g} and be constant or span at least "
             f"{LEAST_TARGET_RANGE:g}, for squared errors in float64; got {low:g} to {high:g}."
         )
@@ -286,7 +291,7 @@ def check_target_range(low: float, high: float, criterion: str) -> None:
 
 def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
     if y is None:
-        raise ValueError(
+        raise InputError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target "
             "y is None."
         )
@@ -297,7 +302,7 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
         return y
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
-        raise ValueError(
+        raise InputError(
             f"{type(estimator).__name__} takes one target column, got an array of shape "
             f"{shape}. Fit one estimator a column."
         )
@@ -308,14 +313,14 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
 
 def _check_length(y: Any, n_rows: int) -> None:
     if y.size != n_rows:
-        raise ValueError(
+        raise InputError(
             f"Found input variables with inconsistent numbers of samples: [{n_rows}, {y.size}]"
         )
 
 
 def _forbid_missing(y: NDArray) -> None:
     if y.dtype.kind == "O" and any(map(is_missing, y)):
-        raise ValueError("Input y contains missing values.")
+        raise InputError("Input y contains missing values.")
 
 
 def check_weights(sample_weight: Any, X: NDArray) -> NDArray[np.float64] | None:
@@ -341,7 +346,7 @@ def check_weight_range(weight: NDArray[np.float64] | None) -> None:
     """
     greatest = 1.0 if weight is None else float(weight.max())
     if not LEAST_WEIGHT <= greatest <= MOST_WEIGHT:
-        raise ValueError(
+        raise InputError(
             "The greatest sample weight (times class weight) must lie between "
             f"{LEAST_WEIGHT:g} and {MOST_WEIGHT:g}; got {greatest:g}."
         )

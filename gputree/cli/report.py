@@ -10,10 +10,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from gputree.errors import InputError
+
 DIFFERENT = 3  # the exit status of `gputree check` where a tree differs
 
 
-class UsageError(ValueError):
+class UsageError(InputError):
     """The command line asks for what cannot be, whatever the files hold."""
 
 

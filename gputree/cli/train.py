@@ -25,6 +25,7 @@ from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, check_kinds
 from gputree.cli.training import Training, add_memory, files_of, read_training
 from gputree.cli.weights import add_weights
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     from gputree.compilation.waits import Wait
@@ -224,12 +225,12 @@ def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
     if arguments.task == "auto" and arguments.classes is not None:
         task = "classification"
     if task == "regression" and y.dtype.kind not in "iuf":
-        raise ValueError(
+        raise InputError(
             f"Regression needs numbers in the target column {arguments.target!r}; it holds "
             f"{'booleans' if y.dtype.kind == 'b' else 'text'}, such as {str(y[0])!r}."
         )
     if task == "regression" and arguments.algorithm != "cart":
-        raise ValueError(
+        raise InputError(
             f"--algorithm {arguments.algorithm} is for classification, and the target column "
             f"{arguments.target!r} holds quantities. Use cart, or --task classification."
         )

@@ -15,6 +15,7 @@ from gputree.columns.categories import NUMBERS, Lookup, hold_text, in_order, kin
 from gputree.columns.cells import Cells, Coded, Exact, is_frame, read_cells
 from gputree.columns.integers import codes_present, hold_codes
 from gputree.dtypes import MISSING_CELL
+from gputree.errors import InputError
 
 Order = Literal["C", "F"]
 
@@ -113,7 +114,7 @@ class Columns:
             neither numbers, booleans nor text.
         """
         if X.shape[1] != self.nominal.size:
-            raise ValueError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
+            raise InputError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
         plain = _plain_numbers(X)
         if plain is not None and not self.nominal.any():
             return _as_floats(plain, order)
@@ -284,7 +285,7 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
         return mask
     if listed.ndim == 1 and all(isinstance(name, str) for name in listed.tolist()):
         return _named(listed.tolist(), X)
-    raise ValueError(
+    raise InputError(
         "The 'categorical_features' parameter must be 'auto', None, names of columns, indices "
         f"from 0 to {d - 1} or a mask of {d} booleans. Got {categorical_features!r} instead."
     )
@@ -293,13 +294,13 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
 def _named(names: list[str], X: Any) -> NDArray[np.bool_]:
     present = _names(X)
     if present is None:
-        raise ValueError(
+        raise InputError(
             "The 'categorical_features' parameter names columns, but X has no column names. Got "
             f"{names!r}; pass a data frame, or indices."
         )
     unknown = sorted(set(names).difference(present))
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"The 'categorical_features' parameter must name columns of X. Got {unknown!r}, which "
             "are none."
         )
@@ -397,7 +398,7 @@ def _distinct(numbers: NDArray | Exact, label: str) -> Coded:
     if numbers.dtype.kind == "f":
         numbers = _as_floats(numbers, "C") + np.float32(0)  # of two zeros one
         if np.isinf(numbers).any():
-            raise ValueError(
+            raise InputError(
                 f"Input X contains infinity in column {label}, whose values are categories."
             )
     numbers = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
@@ -415,7 +416,7 @@ def _code_column(cells: Cells, categories: Lookup, label: str) -> Writable:
         if categories.categories.dtype.kind == "b":
             before = "booleans"
             words.sort(key=lambda word: str(word).lower() in ("true", "false"))  # the others first
-        raise ValueError(
+        raise InputError(
             f"Column {label} of X held {before} in fit; now it holds {now}, such as {words[0]!r}."
         )
     lookup = np.append(categories.match(cells.values), np.nan)  # the last place: MISSING_CELL
@@ -428,7 +429,7 @@ def _number_column(cells: Cells, label: str) -> Writable:
     if not isinstance(cells, Coded):
         return Writable(cells, None, cells)
     if hold_text(cells.values) and cells.values.size:
-        raise ValueError(
+        raise InputError(
             f"Column {label} of X was numeric in fit; now it holds text, such as "
             f"{str(cells.values[0])!r}."
         )

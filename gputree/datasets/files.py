@@ -17,6 +17,7 @@ from gputree.datasets.delimited import column_types
 from gputree.datasets.readers import feature_names, read_names, rows_of
 from gputree.datasets.sources import DELIMITERS, Source, source_of
 from gputree.datasets.targets import target_values
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +55,7 @@ class FileBatches:
             for batch in rows_of(path, wanted, self._types):
                 empty = False
                 if _state(path) != seen:
-                    raise ValueError(f"{path} changed while it was read.")
+                    raise InputError(f"{path} changed while it was read.")
                 columns = batch.select(self.names)
                 if self.target_name is None:
                     yield columns
@@ -62,7 +63,7 @@ class FileBatches:
                     y = batch[self.target_name]
                     yield columns, target_values(str(path), self.target_name, y)
         if empty:
-            raise ValueError(f"{self.files[0]} has a header but no rows{self._others}.")
+            raise InputError(f"{self.files[0]} has a header but no rows{self._others}.")
 
     @property
     def _others(self) -> str:
@@ -123,7 +124,7 @@ def open_batches(
     sources = [source_of(path) for path in files]
     first = sources[0]
     if first.is_stream:
-        raise ValueError(f"{first.label} can be read once only, and batches are read twice.")
+        raise InputError(f"{first.label} can be read once only, and batches are read twice.")
     names = feature_names(first.label, read_names(files[0]), target, columns, ignore)
     for path in files[1:]:
         feature_names(str(path), read_names(path), target, names, ())
@@ -154,7 +155,7 @@ def list_files(paths: Any) -> list[Path]:
     if not isinstance(paths, str | PathLike):
         files = [Path(fspath(path)) for path in paths]
         if not files:
-            raise ValueError("The list of files to read is empty.")
+            raise InputError("The list of files to read is empty.")
         return files
     path = Path(fspath(paths))
     if path.is_dir():
@@ -199,7 +200,7 @@ def _kinds(
             kinds = column_types(source, open_, codes, missing)
         dates = [name for name in open_ if types.is_temporal(kinds[name])]
         if dates:
-            raise ValueError(
+            raise InputError(
                 f"{source.label}: {listed(dates)} hold dates or times. Convert them to numbers, "
                 "such as days or hours, take them for categories: categorical=[...], or leave them "
                 "out: ignore=[...]."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gputree._memory import available_bytes, require_memory
 from gputree.datasets.sources import DELIMITERS, PARQUET, source_of
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +56,7 @@ def _of_parquet(path: Path) -> float:
         told = file.metadata
         groups = [told.row_group(place).num_rows for place in range(told.num_row_groups)]
         if told.num_rows != sum(groups) or min(groups, default=0) < 0:
-            raise ValueError(
+            raise InputError(
                 f"{path} is damaged: it tells of {told.num_rows:,} rows, and its groups of rows of "
                 f"{sum(groups):,}."
             )
