@@ -35,7 +35,7 @@ _VERSION_1 = _Group("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cac
 _VERSION_2 = _Group("memory.max", "memory.current", "file")
 
 
-class OutOfMemory(GputreeError, MemoryError):
+class OutOfMemory(MemoryError, GputreeError):  # in this order, or it cannot be unpickled
     """More is needed than there is: the reason, and advice."""
 
     def __init__(self, reason: str, advice: str) -> None:

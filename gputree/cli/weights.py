@@ -93,6 +93,11 @@ class WithoutWeights:
         self._batches, self._name = batches, name
         self._found: list[NDArray[np.float64]] = []
 
+    def least_rows(self) -> int:
+        """As of the batches that are passed on."""
+        rows: int = self._batches.least_rows()
+        return rows
+
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         self._found = []
         for X, y in self._batches:

@@ -15,6 +15,7 @@ from gputree.datasets.conversion import listed
 from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
 from gputree.datasets.readers import feature_names, read_names, rows_of
+from gputree.datasets.size import least_rows
 from gputree.datasets.sources import DELIMITERS, Source, source_of
 from gputree.datasets.targets import target_values
 from gputree.errors import InputError
@@ -48,7 +49,13 @@ class FileBatches:
         self._seen = [_state(path) for path in files]
         self.n_bytes = sum(size for size, _ in self._seen)
 
+    def least_rows(self) -> int:
+        """The rows of all files, or fewer where only reading all of them tells."""
+        return sum(map(least_rows, self.files))
+
     def __iter__(self) -> Iterator[pa.Table | tuple[pa.Table, NDArray[Any]]]:
+        import pyarrow as pa
+
         wanted = [*self.names, *([] if self.target_name is None else [self.target_name])]
         empty = True
         for path, seen in zip(self.files, self._seen, strict=True):
@@ -62,6 +69,7 @@ class FileBatches:
                 else:
                     y = batch[self.target_name]
                     yield columns, target_values(str(path), self.target_name, y)
+        pa.default_memory_pool().release_unused()
         if empty:
             raise InputError(f"{self.files[0]} has a header but no rows{self._others}.")
 

@@ -24,6 +24,9 @@ from gputree.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Bytes of a column of a Parquet file that are read at once.
+_BUFFER_BYTES = 1 << 20
+
 _OTHER_DELIMITERS = (";", "\t", "|", ",")
 
 
@@ -299,7 +302,8 @@ def _batches(
             yield from delimited_batches(source, opened, wanted, **types)
             return
         if source.kind in PARQUET:
-            parquet = pq.ParquetFile(file)
+            # Page by page: else each group of rows is read whole, which may be most of a file.
+            parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES)
             _check_header(source.label, parquet.schema_arrow.names, wanted)
             batches = parquet.iter_batches(columns=list(wanted))
         else:

@@ -35,6 +35,9 @@ from gputree.growth.progress import new_bar
 # Bytes of values in a part of a table.
 PART_BYTES = 1 << 26
 
+# Bytes of a value in files: a number and its code.
+LEAST_VALUE = np.dtype(np.float32).itemsize + np.dtype(CODE).itemsize
+
 # Errors of a disk that is full, or full for this user, and of a file as long as one may be.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -92,10 +95,12 @@ def read_batches(
     OSError
         The folder has no room for the values.
     """
+    if hasattr(batches, "least_rows"):  # files, of which that is known before they are read
+        require_room(folder, batches.least_rows() * len(batches.names) * LEAST_VALUE)
     with _Bar(verbose) as bar, temporary_file(folder) as file:
         seen = _learn(batches, reader, bar)
         n, d = sum(seen.sizes), seen.columns.nominal.size
-        require_room(folder, n * d * (seen.dtype.itemsize + CODE().itemsize))  # before the work
+        require_room(folder, n * d * (seen.dtype.itemsize + np.dtype(CODE).itemsize))  # before the work
         reader.columns_ = seen.columns
         _write(batches, reader, seen, file, bar, folder)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
