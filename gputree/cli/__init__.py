@@ -97,7 +97,7 @@ def _of_parameters() -> tuple[type[Exception], ...]:
     return () if names is None else (names.InvalidParameterError,)
 
 
-def _message(error: Exception) -> str:
+def _message(error: BaseException) -> str:
     """What an error says; those of the system without their number."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"

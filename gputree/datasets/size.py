@@ -109,7 +109,7 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
 
 
 def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int, int]:
-    """Bytes of the first rows in memory and in the file, and these rows; zeros if all is unknown."""
+    """Bytes of the first rows in memory and in the file, and how many; zeros where unknown."""
     import pyarrow as pa
     import pyarrow.csv as pc
 

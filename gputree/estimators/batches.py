@@ -95,12 +95,14 @@ def read_batches(
     OSError
         The folder has no room for the values.
     """
-    if hasattr(batches, "least_rows"):  # files, of which that is known before they are read
-        require_room(folder, batches.least_rows() * len(batches.names) * LEAST_VALUE)
+    rows = getattr(batches, "least_rows", None)
+    if rows is not None:  # of files, which are not read yet
+        require_room(folder, rows() * len(getattr(batches, "names", ())) * LEAST_VALUE)
     with _Bar(verbose) as bar, temporary_file(folder) as file:
         seen = _learn(batches, reader, bar)
         n, d = sum(seen.sizes), seen.columns.nominal.size
-        require_room(folder, n * d * (seen.dtype.itemsize + np.dtype(CODE).itemsize))  # before the work
+        value = seen.dtype.itemsize + np.dtype(CODE).itemsize
+        require_room(folder, n * d * value)
         reader.columns_ = seen.columns
         _write(batches, reader, seen, file, bar, folder)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
