@@ -50,8 +50,19 @@ def exact_labels(y: Any) -> Any:
 
         column = pa.array(getattr(y, "array", y), from_pandas=True)
     if column.null_count:
-        raise InputError("Input y contains missing values.")
+        raise missing_labels(column.null_count)
     return np.asarray(column)
+
+
+def missing_labels(count: int) -> InputError:
+    """An error for so many labels that are missing."""
+    return InputError(f"Input y contains {count:,} missing value{'' if count == 1 else 's'}.")
+
+
+def forbid_missing(labels: NDArray[Any]) -> None:
+    """Raise ValueError for objects among which some are missing."""
+    if labels.dtype.kind == "O" and (count := sum(map(is_missing, labels))):
+        raise missing_labels(count)
 
 
 def _exact_objects(y: Any) -> Any:
@@ -77,8 +88,7 @@ def forbid_long(labels: NDArray[Any]) -> None:
 def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:
     """Code of each row's label, and its weight."""
     labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
-    if labels.dtype.kind == "O" and any(map(is_missing, labels)):
-        raise InputError("Input y contains missing values.")
+    forbid_missing(labels)
     weight = check_weights(sample_weight, labels)
     forbid_long(labels)
     check_classification_targets(labels)

@@ -23,14 +23,14 @@ from gputree.backends.arrays import (
     to_host,
 )
 from gputree.columns import Columns, fit_encode
-from gputree.columns.categories import EXACT_IN_FLOAT64, is_missing
+from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.cells import Coded, as_table, is_frame, read_array
 from gputree.compilation.arrays import writable
 from gputree.criteria.named import check_ends
 from gputree.dtypes import MOST_ROWS
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.devices import resolve_device
-from gputree.labels import exact_labels, forbid_long
+from gputree.labels import exact_labels, forbid_long, forbid_missing, missing_labels
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
@@ -186,7 +186,7 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
         return text
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
-    _forbid_missing(y)
+    forbid_missing(y)
     forbid_long(y)
     if y.dtype.kind not in "US":  # of text, nothing is left to check
         check_classification_targets(y)
@@ -203,8 +203,8 @@ def _text_labels(y: NDArray) -> tuple[NDArray, NDArray[np.integer]] | None:
     coded = read_array(y)
     if not isinstance(coded, Coded) or not all(isinstance(value, str) for value in coded.values):
         return None
-    if (coded.code < 0).any():
-        raise InputError("Input y contains missing values.")
+    if count := np.count_nonzero(coded.code < 0):
+        raise missing_labels(int(count))
     classes, place = np.unique(coded.values.astype(y.dtype), return_inverse=True)
     return classes, place.astype(code_dtype(classes.size))[coded.code]
 
@@ -267,7 +267,7 @@ def read_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
         Labels that are not numbers, missing or infinite targets, another length than X.
     """
     y = _check_target(estimator, y, n_rows)
-    _forbid_missing(y)
+    forbid_missing(y)
     if y.dtype.kind in "fiub":
         y = y.astype(np.float64, copy=False)
     else:
@@ -316,11 +316,6 @@ def _check_length(y: Any, n_rows: int) -> None:
         raise InputError(
             f"Found input variables with inconsistent numbers of samples: [{n_rows}, {y.size}]"
         )
-
-
-def _forbid_missing(y: NDArray) -> None:
-    if y.dtype.kind == "O" and any(map(is_missing, y)):
-        raise InputError("Input y contains missing values.")
 
 
 def check_weights(sample_weight: Any, X: NDArray) -> NDArray[np.float64] | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -58,7 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = argparse.Namespace(debug=False)
     try:
         words = sys.argv[1:] if argv is None else argv
-        _parser(words).parse_args(words, arguments)
+        _, rest = _parser(words).parse_known_args(words, arguments)
+        if rest:
+            _refuse(rest, words, arguments.command)
         from gputree.compilation.waits import waiting
 
         with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else None):
@@ -126,6 +129,14 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE_ERROR)
 
 
+def _refuse(rest: list[str], words: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
+    """End for words that no option of the command takes."""
+    from gputree.cli.habits import unrecognized
+
+    known = re.findall(r"--[a-z][a-z-]+", command.format_help())
+    command.error(unrecognized(rest, list(words), known))
+
+
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of a command line of these words: commands not among them have no options."""
     from gputree import __version__
@@ -152,6 +163,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         if name in words:
             getattr(import_module(f"{__name__}.{name}"), f"add_{name}")(command)
             command.add_argument("--debug", **debug, default=argparse.SUPPRESS)
+            command.set_defaults(command=command)
     return parser
 
 

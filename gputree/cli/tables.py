@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gputree._texts import hint
 from gputree.cli.cells import (
     forbid_dates,
     forbid_dates_as_target,
@@ -113,7 +114,7 @@ def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -
     """Refuse names of columns that the table has not."""
     for name in (*arguments.categorical, *arguments.numeric):
         if name not in names:
-            raise InputError(f"{label} has no feature column {name!r}.")
+            raise InputError(f"{label} has no feature column {name!r}.{hint(name, names)}")
 
 
 def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:

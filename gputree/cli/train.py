@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from gputree._texts import aligned, amount
 from gputree.cli.classes import add_classes, classes_of
 from gputree.cli.costs import read_costs
+from gputree.cli.habits import one_of
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
 from gputree.cli.report import (
@@ -29,6 +31,9 @@ from gputree.errors import InputError
 
 if TYPE_CHECKING:
     from gputree.compilation.waits import Wait
+
+
+ALGORITHMS = ("cart", "c45", "id3")
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +69,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "standard output")  # fmt: skip
     add(
         "--algorithm",
-        choices=["cart", "c45", "id3"],
+        type=partial(one_of, ALGORITHMS),
+        metavar="{" + ",".join(ALGORITHMS) + "}",
         default="cart",
         help="cart: splits in two, by Breiman and others (1984); c45, id3: one branch a category, "
         "by Quinlan (1993, 1986)",

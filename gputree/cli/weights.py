@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._texts import hint
 from gputree.cli.report import UsageError
 from gputree.errors import InputError
 
@@ -60,7 +61,7 @@ def taken_out(
 def require_column(names: list[str], name: str, label: str) -> None:
     """Raise ValueError unless a table has the column of weights."""
     if name not in names:
-        raise InputError(f"{label} has no column {name!r} (--weights).")
+        raise InputError(f"{label} has no column {name!r} (--weights).{hint(name, names)}")
 
 
 def values_of(columns: Any, name: str) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gputree._memory import require_memory
 from gputree.columns.categories import NUMBERS, Lookup, hold_text, in_order, kind_of
-from gputree.columns.cells import Cells, Coded, Exact, is_frame, read_cells
+from gputree.columns.cells import Cells, Coded, Exact, as_table, is_frame, read_cells
 from gputree.columns.integers import codes_present, hold_codes
 from gputree.dtypes import MISSING_CELL
 from gputree.errors import InputError
@@ -289,6 +289,19 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
         "The 'categorical_features' parameter must be 'auto', None, names of columns, indices "
         f"from 0 to {d - 1} or a mask of {d} booleans. Got {categorical_features!r} instead."
     )
+
+
+def declared_nominal(X: Any, categorical_features: Any, d: int) -> NDArray[np.bool_]:
+    """Which of the d columns are said to hold categories: by a list, or by their types."""
+    table = as_table(X)
+    frame = table if is_frame(table) else np.empty((0, d))
+    listed = _listed(categorical_features, frame)
+    if listed is not None or not is_frame(table):
+        return np.zeros(d, np.bool_) if listed is None else listed
+    import narwhals as nw
+
+    kinds = nw.from_native(table).schema.values()
+    return np.array([kind in (nw.Categorical, nw.Enum) for kind in kinds], np.bool_)
 
 
 def _named(names: list[str], X: Any) -> NDArray[np.bool_]:

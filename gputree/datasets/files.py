@@ -43,9 +43,10 @@ class FileBatches:
         target: str | None,
         names: list[str],
         types: Mapping[str, Sequence[str]],
+        valueless: Collection[str] = (),
     ) -> None:
         self.files, self.target_name, self.names = files, target, names
-        self._types = types
+        self._types, self._valueless = types, valueless
         self._seen = [_state(path) for path in files]
         self.n_bytes = sum(size for size, _ in self._seen)
 
@@ -63,7 +64,7 @@ class FileBatches:
                 empty = False
                 if _state(path) != seen:
                     raise InputError(f"{path} changed while it was read.")
-                columns = batch.select(self.names)
+                columns = self._untyped(batch.select(self.names))
                 if self.target_name is None:
                     yield columns
                 else:
@@ -72,6 +73,16 @@ class FileBatches:
         pa.default_memory_pool().release_unused()
         if empty:
             raise InputError(f"{self.files[0]} has a header but no rows{self._others}.")
+
+    def _untyped(self, columns: pa.Table) -> pa.Table:
+        """Columns without a value, whose type no file tells, as those of any kind."""
+        import pyarrow as pa
+
+        for name in self._valueless:
+            if columns[name].null_count == columns.num_rows:
+                j = columns.column_names.index(name)
+                columns = columns.set_column(j, name, pa.nulls(columns.num_rows))
+        return columns
 
     @property
     def _others(self) -> str:
@@ -139,18 +150,22 @@ def open_batches(
     codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
     types = {"text": [*text], "numeric": [*numeric], "boolean": [], "missing": [*missing]}
     types |= {"categorical": sorted(codes), "whole": []}
+    valueless = set()
     if texts := [source for source in sources if source.kind in DELIMITERS]:
         given = {*text, *numeric}
         wanted = [*names, *([] if target is None else [target])]
         rest = [name for name in wanted if name not in given]
         for name, kind in _kinds(texts, rest, codes, missing).items():
-            if kind != "whole":
+            if kind == "unknown":
+                types["numeric"].append(name)
+                valueless.add(name)
+            elif kind != "whole":
                 types[kind].append(name)
             elif name not in codes:  # as labels and categories, whole numbers stay so
                 types["numeric"].append(name)
             elif name != target:
                 types["whole"].append(name)
-    return FileBatches(files, target, names, types)
+    return FileBatches(files, target, names, types, valueless.difference([target]))
 
 
 def _with_bytes(files: list[Path]) -> list[Path]:
@@ -195,7 +210,7 @@ def _kinds(
 ) -> dict[str, str]:
     """Which columns of CSV files hold text, numbers or truth values, by their beginnings.
 
-    By those of the first file that has a value there; of numbers, if none has.
+    By those of the first file that has a value there; unknown, if none has.
     """
     from pyarrow import types
 
@@ -216,7 +231,7 @@ def _kinds(
         for name in open_:
             if not types.is_null(kinds[name]):
                 found[name] = _KINDS.get(str(kinds[name]), "numeric")
-    return dict.fromkeys(wanted, "numeric") | found
+    return dict.fromkeys(wanted, "unknown") | found
 
 
 # All else is numbers.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from gputree._texts import hint
 from gputree.datasets.arff import read_arff
 from gputree.datasets.conversion import convert, listed
 from gputree.datasets.damage import told, undamaged
@@ -358,8 +359,8 @@ def _check_present(label: str, present: list[str], wanted: Sequence[str]) -> Non
     if missing:
         column = "column" if len(missing) == 1 else "columns"
         raise InputError(
-            f"{label} has no {column} {listed(missing)}. Its columns are: {listed(present)}."
-            f"{_separator_hint(present)}"
+            f"{label} has no {column} {listed(missing)}.{hint(missing[0], present)} Its columns "
+            f"are: {listed(present)}.{_separator_hint(present)}"
         )
 
 

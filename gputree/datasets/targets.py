@@ -91,5 +91,8 @@ def declared_classes(column: pa.ChunkedArray) -> NDArray | None:
 
 
 def _missing_target(label: str, name: str, count: int) -> str:
-    rows = "row" if count == 1 else "rows"
-    return f"The target column {name!r} of {label} has {count} missing {rows}. Remove them first."
+    rows, them = ("row", "it") if count == 1 else ("rows", "them")
+    return (
+        f"The target column {name!r} of {label} has no value in {count:,} {rows}. Remove {them} "
+        "first."
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 from gputree._sklearn import InvalidParameterError
+from gputree._texts import nearest
 from gputree.errors import InputError, InputTypeError
 from gputree.pruning import PRUNERS
 
@@ -120,8 +120,8 @@ def advise(estimator: Any, name: str) -> str:
         options = " or ".join(f"pruning={kind.__name__}({name}=...)" for kind in pruners.values())
         return f"it belongs to a pruner. Write {options}, from gputree.pruning."
     known = list(inspect.signature(type(estimator)).parameters)
-    if near := difflib.get_close_matches(name, known, 1):
-        return f"did you mean {near[0]!r}?"
+    if near := nearest(name, known):
+        return f"did you mean {near!r}?"
     return f"it has {', '.join(known)}."
 
 

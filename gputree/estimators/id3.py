@@ -8,12 +8,14 @@ from numpy.typing import ArrayLike
 
 from gputree._sklearn import fit_context
 from gputree.estimators.arguments import ID3_LACKS, explained
+from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
     MULTIWAY_PARAMETERS,
     document,
 )
 from gputree.estimators.growing_lists import ListOptions
+from gputree.estimators.identifiers import warn_of_quantities
 from gputree.estimators.multiway import MultiwayTree
 from gputree.growth.gain_ratio import InformationGain
 from gputree.pruning import Pruner
@@ -26,7 +28,9 @@ class ID3Classifier(MultiwayTree):
     Every distinct value of a column, numbers included, is a category; missing values are
     one more. A node is a leaf when it is pure, when no column varies in it, or when no gain
     reaches `min_gain`. A value that a node has no branch for stops there: the node's own
-    classes answer.
+    classes answer. A warning names columns of fractions, and of whole numbers that are more
+    than 20 or occur less than twice on average, unless their type or `categorical_features`
+    says that they are categories.
 
     Parameters
     ----------
@@ -101,6 +105,12 @@ class ID3Classifier(MultiwayTree):
         self
         """
         return self._fit(X, y, sample_weight)
+
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        fitted = super()._fit_afresh(X, y, sample_weight)
+        if not isinstance(X, CodedTable):  # whose categories were listed
+            warn_of_quantities(self, X)
+        return fitted
 
     def _options(self, n: int, n_weighted: int) -> ListOptions:
         return ListOptions(
