@@ -14,6 +14,7 @@ from gputree._sklearn import assert_all_finite, check_array, check_consistent_le
 from gputree.backends.arrays import to_host
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
+from gputree.estimators.notebook import html_of_model
 from gputree.evaluation import Lines, Report, Weight, answers, report, usage_lines
 from gputree.labels import exact_labels
 from gputree.tree import Tree
@@ -28,6 +29,11 @@ class Reporting:
     """What estimators have that `report` of themselves."""
 
     predict: Callable[..., NDArray[Any]]
+
+    def _html_repr(self) -> str:
+        """What scikit-learn shows of an estimator in a notebook, and the model below."""
+        diagram: str = super()._html_repr()  # type: ignore[misc]
+        return diagram + html_of_model(self)
 
     @explained
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
