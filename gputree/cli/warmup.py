@@ -12,7 +12,7 @@ from gputree.cli.names import parse_names
 from gputree.cli.report import UsageError, counted, with_examples
 
 # Kinds that half of the time goes to: begun last, they would be waited for.
-_LONGEST = ("weights", "categories", "c45")
+_LONGEST = ("categories", "c45")
 
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:

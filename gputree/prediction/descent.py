@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gputree.compilation import kernel, lent
 from gputree.compilation.arrays import record
 from gputree.dtypes import BRANCH_SPLIT, LISTED
-from gputree.prediction.tables import Lists, look_up, tabulate
+from gputree.prediction.tables import NO_LISTS, Lists, look_up, tabulate
 from gputree.tree import Tree
 
 SIDE_BY_SIDE = 8  # rows at a time: 8 ms a million rows at depth 8, against 31 ms one by one
@@ -74,12 +74,19 @@ def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
     return Packed(nodes, target, lists if lists.node.size else None)
 
 
-def unpacked(tree: Tree, dtype: Any = np.float64) -> Packed:
-    """What `pack` would return, of the same types, for whoever does not step from node to node."""
-    by_category = bool(tree.tests_categories.any())
-    narrow = np.float32 if dtype == np.float32 else np.float64
-    nodes = np.zeros(tree.n_nodes, node_type(narrow, by_category))
-    return Packed(nodes, np.empty(0, np.int32) if by_category else None, None)
+def pack_alike(tree: Tree | None, n_nodes: int) -> Packed:
+    """What `pack` returns, of the same types for all trees and tables: one kernel is compiled.
+
+    Without a tree no node is filled, for whoever does not step from node to node.
+    """
+    packed = None if tree is None else pack(tree)
+    nodes = np.zeros(n_nodes, node_type(np.float64, by_category=True))
+    if packed is None:
+        return Packed(nodes, np.empty(0, np.int32), NO_LISTS)
+    for name in packed.nodes.dtype.names or ():
+        nodes[name] = packed.nodes[name]
+    target = np.empty(0, np.int32) if packed.target is None else packed.target
+    return Packed(nodes, target, packed.lists or NO_LISTS)
 
 
 def arrange(packed: Packed, n_rows: int) -> tuple[Packed, NDArray[np.int32] | None]:

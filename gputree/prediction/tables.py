@@ -54,6 +54,9 @@ class Lists(NamedTuple):
     place: NDArray[np.int32]
 
 
+NO_LISTS = Lists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32))
+
+
 @lent
 def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
     """The node that category x leads to by the list of that number, or `unseen`."""

@@ -34,11 +34,11 @@ from gputree.dtypes import (
     THRESHOLD_SPLIT,
 )
 from gputree.fixed_point import fix_weights
-from gputree.prediction.descent import pack, rounded_down, unpacked
+from gputree.prediction.descent import pack_alike
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
-from gputree.pruning.raising_entries import NODE_STATE, Rows, step_type
+from gputree.pruning.raising_entries import NODE_STATE, STEP, Rows
 from gputree.pruning.raising_splits import column_ends, find_plain
 from gputree.pruning.raising_walk import make_ready, number, settle, walk
 from gputree.tree import Tree
@@ -94,16 +94,18 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
 def _rows(tree: Tree, X: NDArray[np.floating], plain: NDArray[np.bool_]) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
     n, d = X.shape
-    packed = unpacked(tree, X.dtype) if plain.all() else pack(tree, X.dtype)
-    threshold = packed.nodes.dtype["threshold"]
-    steps = np.empty(tree.n_nodes, step_type(threshold))
+    packed = pack_alike(None if plain.all() else tree, tree.n_nodes)
+    steps = np.empty(tree.n_nodes, STEP)
     steps["feature"] = tree.feature  # those of leaves are set in `make_ready`
     steps["child"] = tree.first_child
-    steps["threshold"] = rounded_down(tree.threshold, threshold.type)
+    steps["threshold"] = tree.threshold
     steps["threshold"][tree.tests_categories] = np.nan
+    nodes, target, lists = packed
+    assert target is not None
+    assert lists is not None
     if X.flags.f_contiguous:
-        return Rows(*packed, steps, X.reshape(-1, order="F"), 1, n)
-    return Rows(*packed, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
+        return Rows(nodes, target, lists, steps, X.reshape(-1, order="F"), 1, n)
+    return Rows(nodes, target, lists, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
