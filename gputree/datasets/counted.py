@@ -32,7 +32,7 @@ def opened(path: Path, verbose: bool, compression: str | None = None) -> Iterato
         unit_divisor=1024, delay=0.5,
     )  # fmt: skip
     try:
-        # without a bar, pyarrow reads ahead in threads of its own
+        # without a bar, pyarrow prefetches in separate threads
         file = pa.OSFile(str(path)) if bar is None else pa.PythonFile(_Counted(path, bar), "r")
         with file:
             yield file if compression is None else pa.CompressedInputStream(file, compression)

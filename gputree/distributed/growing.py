@@ -69,7 +69,7 @@ def _compute(
 
 
 def category_counts(tasks: Tasks, rowsets: Rowsets) -> Callable[[int], Int64s]:
-    """Rows of each category of a column, when they are asked for."""
+    """Rows of each category of a column, on first use."""
 
     def count(f: int) -> Int64s:
         size = int(rowsets.columns.n_categories[f])

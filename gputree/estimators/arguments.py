@@ -15,7 +15,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Parameters of scikit-learn's trees, or of other estimators here, that an estimator lacks.
 CART_LACKS = {
-    "min_gain": "the least gain of a split, times the node's share of the rows, is "
+    "min_gain": "the minimum gain of a split, times the node's fraction of the rows, is "
     "min_impurity_decrease.",
 }
 REGRESSOR_LACKS = {
@@ -31,11 +31,11 @@ MULTIWAY_LACKS = {
     "categorical_split": "a split has one branch a category. For two branches use "
     "DecisionTreeClassifier.",
     "max_features": "every column is looked at. To draw columns use DecisionTreeClassifier.",
-    "max_leaf_nodes": "nodes are not opened best first. Limit the tree by max_depth, "
+    "max_leaf_nodes": "nodes are not expanded best-first. Limit the tree by max_depth, "
     "min_samples_split or pruning.",
-    "min_impurity_decrease": "the least gain of a split is min_gain, in bits, whatever the node's "
-    "share of the rows.",
-    "min_weight_fraction_leaf": "the least weight of a branch is min_samples_leaf, in rows.",
+    "min_impurity_decrease": "the minimum gain of a split is min_gain, in bits, whatever the "
+    "node's fraction of the rows.",
+    "min_weight_fraction_leaf": "the minimum weight of a branch is min_samples_leaf, in rows.",
     "ccp_alpha": "write pruning=CostComplexity(alpha), from gputree.pruning.",
     "monotonic_cst": "trees with a branch a category are not held to be monotonic. Leave it out, "
     "or use DecisionTreeClassifier.",

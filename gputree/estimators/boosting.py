@@ -29,8 +29,8 @@ ESTIMATORS = """estimators_ : list of C45Classifier
 class BoostedC45Classifier(Boosted):
     """C4.5 trees, each grown on rows weighted by the errors of the one before.
 
-    Rows that a tree classifies wrongly weigh more in the next one. Each tree votes for every
-    class with its confidence: the class's share of the weight in the leaf, as if one more row
+    Rows that a tree misclassifies get a larger weight in the next one. Each tree votes for every
+    class with its confidence: the class's fraction of the weight in the leaf, as if one more row
     lay there, divided evenly among the classes. The class with most confidence wins; of
     equals, the first.
 
@@ -62,8 +62,8 @@ class BoostedC45Classifier(Boosted):
     is C5.0's rule as Kuhn and Johnson describe it; its trees have J48's rules here, not C5.0's,
     and no row is dropped as hopeless.
 
-    Boosting ends early after a tree whose errors weigh less than a tenth of a row, and before one
-    whose errors weigh half of the total or more, unless it is the first.
+    Boosting ends early after a tree whose weighted errors are less than a tenth of a row, and
+    before one whose weighted errors are half of the total or more, unless it is the first.
 
     Weights are fixed-point integers, so that the trees depend neither on the order of rows nor
     on the number of threads. The table is coded once for all trees.
@@ -90,7 +90,7 @@ class BoostedC45Classifier(Boosted):
         **C45Classifier._parameter_constraints,
         "n_trials": [Interval(Integral, 1, None, closed="left")],
     }
-    del _parameter_constraints["laplace"]  # votes have an estimate of their own
+    del _parameter_constraints["laplace"]  # votes have a separate estimate
 
     @explained
     def __init__(
@@ -163,7 +163,7 @@ class BoostedC45Classifier(Boosted):
         return "leaves", member.get_n_leaves()
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The trees and their answers beside the truth, trial by trial, as C5.0 prints them.
+        """The trees and their predictions compared with the labels, trial by trial, as in C5.0.
 
         Parameters
         ----------

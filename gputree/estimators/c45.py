@@ -36,7 +36,7 @@ from gputree.tree import Tree
 CUT_SHARE = 0.1
 MOST_CUT_WEIGHT = 25.0
 
-# Categories of a column whose gain counts for the average, in both, as a share of all rows.
+# Categories of a column whose gain counts for the average, in both, as a fraction of all rows.
 FEW_CATEGORIES = 0.3
 
 
@@ -45,8 +45,8 @@ class C45Classifier(MultiwayTree):
     """C4.5, as J48 grows and prunes it.
 
     A split on categories has one branch a category, a split on numbers two. The column of
-    greatest gain ratio splits, among those whose gain is at least average. A row whose value
-    is missing goes down every branch, with the share of the weight that the branch has
+    highest gain ratio splits, among those whose gain is at least average. A row whose value
+    is missing goes down every branch, with the fraction of the weight that the branch has
     among the known rows, in growth and in prediction. The grown tree is pruned by the
     pessimistic estimate of its errors.
 
@@ -61,30 +61,30 @@ class C45Classifier(MultiwayTree):
         (Quinlan, Improved use of continuous attributes in C4.5, 1996).
     threshold_placement : "midpoint" or "data", default="midpoint"
         Thresholds lie midway between two values of the node, or, as C4.5 and J48 print them,
-        at the greatest value of the whole table that is not above that. Training rows go
+        at the largest value of the whole table that is not above that. Training rows go
         the same ways.
     binary_splits : bool, default=False
-        A split on categories parts one category from all others of its column, those that no
-        row of the node has among them: that of the greatest gain ratio, of equals the first.
+        A split on categories separates one category from all others of its column, those that no
+        row of the node has among them: that of the highest gain ratio, of equals the first.
         J48's ``-B``. Grown on the CPU.
     collapse : bool, default=True
-        Splits that classify no more training rows correctly than a leaf are taken back,
-        before any pruning.
+        Splits that classify no more training rows correctly than a leaf are collapsed, before
+        any pruning.
     laplace : bool, default=False
-        Each class of a node weighs 1 more in what the node answers: Laplace's estimate, J48's
+        Each class of a node gets an additional weight of 1 in prediction: Laplace's estimate, J48's
         ``-A``. Leaves of few rows are less sure of themselves, and no class has probability 0.
-        A leaf without rows answers as its nearest node above with rows, in any case. Growth
+        A leaf without rows predicts as its nearest ancestor with rows, in any case. Growth
         and pruning do not look at it.
     soft_thresholds : bool, default=False
-        In prediction, a number near a threshold goes down both branches, by shares that change
-        linearly between a lower and an upper bound, with halves at the threshold; C4.5's ``-p``.
-        A bound lies where the errors of the rows of ``fit`` in the node (those held out for
-        pruning, too), were the threshold there, would exceed those that they make by their
+        In prediction, a number near a threshold goes down both branches, with fractional weights
+        that change linearly between a lower and an upper bound, with halves at the threshold;
+        C4.5's ``-p``. A bound lies where the errors of the rows of ``fit`` in the node (those held
+        out for pruning, too), were the threshold there, would exceed those that they make by their
         standard deviation (Quinlan 1993, chapter 8). Found after pruning, and kept in
         ``tree_.soft_lower`` and ``tree_.soft_upper``. Model files and JSON hold them, other
         formats refuse; texts and pictures show the threshold alone. ``prune`` of a fitted tree
-        starts without them. With costs of more than two classes, the errors are those of answers
-        by the greatest weight.
+        starts without them. With costs of more than two classes, the errors are those of predicting
+        the class of the largest weight.
     pruning : Pruner, str or None, default="pessimistic"
         A method of `gputree.pruning`, or its short name. "pessimistic" is C4.5's own, with
         confidence 0.25 and subtree raising.
@@ -109,7 +109,7 @@ class C45Classifier(MultiwayTree):
     smaller fractions of a row end.
 
     J48 (Weka) is followed where it differs from Release 8: numbers are doubles, subtrees are
-    collapsed in a pass of their own, and pruning takes the exact quantile of the normal
+    collapsed in a separate pass, and pruning takes the exact quantile of the normal
     distribution (``Pessimistic(quantile="release8")`` interpolates as Release 8 does). Unlike
     both, gputree also cuts between values nearer than 1e-5.
 

@@ -161,7 +161,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
     """A CART decision tree for classification.
 
     Numeric columns are cut in two, exactly where the impurity falls most, and the
-    categories of nominal ones are parted in two subsets; missing values (None, NaN, NA)
+    categories of nominal ones are split into two subsets; missing values (None, NaN, NA)
     go to the side that the training rows favour. The same data give the same tree, bit for
     bit, for any number of threads and any order of rows.
 
@@ -184,7 +184,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         Class labels, ascending.
     n_classes_ : int
     costs_ : float64 array of shape (n_classes_, n_classes_), or None
-        `misclassification_costs` as shares of the greatest; None where all errors cost the same.
+        `misclassification_costs` divided by the maximum; None where all errors cost the same.
     {attributes}
 
     Examples
@@ -285,7 +285,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
     """A CART decision tree for regression.
 
     Numeric columns are cut in two, exactly where the impurity falls most, and the
-    categories of nominal ones are parted in two subsets; missing values (None, NaN, NA)
+    categories of nominal ones are split into two subsets; missing values (None, NaN, NA)
     go to the side that the training rows favour. The same data give the same tree, bit for
     bit, for any number of threads and any order of rows.
 

@@ -25,7 +25,7 @@ CategoricalSplit = Literal["auto", "exhaustive", "ordered", "one_vs_rest"]
 FEW_CATEGORIES = 10
 MOST_EXHAUSTIVE = 20
 
-# Shares of classes in fewer rows are mostly noise, and orders by them fit it: with more
+# Class proportions in fewer rows are mostly noise, and orders by them fit it: with more
 # than FEW_CATEGORIES, single ones are split off instead. Of 14 tables, four have columns of
 # so many categories, and two of these tell the settings apart. Test score in ten folds at 4,
 # 8, 16, 32 leaves:

@@ -21,12 +21,12 @@ from gputree.pruning import Pruner
 
 @document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
 class ID3Classifier(MultiwayTree):
-    """ID3: the greatest information gain, one branch a value.
+    """ID3: the highest information gain, one branch a value.
 
     Every distinct value of a column, numbers included, is a category; missing values are
     one more. A node is a leaf when it is pure, when no column varies in it, or when no gain
-    reaches `min_gain`. A value that a node has no branch for stops there: the node's own
-    classes answer.
+    reaches `min_gain`. A value that a node has no branch for stops there: the node's majority
+    class is predicted.
 
     Parameters
     ----------

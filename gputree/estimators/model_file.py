@@ -1,6 +1,6 @@
 """Fitted estimators to model files and back.
 
-Beside what `gputree.persistence` writes, the header of an estimator's file has what
+In addition to what `gputree.persistence` writes, the header of an estimator's file has what
 `gputree.estimators.header` documents. ``categories`` are there since format version 2; before,
 all columns are numeric. Files of version 6 hold boosted trees (`gputree.estimators.boosting_file`),
 rules (`gputree.rules.model_file`) or both (`gputree.rules.boosting_file`).
@@ -52,7 +52,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         The estimator is not fitted.
     TypeError
         The estimator is not one of gputree's, or has a parameter that the file
-        cannot hold.
+        cannot represent.
     ValueError
         A parameter that was set since `fit` is none that the estimator takes.
 

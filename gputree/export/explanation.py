@@ -1,4 +1,4 @@
-"""Why a tree answers a row as it does: the row's path in words."""
+"""Why a tree predicts a row as it does: the row's path in words."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Explanation:
     Attributes
     ----------
     answer : str
-        The class (of the least expected cost, where errors have costs), or the mean target.
+        The class (of the minimum expected cost, where errors have costs), or the mean target.
     shares : dict of str to float
-        The share of each class in the answer; empty for regression.
+        The predicted probability of each class; empty for regression.
     steps : tuple of Step
         From the root; where a row goes down several branches, each before what is below it.
     """
@@ -86,13 +86,13 @@ def explain(
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
 ) -> list[Explanation]:
-    """Tell the path of each row through a fitted tree, in words.
+    """The path of each row through a fitted tree, in words.
 
     Each step says the condition that the row fulfilled, the training rows there by class (or
     their mean target), and where a missing or unknown value was sent. The cost is that of
-    reading: call it for the rows that are asked about, not for a whole table.
+    reading: call it for the rows of interest, not for a whole table.
 
-    For the parts that columns have in an answer (exact Shapley values), see `shap_values`.
+    For the contributions of columns to a prediction (exact Shapley values), see `shap_values`.
 
     Parameters
     ----------

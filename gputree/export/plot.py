@@ -52,13 +52,13 @@ def plot_tree(
     all_categories: bool = False,
     ax: Any = None,
 ) -> Any:
-    """Draw a fitted tree, the root at the left and each leaf on a row of its own.
+    """Draw a fitted tree, the root at the left and each leaf on a separate row.
 
-    Every box says the condition that leads to it, its answer and, in parentheses, its
-    support, in the words of `export_text`. Its colour is that of the answer: the class,
+    Every box says the condition that leads to it, its prediction and, in parentheses, its
+    support, in the words of `export_text`. Its colour is that of the prediction: the class,
     the stronger the purer, or the mean target, the stronger the greater. The bar below a box
-    is the mix of the classes there; in regression it runs from the least to the greatest of
-    what the tree holds, with the node's mean marked and, where the criterion is the squared
+    is the mix of the classes there; in regression it runs from the minimum to the maximum of
+    the tree, with the node's mean marked and, where the criterion is the squared
     error, a standard deviation to either side.
 
     Parameters
@@ -76,10 +76,10 @@ def plot_tree(
     bars : bool, default=True
         Draw the bars below the boxes.
     lines_by_weight : bool, default=False
-        Make lines as wide as the share of the training weight that follows them.
+        Make lines as wide as the fraction of the training weight that follows them.
     all_categories : bool, default=False
-        Name all categories of a long set, on as many lines as it takes. Else the names that
-        a line has no room for are left out in its middle.
+        Name all categories of a long set, on as many lines as it takes. Else the names that do not
+        fit a line are left out in its middle.
     ax : matplotlib Axes or None, default=None
         Where to draw, in letters as small as it takes; set the size of its figure
         before. None makes a figure as large as the tree.
@@ -96,7 +96,7 @@ def plot_tree(
         The estimator is not fitted.
     ValueError
         The number of names is not that of the tree, `max_depth` or `decimals` is
-        negative, or there are more leaves to show than a figure can hold.
+        negative, or there are more leaves to show than fit a figure.
 
     Examples
     --------
@@ -177,9 +177,9 @@ def _extent(probe: Any, label: str) -> tuple[float, float]:
 
 
 def _rows(tree: Tree, room: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """The middle of each node, which has at least its room, and the height of all.
+    """The middle of each node, which has at least its height, and the height of all.
 
-    A subtree has a strip of its own. A node is midway of its outermost children, or as near
+    Each subtree has a strip. A node is midway of its outermost children, or as near
     as its strip allows.
     """
     below = np.zeros(tree.n_nodes)

@@ -67,7 +67,7 @@ def plot_partition(
     ----------
     estimator_or_tree : fitted estimator or Tree
     features : pair of int or str, default=None
-        Columns of the horizontal and the vertical axis; None takes the two of the greatest
+        Columns of the horizontal and the vertical axis; None takes the two of the highest
         importance.
     X : table of rows, default=None
         Rows to draw as points, which also set the range of numbers; those without a value in

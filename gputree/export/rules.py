@@ -31,9 +31,9 @@ class Rule:
     support : float
         Weight of the training rows in the leaf; fractions of rows in a C4.5 tree.
     coverage : float
-        The same as a share of the root's.
+        The same as a fraction of the root's.
     confidence : float or None
-        Share of the answer's class in that weight; None for regression, and without rows.
+        Fraction of the predicted class in that weight; None for regression, and without rows.
     error : float or None
         Mean squared error in the leaf, or half the mean Poisson deviance, as the tree was
         grown by; None for classification.
@@ -71,8 +71,8 @@ def path_rules(
     The tests of a column on a path are one condition: an interval ``2 < x <= 5``, the
     categories that are left, or that the value is present or missing. Missing values are named
     as in `export_text`: ``or missing`` where they follow the path although it is not the one
-    with more training rows. In a C4.5 tree they follow all branches in shares, and rules tell
-    of known values.
+    with more training rows. In a C4.5 tree they follow all branches with fractional weights, and
+    rules are for known values.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def path_rules(
     class_names : sequence of str or None, default=None
         In the order of `classes_`; None takes `classes_` itself. Unused in regression.
     decimals : int or None, default=4
-        Of thresholds and answers, as in `export_text`.
+        Of thresholds and predictions, as in `export_text`.
 
     Returns
     -------

@@ -39,7 +39,7 @@ class RoutedRows:
         Class codes, -1 for a label unknown to the tree (classification), or
         target values (regression).
     weight : float64 array of shape (n_entries,)
-        Sample weight, times the share of the row that comes this way.
+        Sample weight, times the fraction of the row that comes this way.
     """
 
     node: NDArray[np.integer]
@@ -115,7 +115,7 @@ class Pruner(BaseEstimator):
         estimator : fitted gputree estimator
             Left as it is.
         X : array-like of shape (n_rows, n_features), optional
-            Rows to prune by, or the training rows where a method asks for them.
+            Rows to prune by, or the training rows where a method requires them.
         y : array-like of shape (n_rows,), optional
             Their targets; required with `X`.
         sample_weight : array-like of shape (n_rows,), optional
@@ -184,7 +184,7 @@ class ValidationPruner(Pruner):
     Parameters
     ----------
     validation_fraction : float, default=0.3
-        Share of the rows an estimator holds out before it grows, where pruning
+        Fraction of the rows an estimator holds out before it grows, where pruning
         is part of its fit. Not used when validation rows are given.
     random_state : int, RandomState instance or None, default=None
         Choice of those rows.

@@ -9,7 +9,7 @@ from gputree.tree import Tree
 
 
 class ReducedError(ValidationPruner):
-    """The smallest pruning with the least loss on validation rows.
+    """The smallest pruning with the minimum loss on validation rows.
 
     Bottom-up, a node becomes a leaf if that loses no more on the validation rows
     than its pruned subtree does. The loss is the weight of misclassified rows, the
@@ -19,7 +19,7 @@ class ReducedError(ValidationPruner):
     Parameters
     ----------
     validation_fraction : float, default=0.3
-        Share of the rows an estimator holds out before it grows, where pruning
+        Fraction of the rows an estimator holds out before it grows, where pruning
         is part of its fit. Not used when validation rows are given.
     random_state : int, RandomState instance or None, default=None
         Choice of those rows.

@@ -14,7 +14,7 @@ class ValidationPrePruning(ValidationPruner):
     A split stays if it lowers the loss on the validation rows: the weight of
     misclassified rows, the sum of squared errors, or half the Poisson deviance where
     the tree was grown by that. Everything below a split that does not is never
-    reached. Unlike `ReducedError` it looks one split ahead, so it misses splits
+    reached. Unlike `ReducedError` it looks at one split at a time, so it misses splits
     that pay only together with those below them.
 
     The check runs over the fully grown tree. This gives the tree that growing
@@ -24,7 +24,7 @@ class ValidationPrePruning(ValidationPruner):
     Parameters
     ----------
     validation_fraction : float, default=0.3
-        Share of the rows an estimator holds out before it grows, where pruning
+        Fraction of the rows an estimator holds out before it grows, where pruning
         is part of its fit. Not used when validation rows are given.
     random_state : int, RandomState instance or None, default=None
         Choice of those rows.

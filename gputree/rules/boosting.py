@@ -32,9 +32,9 @@ class BoostedC45Rules(Boosted):
     """Rules of C4.5 trees, each set learned from rows weighted by the errors of the one before.
 
     Boosting is that of `BoostedC45Classifier`, and each trial's tree is made into rules as
-    `C45Rules` does it; which rows a trial gets wrong is told by its rules. A rule set votes for
-    every class with its probability (`C45Rules.predict_proba`): the share of the class among the
-    weighted rows that the same rule answers. The class with the most votes wins; of equals, the
+    `C45Rules` does it; the errors of a trial are those of its rules. A rule set votes for
+    every class with its probability (`C45Rules.predict_proba`): the proportion of the class among
+    the weighted rows that the same rule decides. The class with the most votes wins; of equals, the
     first.
 
     Parameters
@@ -79,8 +79,8 @@ class BoostedC45Rules(Boosted):
         **C45Rules._parameter_constraints,
         "n_trials": [Interval(Integral, 1, None, closed="left")],
     }
-    del _parameter_constraints["laplace"]  # votes have an estimate of their own
-    del _parameter_constraints["soft_thresholds"]  # a row meets a condition or does not
+    del _parameter_constraints["laplace"]  # votes have a separate estimate
+    del _parameter_constraints["soft_thresholds"]  # rules test thresholds exactly
     del _parameter_constraints["estimator"]
 
     @explained
@@ -179,7 +179,7 @@ class BoostedC45Rules(Boosted):
         return "rules", len(member.rules_)
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The rule sets and their answers beside the truth, trial by trial, as C5.0 prints them.
+        """The rule sets and their predictions compared with the labels, trial by trial, as in C5.0.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class BoostedC45Rules(Boosted):
         -------
         Report
             As of a tree, with ``tables["each_trial"]``: of each set by itself the number of
-            ``rules``, its ``errors`` and its ``error_rate``. Each set has a report of its own:
+            ``rules``, its ``errors`` and its ``error_rate``. Each set has a separate report:
             ``estimators_[0].report(X, y)``.
 
         Raises

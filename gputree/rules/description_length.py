@@ -64,7 +64,7 @@ def column_bits(rows: Rows, n_categories: NDArray[np.int64]) -> NDArray[np.float
 
 
 def entropy_bits(parts: NDArray[np.float64]) -> float:
-    """Entropy of shares of a whole; 0 where there is nothing."""
+    """Entropy of fractions of a whole; 0 where there is nothing."""
     share = parts[parts > 0] / max(parts.sum(), np.finfo(np.float64).tiny)
     return float(-(share * np.log2(share)).sum())
 

@@ -35,8 +35,8 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
 
     Every leaf of the tree is a rule. Its conditions are dropped while that lowers a pessimist's
     estimate of its error rate; of what is left, each class keeps the rules that describe its rows
-    in the fewest bits. Classes are asked in the order of the harm that their rules do, and a
-    default class answers for rows without a rule. Rules are often fewer and shorter than the
+    in the smallest number of bits. Classes are ordered by the errors of their rules, and a
+    default class is predicted for rows without a rule. Rules are often fewer and shorter than the
     leaves of the tree, and each can be read without the others of its class.
 
     Parameters
@@ -49,7 +49,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         The normal quantile of that confidence, as C4.5 Release 8 interpolates it, or exact;
         see `gputree.pruning.Pessimistic`.
     rule_weight : float, default=0.5
-        What a bit of a rule counts for beside one of an exception. The greater, the fewer rules.
+        What a bit of a rule counts relative to one of an exception. The greater, the fewer rules.
     redundancy : float, default=1.0
         How many columns there are for one that matters: naming one takes fewer bits then.
     n_jobs : int, default=None
@@ -78,8 +78,8 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    A missing value meets no condition, but one that asks whether the value is missing. A row of
-    weight w counts as w rows.
+    A missing value satisfies no condition, except one that tests whether the value is missing. A
+    row of weight w counts as w rows.
 
     References
     ----------
@@ -202,7 +202,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self
 
     def apply(self, X: Any) -> NDArray[np.int32]:
-        """The rule that answers each row.
+        """The rule that decides each row.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self.rules_.decide(values, threads)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the rule that answers each row, or the default class.
+        """Label of the rule that decides each row, or the default class.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self.classes_[self.rules_.answers[decided]]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Share of each class among the training rows that the same rule answers, smoothed.
+        """Probability of each class among the training rows that the same rule decides, smoothed.
 
         See ``rules_.probabilities``. Where the class of a rule is not the most frequent one
         among them, `predict` keeps to the rule.
@@ -259,7 +259,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self.rules_.probabilities[decided]
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The rules and their answers beside the truth, rule by rule, as C4.5rules prints them.
+        """The rules and their predictions compared with the labels, rule by rule, as in C4.5rules.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
             them; the rows that it was ``used`` for, because no rule before it covers them, and
             those of them that it got ``wrong``; the rows ``gained`` that are right by it and
             would be wrong without it, and those ``lost`` that would be right.
-            ``tables["column_usage"]``: the share of rows that rules cover which test a column,
+            ``tables["column_usage"]``: the fraction of rows that rules cover which test a column,
             the attribute usage of C5.0.
 
         Raises
@@ -379,16 +379,16 @@ def to_rules(
 
 
 def forbid_parted_answers(tree: Any) -> None:
-    """Raise ValueError for trees whose answers no rules can give."""
+    """Raise ValueError for trees whose predictions no rules can make."""
     if tree.tree_.soft_lower is not None:
         raise ValueError(
-            f"No rules are made of this {type(tree).__name__}: it has soft thresholds, and a row "
-            "meets a condition or does not. Fit with soft_thresholds=False."
+            f"No rules are made of this {type(tree).__name__}: it has soft thresholds, and rules "
+            "test thresholds exactly. Fit with soft_thresholds=False."
         )
     if tree._weighs_errors:
         raise ValueError(
             f"No rules are made of this {type(tree).__name__}: its 'misclassification_costs' are "
-            "of more than two classes, and a rule does not tell one error from another. Fit with "
+            "of more than two classes, and a rule has one kind of error. Fit with "
             "misclassification_costs=None; class_weight says what each class counts."
         )
 

@@ -30,7 +30,7 @@ class Options(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """R rules in the order in which they are asked.
+    """R rules in the order in which they are tried.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Learned(NamedTuple):
     default : int
         Code of the class of rows without a rule.
     decided_weights : float64 array of shape (R + 1, K)
-        Weight of the training rows that each rule answers, and behind them no rule, by class.
+        Weight of the training rows that each rule decides, and last those of no rule, by class.
     """
 
     rules: Rules
@@ -139,7 +139,7 @@ def _chosen(
     n_categories: NDArray[np.int64],
     options: Options,
 ) -> NDArray[np.int64]:
-    """The rules that describe their classes in the fewest bits."""
+    """The rules that describe their classes in the smallest number of bits."""
     bits = rule_bits(rules, rows, n_categories, options.redundancy)
     found = [np.empty(0, np.int64)]
     for label in np.unique(rules.label).tolist():

@@ -33,7 +33,7 @@ class Block(NamedTuple):
     rows : uint64 array of shape (W,)
         All of them, as words of bits (`gputree.bits`).
     masks : uint64 array of shape (U, W)
-        Those that meet each condition.
+        Those that satisfy each condition.
     """
 
     first: int
@@ -109,7 +109,7 @@ def _ends(
 
 
 class Masks:
-    """The rows of a table that meet some conditions.
+    """The rows of a table that satisfy some conditions.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Masks:
         self.height = max(height, LEAST_BLOCK)
         require_memory(
             len(conditions) * min(self.height, values.shape[0]) / 8,
-            "Holding which rows meet which conditions",
+            "Holding which rows satisfy which conditions",
             "Prune the tree, or limit its depth: it has too many leaves for rules to be read.",
         )
         self._kept: Block | None = None
@@ -157,7 +157,7 @@ class Masks:
 
 
 def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> _Tests:
-    """What is asked of one column."""
+    """The conditions on one column."""
     by_kind: dict[str, list[int]] = {kind: [] for kind in ("<=", ">", "in", "present", "missing")}
     for place in places:
         by_kind[conditions[place].kind].append(place)
@@ -183,7 +183,7 @@ def _side(
 
 
 def _fill(tests: _Tests, column: NDArray[np.floating], masks: Words) -> None:
-    """Write the rows that meet the conditions of a column into masks of no rows."""
+    """Write the rows that satisfy the conditions of a column into masks of no rows."""
     known = ~np.isnan(column)
     words = pack(known)
     masks[tests.present] = words

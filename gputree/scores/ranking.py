@@ -55,7 +55,7 @@ class FeatureRanking:
     categorical : bool array of shape (n_features,)
         Whether a column was taken by its categories.
     missing : float64 array of shape (n_features,)
-        Share of rows without a value.
+        Fraction of rows without a value.
     cuts : tuple of n_features float64 arrays
         Where numbers were cut: the best cut by information gain or by variance reduction, or the
         cut points of "mdl". Empty for categories.
@@ -214,7 +214,7 @@ def rank_features(
 
 if rank_features.__doc__:  # python -OO has none
     rank_features.__doc__ = rank_features.__doc__.replace(
-        "{numeric}", NUMERIC["of labels"].replace("{cut}", "greatest score")
+        "{numeric}", NUMERIC["of labels"].replace("{cut}", "highest score")
     ).replace("{parameters}", PARAMETERS)
 
 
