@@ -174,9 +174,7 @@ def test_options_that_do_not_go_together(misused, fails, costs, tmp_path):
     assert "--laplace cannot be combined with --trials" in error(*C45, "--trials", 3, "--laplace")
     assert "--trials must be an int in the range" in error(*C45, "--trials", 0)
     assert "--rule-confidence must be a float in" in error("--rules", "--rule-confidence", 2)
-    assert "--rules cannot be combined with --costs of more than two" in error(
-        "--rules", "--costs", costs
-    )
+    assert "cannot be combined with --costs of more than two" in error("--rules", "--costs", costs)
     cars = (CARS, "--target", "mpg")
     assert "--rules is for classification" in error("--rules", on=cars)
     assert "--costs is for classification" in error("--costs", costs, on=cars)

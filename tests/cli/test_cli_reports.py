@@ -295,7 +295,7 @@ def test_help_ends_in_examples_that_parse(gputree, command, monkeypatch):
 
 def test_all_exit_statuses_are_told(gputree):
     output = gputree("--help")[1]
-    for status in ("0 success", "1 error", "2 error", "3 check", "130 interrupted"):
+    for status in ("0 success", "1 error", "2 error", "3 check", "130 interrupt"):
         assert status in " ".join(output.split())
 
 
