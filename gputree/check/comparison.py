@@ -111,16 +111,16 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
     """Grow small trees twice, and compare them field by field, to the last bit.
 
     They use every kernel: missing values, weights, categories, regression, C4.5, ID3, exact
-    and binned cuts, float32 and float64, many classes. What a check of the current CUDA device
-    finds is kept, for this release of gputree, its kernels, the device, the driver and the
-    compiler, in the user's cache folder: ``device="auto"`` goes by it.
+    and binned cuts, float32 and float64, many classes. The result for the current CUDA device is
+    cached, for this release of gputree, its kernels, the device, the driver and the compiler, in
+    the user's cache folder, and used by ``device="auto"``.
 
     Parameters
     ----------
     device : "cuda" or "cpu", default="cuda"
         "cuda" is compared with the CPU; the CPU's threads against a single one.
     tell : callable, default=None
-        Is given the lines of the table as they come.
+        Called with each line of the table.
 
     Returns
     -------
@@ -129,11 +129,11 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
     Raises
     ------
     ImportError
-        For "cuda" where CuPy or NVRTC is not installed; names the extra that brings it.
+        For "cuda" where CuPy or NVRTC is not installed; names the extra that installs it.
     RuntimeError
         For "cuda" where there is no driver, no CUDA device, or too old a one.
     ValueError
-        `device` is another word.
+        Another `device`.
 
     Examples
     --------

@@ -87,7 +87,7 @@ def open_batches(
     paths : str, path-like or sequence of them
         A CSV, Parquet or Arrow file as in `read_table`, a pattern such as ``"data/*.parquet"``, a
         folder of such files, or a list of files; in the order of their names, or of the list.
-        All have the columns of the first; files without rows are passed over.
+        All have the columns of the first; files without rows are skipped.
     target : str or None
         Name of the target column; batches are pairs (table, target) then, else tables.
     columns, ignore, text, numeric, categorical, missing
@@ -99,7 +99,7 @@ def open_batches(
     Returns
     -------
     FileBatches
-        Can be iterated again and again; batches are pyarrow tables of a block of CSV text (16
+        Can be iterated repeatedly; batches are pyarrow tables of a block of CSV text (16
         MiB), 65,536 rows of Parquet, or as an Arrow file has them.
 
     Raises

@@ -108,7 +108,7 @@ def read_table(
         whole ones beyond 64 bits are not rounded, as they are not in `categorical`. Others may be
         absent.
     missing : sequence of str
-        What stands in cells that are missing, such as "?", in addition to the empty cell; blanks
+        Markers of missing values, such as "?", in addition to empty cells; blanks
         around it do not matter. In columns of numbers, of any format, a number such as "-999" means
         every cell of that value.
     verbose : bool

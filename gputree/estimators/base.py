@@ -197,7 +197,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
 
     @explained
     def decision_path(self, X: Any) -> csr_matrix:
-        """Nodes that each row passes.
+        """Nodes on the path of each row.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         return path
 
     def get_depth(self) -> int:
-        """Depth of the tree; that of a root alone is 0."""
+        """Depth of the tree; 0 for a root alone."""
         check_is_fitted(self, "tree_")
         return self.tree_.max_depth
 

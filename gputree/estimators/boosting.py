@@ -30,24 +30,24 @@ class BoostedC45Classifier(Boosted):
     """C4.5 trees, each grown on rows weighted by the errors of the one before.
 
     Rows that a tree misclassifies get a larger weight in the next one. Each tree votes for every
-    class with its confidence: the class's fraction of the weight in the leaf, as if one more row
-    lay there, divided evenly among the classes. The class with most confidence wins; of
-    equals, the first.
+    class with its confidence: the class's fraction of the weight in the leaf after adding one row,
+    divided evenly among the classes. The class with the highest total confidence is predicted; ties
+    go to the first.
 
     Parameters
     ----------
     n_trials : int, default=10
-        Trees to grow, at most.
+        Maximum number of trees.
     min_samples_leaf : float, default=2
-        Least weight (rows, where no weights are given) of two of a split's branches.
+        Minimum weight (number of rows without weights) of two of a split's branches.
     average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
         As for `C45Classifier`.
     pruning : Pruner, str or None, default="pessimistic"
         How each tree is pruned.
     winnow : bool, default=False
-        Columns that do not help are left out before the first trial; see `C45Classifier`.
+        Select columns by winnowing before the first trial; see `C45Classifier`.
     soft_thresholds : bool, default=False
-        Numbers near a threshold go both ways in prediction; see `C45Classifier`.
+        Numbers near a threshold go to both children in prediction; see `C45Classifier`.
     {parameters}
 
     Attributes
@@ -56,11 +56,11 @@ class BoostedC45Classifier(Boosted):
 
     Notes
     -----
-    The weights of the next trial bring the rows that were wrong half way from the weight that
-    they have to half of the total: what these rows gain, they share in proportion to their first
-    weights, and the others lose it in proportion to those that they have. The total stays. That
-    is C5.0's rule as Kuhn and Johnson describe it; its trees have J48's rules here, not C5.0's,
-    and no row is dropped as hopeless.
+    In the next trial the total weight of the misclassified rows is the mean of their present weight
+    and of half of the total weight. The gain is divided among these rows in proportion to their
+    first weights, and taken from the others in proportion to their present weights; the total is
+    unchanged. This is C5.0's rule as Kuhn and Johnson describe it; the trees are those of J48, not
+    of C5.0, and no rows are dropped.
 
     Boosting ends early after a tree whose weighted errors are less than a tenth of a row, and
     before one whose weighted errors are half of the total or more, unless it is the first.
@@ -171,7 +171,7 @@ class BoostedC45Classifier(Boosted):
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            What each row counts.
+            Sample weights.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class BoostedC45Classifier(Boosted):
         Raises
         ------
         ValueError
-            X, y or sample_weight are none that the trees know, or have different lengths.
+            X, y or sample_weight do not match the fitted trees, or have different lengths.
         """
         return super().report(X, y, sample_weight)
 

@@ -25,16 +25,15 @@ from gputree.validation import check_table
 class CodedTable:
     """A table that is read, checked and coded once, for many fits.
 
-    It is taken wherever the estimators take `X`. Folds of a cross-validation, candidates of
-    a grid and one fit after another share its codes; `take` gives a part of the rows without
-    a copy. Numbers that need no conversion are not copied: leave X as it is while the table
-    is used.
+    It can be passed to the estimators as `X`. Cross-validation folds, grid candidates and repeated
+    fits share its codes; `take` selects rows without a copy. Numbers that need no conversion are
+    not copied: do not modify X while the table is used.
 
-    A tree with exact splits is that of the rows it is given, bit for bit, whatever other rows
-    the table has. With ``splitter="binned"`` cuts are made between the bins of the table,
+    A tree with exact splits depends only on the rows of its fit, bit for bit, not on the other rows
+    of the table. With ``splitter="binned"`` cuts are made between the bins of the table,
     those of all of its rows; rows of weight zero, or taken repeatedly, have separate bins.
-    Categories are those of the table, too: one that a part has no
-    rows of is treated as categories are that no row had in `fit`.
+    Categories are those of the table, too: a category without rows in a subset is treated as an
+    unseen category.
 
     Parameters
     ----------
@@ -43,10 +42,10 @@ class CodedTable:
     categorical_features : "auto", array-like of str, int or bool, or None, default="auto"
         As for the estimators; theirs must then be "auto".
     max_bins : int, default=256
-        Bins of a column, 2 to 256, missing values included; that of the estimators is not
-        looked at.
+        Bins of a column, 2 to 256, including that of missing values; `max_bins` of the estimators
+        is ignored.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the table lies; the estimators' must be the same, or "auto".
+        Device of the table; that of the estimators must be the same, or "auto".
 
     Attributes
     ----------
@@ -175,7 +174,7 @@ class CodedTable:
 
     @property
     def device(self) -> str:
-        """Where the table lies."""
+        """Device of the table."""
         return self._view.held.device or "auto"
 
     @property

@@ -81,9 +81,9 @@ _TIMES_IN_MEMORY = 3
 
 
 def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> str:
-    """Write a fitted estimator as JSON, of the schema that `json_schema` gives.
+    """Write a fitted estimator as JSON, of the schema that `json_schema` returns.
 
-    The document holds what `save_model` keeps: parameters, columns with their categories,
+    The document contains what `save_model` stores: parameters, columns with their categories,
     classes, and the tree with every number to the last bit. `gputree.estimators.json_file`
     describes how to predict with it in any language.
 
@@ -105,8 +105,8 @@ def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> s
     TypeError
         The estimator is not one of gputree's, or has a parameter that JSON cannot represent.
     ValueError
-        A parameter that was set since `fit` is none that the estimator takes, or is other costs;
-        or costs decide between more than two classes, which only `save_model` holds.
+        A parameter set after `fit` is invalid, or is other costs; or there are costs of more than
+        two classes, which only `save_model` supports.
 
     Examples
     --------
@@ -156,9 +156,9 @@ def read_json(source: str | os.PathLike[str]) -> BaseEstimator:
     TypeError
         `source` is neither.
     ValueError
-        The document is none of `json_schema`, was written by a newer gputree, or its arrays
-        do not form a tree, or hold numbers that no tree has; or it has costs that decide between
-        more than two classes, which `export_json` does not write.
+        The document is none of `json_schema`, was written by a newer gputree, or its arrays do not
+        form a valid tree; or it has costs of more than two classes, which `export_json` does not
+        write.
     MemoryError
         The file is larger than what fits into memory.
 

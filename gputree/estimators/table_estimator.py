@@ -87,7 +87,7 @@ class TableEstimator(BaseEstimator):
         Raises
         ------
         ValueError
-            There is no such parameter, or one is that of a pruner and `pruning` is None.
+            An unknown parameter, or one of a pruner while `pruning` is None.
         """
         for name in params:
             if name in self._lacks:

@@ -50,13 +50,13 @@ def boosted_attributes(estimators: str) -> str:
         `misclassification_costs` divided by the maximum; None where all errors cost the same.
     {estimators}
     estimator_errors_ : float64 array of shape (n_trials,)
-        Weighted fraction of errors of each of these on the rows that it was made from.
+        Weighted training error of each of these.
     estimator_weights_ : float64 array of shape (n_trials,)
         Weight of their votes: 1, as in C5.0.
     winnowed_ : bool array of shape (n_features_in_,)
         Which columns `winnow` has left out.
     columns_ : Columns
-        What each column holds; the categories of those that have any.
+        Type of each column, and the categories of categorical ones.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : array of shape (`n_features_in_`,)

@@ -94,11 +94,11 @@ def export_c(
 ) -> str:
     """Write a fitted tree as a file of C (C99, or C++17) that needs the C library alone.
 
-    It has ``NAME_predict(x, out)``, which writes class shares or the mean target,
+    It has ``NAME_predict(x, out)``, which writes class probabilities or the mean target,
     ``NAME_class(x)`` in classification, an index into ``NAME_classes``, and
     ``NAME_code(column, word)``, the code of a category. x is an array of doubles in the order
     of `fit`: numbers, codes of categories (-1 where unknown), NAN where missing. Predictions equal
-    the estimator's to the last bit, unless the compiler is allowed to break IEEE arithmetic
+    the estimator's to the last bit, unless the compiler may violate IEEE arithmetic
     (``-ffast-math``).
 
     Parameters

@@ -88,9 +88,9 @@ def explain(
 ) -> list[Explanation]:
     """The path of each row through a fitted tree, in words.
 
-    Each step says the condition that the row fulfilled, the training rows there by class (or
-    their mean target), and where a missing or unknown value was sent. The cost is that of
-    reading: call it for the rows of interest, not for a whole table.
+    Each step has the condition that the row satisfied, the training rows there by class (or their
+    mean target), and the direction of a missing or unseen value. Use it for the rows of interest,
+    not for a whole table.
 
     For the contributions of columns to a prediction (exact Shapley values), see `shap_values`.
 
@@ -103,14 +103,14 @@ def explain(
 
     Returns
     -------
-    list of Explanation, one a row
+    list of Explanation, one per row
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     TypeError
-        It is a Tree, which knows no columns to read X by.
+        It is a Tree, which has no columns to read X by.
     ValueError
         X is not a table as in `fit`, the number of names is not that of the tree, or
         `decimals` is negative.

@@ -29,8 +29,8 @@ def export_graphviz(
 
     A node says the column that it tests, its prediction and, in parentheses, its support; an edge
     the values that follow it. Missing values are named as in `export_text`, and edges that name
-    them are dashed. The colour is that of the prediction: the class, the stronger the purer, or the
-    mean target, the stronger the greater.
+    them are dashed. The colour is that of the prediction: the class, more saturated for purer
+    nodes, or the mean target, more saturated for larger values.
 
     Parameters
     ----------

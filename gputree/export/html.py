@@ -49,13 +49,13 @@ def export_html(
     decimals: int | None = 4,
     title: str = "Decision tree",
 ) -> TreePage:
-    """Draw a fitted tree as a page of HTML, to be looked at in a browser or a notebook.
+    """Draw a fitted tree as a page of HTML, for a browser or a notebook.
 
     The root is at the left. A box has the condition that leads to it, the prediction, the support
     and a bar of the class proportions (or of the mean target between the minimum and the maximum);
-    lines are as thick as the weight of the rows that follow them. A click opens or closes a node
-    (with shift all below it), the wheel zooms, dragging moves, the search finds conditions and
-    predictions, and the pointer shows the whole path. The page makes no network requests.
+    lines are as thick as the weight of the rows that follow them. A click expands or collapses a
+    node (with shift its subtree), the wheel zooms, dragging moves, the search finds conditions and
+    predictions, and hovering shows the full path. The page makes no network requests.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def to_dict(
     -------
     dict, or the prediction itself where the tree is one leaf
         Predictions are labels, or mean targets as floats. Trees much deeper than 900 are built,
-        too, but Python prints and compares such dictionaries by recursion, and refuses.
+        too, but Python prints and compares such dictionaries by recursion, which fails.
 
     Raises
     ------

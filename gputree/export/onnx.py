@@ -28,7 +28,7 @@ def to_onnx(
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
 ) -> Any:
-    """Make an ONNX model of a fitted tree.
+    """Convert a fitted tree to an ONNX model.
 
     Its outputs are ``label`` and ``probabilities`` of shape (n, K) in classification, or
     ``prediction`` of shape (n,), equal to the estimator's to the last bit.
@@ -54,8 +54,8 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        Serve it with onnxruntime; the reference evaluator of the package onnx sends values to
-        wrong branches of sets.
+        Serve it with onnxruntime; the reference evaluator of the package onnx routes values of sets
+        incorrectly.
 
     Raises
     ------

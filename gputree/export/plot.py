@@ -54,10 +54,10 @@ def plot_tree(
 ) -> Any:
     """Draw a fitted tree, the root at the left and each leaf on a separate row.
 
-    Every box says the condition that leads to it, its prediction and, in parentheses, its
-    support, in the words of `export_text`. Its colour is that of the prediction: the class,
-    the stronger the purer, or the mean target, the stronger the greater. The bar below a box
-    is the mix of the classes there; in regression it runs from the minimum to the maximum of
+    Every box has the condition that leads to it, its prediction and, in parentheses, its
+    support, as in `export_text`. Its colour is that of the prediction: the class, more saturated
+    for purer nodes, or the mean target, more saturated for larger values. The bar below a box
+    has the class proportions; in regression it runs from the minimum to the maximum of
     the tree, with the node's mean marked and, where the criterion is the squared
     error, a standard deviation to either side.
 
@@ -78,11 +78,11 @@ def plot_tree(
     lines_by_weight : bool, default=False
         Make lines as wide as the fraction of the training weight that follows them.
     all_categories : bool, default=False
-        Name all categories of a long set, on as many lines as it takes. Else the names that do not
-        fit a line are left out in its middle.
+        Name all categories of a long set, on several lines. Else a long list is shortened in the
+        middle to one line.
     ax : matplotlib Axes or None, default=None
-        Where to draw, in letters as small as it takes; set the size of its figure
-        before. None makes a figure as large as the tree.
+        Where to draw; the font size follows from the size of its figure. None makes a figure of the
+        size of the tree.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def plot_tree(
         The estimator is not fitted.
     ValueError
         The number of names is not that of the tree, `max_depth` or `decimals` is
-        negative, or there are more leaves to show than fit a figure.
+        negative, or there are too many leaves for a figure.
 
     Examples
     --------

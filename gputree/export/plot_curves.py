@@ -81,9 +81,9 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
 
 @checked
 def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
-    """Draw what cost-complexity pruning leaves of a tree, from one alpha to the next.
+    """Draw the cost-complexity pruning path of a tree.
 
-    The steps are the risk of the leaves that are left, relative to the root's: that of the
+    The steps are the risk of the remaining leaves, relative to the root's: that of the
     training rows, and where a `CostComplexityCV` has cross-validated it, the error of rows
     held out, with bars of one standard error, and the trees that its two rules choose. The
     upper axis has the number of leaves where that is known.
@@ -143,7 +143,7 @@ def plot_importance(
     most: int | None = 20,
     ax: Any = None,
 ) -> Any:
-    """Draw the columns by the impurity that their splits take away, the largest at the top.
+    """Draw the feature importances (impurity decrease), the largest at the top.
 
     Parameters
     ----------

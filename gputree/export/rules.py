@@ -18,7 +18,7 @@ from gputree.tree import Tree
 
 @dataclass(frozen=True)
 class Rule:
-    """What holds for the rows of one leaf.
+    """The rule of one leaf.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def path_rules(
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
 ) -> list[Rule]:
-    r"""List the paths of a fitted tree as rules, one a leaf, from left to right.
+    r"""List the paths of a fitted tree as rules, one per leaf, from left to right.
 
     The tests of a column on a path are one condition: an interval ``2 < x <= 5``, the
     categories that are left, or that the value is present or missing. Missing values are named
@@ -98,7 +98,7 @@ def path_rules(
 
     See Also
     --------
-    gputree.to_rules : Fewer and shorter rules, made of these with the training rows.
+    gputree.to_rules : Fewer and shorter rules, made from these with the training rows.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from gputree.tree import Tree
 
 
 def to_sklearn(estimator_or_tree: Any) -> Any:
-    """Make a fitted scikit-learn tree of a fitted tree of numbers.
+    """Convert a fitted tree on numeric columns to a fitted scikit-learn tree.
 
     Parameters
     ----------

@@ -105,9 +105,9 @@ def export_sql(
         Write a query that adds the prediction to the rows of this table, instead of the
         expression alone.
     nodes : str or None, default=None
-        Name of a table for the nodes of the tree: write the statements that make and fill it,
-        and a query of `table` that walks it. Databases plan an expression anew with each query,
-        for seconds where a tree has ten thousand nodes; a table is of any size and depth. To
+        Name of a table for the nodes of the tree: write the statements that create and fill it, and
+        a query of `table` that joins it. Databases plan an expression again for each query, for
+        seconds if a tree has ten thousand nodes; a table of nodes has any size and depth. To
         predict again, use the last statement alone.
     missing : "error" or "largest", default="error"
         A C4.5 tree sends rows whose value is missing or unknown to all children with fractional

@@ -44,8 +44,8 @@ def export_text(
         Depth of the deepest nodes shown, the root's being 0; those below are
         counted and left out.
     decimals : int or None, default=4
-        Decimals of numbers, or significant digits of those below 1; of thresholds more,
-        where two of a feature would read the same. None writes them exactly.
+        Decimals of numbers, or significant digits of those below 1; more for thresholds of one
+        feature that would look the same. None writes them exactly.
     show_weights : bool, default=False
         Add the weight of every class to leaves (classification).
 

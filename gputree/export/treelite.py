@@ -14,7 +14,7 @@ from gputree.export.parameters import checked
 
 @checked
 def to_treelite(estimator_or_tree: Any, *, missing: Literal["error", "largest"] = "error") -> Any:
-    """Make a treelite model of a fitted tree.
+    """Convert a fitted tree to a treelite model.
 
     Its output is the probability of each class, or the mean target, in float64. Rows are matrices
     with the codes of categories (-1 where unknown), NaN where missing.

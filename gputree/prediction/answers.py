@@ -38,8 +38,8 @@ def apply(
         Codes of categories, -1 where unknown; NaN where missing.
     n_threads : int
     before : callable, optional
-        Called with the first and last row of each block before it walks: what else
-        has to read the rows does so while they are in the cache.
+        Called with the first and last row of each block before the descent, to read the rows while
+        they are in the cache.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def take(
     Parameters
     ----------
     tree : Tree
-        That spreads no row over several children.
+        Without fractional weights.
     values : float32 or float64 array of shape (n_rows, n_features)
     of_node : array of shape (N, ...)
     n_threads, before
@@ -109,8 +109,8 @@ def class_distributions(
     """Probability of each class in the node that predicts each row; the mean target in regression.
 
     Where a missing value goes down all branches, a row's prediction is the sum of the predictions
-    of the nodes that its parts reach, times their shares. A node without weight predicts as its
-    nearest ancestor with weight does.
+    of the nodes that its parts reach, weighted by their fractions. A node without weight predicts
+    as its nearest ancestor with weight does.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def stopping_shares(
     Returns
     -------
     shares : CSR matrix of shape (n_rows, n_nodes)
-        Rows add up to 1, but for rounding; one entry a row where none is spread.
+        Rows add up to 1, but for rounding; one entry per row if no row is split.
     """
     n, parts = values.shape[0], _parts(tree)
     if parts is None:

@@ -28,7 +28,7 @@ from gputree.tree import Tree
 
 @dataclass(frozen=True)
 class RoutedRows:
-    """Rows after their descent through a tree, one entry a row (or part of one).
+    """Rows after their descent through a tree, one entry per row (or part of one).
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class TrainingRows:
     weight : float64 array of shape (n_rows,)
         Sample weights.
     n_threads : int, default=1
-        Threads to prune with.
+        Number of threads.
     """
 
     X: NDArray[np.floating]
@@ -173,7 +173,7 @@ class Pruner(BaseEstimator):
             Class codes, -1 for a label unknown to the tree, or target values.
         weight : float64 array of shape (n_rows,), or None
         n_threads : int, default=1
-            Threads to prune with.
+            Number of threads.
         """
         return None
 
@@ -202,7 +202,7 @@ class ValidationPruner(Pruner):
     def hold_out(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Split rows at random into those to grow on and those to prune by.
 
-        They are drawn by position: of rows in another order, others are held out.
+        They are drawn by position: in another order of rows, other rows are held out.
 
         Parameters
         ----------

@@ -83,17 +83,17 @@ class CostComplexity(Pruner):
     Parameters
     ----------
     alpha : float, default=0.0
-        Price of one leaf, in units of risk (share-weighted, so that the root's
+        Complexity parameter: cost per leaf in units of risk (of the whole tree, so that the root's
         risk is the largest useful value). Links with g <= alpha are collapsed;
         0 collapses the splits that gain nothing.
     risk : {"impurity", "error"}, default="impurity"
-        What R adds up: the impurity the tree was grown by, as in scikit-learn,
+        The risk R: the impurity the tree was grown by, as in scikit-learn,
         or the fraction of misclassified weight, as in Breiman et al. and rpart.
         The same for regression: the impurity.
     cp : float or None, default=None
-        Price of one leaf as a fraction of the root's risk, rpart's complexity
-        parameter, in the place of `alpha`: 1 leaves the root alone. What rpart
-        does to classes is ``CostComplexity(cp=0.01, risk="error")``.
+        rpart's complexity parameter, instead of `alpha`: the cost per leaf as a fraction of the
+        root's risk; with 1 only the root remains. rpart's classification is
+        ``CostComplexity(cp=0.01, risk="error")``.
 
     References
     ----------

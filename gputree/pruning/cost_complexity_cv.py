@@ -56,15 +56,14 @@ CP_TABLE = np.dtype(
 class CostComplexityCV(Pruner):
     """Cost-complexity pruning with alpha chosen by cross-validation.
 
-    One tree is grown a fold and pruned along the alphas of the full tree. Between
-    two alphas the tree does not change; their geometric mean stands for all of
-    them. The held-out rows' loss at each gives the error of each tree of the
-    sequence, and its standard error.
+    One tree is grown per fold and pruned at the alphas of the full tree. Between two alphas the
+    tree does not change; their geometric mean represents the interval. The loss of the held-out
+    rows gives the error of each tree of the sequence, and its standard error.
 
     Parameters
     ----------
     cv : int or cross-validation splitter, default=10
-        A number of folds means that many random ones.
+        A number is that of random folds.
     rule : {"min", "1se"}, default="min"
         Take the tree with the minimum cross-validated error, or the smallest one
         within a standard error of it. Ties go to the smaller tree.
@@ -80,7 +79,7 @@ class CostComplexityCV(Pruner):
     alpha_ : float
         The chosen alpha.
     cp_table_ : structured array of shape (n_trees,)
-        The nested sequence from the root alone to the full tree, one row a tree:
+        The nested sequence from the root alone to the full tree, one row per tree:
         `alpha` from which on it is the best, `cp` (alpha as a fraction of the root's
         risk), `n_leaves`, `relative_error` (its R), `xerror` (cross-validated
         loss) and `xstd` (standard error of that), the last three relative to the

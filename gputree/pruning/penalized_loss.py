@@ -29,7 +29,7 @@ class PenalizedLoss(Pruner):
     Parameters
     ----------
     alpha : float, default=1.0
-        Price of one leaf, in bits times weight (classification) or in units of the
+        Cost per leaf, in bits times weight (classification) or in units of the
         impurity times weight (regression).
 
     References

@@ -31,26 +31,26 @@ ESTIMATORS = """estimators_ : list of C45Rules
 class BoostedC45Rules(Boosted):
     """Rules of C4.5 trees, each set learned from rows weighted by the errors of the one before.
 
-    Boosting is that of `BoostedC45Classifier`, and each trial's tree is made into rules as
-    `C45Rules` does it; the errors of a trial are those of its rules. A rule set votes for
+    Boosting is that of `BoostedC45Classifier`; the tree of each trial is converted into rules as in
+    `C45Rules`; the errors of a trial are those of its rules. A rule set votes for
     every class with its probability (`C45Rules.predict_proba`): the proportion of the class among
-    the weighted rows that the same rule decides. The class with the most votes wins; of equals, the
-    first.
+    the weighted rows that the same rule decides. The class with the most votes is predicted; ties
+    go to the first.
 
     Parameters
     ----------
     n_trials : int, default=10
-        Rule sets to learn, at most.
+        Maximum number of rule sets.
     confidence, quantile, rule_weight, redundancy
         As for `C45Rules`.
     min_samples_leaf : float, default=2
-        Least weight (rows, where no weights are given) of two of a split's branches.
+        Minimum weight (number of rows without weights) of two of a split's branches.
     average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
         As for `C45Classifier`.
     pruning : Pruner, str or None, default=None
-        How each tree is pruned before rules are made of it; C4.5rules takes the unpruned one.
+        How each tree is pruned before rules are made from it; C4.5rules uses the unpruned tree.
     winnow : bool, default=False
-        Columns that do not help are left out before the first trial; see `C45Classifier`.
+        Select columns by winnowing before the first trial; see `C45Classifier`.
     {parameters}
 
     Attributes
@@ -187,7 +187,7 @@ class BoostedC45Rules(Boosted):
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            What each row counts.
+            Sample weights.
 
         Returns
         -------
@@ -199,6 +199,6 @@ class BoostedC45Rules(Boosted):
         Raises
         ------
         ValueError
-            X, y or sample_weight are none that the rules know, or have different lengths.
+            X, y or sample_weight do not match the fitted rules, or have different lengths.
         """
         return super().report(X, y, sample_weight)

@@ -33,25 +33,27 @@ from gputree.threads import n_threads
 class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
     """Rules from a decision tree, as C4.5rules makes them.
 
-    Every leaf of the tree is a rule. Its conditions are dropped while that lowers a pessimist's
-    estimate of its error rate; of what is left, each class keeps the rules that describe its rows
-    in the smallest number of bits. Classes are ordered by the errors of their rules, and a
-    default class is predicted for rows without a rule. Rules are often fewer and shorter than the
-    leaves of the tree, and each can be read without the others of its class.
+    Every leaf of the tree is a rule. Its conditions are dropped while that reduces the pessimistic
+    estimate of its error rate; then the rules of each class are selected by minimum description
+    length. Classes are ordered by the false positives of their rules, and a default class is
+    predicted for rows without a rule. Rules are often fewer and shorter than the paths of the tree,
+    and each can be read without the others of its class.
 
     Parameters
     ----------
     estimator : C45Classifier, DecisionTreeClassifier, ID3Classifier or None, default=None
-        The tree to grow; None is an unpruned `C45Classifier`, as C4.5rules takes it.
+        The tree to grow; None is an unpruned `C45Classifier`, as in C4.5rules.
     confidence : float in (0, 1), default=0.25
         Of the pessimistic estimate: the smaller, the more conditions are dropped.
     quantile : "release8" or "exact", default="release8"
         The normal quantile of that confidence, as C4.5 Release 8 interpolates it, or exact;
         see `gputree.pruning.Pessimistic`.
     rule_weight : float, default=0.5
-        What a bit of a rule counts relative to one of an exception. The greater, the fewer rules.
+        Weight of the description length of rules, relative to that of exceptions. The larger, the
+        fewer rules.
     redundancy : float, default=1.0
-        How many columns there are for one that matters: naming one takes fewer bits then.
+        Redundancy factor: number of columns per relevant column; the larger, the fewer bits encode
+        a column.
     n_jobs : int, default=None
         Threads; None for all. The rules do not depend on it.
 
@@ -60,12 +62,12 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
     rules_ : RuleSet
         The rules; ``print(rules_)`` shows them.
     estimator_ : fitted estimator
-        The tree that they are from.
+        The tree that they were made from.
     classes_ : array of shape (n_classes,)
         Labels seen in `fit`.
     n_classes_ : int
     columns_ : Columns
-        What each column holds; the categories of those that have any.
+        Type of each column, and the categories of categorical ones.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : array of shape (`n_features_in_`,)
@@ -73,12 +75,12 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    gputree.to_rules : Rules from a tree that is grown already.
-    gputree.export.path_rules : The paths of a tree in words, one a leaf, as they are.
+    gputree.to_rules : Rules from a fitted tree.
+    gputree.export.path_rules : The paths of a tree as rules, one per leaf, without selection.
 
     Notes
     -----
-    A missing value satisfies no condition, except one that tests whether the value is missing. A
+    Missing values fail every test except "is missing". A
     row of weight w counts as w rows.
 
     References
@@ -244,8 +246,8 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class among the training rows that the same rule decides, smoothed.
 
-        See ``rules_.probabilities``. Where the class of a rule is not the most frequent one
-        among them, `predict` keeps to the rule.
+        See ``rules_.probabilities``. If the class of a rule is not the majority class among them,
+        `predict` returns the class of the rule.
 
         Parameters
         ----------
@@ -267,7 +269,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            What each row counts.
+            Sample weights.
 
         Returns
         -------
@@ -275,16 +277,16 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
             As of a tree, with ``tables["each_rule"]``: of each rule, and last of the default
             class, how many ``conditions`` it has and its ``confidence`` (one minus the estimated
             error rate); the rows that it ``covered``, and the ``errors`` of its class among
-            them; the rows that it was ``used`` for, because no rule before it covers them, and
-            those of them that it got ``wrong``; the rows ``gained`` that are right by it and
-            would be wrong without it, and those ``lost`` that would be right.
+            them; the rows that it decides (``used``), because no earlier rule covers them, and its
+            errors among these (``wrong``); the rows that it classifies correctly and that would be
+            wrong without it (``gained``), and the converse (``lost``).
             ``tables["column_usage"]``: the fraction of rows that rules cover which test a column,
             the attribute usage of C5.0.
 
         Raises
         ------
         ValueError
-            X, y or sample_weight are none that the rules know, or have different lengths.
+            X, y or sample_weight do not match the fitted rules, or have different lengths.
         """
         return super().report(X, y, sample_weight)
 
@@ -313,14 +315,14 @@ def to_rules(
     redundancy: float = 1.0,
     n_jobs: int | None = None,
 ) -> C45Rules:
-    """Make rules of a tree that is grown already.
+    """Make rules from a fitted tree.
 
     Parameters
     ----------
     tree : fitted C45Classifier, DecisionTreeClassifier or ID3Classifier
         Its ``tree_``, pruned or not, is taken as it is.
     X : array-like or data frame of shape (n_rows, n_features)
-        The rows that it was grown on: rules are simplified and chosen by them.
+        Its training rows: rules are simplified and selected on them.
     y : array-like of shape (n_rows,)
         Their labels.
     sample_weight : array-like of shape (n_rows,), default=None

@@ -211,7 +211,7 @@ class RuleSet:
         class_names: Sequence[str] | None = None,
         decimals: int | None = 4,
     ) -> str:
-        """Print the rules, one a line, in the order in which they are tried.
+        """Print the rules, one per line, in the order in which they are tried.
 
         A line ends in the rule's confidence, and in the weight of the training rows that it
         covers, with that of the rows of other classes among them: ``[0.937] (45/1)``.

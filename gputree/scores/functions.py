@@ -31,22 +31,22 @@ ScoreFunction = TypeVar("ScoreFunction", bound=Callable[..., Floats])
 
 NUMERIC = {
     "of labels": """numeric : "threshold", "mdl" or "distinct", default="threshold"
-        How columns of numbers are split. "threshold" takes the cut ``x <= t`` of the {cut}.
-        "mdl" makes a branch of every range between the cut points of `MDLPDiscretizer`: a column
-        that has none scores 0; weights stand for as many rows. "distinct" makes a branch of every
-        distinct value, as ID3 does; a column where no number occurs twice then gets the maximum
-        score, whatever it holds.""",
+        How numeric columns are split. "threshold" takes the cut ``x <= t`` of the {cut}.
+        "mdl" has one branch per interval between the cut points of `MDLPDiscretizer`: a column
+        without cut points scores 0; a weight counts as that many rows. "distinct" has one branch
+        per distinct value, as ID3 does; a column of distinct numbers then always gets the maximum
+        score.""",
     "of numbers": """numeric : "threshold" or "distinct", default="threshold"
-        How columns of numbers are split. "threshold" takes the cut ``x <= t`` of the {cut}.
-        "distinct" makes a branch of every distinct value; a column where no number occurs twice
-        then gets the maximum score, whatever it holds.""",
+        How numeric columns are split. "threshold" takes the cut ``x <= t`` of the {cut}.
+        "distinct" has one branch per distinct value; a column of distinct numbers then always gets
+        the maximum score.""",
 }
 
 PARAMETERS = """categorical_features : "auto", None or array-like, default="auto"
-        Columns of categories, which have a branch a category: by dtype (text, categoricals,
+        Categorical columns, with one branch per category: by dtype (text, categoricals,
         booleans), or their names, indices or a mask. Text is always categorical.
     device : "auto", "cpu" or "cuda", default="auto"
-        Where the best cuts are found, as by the estimators; scores are the same everywhere. A
+        Device that finds the best cuts, as in the estimators; scores are the same everywhere. A
         `CodedTable` has its own. Cut points of "mdl" are found on the host.
     n_jobs : int, default=None
         Threads; None for all. Scores do not depend on it."""
