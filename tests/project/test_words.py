@@ -25,6 +25,7 @@ PAGES = sorted(
         *DOCS.glob("*.md"),
         *DOCS.glob("decisions/*.md"),
         *DOCS.glob("examples/*.py"),
+        *(ROOT / "benchmarks" / "results").glob("*.md"),
         DOCS / "api" / "index.rst",
     ]
 )
