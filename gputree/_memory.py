@@ -1,7 +1,7 @@
 """Whether the memory that an allocation takes is there, asked before the system is.
 
-Linux grants more than it has, and ends whoever uses it. So where the system tells (Linux
-does, others do not), what clearly does not fit is refused with advice. Requested sizes are
+Linux grants more than it has, and ends whoever uses it. So where the system reports it
+(Linux does, others do not), what clearly does not fit is refused with advice. Requested sizes are
 the minimum that is needed, and what is available is estimated generously: a fit that would work
 is never refused.
 """

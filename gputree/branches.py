@@ -119,7 +119,7 @@ class BranchLists(NamedTuple):
         sizes = self.branch_end - self.branch_begin
         if not np.array_equal(sizes, other.branch_end - other.branch_begin):
             return False
-        # what leads to a node is told by its children, where these share all of its list
+        # the categories of a node are given by its children, where these share all of its list
         told = np.flatnonzero((sizes > 0) & ~(own.share_all(sizes) & others.share_all(sizes)))
         return np.array_equal(self._pairs(told), other._pairs(told))
 

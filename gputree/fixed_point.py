@@ -155,7 +155,7 @@ def fix_targets(y: NDArray[np.float64], weights: Weights, ends: Ends | None = No
 
 
 def fix_rates(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None) -> Targets:
-    """Targets of 0 and more in units, from 0, so that a sum of none is told; see `poisson`.
+    """Non-negative targets in units, from 0, so that a sum of no events is detected; see `poisson`.
 
     `ends` are as for `fix_targets`; `square` is what the Poisson criterion knows deviations by, in
     units of `target`.

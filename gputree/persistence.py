@@ -258,7 +258,7 @@ def read_contents(path: str | os.PathLike[str], max_bytes: int | None = None) ->
     try:
         with naming(path), open(path, "rb") as file:
             if not zipfile.is_zipfile(file):
-                _read_end(file)  # what cannot be read is told as that
+                _read_end(file)  # what cannot be read is reported as that
                 advice = " JSON is read by read_json." if path.suffix.lower() == ".json" else ""
                 raise RefusedError(
                     f"{path} is not a gputree model file, or it is truncated.{advice}"

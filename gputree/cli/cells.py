@@ -215,7 +215,7 @@ def warn_of_marks(columns: list[str]) -> None:
 
 @contextmanager
 def told(missing: Sequence[str]) -> Iterator[None]:
-    """What a cell that is no number may be is told with it."""
+    """Add advice to errors about cells that are no numbers."""
     from gputree.datasets.conversion import NotANumberError
 
     try:

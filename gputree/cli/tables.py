@@ -171,7 +171,7 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
     from gputree.datasets import read_batches
 
     columns, text, numeric = _columns_of(estimator, arguments.model)
-    if set(columns) - {*text, *numeric}:  # numbers or booleans as categories, told by all rows
+    if set(columns) - {*text, *numeric}:  # numbers or booleans as categories, by all rows
         yield table_for(estimator, arguments).columns
         return
     missing = _marks_for(estimator, arguments)

@@ -211,7 +211,7 @@ def _refuse(name: str, arguments: argparse.Namespace) -> NoReturn:
 def _rules(
     kind: Any, params: dict[str, Any], arguments: argparse.Namespace, table: Training
 ) -> Any:
-    """The rules of a tree of some kind, which is not pruned unless that is asked for."""
+    """The rules of a tree of some kind, which is not pruned by default."""
     from gputree.rules import C45Rules
 
     tree = kind(**{"pruning": None} | params, categorical_features=table.categorical_features)

@@ -136,7 +136,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
             verbose=not arguments.quiet,
         )
     words, y = _words(table), table.target
-    assert y is not None  # a target was asked for
+    assert y is not None  # with --target
     forbid_dates(label, words, arguments.categorical)
     if arguments.task == "auto":
         forbid_dates_as_target(label, arguments.target, y)

@@ -337,7 +337,7 @@ def _as_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
         dtype = np.float32 if _fits_float32(X) else np.float64
     if X.dtype != dtype or not X.flags[order]:
         _require_memory(len(X), X.size // max(len(X), 1), dtype)
-    with np.errstate(over="ignore"):  # of long doubles; infinity is refused by those who ask
+    with np.errstate(over="ignore"):  # of long doubles; callers raise an error for infinity
         return np.asarray(X, dtype, order=order)
 
 

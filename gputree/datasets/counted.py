@@ -1,4 +1,4 @@
-"""Files that tell how much of them has been read."""
+"""Files that count the bytes read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def opened(path: Path, verbose: bool, compression: str | None = None) -> Iterato
     path : Path
     verbose : bool
     compression : str or None
-        Name of the codec of a compressed file; the bar is of bytes as they lie in it.
+        Name of the codec of a compressed file; the progress bar counts compressed bytes.
     """
     import pyarrow as pa
 

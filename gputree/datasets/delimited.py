@@ -152,7 +152,7 @@ def _is_number(cell: str) -> bool:
 
 
 class Opened(NamedTuple):
-    """A file from its beginning, and what its head tells."""
+    """A file from its beginning, and the types inferred from its first bytes."""
 
     file: Any
     dialect: Dialect

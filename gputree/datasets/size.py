@@ -39,7 +39,7 @@ def least_bytes(path: Path) -> float:
             if read:
                 return taken * path.stat().st_size / read
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        pass  # reading the whole file tells it better
+        pass  # reading the whole file gives a better estimate
     return path.stat().st_size
 
 
@@ -85,7 +85,7 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
 
 
 def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int]:
-    """Bytes that the first rows take in memory, and in the file; zeros where they tell nothing."""
+    """Bytes that the first rows take in memory, and in the file; zeros where they are unknown."""
     import pyarrow as pa
     import pyarrow.csv as pc
 

@@ -33,7 +33,7 @@ class Source(NamedTuple):
     label : str
         What messages call it.
     kind : str
-        The suffix that tells its format, such as ".csv".
+        The suffix of its format, such as ".csv".
     codec : str or None
         Name of what a file of text is compressed with.
     path : Path or None

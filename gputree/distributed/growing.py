@@ -94,7 +94,7 @@ def grow_tree(tasks: Tasks, rowsets: Rowsets, options: Options, device: str) -> 
 
 
 def worker_device(device: str) -> str:
-    """The device that the worker which asks counts on: see `resolve_device`.
+    """The device that the calling worker counts on: see `resolve_device`.
 
     Raises
     ------

@@ -392,7 +392,7 @@ class _Bar:
         self._bytes = 0
 
     def add(self, values: NDArray) -> None:
-        """Tell of values that were read."""
+        """Report values that were read."""
         if self._bar is not None:
             self._bytes += values.nbytes
             size = self._bar.format_sizeof(self._bytes, "B", 1024)

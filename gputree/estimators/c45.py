@@ -32,7 +32,7 @@ from gputree.softening import soften
 from gputree.tree import Tree
 
 # As in Release 8 and J48: either side of a numeric cut holds a tenth of the known rows of an
-# average class, but not more than 25 rows are asked for.
+# average class, but at most 25 rows are required.
 CUT_SHARE = 0.1
 MOST_CUT_WEIGHT = 25.0
 

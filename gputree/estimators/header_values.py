@@ -99,7 +99,7 @@ def restore_marks(estimator: Any, header: dict[str, Any]) -> None:
 
 
 def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
-    """`winnowed_`; files of before do not tell which columns were left out."""
+    """`winnowed_`; older files do not have the columns left out."""
     if estimator.winnow and "winnowed" not in header:
         return
     d = estimator.n_features_in_

@@ -27,7 +27,7 @@ from gputree.estimators.identifiers import (
 from gputree.pruning import Pruner, get_pruner
 from gputree.validation import check_table
 
-# Threads that may be asked for: no machine has more, and a slip is reported.
+# Maximum number of threads: no machine has more, and a typo is reported.
 MOST_JOBS = 1 << 16
 
 

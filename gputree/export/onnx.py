@@ -204,7 +204,7 @@ class _Graph:
         return attributes
 
     def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add a node of one output, whose name is told: another one where an input has it."""
+        """Add a node of one output and return its name: another one where an input has it."""
         name = self._free(output)
         self.nodes.append(self.helper.make_node(operator, inputs, [name], **attributes))
         return name

@@ -157,7 +157,7 @@ def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
 def _lay_out(ax: Any, tree: Tree, labels: list[str], bar: float) -> _Layout:
     """A column a depth, as wide as its widest box; a row a leaf, inner nodes midway."""
     probe = ax.text(0, 0, "", fontsize=_FONT_SIZE, linespacing=_LINES)
-    with warnings.catch_warnings():  # letters that no font has are told once, by hint_at_fonts
+    with warnings.catch_warnings():  # characters without a font are reported once, by hint_at_fonts
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         sizes = np.array([_extent(probe, label) for label in labels]) + 2 * _PAD
     probe.remove()
@@ -276,7 +276,7 @@ def _class_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
 def _mean_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
     """The whole, a standard deviation to either side of the mean, and the mean."""
     mean, deviation = tree.value[:, 0, 0], np.zeros(tree.n_nodes)
-    if tree.criterion == "squared_error":  # others tell no deviation
+    if tree.criterion == "squared_error":  # others have no deviation
         deviation = np.sqrt(np.maximum(tree.impurity, 0.0))
     least = (mean - deviation).min()
     whole = (mean + deviation).max() - least or 1.0

@@ -1,7 +1,7 @@
 """A tree as a table of nodes, and an SQL expression that walks it from row to row.
 
 Databases plan an expression anew with each query, which takes minutes for a large tree. A table is
-filled once, and a step is one look into it::
+filled once, and a step is one lookup in it::
 
     node | feature  threshold  at_most  above  missing | answer
        0 |       2        1.5        1      2        2 |
@@ -122,7 +122,7 @@ def _nodes(model: Model) -> list[_Node]:
         else:
             first, second = split.children
             ways = (split.threshold, first, second)
-            if math.isinf(split.threshold):  # missing values are told from others
+            if math.isinf(split.threshold):  # missing values are distinguished from others
                 ways = (0.0, first, first)
             nodes[node] = _Node(split.feature, *ways, missing)
     return nodes

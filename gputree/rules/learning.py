@@ -126,7 +126,7 @@ def _by_class(
 def _by_confidence(
     rules: Rules, error: NDArray[np.float64], covers: Coverage, rows: Rows
 ) -> NDArray[np.int64]:
-    """Rules by their error rates; of equals those of most weight, then of fewest conditions."""
+    """Rules by their error rates; ties by weight, then by the number of conditions."""
     weights = rows.weights
     weight = np.array([weights[covers.of(r)].sum() for r in range(error.size)], np.int64)
     return np.lexsort((rules.sizes, -weight, error))

@@ -1,4 +1,4 @@
-"""Which rows of a table meet which conditions, in blocks of rows."""
+"""Which rows of a table satisfy which conditions, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Tests(NamedTuple):
 def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
     """Consecutive rules whose conditions have masks of no more than `BLOCK_BYTES` together.
 
-    Each condition's mask is made once for a group, however often it is asked; neighbours in a tree
+    Each condition's mask is made once for a group, however often it is used; neighbours in a tree
     share most of theirs.
 
     Yields

@@ -36,7 +36,7 @@ class Message(NamedTuple):
     rule_weight : float
         What a bit of a rule counts, relative to one of an exception.
     unit : float
-        What a unit of weight weighs.
+        Weight of a unit.
     total, own : float
         Weight of all rows, and of those of the class.
     """
@@ -129,7 +129,7 @@ def _try_all(
 
 @kernel
 def _best_subset(count: NDArray[np.int64], message: Message) -> tuple[int, float]:
-    """The subset of fewest bits, as a mask; of equals that of fewest rules, then the lowest."""
+    """The subset of minimum bits, as a mask; ties go to the smaller one, then to the lowest."""
     best, least, fewest = 0, np.inf, 0
     for subset in range(count.shape[0]):
         own = other = np.int64(0)
@@ -219,7 +219,7 @@ def _turn(
     count: NDArray[np.int32],
     alone: NDArray[np.int64],
 ) -> None:
-    """Add or remove a rule; tell the others what they now cover alone."""
+    """Add or remove a rule, and update what the others cover alone."""
     adds = not chosen[rule]
     chosen[rule] = adds
     for i in range(rule_begin[rule], rule_begin[rule + 1]):

@@ -1,7 +1,7 @@
 """Conditions of rules are dropped while that lowers a pessimist's estimate of their errors.
 
 A row that misses one condition of a rule is covered once that condition is gone. So one pass over
-the table tells, for every rule and every condition of it, what the rule would cover without it:
+the table gives, for every rule and every condition of it, what the rule would cover without it:
 
     conditions met by a row    1 1 1    covered by the rule
                                1 0 1    covered without the second condition
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     weight : int64 array of shape (n,), or of shape (0,)
         Weights in units; without any, each row is one unit.
     unit : float
-        What a unit weighs.
+        Weight of a unit.
     n_classes : int
     """
 
