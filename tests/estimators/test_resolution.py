@@ -109,7 +109,7 @@ def test_one_weight_beside_which_others_vanish(model):
     y = (X[:, 0] > 0).astype(int)
     weight = np.exp(0.3 * RNG.normal(size=N))
     weight[5] = 1e17
-    with pytest.warns(UserWarning, match="Sample weights reach up to 1e.17.*Clip the greatest"):
+    with pytest.warns(UserWarning, match="Sample weights reach up to 1e.17.*Clip the largest"):
         model.fit(X, y, weight)
     weight[5] = 1e12
     model.fit(X, y, weight)
