@@ -30,7 +30,7 @@ class Step:
     condition : str
         The condition that leads here, empty at the root.
     note : str
-        Why a value that the condition does not name came here, or why the row ends at a node
+        Why a value that the condition does not name came here, or why the row stops at a node
         that splits; else empty.
     weight : float
         Of the training rows in the node.
@@ -70,7 +70,7 @@ class Explanation:
         told = [f"{name} {_short(part)}" for name, part in self.shares.items() if part > 0]
         lines = [f"{self.answer} ({', '.join(told)})" if told else self.answer]
         for step in self.steps:
-            share = f"{_short(step.share)} of the row by " if step.share < 1 else ""
+            share = f"with weight {_short(step.share)}, " if step.share < 1 else ""
             head = f"{share}{step.condition}: " if step.condition else ""
             note = f" ({step.note})" if step.note else ""
             lines.append(f"{'  ' * (step.depth + 1)}{head}{step.mix}{note}")
@@ -153,7 +153,7 @@ def _explanation(description: Description, model: Model, row: NDArray) -> Explan
             why = f"{description.feature_names[split.feature]} is {why}" if why else ""
             onward = _onward(parts, split, ordinal)
             if not onward:
-                notes.append(f"{why} here: the row ends")
+                notes.append(f"{why}: no branch, the node predicts")
         if not onward:
             stops[node] = share
         steps.append(_step(description, node, share, "; ".join(notes)))
