@@ -62,7 +62,8 @@ def test_a_known_row_in_words():
 def test_a_row_that_ends_above_the_leaves():
     model = ID3Classifier().fit(GOLF.data, GOLF.target)
     told = str(explain(model, ROWS[1:2], feature_names=GOLF.feature_names)[0])
-    assert told.splitlines()[1:] == ["  no 5, yes 9 (outlook is missing: no branch, the node predicts)"]
+    why = "outlook is missing: no branch, the node predicts"
+    assert told.splitlines()[1:] == [f"  no 5, yes 9 ({why})"]
 
 
 def test_regression():
