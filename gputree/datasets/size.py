@@ -28,7 +28,7 @@ def least_bytes(path: Path) -> float:
     """What the table of a file will take in memory, about; 0 for what can be read once only."""
     source = source_of(path)
     if source.is_stream:
-        return 0.0  # nobody knows
+        return 0.0  # it is unknown
     import pyarrow as pa
 
     try:
@@ -39,7 +39,7 @@ def least_bytes(path: Path) -> float:
             if read:
                 return taken * path.stat().st_size / read
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        pass  # reading the whole file tells it better
+        pass  # reading the whole file gives a better estimate
     return path.stat().st_size
 
 
@@ -56,7 +56,7 @@ def _of_parquet(path: Path) -> float:
         groups = [told.row_group(place).num_rows for place in range(told.num_row_groups)]
         if told.num_rows != sum(groups) or min(groups, default=0) < 0:
             raise ValueError(
-                f"{path} is damaged: it tells of {told.num_rows:,} rows, and its groups of rows of "
+                f"{path} is damaged: it declares {told.num_rows:,} rows, and its groups of rows of "
                 f"{sum(groups):,}."
             )
         row_bits = sum(_least_bits(field.type) for field in file.schema_arrow)
@@ -85,7 +85,7 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
 
 
 def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int]:
-    """Bytes that the first rows take in memory, and in the file; zeros where they tell nothing."""
+    """Bytes that the first rows take in memory, and in the file; zeros where they are unknown."""
     import pyarrow as pa
     import pyarrow.csv as pc
 

@@ -67,7 +67,7 @@ def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
     nodes["missing"] = np.where(leaf, itself, missing)
     if not by_category.any():
         return Packed(nodes, None, None)
-    # A category without a branch is missing, but where missing values have a branch of their own.
+    # A category without a branch is missing, but where missing values have a separate branch.
     unseen = np.where(tree.split_kind == BRANCH_SPLIT, itself, missing)
     nodes["child"] = np.where(by_category, unseen, nodes["child"])
     target, lists, nodes["n_codes"], nodes["table"] = tabulate(tree, nodes["child"])
@@ -129,13 +129,13 @@ def _depth_first(child: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def leaf_depths(tree: Tree) -> tuple[int, int]:
-    """The least and the greatest depth of a leaf."""
+    """The minimum and the maximum depth of a leaf."""
     depth = tree.depth[tree.is_leaf]
     return int(depth.min()), int(depth.max())
 
 
 def rounded_down(threshold: NDArray[np.float64], dtype: type[np.floating]) -> NDArray:
-    """The greatest of `dtype` up to each threshold: values of `dtype` fall to the same sides."""
+    """The largest of `dtype` up to each threshold: values of `dtype` fall to the same sides."""
     with np.errstate(over="ignore"):
         nearest = threshold.astype(dtype)
     below = np.nextafter(nearest, dtype(-np.inf))
@@ -187,7 +187,7 @@ def walk(
 ) -> None:
     """Write where rows ``begin .. end`` of `values` (n, d), NaN where missing, stay to `out`.
 
-    `depths` are the least and the greatest of the leaves.
+    `depths` are the minimum and the maximum of the leaves.
     """
     least, greatest = depths
     paired = end - (end - begin) % SIDE_BY_SIDE

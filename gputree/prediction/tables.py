@@ -1,6 +1,6 @@
 """Where categories lead, as the descent of rows looks it up.
 
-A node has a table from codes to children of its own where that is small, or about as long as
+A node has a separate table from codes to children where that is small, or about as long as
 the list of its categories. Else the list is searched: it is sorted once for all nodes that
 share it, each of which parts a range of it:
 
@@ -112,7 +112,7 @@ def tabulate(
 
 
 def _table_sizes(tree: Tree, spans: Spans) -> NDArray[np.int64]:
-    """Entries of the tables of those nodes that have one: up to the greatest code in the list."""
+    """Entries of the tables of those nodes that have one: up to the largest code in the list."""
     listed, sharing = spans.stop - spans.start, np.bincount(spans.top)[spans.top]
     room = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
     most = np.where(sharing == 1, np.maximum(CODES_PER_CATEGORY * listed, FEW_CODES), FEW_CODES)

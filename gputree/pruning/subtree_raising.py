@@ -10,7 +10,7 @@ Bottom-up, each inner node has three futures, by the upper limit of their errors
          / \
         .   .
 
-The rows of a and c then go down b's tests, and what they meet there is pruned
+The rows of a and c then go down b's tests, and what they reach there is pruned
 again.
 """
 
@@ -65,7 +65,7 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     Raises
     ------
     ValueError
-        If the rows weigh more or less than those the tree was grown on.
+        If the total weight of the rows is not that of those the tree was grown on.
     """
     if not np.isclose(data.weight.sum(), tree.weight[0]):
         raise ValueError(
@@ -125,7 +125,7 @@ def _rebuild(tree: Tree, state: NDArray, statistics: NDArray[np.float64]) -> Tre
     nodes, parent, depth = np.empty((3, tree.n_nodes), NODE)
     n = number(state, nodes, parent, depth)
     nodes, parent, depth = nodes[:n], parent[:n].copy(), depth[:n].copy()
-    # a record has more than is asked for
+    # a record has more than is used
     taken = {name: state[name][nodes] for name in ("split_of", "n_children", "weight", "n_rows")}
     tree = _renumbered(tree, taken, statistics[nodes], parent, depth)
     return _measure(tree, state["refilled"][nodes])

@@ -69,7 +69,7 @@ def batches():
 
 @pytest.mark.usefixtures("full")
 def test_room_is_looked_at_before_the_work(tmp_path):
-    with pytest.raises(OSError, match="no room for 1,500 bytes of the table") as told:
+    with pytest.raises(OSError, match="no space for 1,500 bytes of the table") as told:
         CodedTable.from_batches(batches, folder=tmp_path)
     assert told.value.errno == errno.ENOSPC
     assert told.value.filename == str(tmp_path)
