@@ -1,6 +1,6 @@
-"""Decision trees grown level by level: exact, and the same to the bit on every device.
+"""Decision trees grown level by level: exact, and the same bit for bit on every device.
 
-Names are imported when they are asked for: ``import gputree`` takes no time.
+Names are imported on first use: ``import gputree`` takes no time.
 """
 
 from typing import TYPE_CHECKING

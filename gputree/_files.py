@@ -33,7 +33,7 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Yields
     ------
     binary file
-        A new file beside `path`. It replaces `path` when the block ends, and is
+        A new file next to `path`. It replaces `path` when the block ends, and is
         removed when the block raises: readers see the old file or the new one.
     """
     path = as_path(path, "The name of a file to write")
@@ -58,7 +58,7 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _locked(path: Path) -> tuple[Path, int | None]:
-    """A new file beside `path`, and what locks it until it is closed, or the process ends.
+    """A new file next to `path`, and what locks it until it is closed, or the process ends.
 
     Where there are no locks (Windows) a file that is open cannot be removed, which serves as well.
     """

@@ -1,4 +1,4 @@
-"""Public names of a package, imported when they are asked for: what is not asked for costs nothing.
+"""Public names of a package, imported on first use: what is not used costs nothing.
 
 As lazy_loader, by which scikit-image and SciPy's tools do the same; a package also imports the
 names where checkers read them, below ``if TYPE_CHECKING``. No module may be called as a name that
@@ -25,7 +25,7 @@ def attach(
     modules : mapping of str to sequence of str
         The public names by the module of the package that has them.
     packages : sequence of str
-        Modules and packages in it that need no import of their own.
+        Modules and packages in it that need no separate import.
     """
     places = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
 

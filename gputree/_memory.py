@@ -1,8 +1,8 @@
 """Whether the memory that an allocation takes is there, asked before the system is.
 
-Linux grants more than it has, and ends whoever uses it. So where the system tells (Linux
-does, others do not), what clearly does not fit is refused with advice. Sizes asked for are
-the least that is needed, and what is available is told at its most: a fit that would work
+Linux grants more than it has, and ends whoever uses it. So where the system reports it
+(Linux does, others do not), what clearly does not fit is refused with advice. Requested sizes are
+the minimum that is needed, and what is available is estimated generously: a fit that would work
 is never refused.
 """
 
@@ -20,7 +20,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 # What the system calls available is an estimate.
 MARGIN = 1.25
 
-# Bytes that nobody is asked for: to look takes longer than some fits.
+# Bytes that are not checked: to look takes longer than some fits.
 NEGLIGIBLE = 1 << 26
 
 
@@ -52,7 +52,7 @@ def require_memory(needed: float, purpose: str, advice: str) -> None:
     Parameters
     ----------
     needed : float
-        The least that `purpose` will take, beside what is taken already.
+        The minimum that `purpose` will take, in addition to what is taken already.
     purpose : str
         What the memory is for, as the beginning of a sentence.
     advice : str
@@ -68,9 +68,9 @@ def require_memory(needed: float, purpose: str, advice: str) -> None:
 
 
 def available_bytes() -> int | None:
-    """Memory that this process can still get, swap included; None where nobody knows.
+    """Memory that this process can still get, swap included; None where it is unknown.
 
-    The least of what the system, the control groups and the limit of address space leave.
+    The minimum of what the system, the control groups and the limit of address space leave.
     """
     system = _table(PROC / "meminfo")
     if "MemAvailable" not in system:

@@ -1,4 +1,4 @@
-"""The only place that loads what may be absent, and only when it is asked for."""
+"""The only place that loads what may be absent, and only on first use."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def shown(value: float) -> str:
 
 
 def amount(value: float) -> str:
-    """Rows as text, or what they weigh: a decimal where that is no whole number."""
+    """Rows as text, or their weights: a decimal where that is no integer."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 

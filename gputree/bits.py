@@ -56,7 +56,7 @@ def meet_all(
     condition: NDArray[np.int64],
     rule: int,
 ) -> Any:
-    """Those of some rows of word w that meet all conditions of a rule."""
+    """Those of some rows of word w that satisfy all conditions of a rule."""
     for i in range(begin[rule], begin[rule + 1]):
         rows &= masks[condition[i], w]
         if rows == 0:

@@ -119,7 +119,7 @@ class BranchLists(NamedTuple):
         sizes = self.branch_end - self.branch_begin
         if not np.array_equal(sizes, other.branch_end - other.branch_begin):
             return False
-        # what leads to a node is told by its children, where these share all of its list
+        # the categories of a node are given by its children, where these share all of its list
         told = np.flatnonzero((sizes > 0) & ~(own.share_all(sizes) & others.share_all(sizes)))
         return np.array_equal(self._pairs(told), other._pairs(told))
 
@@ -137,7 +137,7 @@ class BranchLists(NamedTuple):
         `by_category` marks the nodes of a tree of the right shape that test categories.
         """
         begin, end, n = self.branch_begin, self.branch_end, parent.size
-        yield "branch_begin or branch_end is not told once a node", {begin.size, end.size} != {n}
+        yield "branch_begin or branch_end has no entry per node", {begin.size, end.size} != {n}
         size = self.branch_code.size
         yield "a list lies outside branch_code", (begin < 0) | (end < begin) | (end > size)
         yield "categories lead to the root", begin[:1] < end[:1]
@@ -194,7 +194,7 @@ class Spans(NamedTuple):
     def greatest(
         self, by_category: NDArray[np.bool_], code: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """The greatest category in the list that each node shares, -1 without any."""
+        """The largest category in the list that each node shares, -1 without any."""
         tops = self.tops(by_category & (self.start < self.stop))
         _, place = places_of(self.start[tops], self.stop[tops])
         sizes = self.stop[tops] - self.start[tops]

@@ -1,4 +1,4 @@
-"""Answers of the least expected cost."""
+"""Predictions of the minimum expected cost."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def class_costs(costs: Costs) -> NDArray[np.float64]:
 
 
 def weighs_errors(costs: Costs | None) -> bool:
-    """Whether the class of most weight may not be that of the least cost."""
+    """Whether the class of most weight may not be that of the minimum cost."""
     return costs is not None and len(costs) > 2
 
 
 def least_cost(shares: NDArray[np.float64], costs: Costs) -> NDArray[np.intp]:
-    """The class of the least expected cost; of equals, the first.
+    """The class of the minimum expected cost; of equals, the first.
 
     Parameters
     ----------
     shares : float64 array of shape (n, K)
-        Of classes among rows that weigh what the errors of their classes cost.
+        Of classes among rows weighted by the costs of the errors of their classes.
     costs : float64 array of shape (K, K)
     """
     of_class = class_costs(costs)[:, None]

@@ -1,4 +1,4 @@
-"""Numbers as ranges that tell about the labels: supervised discretization."""
+"""Numbers as ranges that are informative about the labels: supervised discretization."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ TRANSFORMED = 1 << 18
 
 
 class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Cut columns of numbers where the cuts tell more about the labels than they cost.
+    """Supervised discretization of numeric columns by minimum description length.
 
-    Each column is cut where the information gain is greatest, then each part again, as long as
-    the cut pays for its own description (minimum description length). Columns that tell nothing
+    Each column is cut at the largest information gain, then each part again, as long as the gain
+    exceeds the description length of the cut. Uninformative columns
     get no cut: all their values are one bin.
 
     Parameters
     ----------
     criterion : "fayyad_irani" or "kononenko", default="fayyad_irani"
-        When a cut pays: the rule of Fayyad and Irani (1993), as in Weka's supervised `Discretize`,
-        or that of Kononenko (1995), its option ``-K``.
+        The acceptance criterion of cuts: that of Fayyad and Irani (1993), as in Weka's supervised
+        `Discretize`, or that of Kononenko (1995), its option ``-K``.
     cut_cost : "rows" or "cuts", default="rows"
-        The bits that name a cut of N rows: log2 of N - 1, as published, or of the cuts there are
-        between different values (Weka's ``-E``), which are fewer where values repeat.
+        The description length of a cut of N rows: log2 of N - 1, as published, or of the cuts there
+        are between different values (Weka's ``-E``), which are fewer where values repeat.
     missing : "keep" or "bin", default="keep"
-        What becomes of missing values: they stay NaN, or are a bin of their own behind all others
-        of their column. In `fit` rows without a value take no part in a column's cuts.
+        Missing values stay NaN, or are a separate last bin of their column. `fit` ignores missing
+        values.
     n_jobs : int, default=None
         Threads; None for all. Cuts do not depend on it.
     verbose : int, default=0
@@ -52,13 +52,13 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     cut_points_ : list of `n_features_in_` float64 arrays
-        Where each column is cut, ascending: midway between two of its values. Bin j has the
+        Cut points of each column, ascending: midpoints between two of its values. Bin j has the
         values ``cut[j - 1] < x <= cut[j]``.
     bin_edges_ : list of `n_features_in_` float64 arrays
-        The cut points between the least and the greatest value seen in `fit`, as
+        The cut points between the minimum and the maximum value seen in `fit`, as
         `KBinsDiscretizer` has them; NaN for a column without values.
     n_bins_ : int64 array of shape (`n_features_in_`,)
-        Bins of each column, that of missing values left out.
+        Number of bins of each column, without that of missing values.
     classes_ : array of shape (n_classes,)
         Labels seen in `fit`.
     n_features_in_ : int
@@ -68,7 +68,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    gputree.information_gain : With ``numeric="mdl"``, what these bins say about the labels.
+    gputree.information_gain : With ``numeric="mdl"``, the information gain of these bins.
 
     References
     ----------
@@ -98,7 +98,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    # As `check_table` asks: numbers alone, on the host.
+    # As `check_table` requires: numbers alone, on the host.
     _grows_on_device: ClassVar[bool] = False
     categorical_features: ClassVar[str] = "auto"
 
@@ -218,7 +218,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """A value for each bin: the middle of its edges.
 
-        The outer bins reach to the least and the greatest value seen in `fit`.
+        The outer bins reach to the minimum and the maximum value seen in `fit`.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Another number of columns, or what is no bin of its column.
+            Another number of columns, or an invalid bin.
         """
         check_is_fitted(self, "cut_points_")
         bins = check_array(
@@ -257,7 +257,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         wrong = ~missing & ((code < 0) | (code > most) | (code % 1 != 0))
         if wrong.any():
             raise InputError(
-                f"{type(self).__name__}.inverse_transform takes whole numbers from 0 to {most}, or "
+                f"{type(self).__name__}.inverse_transform takes integers from 0 to {most}, or "
                 f"NaN, in column {f}. Got {bins[wrong][0]:g}."
             )
         middles = np.append(0.5 * edges[:-1] + 0.5 * edges[1:], np.nan)  # last: no value
@@ -289,5 +289,5 @@ def _cut_columns(values: NDArray, task: MdlTask, threads: int, verbose: bool) ->
 
 
 def _ranges(values: NDArray) -> list[tuple[float, float]]:
-    """The least and the greatest value of every column; NaN where it has none."""
+    """The minimum and the maximum value of every column; NaN where it has none."""
     return [(float(np.fmin.reduce(column)), float(np.fmax.reduce(column))) for column in values.T]

@@ -23,7 +23,7 @@ NO_THRESHOLD = -2.0
 
 # Where a node sends a value that is missing: the ordinal of a child (>= 0), or
 MISSING_TO_ALL = -1  # down every branch, with fractional weights (C4.5)
-MISSING_STOPS = -2  # nowhere: the node itself answers (leaves; ID3's unseen values)
+MISSING_STOPS = -2  # nowhere: the node itself predicts (leaves; ID3's unseen values)
 
 # How a node splits.
 LEAF = 0

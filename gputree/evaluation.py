@@ -1,4 +1,4 @@
-"""How good the answers of a model are, by scikit-learn's measures where it has them."""
+"""How good the predictions of a model are, by scikit-learn's measures where it has them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Measure(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What a model answered, beside what is true.
+    """Predictions of a model and the true values.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Answers(NamedTuple):
     weight : float64 array of shape (n_rows,), or None
         What the rows count, more than 0; None where they count the same.
     cost : float64 array of shape (n_rows,), or None
-        What the answers cost, NaN for labels that the model does not know; None without costs.
+        What the predictions cost, NaN for labels that the model does not know; None without costs.
     """
 
     y: NDArray[Any]
@@ -72,7 +72,7 @@ class Answers(NamedTuple):
 
 
 def answers(estimator: Any, X: Any, y: NDArray[Any], weight: Weight = None) -> Answers:
-    """Let a model answer for rows whose truth is known; those of weight zero take no part."""
+    """Predict rows whose true values are known; those of weight zero take no part."""
     predicted = estimator.predict(X)
     if not hasattr(estimator, "classes_"):
         return _weighed(Answers(y, predicted, None, None, weight))
@@ -86,7 +86,7 @@ def answers(estimator: Any, X: Any, y: NDArray[Any], weight: Weight = None) -> A
 
 
 def pooled(parts: list[Answers]) -> Answers:
-    """The answers of several classifiers for rows of their own, as those of one."""
+    """The predictions of several classifiers, each for other rows, as those of one."""
     known: list[NDArray[Any]] = [part.labels for part in parts if part.labels is not None]
     labels = np.unique(np.concatenate(known))
     shares = [np.zeros((part.y.size, labels.size)) for part in parts]
@@ -101,7 +101,7 @@ def pooled(parts: list[Answers]) -> Answers:
 
 
 def _costs_of(estimator: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Any:
-    """What each answer costs, shape (n_rows,); None where all errors cost the same."""
+    """What each prediction costs, shape (n_rows,); None where all errors cost the same."""
     costs = getattr(getattr(estimator, "estimator_", estimator), "_given_costs", None)
     if costs is None:
         return None
@@ -185,7 +185,7 @@ class PerClass:
         self.means = tuple(np.mean(np.array(self.scores)[:, :3], axis=0).tolist())
 
     def confusions(self) -> Iterator[tuple[Any, Any, float]]:
-        """True class, answer, rows (or their weight)."""
+        """True class, predicted class, rows (or their weight)."""
         for true, row in zip(self.labels.tolist(), self.matrix.tolist(), strict=True):
             for answer, rows in zip(self.labels.tolist(), row, strict=True):
                 yield true, answer, rows
@@ -202,7 +202,7 @@ def score_rows(classes: PerClass) -> list[list[str]]:
 def confusion_rows(classes: PerClass) -> list[list[str]]:
     """A table of the confusion matrix, as text cell by cell."""
     labels = [str(label) for label in classes.labels.tolist()]
-    rows = [["true class \\ answer", *labels]]
+    rows = [["true class \\ predicted", *labels]]
     counts = classes.matrix.tolist()
     rows += [[label, *map(amount, row)] for label, row in zip(labels, counts, strict=True)]
     return rows
@@ -215,7 +215,7 @@ Lines = list[dict[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A model and its answers beside the truth, as J48, C5.0 and rpart tell them.
+    """A model and its predictions compared with the true labels, as J48, C5.0 and rpart print them.
 
     Printed, it is a table of words; `as_dict` has the numbers.
 
@@ -227,13 +227,13 @@ class Report:
     rows : int
         Those that have weight.
     weight : float or None
-        Of the rows, where they were given weights. Then rows below are what they weigh.
+        Of the rows, where they were given weights. Then rows below are their weights.
     measures : dict of str to float
         Of classes: ``right``, ``errors`` (rows), ``accuracy``, ``error_rate``, ``kappa``, and
         over all rows and classes the ``mean_absolute_error`` and ``root_mean_squared_error`` of
         the probabilities, as Weka has them; where errors have costs, the mean ``cost``. Of
         numbers: ``correlation``, ``mean_absolute_error``, ``root_mean_squared_error``,
-        ``relative_absolute_error`` and ``root_relative_squared_error`` (to answering with the mean
+        ``relative_absolute_error`` and ``root_relative_squared_error`` (to predicting the mean
         target of the training rows), ``r2``. NaN where a measure is not defined.
     classes : PerClass or None
         Scores of each class and the confusion matrix; None for regression.
@@ -257,7 +257,7 @@ class Report:
         dict
             Those of `size`, ``rows``, ``weight`` if rows have weights, the measures by name; of
             classes ``labels``, ``precision``, ``recall``, ``f1``, ``support`` and
-            ``confusion_matrix`` (true class by answer); and the `tables`.
+            ``confusion_matrix`` (true by predicted class); and the `tables`.
         """
         content: dict[str, Any] = self.size | {"rows": self.rows}
         if self.weight is not None:
@@ -294,7 +294,7 @@ def table_texts(tables: dict[str, Lines]) -> list[str]:
 
 
 def usage_lines(share: NDArray[np.float64], names: Any) -> Lines:
-    """The table of how many rows each column is asked for, the most first; not those of none.
+    """The table of the attribute usage of each column, the most first; not those of none.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _cell(key: str, value: Any) -> str:
 
 
 def report(found: Answers, mean: float, size: dict[str, int], tables: dict[str, Lines]) -> Report:
-    """The report of a model on rows whose truth is known.
+    """The report of a model on rows whose true values are known.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def measures_of_classes(given: Answers) -> dict[str, float]:
     hits = given.y == given.predicted
     right, total = given.total(hits), given.total(np.ones(hits.size))
     errors = given.total(~hits)
-    kappa = 1.0  # one label, always answered; scikit-learn has NaN there
+    kappa = 1.0  # one label, always predicted; scikit-learn has NaN there
     if not hits.all():
         pair = given.y, given.predicted
         kappa = float(cohen_kappa_score(*pair, labels=given.labels, sample_weight=given.weight))
@@ -375,7 +375,7 @@ def measures_of_classes(given: Answers) -> dict[str, float]:
 
 
 def _of_quantities(given: Answers, mean: float) -> dict[str, float]:
-    """Errors, also relative to those of answering with the mean of the training rows."""
+    """Errors, also relative to those of predicting the mean of the training rows."""
     basic = given.measures
     off, apart = given.y - given.predicted, given.y - mean
     squared = _ratio(given.total(off**2), given.total(apart**2))
@@ -390,7 +390,7 @@ def _of_quantities(given: Answers, mean: float) -> dict[str, float]:
 
 
 def _correlation(given: Answers) -> float:
-    """Of targets and answers; NaN where one of them does not vary."""
+    """Of targets and predictions; NaN where one of them does not vary."""
     if np.ptp(given.y) == 0 or np.ptp(given.predicted) == 0:
         return np.nan
     spread = np.cov(given.y, given.predicted, aweights=given.weight, ddof=0)

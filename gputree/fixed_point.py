@@ -1,7 +1,7 @@
 """Weights and targets in fixed point: sums of integers have no order.
 
 A unit is a power of two, so that scaling back is exact. Errors: a weight that is not a
-whole number of units is off by at most a unit, ``2**-49`` of the total weight; a target by
+integer of units is off by at most a unit, ``2**-49`` of the total weight; a target by
 half a unit of about ``2**-60`` of (total weight x range), and at least ``2**-52`` of the range.
 """
 
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from gputree.compilation import jitable
 from gputree.criteria.poisson import deviance_terms
 
-WEIGHT_BITS = 50  # total weight, in units: exact in float64, with room for sums
+WEIGHT_BITS = 50  # total weight, in units: exact in float64, with space for sums
 EXACT_WEIGHT_BITS = 31  # weights this short multiply targets without a second rounding
-SUM_BITS = 60  # sums over all rows, in units: int64 with room for centring
+SUM_BITS = 60  # sums over all rows, in units: int64 with space for centring
 TARGET_BITS = 52  # one target: exact in float64
 LEAST_MEAN_WEIGHT = 2.0**-4  # of rows whose gains are compared in steps of 2**-20 of a weight
 MOST_TOTAL_WEIGHT = 2.0**36  # whose terms ``x log2 x`` are finer than these steps
 LEAST_REACH = 2.0**-400  # targets nearer to each other are equal: their squares underflow
-LEAST_UNIT = 2.0**-1022  # the least normal float64
+LEAST_UNIT = 2.0**-1022  # the smallest normal float64
 REST_BITS = 30  # what a square loses is kept in a second integer
 
-# The least and the greatest of some targets.
+# The minimum and the maximum of some targets.
 Ends = tuple[float, float]
 
 
@@ -47,12 +47,12 @@ class Targets(NamedTuple):
     centre: float
     unit: float  # of `target`, a unit of weight
     square_unit: float  # of `square`, a unit of weight
-    rounded: bool  # weight x target is not a whole number of units
+    rounded: bool  # weight x target is not an integer of units
     reach: float  # a power of two that no deviation from the centre passes
 
 
 def power_of_two(x: float) -> float:
-    """The least power of two that is at least x > 0."""
+    """The smallest power of two that is at least x > 0."""
     mantissa, exponent = np.frexp(x)
     return float(np.ldexp(1.0, int(exponent) - (1 if mantissa == 0.5 else 0)))
 
@@ -84,7 +84,7 @@ def fix_weights(
 
 
 def coarse_unit(greatest: float, n: int) -> float:
-    """The unit that n weights up to `greatest` surely have room in."""
+    """The unit that n weights up to `greatest` surely have space in."""
     return power_of_two(greatest) * power_of_two(n) * 2.0**-WEIGHT_BITS
 
 
@@ -114,7 +114,7 @@ def common_shift(common: int) -> int:
 def in_units(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     """Values of 0 and more as integers whose sums fit int64, and their unit, a power of two.
 
-    Whole numbers stay so while they add up to less than ``2**53``.
+    Integers stay so while they add up to less than ``2**53``.
     """
     greatest = float(values.max(initial=0.0))
     if greatest == 0.0:
@@ -143,7 +143,7 @@ def about_one(weights: Weights, n: int) -> Weights:
 def fix_targets(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None) -> Targets:
     """Targets in units, from the middle of their range, which no order of rows changes.
 
-    `ends` are the least and the greatest of all, where `y` has some of them.
+    `ends` are the minimum and the maximum of all, where `y` has some of them.
     """
     low, high = ends or (float(y.min()), float(y.max()))
     centre = 0.5 * low + 0.5 * high
@@ -155,7 +155,7 @@ def fix_targets(y: NDArray[np.float64], weights: Weights, ends: Ends | None = No
 
 
 def fix_rates(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None) -> Targets:
-    """Targets of 0 and more in units, from 0, so that a sum of none is told; see `poisson`.
+    """Non-negative targets in units, from 0, so that a sum of no events is detected; see `poisson`.
 
     `ends` are as for `fix_targets`; `square` is what the Poisson criterion knows deviations by, in
     units of `target`.

@@ -24,15 +24,15 @@ Codes = NDArray[np.int64]
 
 
 def exact_labels(y: Any) -> Any:
-    """Whole numbers and booleans as an array that tells them apart; other labels as they are.
+    """Integers and booleans as an array that distinguishes them; other labels as they are.
 
-    Types with room for missing labels become float64 in scikit-learn, lists of large integers
+    Types with space for missing labels become float64 in scikit-learn, lists of large integers
     with others do in NumPy.
 
     Raises
     ------
     ValueError
-        One of a type with room for missing labels is missing.
+        One of a type with space for missing labels is missing.
     """
     if isinstance(y, list | tuple):
         array = np.asarray(y)
@@ -78,10 +78,10 @@ def _is_whole(value: Any) -> bool:
 
 
 def forbid_long(labels: NDArray[Any]) -> None:
-    """Raise ValueError for whole numbers that no type of NumPy's holds."""
+    """Raise ValueError for integers that no type of NumPy's holds."""
     if labels.dtype.kind == "O" and labels.size and all(map(_is_whole, labels)):
         raise InputError(
-            f"y holds whole numbers of more than 64 bits, such as {labels[0]}: pass labels as text."
+            f"y holds integers of more than 64 bits, such as {labels[0]}: pass labels as text."
         )
 
 
@@ -96,7 +96,7 @@ def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, 
 
 
 def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
-    """The labels, unless they are shares of rows; with a warning where they look like counts."""
+    """The labels, unless they are fractions of rows; with a warning where they look like counts."""
     labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
     if labels.dtype.kind not in "iuf" or labels.size < 2:
         return labels

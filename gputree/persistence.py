@@ -25,11 +25,12 @@ those of estimators). Format versions:
    leads to its child ``branch_child[branch_offset[t] + c]``, to none where that is -1.
 3. Arrays ``branch_begin`` and ``branch_end`` (int64, N) and ``branch_code`` (int32) in their
    place: the categories ``branch_code[branch_begin[t] : branch_end[t]]`` lead to node t from
-   its parent. Categories that the parent has no rows of take no room.
-4. Arrays ``lower`` and ``upper`` (float64, N), too: what the share of the second class, or the
-   mean target, that node t answers with lies between. Written only where a tree has such
+   its parent. Categories that the parent has no rows of take no space.
+4. Arrays ``lower`` and ``upper`` (float64, N), too: what the probability of the second class, or
+the
+   mean target, that node t predicts lies between. Written only where a tree has such
    bounds, which a reader of version 3 would pass over; other trees are files of version 3.
-5. Trees that smooth the shares of classes, or have soft thresholds, in place of bounds: the key
+5. Trees that smooth class proportions, or have soft thresholds, in place of bounds: the key
    ``smoothing`` of ``tree`` is what is added to the weight of every class; where there are
    arrays ``soft_lower`` and ``soft_upper`` (float64, N), they lie around ``threshold``, and equal
    it where nothing is soft.
@@ -39,9 +40,9 @@ those of estimators). Format versions:
    (int32) in the way ``kind[u]`` (uint8: 0 "<=", 1 ">", 2 "in", 3 "present", 4 "missing") against
    ``threshold[u]`` (float64) or the categories ``code[code_begin[u] : code_begin[u + 1]]`` (int32;
    int64, U + 1); rule r of R has the conditions ``condition[begin[r] : begin[r + 1]]`` (int64;
-   int64, R + 1), answers class ``label[r]`` (int64) and has the ``confidence[r]`` (float64), the
+   int64, R + 1), predicts class ``label[r]`` (int64) and has the ``confidence[r]`` (float64), the
    weights ``class_weights[r]`` (float64, R x K) of the training rows that it covers, by class, and
-   ``decided_weights[r]`` (float64, R + 1 x K) of those that it answers, with a last line for
+   ``decided_weights[r]`` (float64, R + 1 x K) of those that it decides, with a last line for
    rows without a rule. Several sets of rules stand one after the other, each with its last line.
    Models of one tree alone are files of version 5 or before.
 
@@ -153,7 +154,7 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], tree: Tree
     ----------
     path : str or path-like
     header : dict
-        What JSON can hold, without the keys that this module writes.
+        What JSON can represent, without the keys that this module writes.
     tree : Tree
 
     Raises
@@ -207,7 +208,8 @@ def _utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"A file cannot hold text that is not Unicode, such as {text[error.start]!r}, in a "
+            f"A file cannot represent text that is not Unicode, such as {text[error.start]!r}, in "
+            "a "
             "category, a label or the name of a column. Replace it, and fit again."
         ) from error
 
@@ -257,7 +259,7 @@ def read_contents(path: str | os.PathLike[str], max_bytes: int | None = None) ->
     try:
         with naming(path), open(path, "rb") as file:
             if not zipfile.is_zipfile(file):
-                _read_end(file)  # what cannot be read is told as that
+                _read_end(file)  # what cannot be read is reported as that
                 advice = " JSON is read by read_json." if path.suffix.lower() == ".json" else ""
                 raise RefusedError(
                     f"{path} is not a gputree model file, or it is truncated.{advice}"

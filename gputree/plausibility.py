@@ -1,4 +1,4 @@
-"""Whether the numbers of a tree can be those of rows: what a file says is held against itself."""
+"""Whether the numbers of a tree can be those of rows: what a file says is compared with itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bounded_gains(tree: Tree) -> Tree:
     """The tree without gains that rounding has put above their impurity, which none is.
 
     Where weights span many decades, gains of the lightest nodes are rounded in steps that are
-    large beside them.
+    large relative to them.
     """
     parted = tree.missing_child == MISSING_TO_ALL
     # less than `check_statistics` allows of this tree, and of what pruning leaves of it
@@ -73,6 +73,6 @@ def _problems(tree: Tree) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
     impurity, slack = tree.impurity, SLACK * float(np.abs(tree.impurity).max())
     yield "impurity", "is negative", impurity < -slack
     yield "gain", "is negative", tree.gain < -slack
-    # Shares of rows with missing values are rounded, and weights may span many decades.
+    # Fractional weights are rounded, and weights may span many decades.
     parted = tree.missing_child == MISSING_TO_ALL
     yield "gain", "is more than its impurity", ~parted & (tree.gain > impurity + slack)

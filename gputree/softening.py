@@ -1,7 +1,7 @@
-"""Soft thresholds: bounds between which both sides of a cut answer (Quinlan 1993, chapter 8).
+"""Soft thresholds: bounds between which both sides of a cut predict (Quinlan 1993, chapter 8).
 
 A threshold is moved to the values below and above it while the rest of the tree stays. Where
-the errors that the node's training rows would make exceed those of its own threshold by more
+the errors that the node's training rows would make exceed those of the threshold itself by more
 than their standard deviation, it has been moved too far: there the bound lies, linear between
 two values. Errors E among weight N have the deviation ``sqrt((E + 0.5) (N - E + 0.5) / (N + 1))``.
 """
@@ -134,7 +134,7 @@ def _reach(
 def _descend(
     tree: Tree, values: NDArray, arrived: _Arrived, packed: Packed, parts: Parts
 ) -> _Arrived:
-    """The entries one level below; those that nothing is known of in every child, by shares."""
+    """The entries one level below; missing values go to every child, by weight."""
     below = _steps(values, arrived.row, arrived.node, *packed)
     moved = below != arrived.node
     parted = arrived.take(~moved & parts.spreads[arrived.node])
@@ -178,7 +178,7 @@ def _labels(
     parts: Parts,
     answer: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """The class that the subtree of `start` answers each row with."""
+    """The class that the subtree of `start` predicts each row with."""
     node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
     total, label = np.empty(answer.shape[1]), np.empty(row.size, np.int64)
     for i in range(row.size):

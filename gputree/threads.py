@@ -46,7 +46,7 @@ def _executor(n_threads: int, process: int) -> ThreadPoolExecutor:
 
 
 class _Stopped(BaseException):
-    """Nobody waits for these tasks, or for what was handed out from within them, any longer."""
+    """No caller waits for these tasks, or for those that they have started."""
 
     def __init__(self, tasks: _Tasks) -> None:
         self.tasks = tasks
@@ -89,7 +89,7 @@ class _Tasks:
             _work.tasks = None
 
     def stop(self) -> None:
-        """Let nobody start another task, or another part of one."""
+        """Let no thread start another task, or another part of one."""
         self.stopped = True
         while self._take() is not None:
             pass
@@ -108,7 +108,7 @@ def _of_this_thread() -> _Tasks | None:
 
 
 def _leave_if_stopped() -> None:
-    """End the task of this thread if nobody waits for it any longer."""
+    """End the task of this thread if no caller waits for it."""
     tasks = _of_this_thread()
     while tasks is not None:
         if tasks.stopped:

@@ -83,14 +83,15 @@ class Tree:
         Decrease of impurity by the node's split, per unit of the node's
         weight; 0 at leaves.
     lower, upper : float64 arrays of shape (N,), or None
-        What the share of the second class, or the mean target, that a node answers with lies
+        What the probability of the second class, or the mean target, that a node predicts lies
         between; None where nothing is held to be monotonic. `statistics` may lie outside.
     smoothing : float
-        Weight that every class has in what a node answers, beyond that of the node's rows
+        Weight that every class has in what a node predicts, beyond that of the node's rows
         (classification): 0, or 1 for Laplace's estimate. Not together with bounds.
     soft_lower, soft_upper : float64 arrays of shape (N,), or None
-        Where a number lies between these two, both children of a threshold split answer, by
-        shares (see `gputree.prediction.shares`); other nodes have their `threshold` in both.
+        Where a number lies between these two, both children of a threshold split predict, with
+        fractional weights (see `gputree.prediction.shares`); other nodes have their `threshold` in
+        both.
     branch_begin, branch_end : int64 arrays of shape (N,)
         To node t lead from its parent the categories ``branch_code[branch_begin[t] :
         branch_end[t]]``, in no order; none where the parent tests none. Nodes share
@@ -244,7 +245,7 @@ class Tree:
         Parameters
         ----------
         combine : callable
-            Greatest, least, any or all of two arrays: an ancestor may be counted twice.
+            Largest, least, any or all of two arrays: an ancestor may be counted twice.
         values : array of shape (N,)
         of_none : object
             What the root gets, which has no ancestors; changes nothing it is combined with.
@@ -310,7 +311,7 @@ class Tree:
         )
 
     def bounds_of(self, nodes: NDArray[Any]) -> dict[str, Any]:
-        """The fields that bound what some nodes answer with."""
+        """The fields that bound what some nodes predict."""
         if self.lower is None or self.upper is None:
             return {"lower": None, "upper": None}
         return {"lower": self.lower[nodes], "upper": self.upper[nodes]}
@@ -323,7 +324,7 @@ class Tree:
         return {name: taken(values, NO_THRESHOLD) for name, values in bounds.items()}
 
     def within(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Tree:
-        """The tree with what it answers held within bounds, arrays of shape (N,)."""
+        """The tree with its predictions clipped to bounds, arrays of shape (N,)."""
         return replace(self, lower=lower, upper=upper)
 
     # ------------------------------------------- scikit-learn's views
@@ -375,7 +376,7 @@ class Tree:
 
     @property
     def answers(self) -> NDArray[np.float64]:
-        """What nodes are labelled by, shape (N, K): the greatest of classes, or the mean target.
+        """What nodes are labelled by, shape (N, K): the largest of classes, or the mean target.
 
         As `value`, but class weights, undivided, where nothing is held within bounds.
         """
@@ -420,9 +421,9 @@ class Tree:
         for name in ("weight", "statistics", "impurity", "gain"):
             yield f"{name} is not finite", ~np.isfinite(arrays[name]).all()
         yield "smoothing is negative or no number", not 0.0 <= self.smoothing < np.inf
-        yield "answers are smoothed and held within bounds", self.smoothing and self._is_held
+        yield "predictions are smoothed and clipped to bounds", self.smoothing and self._is_held
         yield "soft thresholds are incomplete, or do not lie around theirs", self._wrong_soft()
-        yield "bounds of answers are incomplete, or none lies between them", self._wrong_bounds()
+        yield "bounds of predictions are incomplete, or empty", self._wrong_bounds()
         yield from self._shape_problems()
         yield from self._split_problems()
 

@@ -214,7 +214,7 @@ def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.
 
     In blocks: tables that lie in files may be longer than memory holds a wider copy of `y`.
     """
-    wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot hold 127 - -128
+    wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot represent 127 - -128
     size = max(LABEL_BLOCK, high - low + 1)
     blocks = [slice(a, a + size) for a in range(0, y.size, size)]
 
@@ -337,11 +337,11 @@ def check_weight_range(weight: NDArray[np.float64] | None) -> None:
     Raises
     ------
     ValueError
-        The greatest weight is too large or too small.
+        The largest weight is too large or too small.
     """
     greatest = 1.0 if weight is None else float(weight.max())
     if not LEAST_WEIGHT <= greatest <= MOST_WEIGHT:
         raise InputError(
-            "The greatest sample weight (times class weight) must lie between "
+            "The largest sample weight (times class weight) must lie between "
             f"{LEAST_WEIGHT:g} and {MOST_WEIGHT:g}; got {greatest:g}."
         )

@@ -1,9 +1,9 @@
 """
-A tree to look at
-=================
+Drawing a tree
+==============
 
-A tree of three leaves tells the irises apart. Each box says the condition that leads to it, its
-answer and the rows it holds; the bar below it is the mix of the classes there.
+A tree of three leaves for the iris data. Each box has the condition that leads to it, its
+prediction and its number of rows; the bar below it has the class proportions.
 """
 
 import sys
@@ -22,8 +22,8 @@ ax = plot_tree(tree, feature_names=iris.feature_names)
 print(export_text(tree, feature_names=iris.feature_names))
 
 # %%
-# README.md shows this picture: ``python docs/examples/plot_1_tree.py docs/images/iris.png``
-# draws it anew.
+# README.md shows this figure, drawn by
+# ``python docs/examples/plot_1_tree.py docs/images/iris.png``.
 
 if len(sys.argv) > 1:
     ax.figure.savefig(sys.argv[1], dpi=110)

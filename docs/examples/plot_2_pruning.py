@@ -1,9 +1,9 @@
 """
-Pruning, with pictures
-======================
+Pruning methods, illustrated
+============================
 
-A tree that is grown out learns the noise of its rows. Pruning takes splits away again, from below.
-The plane of two columns shows what goes.
+A tree grown to full depth overfits. Pruning removes splits bottom-up. The figures show the decision
+regions of two columns before and after.
 """
 
 import matplotlib.pyplot as plt
@@ -26,9 +26,8 @@ rows, held_out, test = wave(400, 0), wave(200, 1), wave(20_000, 2)
 full = DecisionTreeClassifier().fit(*rows)
 
 # %%
-# Three methods beside the tree as it was grown. `CostComplexityCV` grows trees on folds of the
-# training rows, `Pessimistic` looks at the training rows alone, `ReducedError` takes rows that
-# were held out.
+# Three methods and the unpruned tree. `CostComplexityCV` grows trees on folds of the
+# training rows, `Pessimistic` uses the training rows only, `ReducedError` uses held-out rows.
 pruner = CostComplexityCV(rule="1se", random_state=0)
 trees = {
     "grown out": full,
@@ -42,11 +41,11 @@ for ax, (name, tree) in zip(axes.flat, trees.items(), strict=True):
     ax.set_title(f"{name}: {tree.get_n_leaves()} leaves\ntest accuracy {tree.score(*test):.3f}")
 
 # %%
-# How `CostComplexityCV` chose: the error of rows held out against the number of leaves. The 1-SE
-# rule takes the smallest tree that is not clearly worse than the best.
+# The choice of `CostComplexityCV`: the cross-validated error by the number of leaves. The 1-SE
+# rule takes the smallest tree within one standard error of the best.
 plot_cp_table(pruner)
 
 # %%
-# The same from one alpha to the next: the training risk only rises as leaves go, the error of
-# held-out rows falls first.
+# The same by alpha: the training risk increases with alpha, the error of held-out rows first
+# decreases.
 plot_pruning_path(pruner)

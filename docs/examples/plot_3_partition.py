@@ -1,9 +1,9 @@
 """
-How a tree divides the plane
-============================
+Decision regions of a tree
+==========================
 
-`plot_partition` draws every cut where the tree has it. Nothing is sampled, so thin cells are seen,
-too. Numbers are axes, categories are strips.
+`plot_partition` draws exact boundaries, not sampled ones, so that narrow regions are shown, too.
+Numeric columns are axes, categories are strips.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ for ax, depth in zip(axes, (2, None), strict=True):
     ax.set_title(f"max_depth={depth}: {tree.get_n_leaves()} leaves")
 
 # %%
-# In regression the colour is the mean of the leaf.
+# In regression the colour is the mean target of the leaf.
 cars = load_auto_mpg()
 columns = [cars.feature_names.index(name) for name in ("weight", "model year")]
 X = cars.data[:, columns]
@@ -29,7 +29,7 @@ tree = DecisionTreeRegressor(max_leaf_nodes=8).fit(X, cars.target)
 plot_partition(tree, X=X, y=cars.target, feature_names=["weight", "model year"])
 
 # %%
-# Columns of categories: C4.5 has a branch for each.
+# Categorical columns: C4.5 has one branch per category.
 golf = load_golf()
 days = golf.data[:, [0, 2]]
 tree = C45Classifier(pruning=None, min_samples_leaf=1).fit(days, golf.target)

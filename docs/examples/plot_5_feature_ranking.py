@@ -1,9 +1,9 @@
 """
-Which columns tell about the target
-===================================
+Feature ranking
+===============
 
-Scores of columns, computed by what the trees are grown with: categories by their values, numbers by
-their best cut, missing values as a branch of their own.
+Feature scores, computed by the code that grows trees: categories by their values, numbers by
+their best cut, missing values as a separate branch.
 """
 
 import numpy as np
@@ -20,14 +20,14 @@ X = np.column_stack([iris.data, noise, np.arange(len(iris.data)) % 10])
 names = [*iris.feature_names, "noise", "last digit"]
 
 # %%
-# Two columns that know nothing are put beside the four of the table.
+# Two uninformative columns are added to the four of the table.
 ranking = rank_features(X, iris.target, feature_names=names)
 print(ranking)
 plot_feature_ranking(ranking)
 
 # %%
-# By distinct values, as some packages have it, noise comes first: a number that occurs once has a
-# branch of its own, and tells all about its row.
+# With a branch per distinct value, as in some packages, noise is ranked first: a number that
+# occurs once has a separate branch, which determines the label of its row.
 by_value = information_gain(X, iris.target, numeric="distinct")
 by_cut = information_gain(X, iris.target)
 for name, a, b in zip(names, by_cut, by_value, strict=True):

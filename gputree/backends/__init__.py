@@ -36,7 +36,7 @@ def get_backend(device: str) -> type[Backend]:
     Raises
     ------
     ImportError
-        For "cuda" where CuPy or NVRTC is not installed; names the extra that brings it.
+        For "cuda" where CuPy or NVRTC is not installed; names the extra that installs it.
     RuntimeError
         For "cuda" where there is no driver, no CUDA device, or too old a one.
     """

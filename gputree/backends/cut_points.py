@@ -36,7 +36,7 @@ class MdlTask(NamedTuple):
     Attributes
     ----------
     target : integer array of shape (n,), codes of labels
-    weight : int64 array of shape (n,) in units, or None where all are one
+    weight : int64 array of shape (n,) in units
     n_classes : int
     information : Information
     scale : float
@@ -47,7 +47,7 @@ class MdlTask(NamedTuple):
     """
 
     target: NDArray[np.integer]
-    weight: NDArray[np.int64] | None
+    weight: NDArray[np.int64]
     n_classes: int
     information: Information
     scale: float
@@ -65,7 +65,7 @@ def new_mdl_task(
     weights = about_one(fix_weights(sample_weight, target.size), target.size)
     return MdlTask(
         target=target,
-        weight=weights.weight,
+        weight=np.ones(target.size, np.int64) if weights.weight is None else weights.weight,
         n_classes=n_classes,
         information=new_information(weights.total, weights.unit),
         scale=weights.unit * weights.scale,
@@ -86,9 +86,11 @@ def cut_values(column: NDArray[np.floating], task: MdlTask) -> NDArray[np.float6
     column = np.ascontiguousarray(column)
     order, keys = radix_argsort(column)
     known = int(np.searchsorted(keys, ~keys.dtype.type(0)))
+    # Of one type for both precisions: one kernel is compiled.
+    keys = keys[:known].astype(np.uint64, copy=False)
     last = cut_sorted(
         task.information, task.rule, task.scale, task.n_classes, task.place, order[:known],
-        keys[:known], task.target, task.weight,
+        keys, task.target, task.weight,
     )  # fmt: skip
     low, high = column[order[last]], column[order[last + 1]]
     return midpoints(low.astype(np.float64), high.astype(np.float64))

@@ -1,6 +1,6 @@
 """Small tables that use every kernel of every backend, and the trees that are grown on them.
 
-Nodes of more than about 256 rows are split by histograms, smaller ones are finished whole,
+Nodes of more than about 256 rows are split by histograms, smaller ones are built as one subtree,
 so a few hundred rows see both; what takes more rows says why.
 """
 
@@ -57,7 +57,7 @@ class Case(NamedTuple):
 def numbers(
     n: int, d: int, n_classes: int, dtype: type[np.floating], weighted: bool = False
 ) -> Table:
-    """Columns of numbers with ties and holes; `n_classes` classes, or targets where 0."""
+    """Columns of numbers with ties and missing values; `n_classes` classes, or targets where 0."""
     rng = np.random.default_rng(SEED + n + d + n_classes)
     X = rng.normal(size=(n, d))
     X[:, 1::3] = np.round(X[:, 1::3], 1)
@@ -68,7 +68,7 @@ def numbers(
 
 
 def noise(n: int, d: int) -> Table:
-    """Columns of numbers that tell nothing of the two classes, with holes."""
+    """Columns of numbers that are independent of the two classes, with missing values."""
     rng = np.random.default_rng(SEED + n + d)
     X = rng.normal(size=(n, d))
     X[rng.random((n, d)) < 0.01] = np.nan
@@ -76,7 +76,7 @@ def noise(n: int, d: int) -> Table:
 
 
 def mixed(n: int, n_classes: int, weighted: bool = False) -> Table:
-    """Columns 0 and 1 of numbers, 2 to 4 of few, many and two categories, with holes."""
+    """Columns 0 and 1 of numbers, 2 to 4 of few, many and two categories, with missing values."""
     rng = np.random.default_rng(SEED + n + n_classes)
     columns = [rng.normal(size=n), np.round(rng.normal(size=n), 1)]
     columns += [np.floor(count * rng.random(n) ** 2) for count in (7, 60, 2)]
@@ -88,7 +88,7 @@ def mixed(n: int, n_classes: int, weighted: bool = False) -> Table:
 
 
 def words(n: int) -> Table:
-    """Columns of few and of 300 categories, and one of numbers; two classes, with holes."""
+    """Columns of few and 300 categories, and a numeric one; two classes, with missing values."""
     rng = np.random.default_rng(SEED + n)
     X = np.stack([np.floor(count * rng.random(n) ** 2) for count in (7, 300, 50)], axis=1)
     y = (X[:, 1] % 7 < 3) ^ (rng.random(n) < 0.2)
@@ -122,7 +122,7 @@ CASES = [
         lambda: numbers(900, 6, 3, np.float64),
     ),
     Case(
-        "gini, a table on the device, finished whole",
+        "gini, a table on the device, built as one subtree",
         DecisionTreeClassifier,
         {"min_samples_leaf": 2},
         lambda: numbers(900, 5, 2, np.float64),
@@ -140,7 +140,7 @@ CASES = [
         {"splitter": "binned", "max_bins": 32, "max_depth": 3},
         lambda: numbers(70_000, 2, 2, np.float64),
     ),
-    Case(  # enough pairs in living bins to be counted into cells
+    Case(  # enough pairs in candidate bins to be counted into sub-bins
         "gini, noise, exact, 24,000 rows",
         DecisionTreeClassifier,
         {"max_bins": 32, "max_depth": 1},

@@ -18,7 +18,7 @@ from gputree.errors import InputError
 from gputree.threads import most_threads
 from gputree.tree import Tree
 
-# Threads beside the single one that the CPU is checked against, at least.
+# Threads in addition to the single one that the CPU is checked against, at least.
 FEWEST_THREADS = 3
 
 
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
     seconds : pair of float
         On the side that is believed, and on the one that is checked.
     difference : str
-        The first difference, or the error; empty where the trees are the same to the bit.
+        The first difference, or the error; empty where the trees are the same bit for bit.
     failed : bool
         Whether there was an error: trees were not compared.
     """
@@ -79,7 +79,7 @@ class CheckReport:
 
     @property
     def passed(self) -> bool:
-        """Whether all trees are the same to the bit."""
+        """Whether all trees are the same bit for bit."""
         return not self.differences
 
     @property
@@ -105,23 +105,23 @@ class CheckReport:
         took = f"in {self.seconds:.1f} s"
         if wrong:
             return f"FAILED: {wrong} of {count} tables differ or could not be grown, {took}"
-        return f"passed: {count} tables, the same trees to the bit, {took}"
+        return f"passed: {count} tables, the same trees bit for bit, {took}"
 
 
 def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = None) -> CheckReport:
     """Grow small trees twice, and compare them field by field, to the last bit.
 
     They use every kernel: missing values, weights, categories, regression, C4.5, ID3, exact
-    and binned cuts, float32 and float64, many classes. What a check of the current CUDA device
-    finds is kept, for this release of gputree, its kernels, the device, the driver and the
-    compiler, in the user's cache folder: ``device="auto"`` goes by it.
+    and binned cuts, float32 and float64, many classes. The result for the current CUDA device is
+    cached, for this release of gputree, its kernels, the device, the driver and the compiler, in
+    the user's cache folder, and used by ``device="auto"``.
 
     Parameters
     ----------
     device : "cuda" or "cpu", default="cuda"
-        "cuda" is held against the CPU; the CPU's threads against a single one.
+        "cuda" is compared with the CPU; the CPU's threads against a single one.
     tell : callable, default=None
-        Is given the lines of the table as they come.
+        Called with each line of the table.
 
     Returns
     -------
@@ -130,11 +130,11 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
     Raises
     ------
     ImportError
-        For "cuda" where CuPy or NVRTC is not installed; names the extra that brings it.
+        For "cuda" where CuPy or NVRTC is not installed; names the extra that installs it.
     RuntimeError
         For "cuda" where there is no driver, no CUDA device, or too old a one.
     ValueError
-        `device` is another word.
+        Another `device`.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
         begin = time.perf_counter()
         try:
             trees.append(_grow(case, table, side))
-        except Exception as error:  # of any kind: what a device answers is what is in doubt
+        except Exception as error:  # of any kind: the results of a device are in doubt
             nodes = trees[0].n_nodes if trees else 0
             problem = f"{type(error).__name__} on {side.name}: {_first_line(error)}"
             return Outcome(case.name, nodes, (seconds[0], seconds[1]), problem, failed=True)

@@ -26,7 +26,7 @@ def keep(identity: Identity, differences: Sequence[str], *, lasting: bool) -> No
         return
     content = {"format": FORMAT, **identity._asdict(), "differences": list(differences)}
     try:
-        # kernels are kept here, too, and only where nobody else may write
+        # kernels are kept here, too, and only where no other user may write
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with replaced_file(path) as file:
             file.write(json.dumps(content, indent=1).encode())
@@ -65,7 +65,7 @@ def _read(identity: Identity) -> list[str] | None:
 
 
 def _path(identity: Identity) -> Path | None:
-    """The file of this device in the user's cache folder; None where nobody knows a home."""
+    """The file of this device in the user's cache folder; None where there is no home folder."""
     folder = user_cache()
     if folder is None:
         return None

@@ -1,13 +1,13 @@
 """The `gputree` command, one module a subcommand.
 
 A module is imported when its command is called, and imports what only the work itself takes within
-functions: words and mistakes are answered at once.
+functions: help and usage errors appear at once.
 
-Data goes to standard output and words to standard error. The exit status is one of
+Data goes to standard output, messages to standard error. The exit status is one of
 
-0    all went well
-1    a table, a model or the machine is at fault
-2    the command line is
+0    success
+1    an error in a table, a model or the machine
+2    an error in the command line
 3    `gputree check` found a tree that differs
 70   gputree is at fault: an error that is none of `gputree.errors`, shown with its traceback
 130  interrupted
@@ -147,12 +147,12 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "Decision trees from tables.",
         "gputree train adult.csv --target income --missing '?' -o adult.gputree",
         "gputree show adult.gputree --max-depth 3",
-        "gputree predict adult.gputree new.csv -o answers.csv",
+        "gputree predict adult.gputree new.csv -o predictions.csv",
         "",
-        "COMMAND --help has more of them. A file named - is standard input or output.",
-        "Exit status: 0 all went well; 1 a table, a model or the machine is at fault;",
-        f"2 the command line is; {BUG} gputree is; {DIFFERENT} check found a tree that differs;",
-        f"{INTERRUPTED} interrupted.",
+        "COMMAND --help has more examples. A file named - is standard input or output.",
+        "Exit status: 0 success; 1 error in a table, a model or the machine; 2 error",
+        f"in the command line; {DIFFERENT} check found a difference; {BUG} bug of gputree;",
+        f"{INTERRUPTED} interrupt.",
     )
     parser.add_argument("--version", action="version", version=f"gputree {__version__}")
     debug: dict[str, Any] = {"action": "store_true", "help": "show the traceback of any error"}
@@ -169,13 +169,13 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 _COMMANDS = {
     "train": "grow a tree on a table",
-    "predict": "answer for the rows of a table",
-    "evaluate": "hold a model's answers against the truth",
-    "prune": "make a model smaller, without growing again",
+    "predict": "predict the rows of a table",
+    "evaluate": "compare a model's predictions with the true values",
+    "prune": "prune a model, without growing it again",
     "show": "print a model as text",
-    "explain": "tell why a model answers as it does",
+    "explain": "explain the predictions of rows",
     "export": "write a model as SQL, C, Python, HTML, ONNX, ...",
     "info": "print versions, devices, threads and folders",
-    "check": "hold a device's trees against the CPU's",
-    "warmup": "compile kernels ahead, for an image",
+    "check": "compare the trees of a CUDA device with those of the CPU",
+    "warmup": "compile kernels in advance, e.g. for a container image",
 }

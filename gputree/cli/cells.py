@@ -46,7 +46,7 @@ def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     columns, them = ("column", "it") if len(found) == 1 else ("columns", "them")
     such = next((f", such as {cell}" for cell in found.values() if cell), "")
     listed = ", ".join(map(repr, found))
-    words = "" if lasting else f"if each is but a name: --categorical {as_argument(found)}; "
+    words = "" if lasting else f"if they are categories: --categorical {as_argument(found)}; "
     raise InputError(
         f"{label} has dates or times in {columns} {listed}{such}, which a tree cannot split. "
         f"{_AS_NUMBERS}; {words}or leave {them} out: --ignore {as_argument(found)}"
@@ -86,7 +86,7 @@ def target_of_task(arguments: argparse.Namespace, target: NDArray[Any]) -> NDArr
 
 
 def without_zeros(target: NDArray[Any]) -> NDArray[Any]:
-    """A target of text that is whole numbers with leading zeros as numbers; others as they are."""
+    """A target of text that is integers with leading zeros as numbers; others as they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -125,7 +125,7 @@ def look_for_marks(X: Any) -> None:
         if grouped := _grouped(rest):
             say(
                 f"warning: column {name!r} holds numbers with {_MARK_NAMES[grouped[1]]} before "
-                f"three digits, such as {grouped[0]}, and is taken for text. If they part "
+                f"three digits, such as {grouped[0]}, and is taken for text. If they separate "
                 "thousands, write the numbers without them"
             )
         elif cell := _decimal_comma(rest):
@@ -173,7 +173,7 @@ def warn_of_blanks(name: str, target: NDArray[Any]) -> None:
 
 
 def _grouped(words: set[str]) -> tuple[str, str] | None:
-    """A number with marks that may part thousands, and the mark, where all others are numbers."""
+    """A number with thousands separators, and the separator, where all others are numbers."""
     for mark in _MARK_NAMES:
         found = [word for word in words if _THOUSANDS[mark].fullmatch(word)]
         if found and all(word in found or _is_number(word) for word in words):
@@ -216,7 +216,7 @@ def warn_of_marks(columns: list[str]) -> None:
 
 @contextmanager
 def told(missing: Sequence[str]) -> Iterator[None]:
-    """What a cell that is no number may be is told with it."""
+    """Add advice to errors about cells that are no numbers."""
     from gputree.datasets.conversion import NotANumberError
 
     try:

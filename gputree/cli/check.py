@@ -1,4 +1,4 @@
-"""`gputree check`: is a device's tree the CPU's, to the bit?"""
+"""`gputree check`: are the trees of a device those of the CPU, bit for bit?"""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree check`."""
     with_examples(
         parser,
-        "Grow small trees that use every kernel on a device and on the CPU, and compare them to "
-        f"the bit. The exit status is {DIFFERENT} where a tree differs.",
+        "Grow small trees that use every kernel on a device and on the CPU, and compare them bit "
+        f"for bit. The exit status is {DIFFERENT} where a tree differs.",
         "gputree check",
         "gputree check --device cpu",
     )
@@ -38,7 +38,7 @@ def _check(arguments: argparse.Namespace) -> int:
     if report.passed:
         return 0
     if arguments.device == "cuda":
-        say("--device auto leaves this device alone; --device cuda takes it all the same")
+        say("--device auto does not use this device; --device cuda uses it anyway")
     return DIFFERENT
 
 

@@ -22,7 +22,7 @@ def add_classes(group: Any) -> None:
         metavar="A,B,...",
         type=parse_names,
         action="extend",
-        help=f"all classes, where the target may lack some: {HOW}; or {DECLARED}, those that the "
+        help=f"all classes, if the target lacks some: {HOW}; or {DECLARED}, those that the "
         "type of the target column declares (ARFF, dictionaries of Parquet and Arrow)",
     )
 
@@ -30,7 +30,7 @@ def add_classes(group: Any) -> None:
 def classes_of(
     arguments: argparse.Namespace, y: NDArray[Any], declared: NDArray[Any] | None
 ) -> NDArray[Any] | None:
-    """The classes that were asked for, of the kind of `y`; None where none were.
+    """The classes that were requested, of the kind of `y`; None where none were.
 
     Raises
     ------

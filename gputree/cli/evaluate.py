@@ -1,4 +1,4 @@
-"""`gputree evaluate`: a model's answers beside the truth."""
+"""`gputree evaluate`: a model's predictions compared with the true values."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree evaluate`."""
     with_examples(
         parser,
-        "Hold a model's answers against the truth: accuracy, log loss, precision, recall and "
+        "Evaluate a model on a table with the target: accuracy, log loss, precision, recall and "
         "F1 of each class and the confusion matrix, or R2, mean absolute and root mean squared "
-        "error. Also of how many rows each column is used, and what each rule or trial does; "
-        "--format csv leaves these out.",
+        "error. Also the attribute usage of each column, and the coverage and errors of each rule "
+        "or boosting iteration; --format csv leaves these out.",
         "gputree evaluate adult.gputree test.csv",
         "gputree evaluate adult.gputree test.csv --format json | jq .accuracy",
     )
@@ -145,7 +145,7 @@ def _json(found: Answers, tables: dict[str, Lines]) -> str:
 
 
 def _csv(found: Answers, _: dict[str, Lines]) -> str:
-    """One number a line: what it is, of which class, and of which answer."""
+    """One number a line: its name, class and predicted class."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["measure", "class", "answer", "value"])

@@ -1,4 +1,4 @@
-"""`gputree explain`: why a model answers rows as it does, in words."""
+"""`gputree explain`: the path of rows through a tree, in words."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree explain`."""
     with_examples(
         parser,
-        "Tell the path of rows through the tree: each condition that a row fulfils, the training "
-        "rows there, and where missing and unknown values go; or the rule that answers them.",
+        "Print the path of rows through the tree: each condition that a row satisfies, the "
+        "training rows there, and where missing and unseen values go; or the first rule that "
+        "covers them.",
         "gputree explain golf.gputree golf.csv",
         "gputree explain adult.gputree new.csv --rows 7,100-105",
     )
@@ -84,7 +85,7 @@ def _explain(arguments: argparse.Namespace) -> None:
 
 
 def _rules_of(estimator: Any, X: Any, decimals: int) -> list[str]:
-    """The rule that answers each row, in words."""
+    """The first rule that covers each row, in words."""
     lines = estimator.rules_.to_text(decimals=decimals).splitlines()
     return [lines[place] for place in estimator.apply(X).tolist()]  # the last is the default
 

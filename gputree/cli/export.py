@@ -51,8 +51,8 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree export`."""
     with_examples(
         parser,
-        "Write a model in another format; rules as text, json or sql, boosted trees and rules "
-        "one by one (--tree):\n\n" + _table_of_formats(),
+        "Write a model in another format; rules as text, json or sql, and of a boosted model "
+        "one member (--tree):\n\n" + _table_of_formats(),
         "gputree export adult.gputree -o adult.html",
         "gputree export adult.gputree --format sql --dialect sqlite --table people",
         "gputree export iris.gputree --format c --name iris -o iris.c",
@@ -71,27 +71,41 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("options of some formats")
     add = group.add_argument
     add("--dialect", choices=["duckdb", "postgres", "sqlite"], help="of sql; default: duckdb")
-    add("--table", metavar="NAME", help="sql: a query that adds the answer to a table's rows")
-    add("--nodes", metavar="NAME", help="sql: put the tree into a table of this name, for trees of "
-        "tens of thousands of nodes; --table is asked by way of it")  # fmt: skip
-    add("--probability-of", metavar="CLASS", help="sql: the share of a class, not the answer")
+    add(
+        "--table",
+        metavar="NAME",
+        help="sql: a query that adds the prediction to the rows of a table",
+    )
+    add("--nodes", metavar="NAME", help="sql: write the tree into a table of this name, for trees "
+        "of tens of thousands of nodes; the query of --table joins it")  # fmt: skip
+    add(
+        "--probability-of",
+        metavar="CLASS",
+        help="sql: the probability of a class instead of the prediction",
+    )
     add(
         "--missing-rows",
         dest="missing",
         choices=["error", "largest"],
-        help="where rows with missing values follow all branches (c45) and a format cannot: "
-        "refuse (default), or send them down the largest, which changes answers",
+        help="where rows with missing values go to all children (c45) and the format does not "
+        "support this: raise an error (default), or send them to the largest child, which changes "
+        "their predictions",
     )
-    add("--name", metavar="NAME", help="c: what all names begin with; default: tree")
+    add("--name", metavar="NAME", help="c: prefix of all names; default: tree")
     add("--title", metavar="TEXT", help="html")
     add("--max-depth", type=int, metavar="N", help="text and drawings: show no deeper nodes")
     add(
         "--all-categories",
         action="store_const",
         const=True,
-        help="drawings: name all categories of a long set",
+        help="drawings: list all categories of a long set",
     )
-    add("--decimals", type=int, metavar="N", help="of numbers that people read; default: 4")
+    add(
+        "--decimals",
+        type=int,
+        metavar="N",
+        help="decimals of thresholds and predictions in text and drawings; default: 4",
+    )
 
 
 def _export(arguments: argparse.Namespace) -> None:
@@ -144,7 +158,7 @@ def _by_suffix(output: str) -> str:
     if output == STANDARD:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}.")
     raise UsageError(
-        f"The suffix of {output} tells no format: add --format, one of {', '.join(FORMATS)}."
+        f"The suffix of {output} is of no known format: add --format, one of {', '.join(FORMATS)}."
     )
 
 
@@ -165,7 +179,7 @@ def _dict(estimator: Any, **given: Any) -> str:
 
 def _sql(estimator: Any, probability_of: str | None = None, **given: Any) -> str:
     if "nodes" in given and "table" not in given:
-        raise UsageError("--nodes needs --table, whose rows are to be answered.")
+        raise UsageError("--nodes needs --table, the table whose rows are predicted.")
     if probability_of is None:
         return export.export_sql(estimator, **given)
     labels = {str(label): label for label in getattr(estimator, "classes_", [])}

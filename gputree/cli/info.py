@@ -12,7 +12,7 @@ def add_info(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree info`."""
     with_examples(
         parser,
-        "Print what a report of a fault should hold: versions, devices, threads, folders.",
+        "Print what a bug report should contain: versions, devices, threads, folders.",
         "gputree info",
     )
     parser.set_defaults(run=_info)
@@ -41,7 +41,7 @@ def _info(arguments: argparse.Namespace) -> None:
                 "pyarrow": version("pyarrow"),
                 **_cuda(),
                 "threads": str(most_threads()),
-                "cache": "nowhere: no folder can be written" if folder is None else folder.path,
+                "cache": "nowhere: no folder is writable" if folder is None else folder.path,
             }
         )
     )

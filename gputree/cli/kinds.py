@@ -74,7 +74,7 @@ def _numbers(rows: int, dtype: Any, columns: int = 3) -> tuple[Any, Any]:
 
 
 def _words(rows: int) -> tuple[Any, Any]:
-    """Words, numbers and holes."""
+    """Text, numbers and missing values."""
     X, quantity = _numbers(rows, np.float64)
     table = X.astype(object)
     table[:, 1] = np.array(["low", "middle", "high"])[np.digitize(X[:, 1], [-0.5, 0.5])]
@@ -127,7 +127,7 @@ def _branch(kind: Any) -> None:
 
 
 def _rule() -> None:
-    """Numbers, words and holes; rows that weigh the same and that do not."""
+    """Numbers, text and missing values; rows of equal and of unequal weights."""
     numbers = [_numbers(FEW_ROWS * 10, dtype) for dtype in (np.float32, np.float64)]
     for X, quantity in (*numbers, _words(FEW_ROWS * 10)):
         for weights in ({}, {"sample_weight": _weights(len(X))}):

@@ -23,7 +23,7 @@ def add_tree(parser: argparse.ArgumentParser) -> None:
 
 
 def has_rules(estimator: Any) -> bool:
-    """Whether a fitted model answers by one set of rules."""
+    """Whether a fitted model predicts by one rule set."""
     return hasattr(estimator, "rules_")
 
 
@@ -34,7 +34,7 @@ def members_of(estimator: Any) -> list[Any]:
 
 
 def chosen(estimator: Any, place: int | None) -> Any:
-    """The model, or of one that votes the trial that was asked for, from 1.
+    """The model, or of one that votes the selected trial, from 1.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def size_of(estimator: Any) -> list[str]:
 
 
 def _left_out(estimator: Any) -> dict[str, str]:
-    """The columns that winnowing left out, if it was asked for."""
+    """The columns that winnowing left out, if it was used."""
     estimator = getattr(estimator, "estimator_", estimator)
     if not getattr(estimator, "winnow", False) or not hasattr(estimator, "winnowed_"):
         return {}
@@ -108,16 +108,16 @@ def parts(estimator: Any) -> tuple[str, int]:
 
 
 def set_verbose(estimator: Any, verbose: int) -> Any:
-    """Let a model, not fitted or fitted, tell how far it is."""
+    """Let a model, not fitted or fitted, report its progress."""
     of_tree = "estimator" in estimator.get_params(deep=False)
     return estimator.set_params(**{"estimator__verbose" if of_tree else "verbose": verbose})
 
 
 def about_costs(tree: Any) -> str:
-    """What the lines do not say of costs: what rows weigh, and which class a leaf names."""
+    """What the lines do not say of costs: weights of rows, and which class a leaf names."""
     if getattr(tree, "costs_", None) is None:
         return ""
-    told = " Rows weigh what errors of their class cost."
+    told = " Rows are weighted by the misclassification costs of their class."
     if not tree._weighs_errors:
         return told
-    return f"{told} Leaves name the class of the least expected cost."
+    return f"{told} Leaves name the class of the minimum expected cost."

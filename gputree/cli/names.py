@@ -9,7 +9,10 @@ import shlex
 from collections.abc import Iterable
 
 # What the help says of every option that takes them.
-HOW = "names between commas, one that holds a comma in double quotes: 'a,\"b, c\"'; may be repeated"
+HOW = (
+    "names separated by commas, a name that contains a comma in double quotes: 'a,\"b, c\"'; "
+    "may be repeated"
+)
 _PLAIN = re.compile(r'[^",\s]([^",\r\n]*[^",\s])?')  # needs no quotes
 
 

@@ -23,11 +23,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         options.add_argument(flag(name), dest=name, action="store_false", default=None, help=text)
     for name, text in _EXTRAS.items():
         options.add_argument(flag(name), dest=name, action="store_true", default=None, help=text)
-    options.add_argument("--class-weight", choices=["balanced"], help="classes weigh the same")
+    options.add_argument(
+        "--class-weight", choices=["balanced"], help="the classes get the same total weight"
+    )
     options.add_argument(
         "--costs",
         metavar="FILE",
-        help=f"what errors cost, one a line: {FORM}; others cost 1 (C5.0's .costs)",
+        help=f"misclassification costs, one per line: {FORM}; others cost 1 (C5.0's .costs)",
     )
     add_pruning(options)
     _add_rules(options)
@@ -36,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         default=RANDOM_STATE,
-        help="seed of all that is drawn, rows held out too; default: %(default)s",
+        help="seed of all random choices, held-out rows included; default: %(default)s",
     )
 
 
@@ -44,8 +46,8 @@ def _add_rules(options: Any) -> None:
     options.add_argument(
         "--rules",
         action="store_true",
-        help="make rules of the tree, as C4.5rules does: of the unpruned one, unless --pruning "
-        "says otherwise",
+        help="make rules from the tree, as C4.5rules does: from the unpruned one, unless --pruning "
+        "is given",
     )
     for name, text in RULE_OPTIONS.items():
         options.add_argument(flag(name), type=float, metavar="X", help=f"{text} (--rules)")
@@ -87,7 +89,7 @@ def flag(name: str) -> str:
 
 
 def _number(text: str) -> int | float:
-    """A whole number as int, which counts; any other as float, which is a share."""
+    """An integer as int, which is a count; any other as float, which is a fraction."""
     try:
         return int(text)
     except ValueError:
@@ -106,11 +108,11 @@ def _number_or_name(text: str) -> int | float | str:
 
 
 def _signs(text: str) -> dict[str, int]:
-    """Columns and which way answers go with them; any name may be in double quotes."""
+    """Columns and the direction of predictions with them; any name may be in double quotes."""
     pairs = _SIGN.findall(text)
     if "".join(f"{name}={sign}{end}" for name, sign, end in pairs) != text or text.endswith(","):
         raise argparse.ArgumentTypeError(
-            "must be COLUMN=1 or COLUMN=-1, ..., with names in double quotes where they hold "
+            "must be COLUMN=1 or COLUMN=-1, ..., with names in double quotes where they contain "
             f"'=1,', got {text!r}"
         )
     return {parse_quoted(name): int(sign) for name, sign, _ in pairs}
@@ -126,46 +128,46 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "criterion": (str, "NAME", "gini or entropy; squared_error or poisson (cart)"),
     "splitter": (str, "NAME", "exact or binned (cart)"),
     "threshold_placement": (str, "NAME", "midpoint or data (c45)"),
-    "max_depth": (int, "N", "greatest depth of a leaf"),
-    "max_leaf_nodes": (int, "N", "most leaves, opened best first (cart)"),
-    "min_samples_split": (_number, "N", "fewest rows to split; 0.01 is a share of all rows"),
-    "min_samples_leaf": (_number, "N", "fewest rows in a leaf; 0.01 is a share of all rows"),
-    "min_gain": (float, "X", "least information gain of a split, in bits (c45, id3)"),
-    "min_impurity_decrease": (float, "X", "least weighted decrease of impurity (cart)"),
+    "max_depth": (int, "N", "maximum depth"),
+    "max_leaf_nodes": (int, "N", "maximum number of leaves, expanded best-first (cart)"),
+    "min_samples_split": (_number, "N", "minimum rows of a split node; 0.01: fraction of all rows"),
+    "min_samples_leaf": (_number, "N", "minimum rows of a leaf; 0.01: fraction of all rows"),
+    "min_gain": (float, "X", "minimum information gain of a split, in bits (c45, id3)"),
+    "min_impurity_decrease": (float, "X", "minimum weighted impurity decrease (cart)"),
     "monotonic_cst": (
         _signs,
         "COLUMN=1,...",
-        "answers only rise (1) or fall (-1) with it (cart)",
+        "predictions increase (1) or decrease (-1) monotonically with it (cart)",
     ),
-    "max_features": (_number_or_name, "N", "columns drawn for a node; sqrt, log2 (cart)"),
-    "ccp_alpha": (float, "X", "cost-complexity pruning: price of a leaf (cart)"),
+    "max_features": (_number_or_name, "N", "columns sampled in each node; sqrt, log2 (cart)"),
+    "ccp_alpha": (float, "X", "complexity parameter of cost-complexity pruning (cart)"),
     "n_trials": (
         int,
         "N",
-        "boost so many trees, or sets of rules, each on the errors of those before, at most (c45; "
-        "C5.0's trials)",
+        "maximum number of boosting iterations, each a tree or a rule set (c45; C5.0's trials)",
     ),
-    "n_jobs": (int, "N", "threads; -1 takes all"),
+    "n_jobs": (int, "N", "number of threads; -1: all"),
 }
 
 _FLAGS = {"n_trials": "--trials", "misclassification_costs": "--costs"}
 
 RULE_OPTIONS = {
-    "rule_confidence": "the smaller, the more conditions are dropped; 0.25",
-    "rule_weight": "what a bit of a rule counts for, beside one of an exception; 0.5",
-    "redundancy": "columns there are for one that matters; 1",
+    "rule_confidence": "the smaller, the more conditions are dropped; default: 0.25",
+    "rule_weight": "weight of the description length of rules, relative to that of exceptions; "
+    "default: 0.5",
+    "redundancy": "redundancy factor: number of columns per relevant column; default: 1",
 }
 _PARAMETERS = {"rule_confidence": "confidence"}
 
 _SWITCHES = {
-    "average_gain_rule": "compare the ratios also of gains below average (c45)",
-    "mdl_correction": "let cuts of numeric columns cost nothing (c45)",
-    "collapse": "keep splits that save no error (c45)",
+    "average_gain_rule": "consider splits of below-average gain, too (c45)",
+    "mdl_correction": "no MDL correction of the gain of numeric splits (c45)",
+    "collapse": "keep subtrees that reduce no training errors (c45)",
 }
 
 _EXTRAS = {
-    "binary_splits": "part one category from all others, in place of a branch for each (c45)",
-    "soft_thresholds": "answer by both sides near a threshold, by shares (c45)",
-    "winnow": "leave out columns that do not help, before the tree is grown (c45)",
-    "laplace": "answer with shares smoothed by one more row of each class (c45)",
+    "binary_splits": "one-vs-rest splits of categories, instead of multiway splits (c45)",
+    "soft_thresholds": "average both branches of a split near its threshold (c45)",
+    "winnow": "select features by winnowing before the tree is grown (c45)",
+    "laplace": "Laplace smoothing of class probabilities (c45)",
 }

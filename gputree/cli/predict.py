@@ -1,4 +1,4 @@
-"""`gputree predict`: a model's answers for the rows of a table."""
+"""`gputree predict`: a model's predictions of the rows of a table."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree predict`."""
     with_examples(
         parser,
-        "Write a model's answer for each row of a table, in its order, under the heading "
+        "Write the prediction of each row of a table, in its order, under the heading "
         "`prediction`. Rows are read in batches, however many they are.",
-        "gputree predict adult.gputree new.csv --proba -o answers.csv",
+        "gputree predict adult.gputree new.csv --proba -o predictions.csv",
         "zcat big.csv.gz | gputree predict big.gputree - | sort | uniq -c",
     )
     parser.set_defaults(run=_predict)
@@ -47,7 +47,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--proba",
         action="store_true",
-        help="add the share of each class, under probability_CLASS",
+        help="add the probability of each class, as probability_CLASS",
     )
     add_missing(parser)
 

@@ -92,7 +92,7 @@ def _pruned(pruner: Pruner, estimator: Any, arguments: argparse.Namespace) -> An
 
 
 def _rows_needed(pruner: Pruner) -> str:
-    """Which rows a method asks for; empty where none."""
+    """Which rows a method requires; empty where none."""
     from gputree.pruning import CostComplexityCV, Pessimistic, ValidationPruner
 
     if isinstance(pruner, ValidationPruner):

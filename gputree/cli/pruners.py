@@ -52,7 +52,7 @@ def parse_pruner(text: str) -> str | Pruner:
     if name == "cost_complexity" and {"alpha", "cp"}.isdisjoint(given):
         raise argparse.ArgumentTypeError(
             "cost_complexity lacks its alpha: write cost_complexity:alpha=0.01, or cp=0.01 as "
-            "a share of the root's risk, or cost_complexity_cv, which chooses alpha by "
+            "a fraction of the root's risk, or cost_complexity_cv, which chooses alpha by "
             "cross-validation"
         )
     if not given:

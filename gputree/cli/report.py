@@ -16,7 +16,7 @@ DIFFERENT = 3  # the exit status of `gputree check` where a tree differs
 
 
 class UsageError(InputError):
-    """The command line asks for what cannot be, whatever the files hold."""
+    """The command line is wrong, independent of the contents of files."""
 
 
 def say(message: str) -> None:

@@ -24,7 +24,7 @@ from gputree.evaluation import (
 )
 from gputree.growth.progress import new_bar
 
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to ask about
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
 
 
 class Resampling(NamedTuple):
@@ -42,7 +42,7 @@ def resampling(
     seed: int,
     weight: Weight = None,
 ) -> Resampling | None:
-    """The splits that were asked for, stratified for classes; None where none were.
+    """The splits that were requested, stratified for classes; None where none were.
 
     Rows of weight zero are in none of them.
 
@@ -55,7 +55,7 @@ def resampling(
         return None
     rows = np.arange(y.size) if weight is None else np.flatnonzero(weight)
     y = y[rows]
-    stratified = ", each class in its share" if is_classes else ""
+    stratified = ", stratified" if is_classes else ""
     if cv is not None:
         splits = [(rows[a], rows[b]) for a, b in _folds(y, is_classes, cv, seed)]
         return Resampling(f"{cv}-fold cross-validation{stratified}, seed {seed}", splits)
@@ -87,7 +87,7 @@ def _folds(y: NDArray[Any], is_classes: bool, cv: int, seed: int) -> list[Split]
 
 
 def _dealt(code: NDArray[np.intp], cv: int, seed: int) -> list[Split]:
-    """Parts that rows are dealt to one by one, class after class, as by Weka; all are as large."""
+    """Folds that get rows one by one, class by class, as in Weka; all of equal size."""
     order = np.random.RandomState(seed).permutation(code.size)
     order = order[np.argsort(code[order], kind="stable")]
     part = np.empty(code.size, np.intp)
@@ -147,7 +147,7 @@ def score_table(
 
 
 def _pooled(found: Answers) -> str:
-    """Measures of the answers of all models together, and what was taken for what."""
+    """Measures of the predictions of all models together, and the confusion matrix."""
     measures, classes = measures_of_classes(found), PerClass(found)
     errors = f"{amount(measures.pop('errors'))} ({measures.pop('error_rate'):.2%})"
     lines = {"errors": errors} | {

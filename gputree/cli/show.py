@@ -20,10 +20,10 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree show`."""
     with_examples(
         parser,
-        "Print a model as an indented tree: each leaf with its answer, the weight of the training "
-        "rows there and, after a slash, of those of other classes (or the mean squared error). "
-        "Rules are printed one a line, each with its confidence and the weight of the rows that it "
-        "covers; boosted trees and rules one trial after the other.",
+        "Print a model as an indented tree: each leaf with its prediction, the weight of the "
+        "training rows there and, after a slash, of those of other classes (or the mean squared "
+        "error). Rules are printed one a line, each with its confidence and the weight of the rows "
+        "that it covers; boosted trees and rules one trial after the other.",
         "gputree show golf.gputree",
         "gputree show boosted.gputree --tree 1",
         "gputree show adult.gputree --max-depth 3 | less",
@@ -70,9 +70,9 @@ def _head(estimator: Any) -> str:
     columns = counted(tree.n_features_in_, "column")
     missing = _missing_rule(tree.tree_)
     if has_rules(first):
-        missing = "A missing value meets no condition, but that it is missing."
+        missing = 'Missing values fail every test except "is missing".'
     marks = ", ".join(map(repr, getattr(estimator, "missing_marks_", ())))
-    told = f" Missing is what is written as {marks}." if marks else ""
+    told = f" Missing values are written as {marks}." if marks else ""
     told += about_costs(tree)
     kind = f"{type(estimator).__name__} ({tree.tree_.criterion})"
     return f"{kind}: {columns}, {', '.join(size_of(estimator))}\n{missing}{told}"
@@ -82,7 +82,7 @@ def _missing_rule(tree: Tree) -> str:
     """What the lines do not say of missing values."""
     inner = ~tree.is_leaf
     if (tree.missing_child[inner] == MISSING_TO_ALL).any():
-        return "Missing and unknown values follow all branches, in shares."
+        return "Missing and unseen values go to all children, with fractional weights."
     if (tree.split_kind == BRANCH_SPLIT).any():
-        return "Values without a branch, missing ones among them, stop at the node."
-    return "Missing values follow the branch of more rows unless marked."
+        return "Values without a branch, also missing ones, get the node's majority class."
+    return "Missing values go to the child with more rows unless marked."

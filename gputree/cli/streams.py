@@ -25,7 +25,7 @@ def check_inputs(*inputs: str | None) -> None:
 
 
 def check_output(output: str | None, *inputs: str | None) -> None:
-    """What would spoil the output or an input is told before the work, not after it."""
+    """Errors of the output or an input are reported before the work, not after it."""
     if output is None or output == STANDARD:
         return
     path = Path(output)

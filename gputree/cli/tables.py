@@ -35,8 +35,8 @@ def add_missing(parser: Any) -> None:
         action="append",
         default=[],
         metavar="TOKEN",
-        help="what stands in cells that are missing, such as '?', beside nothing; may be repeated. "
-        "A model keeps those of its training",
+        help="marker of missing values, such as '?', in addition to empty cells; may be repeated. "
+        "A model keeps the markers of its training",
     )
 
 
@@ -52,14 +52,14 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "--categorical",
         **listed,
         default=[],
-        help="columns of numbers or dates that are categories, as those of text and booleans are; "
-        "007 and 7 are two then",
+        help="numeric or date columns to treat as categorical, as text and booleans are; "
+        "007 and 7 are then two categories",
     )
     group.add_argument(
         "--numeric",
         **listed,
         default=[],
-        help="columns that hold numbers: any other cell is an error",
+        help="numeric columns: any other cell is an error",
     )
 
 
@@ -118,7 +118,7 @@ def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -
 
 
 def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:
-    """The parameter of that name: the columns that were listed, beside those told by type."""
+    """The parameter of that name: the columns listed, and those of categorical types."""
     import pyarrow as pa
 
     if not arguments.categorical:
@@ -173,7 +173,7 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
     from gputree.datasets import read_batches
 
     columns, text, numeric = _columns_of(estimator, arguments.model)
-    if set(columns) - {*text, *numeric}:  # numbers or booleans as categories, told by all rows
+    if set(columns) - {*text, *numeric}:  # numbers or booleans as categories, by all rows
         yield table_for(estimator, arguments).columns
         return
     missing = _marks_for(estimator, arguments)
@@ -196,7 +196,7 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
 
 
 def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:
-    """What stands in missing cells: what is asked for now, and what was in training."""
+    """Markers of missing values: those given now, and those of training."""
     return list(dict.fromkeys([*arguments.missing, *getattr(estimator, "missing_marks_", ())]))
 
 
@@ -216,12 +216,12 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="COL",
-        help="the column with the truth; default: the only one that the model does not read",
+        help="the target column; default: the only one that is no feature of the model",
     )
 
 
 def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[Any, Weight]:
-    """The table with its columns as in training, and with the truth, of the kind in training.
+    """The table with its columns as in training, and with the target, of the kind in training.
 
     And the weights of its rows, which may be a column of the model, too.
     """
@@ -236,9 +236,7 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[An
     held = "numbers" if table.target.dtype.kind in "iuf" else "text"
     wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else held
     if wanted != held:
-        what = (
-            "was trained on a target of numbers" if classes is None else "knows classes of numbers"
-        )
+        what = "was trained on a numeric target" if classes is None else "has numeric classes"
         raise InputError(
             f"{arguments.model} {what}; column {table.target_name!r} of "
             f"{label_of(arguments.data)} holds others, such as {str(table.target[0])!r}."
@@ -252,13 +250,13 @@ def _with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
     if arguments.target is not None:
         return table_for(estimator, arguments, arguments.target)
     if arguments.data == STANDARD:
-        raise UsageError("--target must name the column with the truth in standard input.")
+        raise UsageError("--target must name the target column of standard input.")
     known, present = feature_names(estimator, arguments.model), read_names(arguments.data)
     rest = [name for name in present if name not in (*known, arguments.weights)]
     if len(rest) != 1 and set(known) <= set(present):
         found = ", ".join(map(repr, rest)) or "none"
         raise UsageError(
-            f"--target must name the column with the truth; the columns of {arguments.data} that "
-            f"the model does not read are: {found}."
+            f"--target must name the target column; the columns of {arguments.data} that are no "
+            f"features of the model are: {found}."
         )
     return table_for(estimator, arguments, rest[0] if rest else None)

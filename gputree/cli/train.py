@@ -72,14 +72,14 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         type=partial(one_of, ALGORITHMS),
         metavar="{" + ",".join(ALGORITHMS) + "}",
         default="cart",
-        help="cart: splits in two, by Breiman and others (1984); c45, id3: one branch a category, "
-        "by Quinlan (1993, 1986)",
+        help="cart: binary splits (Breiman et al. 1984); c45, id3: multiway splits of categories "
+        "(Quinlan 1993, 1986)",
     )
     add(
         "--task",
         choices=["auto", "classification", "regression"],
         default="auto",
-        help="auto: strings, booleans and up to 20 different whole numbers are classes",
+        help="auto: strings, booleans and up to 20 distinct integers are classes",
     )
     add_classes(parser)
     add_weights(parser)
@@ -87,15 +87,15 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     score.add_argument(
         "--holdout",
         type=_share,
-        metavar="SHARE",
-        help="score a tree that was grown without this share of the rows, such as 0.2, on them; "
-        "the model is grown on all rows",
+        metavar="FRACTION",
+        help="evaluate on a held-out fraction of the rows, such as 0.2; the model is then grown "
+        "on all rows",
     )
     score.add_argument(
         "--cv",
         type=int,
         metavar="K",
-        help="score by cross-validation on K parts; the model is grown on all rows",
+        help="evaluate by K-fold cross-validation; the model is then grown on all rows",
     )
     add("--quiet", action="store_true", help="no progress bar, no summary")
     add_memory(parser)
@@ -109,7 +109,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0.0 < share < 1.0:
-        raise argparse.ArgumentTypeError(f"must be a share between 0 and 1, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a fraction between 0 and 1, got {text!r}")
     return share
 
 
@@ -145,7 +145,7 @@ def _train(arguments: argparse.Namespace) -> None:
     save(set_verbose(estimator, 0), arguments.output)
     if arguments.quiet and scored is None:
         return
-    # beside a model on standard output, words go elsewhere
+    # with a model on standard output, messages go to standard error
     out = sys.stderr if arguments.output == STANDARD else sys.stdout
     escape_unknown_characters()
     if not arguments.quiet:
@@ -159,7 +159,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go together, before a table is read."""
     if arguments.rules and arguments.soft_thresholds:
         raise UsageError(
-            "--rules cannot have --soft-thresholds: a row meets a condition or does not."
+            "--rules cannot be combined with --soft-thresholds: rules test thresholds exactly."
         )
     for name in RULE_OPTIONS:
         if getattr(arguments, name) is not None and not arguments.rules:
@@ -167,7 +167,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
 
 
 def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
-    """The estimator that was asked for, with the options that it has."""
+    """The estimator, with the options given."""
     kind = _kind(arguments, table.y)
     params = given_options(arguments)
     classes = classes_of(arguments, table.y, table.declared)
@@ -180,13 +180,13 @@ def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
     for name in set(params).difference(kind._get_param_names()):
         _refuse(name, arguments)
     if not arguments.rules or arguments.n_trials is not None:
-        params |= given_of_rules(arguments)  # none where no rules are asked for
+        params |= given_of_rules(arguments)  # none without --rules
         return kind(**params, categorical_features=table.categorical_features)
     _require_classes(kind, "--rules")
     if arguments.costs is not None and labels.size > 2:
         raise UsageError(
-            "--rules cannot have --costs of more than two classes: a rule does not tell one error "
-            "from another. --class-weight balanced says what each class counts."
+            "--rules cannot be combined with --costs of more than two classes: a rule has one kind "
+            "of error. --class-weight weights the classes."
         )
     return _rules(kind, params, arguments, table)
 
@@ -201,7 +201,9 @@ def _refuse(name: str, arguments: argparse.Namespace) -> NoReturn:
     if name in ("class_weight", "classes"):
         raise UsageError(f"{flag(name)} is for classification; the task is regression.")
     if name == "laplace" and arguments.n_trials is not None:
-        raise UsageError("--laplace is no option beside --trials: votes are smoothed as it is.")
+        raise UsageError(
+            "--laplace cannot be combined with --trials: votes are smoothed in any case."
+        )
     told = f"{flag(name)} is no option of {arguments.algorithm}"
     others = [
         other
@@ -216,7 +218,7 @@ def _refuse(name: str, arguments: argparse.Namespace) -> NoReturn:
 def _rules(
     kind: Any, params: dict[str, Any], arguments: argparse.Namespace, table: Training
 ) -> Any:
-    """The rules of a tree of some kind, which is not pruned unless that is asked for."""
+    """The rules of a tree of some kind, which is not pruned by default."""
     from gputree.rules import C45Rules
 
     tree = kind(**{"pruning": None} | params, categorical_features=table.categorical_features)

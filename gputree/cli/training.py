@@ -59,10 +59,10 @@ def add_memory(group: Any) -> None:
         "--memory",
         metavar="SIZE",
         type=parse_size,
-        help="read in batches, into temporary files, what takes more in memory, such as 4GB; the "
-        "model is the same. Default: what is available. Several files are read so in any case. The "
-        "files lie in the folder that TMPDIR names (else /tmp), 5 to 9 bytes a value; pages of "
-        "them that the system keeps in memory come on top, and go where others need it",
+        help="memory limit, such as 4GB: larger tables are read in batches into temporary files; "
+        "the model is the same. Default: the available memory. Several files are always read in "
+        "batches. The temporary files are in the folder that TMPDIR names (else /tmp) and take 5 "
+        "to 9 bytes per value; the page cache of these files is not counted",
     )
 
 
@@ -136,7 +136,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
             verbose=not arguments.quiet,
         )
     words, y = _words(table), table.target
-    assert y is not None  # a target was asked for
+    assert y is not None  # with --target
     forbid_dates(label, words, arguments.categorical)
     if arguments.task == "auto":
         forbid_dates_as_target(label, arguments.target, y)

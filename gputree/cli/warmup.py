@@ -12,14 +12,14 @@ from gputree.cli.names import parse_names
 from gputree.cli.report import UsageError, counted, with_examples
 
 # Kinds that half of the time goes to: begun last, they would be waited for.
-_LONGEST = ("weights", "categories", "c45")
+_LONGEST = ("categories", "c45")
 
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree warmup`."""
     with_examples(
         parser,
-        "Compile kernels before they are needed, in several processes, as when an image is built.",
+        "Compile kernels in advance, in several processes, e.g. while a container image is built.",
         "gputree warmup",
         "gputree warmup --kinds gini,regression --jobs 2",
     )
@@ -29,7 +29,7 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
         type=parse_names,
         metavar="A,B,...",
         help="gini, entropy, regression, poisson, weights (CART); categories (CART over them); "
-        "c45; id3; pruning; rules; scores (of columns, and MDLPDiscretizer); default: all",
+        "c45; id3; pruning; rules; scores (feature scores and MDLPDiscretizer); default: all",
     )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes at a time; default: as many as cores"
@@ -61,5 +61,5 @@ def _warm_up(arguments: argparse.Namespace) -> None:
             kind, kernels, seconds = done.result()
             news = f"{counted(kernels, 'kernel')} compiled in {seconds:.1f} s"
             print(f"{kind:12}{news if kernels else 'nothing to compile'}", flush=True)
-    lasts = "" if folder.lasts else ", for as long as that is left alone"
+    lasts = "" if folder.lasts else ", until that is deleted"
     print(f"{time.perf_counter() - start:.1f} s in all, kept in {folder.path}{lasts}")

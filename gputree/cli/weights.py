@@ -21,7 +21,7 @@ def add_weights(parser: Any) -> None:
     parser.add_argument(
         "--weights",
         metavar="COL",
-        help="column of what each row counts, which is no feature then (C5.0's case weight)",
+        help="column of sample weights, which is no feature then (C5.0's case weight)",
     )
 
 
@@ -44,7 +44,7 @@ def taken_out(
     Raises
     ------
     ValueError
-        They are negative, missing, infinite or all zero, or there is no column beside them.
+        They are negative, missing, infinite or all zero, or there is no other column.
     """
     if arguments.weights is None:
         return columns, None
@@ -54,7 +54,7 @@ def taken_out(
     if not keep:
         columns = columns.drop_columns([arguments.weights])
     if columns.num_columns == 0:
-        raise InputError(f"{label} has no feature column beside that of --weights.")
+        raise InputError(f"{label} has no feature column other than that of --weights.")
     return columns, weight
 
 

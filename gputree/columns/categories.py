@@ -12,7 +12,7 @@ from gputree.dtypes import UNSEEN
 
 NUMBERS = "biuf"  # kinds of NumPy types whose values are numbers here; booleans are 0 and 1
 
-EXACT_IN_FLOAT64 = 1 << 53  # whole numbers up to this
+EXACT_IN_FLOAT64 = 1 << 53  # integers up to this
 
 
 def is_missing(value: Any) -> bool:
@@ -31,14 +31,14 @@ def text_first_seen(values: NDArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 
 def as_objects(values: list[Any]) -> NDArray[Any]:
-    """The list as an array of objects, which NumPy does not look into."""
+    """The list as an array of objects, which NumPy does not inspect."""
     array = np.empty(len(values), object)
     array[:] = values
     return array
 
 
 def as_numbers(values: list[Any]) -> NDArray[Any]:
-    """Python's numbers as the smallest type that tells them apart: objects where none does."""
+    """Python's numbers as the smallest type that distinguishes them: objects where none does."""
     found = np.array(values) if values else np.empty(0)
     beyond = any(abs(value) > EXACT_IN_FLOAT64 for value in values if not isinstance(value, float))
     if found.dtype.kind not in NUMBERS or (found.dtype.kind == "f" and beyond):
@@ -123,7 +123,7 @@ class Lookup:
 
 
 def _are_small(*arrays: NDArray) -> bool:
-    """Whether whole numbers of all arrays are exact as float64, to which NumPy compares them."""
+    """Whether integers of all arrays are exact as float64, to which NumPy compares them."""
     return all(
         array.size == 0
         or array.dtype.kind in "bf"

@@ -33,9 +33,9 @@ class Coded(NamedTuple):
 
 
 class Exact(NamedTuple):
-    """Numbers of which float64 does not hold all, or has no room for missing ones beside."""
+    """Numbers that float64 does not represent exactly, or that have missing values next to them."""
 
-    values: NDArray[Any]  # integers, or objects: whole numbers of any length, or floats
+    values: NDArray[Any]  # integers, or objects: integers of any length, or floats
     known: NDArray[np.bool_]  # whether a cell is not missing; the value of another means nothing
 
     def as_floats(self) -> NDArray[np.float64]:
@@ -154,7 +154,7 @@ def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
         return _of_codes(column.dictionary_encode(), False)
     if types.is_boolean(kind) and column.null_count:
         return _of_codes(column.dictionary_encode(), False)
-    if types.is_null(kind):  # nobody knows what it would hold
+    if types.is_null(kind):  # it is unknown what it would hold
         return Coded(np.full(len(column), MISSING_CELL, np.int64), as_objects([]), False)
     if not _is_number(kind):
         raise _refusal(kind)
@@ -170,7 +170,7 @@ def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
 
 
 def _with_large(floats: NDArray[np.float64], cells: Any) -> NDArray[np.float64] | Exact:
-    """Numbers as float64, but as objects where one of the cells is a large whole number."""
+    """Numbers as float64, but as objects where one of the cells is a large integer."""
     values = None
     for place in np.flatnonzero(_are_large(floats)):
         cell = cells[int(place)]
@@ -181,7 +181,7 @@ def _with_large(floats: NDArray[np.float64], cells: Any) -> NDArray[np.float64] 
 
 
 def _are_large(floats: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which numbers may be others as whole numbers."""
+    """Which numbers may be others as integers."""
     return np.isfinite(floats) & (np.abs(floats) >= EXACT_IN_FLOAT64)
 
 
@@ -274,7 +274,7 @@ def _as_categories(values: NDArray) -> NDArray:
 
 
 def _of_fixed_text(values: NDArray[np.str_]) -> Coded:
-    """A column of text of one width, told apart by its bytes."""
+    """A column of text of one width, distinguished by its bytes."""
     import pyarrow as pa
 
     held = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
@@ -323,7 +323,7 @@ def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64
         if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
             raise _refusal(kind.__name__)
         if not hasattr(kind, "__float__") and not hasattr(kind, "__index__"):
-            said = "float() argument must be a string or a real number"  # scikit-learn asks for it
+            said = "float() argument must be a string or a real number"  # in scikit-learn's words
             raise InputTypeError(f"{_refusal(kind.__name__)} ({said}.)")
     numbers = np.full(values.size, np.nan)
     numbers[known] = values[known].astype(np.float64)

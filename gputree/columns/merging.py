@@ -17,7 +17,7 @@ class MergedColumns:
     """What the columns of all batches hold, as far as they were seen.
 
     Categories are those of all batches: where batches declare the same, in their order, else
-    numbers by value, then text by code point. A column without a value in a batch tells nothing.
+    numbers by value, then text by code point. Batches without a value of a column do not affect it.
 
     Parameters
     ----------

@@ -54,8 +54,8 @@ class Writable(NamedTuple):
 class Columns:
     """Specifications of the d columns of a table.
 
-    A table is coded to one matrix of numbers: a numeric column as it is, a nominal one
-    as the codes ``0 .. c`` of its c categories. NaN stands for a missing cell, UNSEEN
+    A table is coded to one matrix of numbers: numeric columns unchanged, categorical ones as the
+    codes ``0 .. c`` of its c categories. NaN is a missing value, UNSEEN
     (-1) for a category that the table of `fit_columns` did not have.
 
     Attributes
@@ -63,7 +63,7 @@ class Columns:
     nominal : bool array of shape (d,)
         Whether the column holds categories.
     categories : tuple of d arrays or None
-        The categories of a nominal column in the order of their codes: numbers, booleans
+        The categories of a categorical column in the order of their codes: numbers, booleans
         or objects (text, or numbers before text). None for a numeric column.
     """
 
@@ -104,7 +104,7 @@ class Columns:
         -------
         values : float32 or float64 array of shape (n_rows, d)
             float32 where every value of every column is exact in it (float64 arrays
-            without nominal columns stay float64). Arrays whose categories, if any, are codes
+            without categorical columns stay float64). Arrays whose categories, if any, are codes
             already are not copied where they have that type.
 
         Raises
@@ -156,7 +156,7 @@ class Columns:
 
 
 def fit_columns(X: Any, categorical_features: Any = "auto", every_nominal: bool = False) -> Columns:
-    """Learn what the columns of a table hold.
+    """Determine the types and categories of the columns of a table.
 
     Parameters
     ----------
@@ -164,11 +164,11 @@ def fit_columns(X: Any, categorical_features: Any = "auto", every_nominal: bool 
         Of pandas, polars or pyarrow, or another that narwhals reads; numbers, booleans,
         text, categorical types or objects. None, NaN, NA, NaT and masked cells are missing.
     categorical_features : "auto", array-like of str, int or bool, or None
-        "auto": columns of text, booleans, categorical types and objects with text or
-        booleans among them are nominal. Else names or indices of the nominal columns, or
-        a mask over all; None lists no column. Text is nominal in any case.
+        "auto": columns of text, booleans, categorical types and objects with text or booleans are
+        categorical. Else names or indices of the categorical columns, or a mask over all; None
+        lists no column. Text is always categorical.
     every_nominal : bool, default=False
-        Make numeric columns nominal, too: their distinct values are their categories.
+        Treat numeric columns as categorical, too: their distinct values are the categories.
 
     Returns
     -------
@@ -351,7 +351,7 @@ def _as_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
         dtype = np.float32 if _fits_float32(X) else np.float64
     if X.dtype != dtype or not X.flags[order]:
         _require_memory(len(X), X.size // max(len(X), 1), dtype)
-    with np.errstate(over="ignore"):  # of long doubles; infinity is refused by those who ask
+    with np.errstate(over="ignore"):  # of long doubles; callers raise an error for infinity
         return np.asarray(X, dtype, order=order)
 
 

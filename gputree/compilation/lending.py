@@ -47,7 +47,7 @@ def _check(compiled: Any) -> None:
     for made in compiled.overloads.values():
         faults = list(_faults(made))
         if faults:
-            raise TypeError(f"{compiled.__name__}, which arrays are lent to, {faults[0]}")
+            raise TypeError(f"{compiled.__name__}, which borrows arrays, {faults[0]}")
 
 
 def _faults(made: Any) -> Iterator[str]:

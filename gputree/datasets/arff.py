@@ -7,7 +7,7 @@
 sunny, 85
 ?, 80
 
-Lines are parted into words as by Weka's tokenizer: at commas and characters up to the blank, and at
+Lines are split into tokens as by Weka's tokenizer: at commas and characters up to the blank, and at
 braces; what follows % outside of quotes is a comment, and in quotes a backslash keeps a quote, or
 means what it does in Java.
 """
@@ -214,7 +214,7 @@ def _number(cell: str) -> float:
 
 
 def _whole(cells: list[str | None]) -> pa.Array | None:
-    """Whole numbers that float64 rounds; None where a cell has a fraction or too many digits."""
+    """Integers that float64 rounds; None where a cell has a fraction or too many digits."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""Arrays that are mapped from files: batches of their rows, read as often as asked."""
+"""Arrays that are mapped from files: batches of their rows, read as often as needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gputree.errors import InputError
 
-# Bytes of a batch: small beside the memory, large beside the cost of a call.
+# Bytes of a batch: small compared with the memory, large compared with the cost of a call.
 BATCH_BYTES = 1 << 26
 
 

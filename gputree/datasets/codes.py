@@ -1,8 +1,8 @@
 """Columns of classes and categories whose cells say more than a number or a time that they spell.
 
 As numbers 007, 07 and 7 are one; as classes and categories they are three. So a column that is
-used as such keeps its text where a whole number in it has leading zeros or is of the kind 0x1F,
-and where a reader takes its cells for dates or times, such as 10:30. Whole numbers beyond 64 bits,
+used as such keeps its text where an integer in it has leading zeros or is of the kind 0x1F,
+and where a reader takes its cells for dates or times, such as 10:30. Integers beyond 64 bits,
 which a reader rounds to float64, are decimals.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WHOLE = r"^[+-]?\d+$"
 _MOST_DIGITS = 38  # of a decimal
-_EXACT = float(1 << 53)  # whole numbers up to this are float64
+_EXACT = float(1 << 53)  # integers up to this are float64
 
 _LEADING_ZEROS = r"^\s*[+-]?0(\d+|[xX][0-9a-fA-F]+)\s*$"
 
@@ -75,7 +75,7 @@ def exact_numbers(found: pa.ChunkedArray, words: pa.ChunkedArray) -> pa.ChunkedA
 
 
 def leading_zeros(words: pa.ChunkedArray | NDArray[Any]) -> str | None:
-    """The first cell of text that is a whole number with leading zeros; None if there is none."""
+    """The first cell of text that is an integer with leading zeros; None if there is none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -40,7 +40,7 @@ def convert(
     categorical: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> pa.Table:
-    """Give columns the types that were asked for, and cells that are missing none.
+    """Give columns the types that were requested, and cells that are missing none.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def convert(
     text, numeric, categorical : sequence of str
         Names of columns, as in `read_table`; others may be absent.
     missing : sequence of str
-        Texts that mean a missing cell, beside the empty one.
+        Texts that mean a missing cell, in addition to the empty one.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def _number_of(token: str, kind: pa.DataType) -> list[Any]:
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whole numbers, booleans, dates and times as text; other types are left."""
+    """Integers, booleans, dates and times as text; other types are left."""
     import pyarrow as pa
 
     types, kind = pa.types, column.type

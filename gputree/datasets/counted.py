@@ -1,4 +1,4 @@
-"""Files that tell how much of them has been read."""
+"""Files that count the bytes read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def opened(path: Path, verbose: bool, compression: str | None = None) -> Iterato
     path : Path
     verbose : bool
     compression : str or None
-        Name of the codec of a compressed file; the bar is of bytes as they lie in it.
+        Name of the codec of a compressed file; the progress bar counts compressed bytes.
     """
     import pyarrow as pa
 
@@ -32,7 +32,7 @@ def opened(path: Path, verbose: bool, compression: str | None = None) -> Iterato
         unit_divisor=1024, delay=0.5,
     )  # fmt: skip
     try:
-        # without a bar, pyarrow reads ahead in threads of its own
+        # without a bar, pyarrow prefetches in separate threads
         file = pa.OSFile(str(path)) if bar is None else pa.PythonFile(_Counted(path, bar), "r")
         with file:
             yield file if compression is None else pa.CompressedInputStream(file, compression)

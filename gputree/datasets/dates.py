@@ -1,4 +1,4 @@
-"""Text that surely tells a day or a time, which the command refuses with advice.
+"""Text that is certainly a date or a time, an error in the command with advice.
 
 A column does if each of its cells is one of
 
@@ -71,14 +71,14 @@ _SEASON = re.compile(r"\s*\d\d(\d\d)-(\d\d)\s*")
 
 
 def dates_in(column: pa.ChunkedArray, marks: Collection[str] = ()) -> str | None:
-    """The first cell of a column of text where every cell tells a day or a time, else None.
+    """The first cell of a column of text where every cell is a date or a time, else None.
 
     Parameters
     ----------
     column : pyarrow.ChunkedArray
         Of any type; None where it is no text.
     marks : collection of str
-        What stands in cells that are missing, and need not tell any.
+        What stands in cells that are missing, and need not be any.
     """
     import pyarrow as pa
 
@@ -93,7 +93,7 @@ def _first(words: pa.Array | None) -> str | None:
 
 
 def _all_dates(column: pa.ChunkedArray, marks: Collection[str]) -> pa.Array | None:
-    """The different cells, if each tells a day or a time, but for marks."""
+    """The different cells, if each is a date or a time, except markers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Bytes that are looked at before the rest: they hold the header.
 HEAD_BYTES = 1 << 18
 
-# Bytes of text in a batch: small beside the memory, large beside the cost of a call.
+# Bytes of text in a batch: small compared with the memory, large compared with the cost of a call.
 BATCH_BYTES = 1 << 24
 
 _MARKS = {
@@ -92,9 +92,9 @@ def delimited_batches(
     whole: Sequence[str],
     missing: Sequence[str],
 ) -> Iterator[pa.Table]:
-    """Some columns, batch by batch; each is of text, of numbers or of truth values.
+    """Some columns, batch by batch; each is of text, of numbers or of booleans.
 
-    Those of `categorical` that are of none of them are of whole numbers, which may be of any
+    Those of `categorical` that are of none of them are of integers, which may be of any
     length, and have fractions further down, where `whole` names them.
     """
     import pyarrow as pa
@@ -136,7 +136,7 @@ def _explained(source: Source, error: Exception, names: Sequence[str]) -> Except
     name, kind, cell = names[int(found[1])], found[2], found[3]
     if kind == "double":
         return NotANumberError(source.label, name, cell)
-    begins = "truth values" if kind == "bool" else "whole numbers"
+    begins = "booleans" if kind == "bool" else "integers"
     advice = f"numbers: numeric=[{name!r}]" if _is_number(cell) else f"text: text=[{name!r}]"
     return InputError(
         f"{source.label}: column {name!r} holds {begins} at the beginning, and {cell!r} further "
@@ -153,7 +153,7 @@ def _is_number(cell: str) -> bool:
 
 
 class Opened(NamedTuple):
-    """A file from its beginning, and what its head tells."""
+    """A file from its beginning, and the types inferred from its first bytes."""
 
     file: Any
     dialect: Dialect
@@ -231,7 +231,7 @@ def _after_a_look(source: Source, file: Any) -> tuple[Any, bytes]:
 
 
 def _dialect(source: Source, head: bytes) -> Dialect:
-    """What the first rows tell; .csv is for other marks than commas, too, .tsv for tabs alone."""
+    """What the first rows show; .csv is for other marks than commas, too, .tsv for tabs alone."""
     marks = DELIMITERS if source.delimiter == "," else (source.delimiter,)
     return dialect_of(_text(head), len(head) < HEAD_BYTES, marks)
 
@@ -243,7 +243,8 @@ def _text(head: bytes) -> str:
 def _parsing(dialect: Dialect) -> Any:
     import pyarrow.csv as pc
 
-    # Without the second, a line break within quotes may end a row where blocks of text meet.
+    # Without the second, a line break within quotes may end a row at the boundary of blocks of
+    # text.
     return pc.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
 
 
@@ -284,7 +285,7 @@ def _types_of_codes(
 def _exact_whole(
     table: pa.Table, names: Collection[str], dialect: Dialect, missing: Sequence[str]
 ) -> pa.Table:
-    """Columns of text as the reader takes them, but with whole numbers as they stand."""
+    """Columns of text as the reader takes them, but with integers as they stand."""
     for j, name in enumerate(table.column_names):
         if name in names:
             words = table.column(j)

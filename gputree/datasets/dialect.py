@@ -1,4 +1,4 @@
-"""What separates the cells of a CSV file, and the parts of its numbers: told by its first rows."""
+"""Separators of cells and decimals of a CSV file, inferred from its first rows."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def dialect_of(head: str, is_whole: bool, delimiters: Sequence[str] = DELIMITERS
     """The dialect of a file.
 
     The mark that parts the most rows into as many cells as the header, and the header at all;
-    of equals the first of semicolon, tab, bar and comma. Where that is no comma, each column
-    tells by all its cells whether its numbers have decimal commas or points: one of them is in
+    of equals the first of semicolon, tab, bar and comma. Where that is no comma, all cells
+    of a column decide whether its numbers have decimal commas or points: one of them is in
     most of its cells, other numbers being whole. A mark that always stands before three digits,
-    as between thousands, tells nothing.
+    as between thousands, is ambiguous.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables in files that are larger than memory together: batches of rows, read as often as asked."""
+"""Tables in files that together are larger than memory: batches of rows, read repeatedly."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FileBatches:
         self.n_bytes = sum(size for size, _ in self._seen)
 
     def least_rows(self) -> int:
-        """The rows of all files, or fewer where only reading all of them tells."""
+        """The number of rows of all files, or a lower bound where it is not known."""
         return sum(map(least_rows, self.files))
 
     def __iter__(self) -> Iterator[pa.Table | tuple[pa.Table, NDArray[Any]]]:
@@ -107,19 +107,19 @@ def open_batches(
     paths : str, path-like or sequence of them
         A CSV, Parquet or Arrow file as in `read_table`, a pattern such as ``"data/*.parquet"``, a
         folder of such files, or a list of files; in the order of their names, or of the list.
-        All have the columns of the first; files without rows are passed over.
+        All have the columns of the first; files without rows are skipped.
     target : str or None
         Name of the target column; batches are pairs (table, target) then, else tables.
     columns, ignore, text, numeric, categorical, missing
         As in `read_table`. In CSV, columns that are not listed as text or numeric are of numbers,
-        truth values or text by what the beginning of the first file with a value there suggests,
-        and what does not fit further down is an error that says so; a target of whole numbers
+        booleans or text by what the beginning of the first file with a value there suggests,
+        and what does not fit further down is an error that says so; a target of integers
         there that has fractions further down must be listed in `numeric`.
 
     Returns
     -------
     FileBatches
-        Can be iterated again and again; batches are pyarrow tables of a block of CSV text (16
+        Can be iterated repeatedly; batches are pyarrow tables of a block of CSV text (16
         MiB), 65,536 rows of Parquet, or as an Arrow file has them.
 
     Raises
@@ -161,7 +161,7 @@ def open_batches(
                 valueless.add(name)
             elif kind != "whole":
                 types[kind].append(name)
-            elif name not in codes:  # as labels and categories, whole numbers stay so
+            elif name not in codes:  # as labels and categories, integers stay so
                 types["numeric"].append(name)
             elif name != target:
                 types["whole"].append(name)
@@ -208,7 +208,7 @@ def _is_table(path: Path) -> bool:
 def _kinds(
     sources: list[Source], wanted: list[str], codes: Collection[str], missing: Sequence[str]
 ) -> dict[str, str]:
-    """Which columns of CSV files hold text, numbers or truth values, by their beginnings.
+    """Which columns of CSV files hold text, numbers or booleans, by their beginnings.
 
     By those of the first file that has a value there; unknown, if none has.
     """

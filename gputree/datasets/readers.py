@@ -84,7 +84,7 @@ def read_table(
     missing value; in numeric columns so are the usual spellings of it (NA, NaN, null, ...).
     Cells of .csv are separated by semicolons, tabs or "|" where one of these parts the first
     rows as it does the header, else by commas; where it is no comma, as in .tsv, numbers may
-    have decimal commas, and each column tells whether they do. 007 is the number 7, but in the
+    have decimal commas, and all cells of a column decide this. 007 is the number 7, but in the
     target and in columns of `categorical` it is text, as are all cells of such a column.
 
     Parameters
@@ -105,7 +105,7 @@ def read_table(
         no meaning; others may be absent.
     categorical : sequence of str
         Names of columns whose cells are categories: dates and times are text there, the same
-        whatever unit a file counts in, and so are the cells of CSV if any is a whole number with
+        whatever unit a file counts in, and so are the cells of CSV if any is an integer with
         leading zeros. Others keep their types. Names of `text` and `numeric` are what these say;
         others may be absent.
     whole : sequence of str
@@ -113,9 +113,9 @@ def read_table(
         whole ones beyond 64 bits are not rounded, as they are not in `categorical`. Others may be
         absent.
     missing : sequence of str
-        What stands in cells that are missing, such as "?", beside nothing; blanks around it
-        do not matter. In columns of numbers, of any format, a number such as "-999" means every
-        cell of that value.
+        Markers of missing values, such as "?", in addition to empty cells; blanks
+        around it do not matter. In columns of numbers, of any format, a number such as "-999" means
+        every cell of that value.
     verbose : bool
         Show the bytes that are read, on a terminal or in a notebook, while it takes a while.
 
@@ -131,7 +131,7 @@ def read_table(
         The table would clearly exceed the memory that is available.
     ValueError
         The file cannot be parsed, is empty, repeats a column name, lacks a
-        column asked for, has text in a column of `numeric`, or has missing or infinite
+        requested column, has text in a column of `numeric`, or has missing or infinite
         values in the target.
     """
     source = source_of(path)
@@ -162,7 +162,7 @@ def read_batches(
     missing: Sequence[str] = (),
     verbose: bool = False,
 ) -> Iterator[pa.Table]:
-    """Read some columns of a file in batches of rows, which are small beside the memory.
+    """Read some columns of a file in batches of rows, which are small compared with the memory.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ def read_batches(
     columns : sequence of str
         Names of columns, in the order wanted.
     text, numeric, boolean : sequence of str
-        Which of them hold text, which numbers, and which truth values (of CSV; others tell). In
-        CSV every column has to be listed: the first batch cannot tell what the next will hold.
+        Which of them hold text, which numbers, and which booleans (of CSV alone). In
+        CSV every column has to be listed: the types of later batches are unknown.
     missing, verbose
         As in `read_table`.
 
@@ -347,10 +347,12 @@ def feature_names(
     if target in wanted:
         raise InputError(f"The target column {target!r} cannot also be a feature column.")
     if repeated := _repeated(wanted):
-        raise InputError(f"{listed(repeated)} is asked for twice in columns.")
+        raise InputError(f"{listed(repeated)} is listed twice in columns.")
     wanted = [name for name in wanted if name not in ignore]
     if not wanted:
-        raise InputError(f"{label} has no feature columns beside the target and those left out.")
+        raise InputError(
+            f"{label} has no feature columns other than the target and those left out."
+        )
     return wanted
 
 

@@ -30,7 +30,7 @@ def least_bytes(path: Path) -> float:
     """What the table of a file will take in memory, about; 0 for what can be read once only."""
     source = source_of(path)
     if source.is_stream:
-        return 0.0  # nobody knows
+        return 0.0  # it is unknown
     import pyarrow as pa
 
     try:
@@ -41,12 +41,12 @@ def least_bytes(path: Path) -> float:
             if read:
                 return taken * path.stat().st_size / read
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        pass  # reading the whole file tells it better
+        pass  # reading the whole file gives a better estimate
     return path.stat().st_size
 
 
 def least_rows(path: Path) -> int:
-    """Rows of a file, or fewer where only reading all of it tells; 0 where nothing does."""
+    """The number of rows of a file, or a lower bound where it is not known."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -81,7 +81,7 @@ def _rows_of_parquet(path: Path, file: pq.ParquetFile) -> int:
     groups = [told.row_group(place).num_rows for place in range(told.num_row_groups)]
     if told.num_rows != sum(groups) or min(groups, default=0) < 0:
         raise InputError(
-            f"{path} is damaged: it tells of {told.num_rows:,} rows, and its groups of rows of "
+            f"{path} is damaged: it declares {told.num_rows:,} rows, and its groups of rows of "
             f"{sum(groups):,}."
         )
     return int(told.num_rows)
@@ -109,7 +109,7 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
 
 
 def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int, int]:
-    """Bytes of the first rows in memory and in the file, and how many; zeros where unknown."""
+    """Bytes of the first rows in memory and in the file, and their number; zeros if unknown."""
     import pyarrow as pa
     import pyarrow.csv as pc
 

@@ -34,7 +34,7 @@ class Source(NamedTuple):
     label : str
         What messages call it.
     kind : str
-        The suffix that tells its format, such as ".csv".
+        The suffix of its format, such as ".csv".
     codec : str or None
         Name of what a file of text is compressed with.
     path : Path or None
@@ -84,12 +84,12 @@ def source_of(origin: Origin) -> Source:
     Parameters
     ----------
     origin : str, path-like or binary file
-        A file is told by its name, a pipe without a suffix and a binary file hold CSV.
+        The format is that of the name, a pipe without a suffix and a binary file hold CSV.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        There is no such file, it is empty, or its format cannot be told.
+        There is no such file, it is empty, or its format cannot be inferred.
     """
     if hasattr(origin, "read"):
         return Source(_stream_name(origin), ".csv", None, None, origin)
@@ -101,7 +101,7 @@ def source_of(origin: Origin) -> Source:
         raise IsADirectoryError(f"{path} is a directory; the table must be a file.")
     if kind is None:
         raise InputError(
-            f"Cannot tell the format of {path}. Its name must end in .csv, .tsv (or either with "
+            f"Cannot infer the format of {path}. Its name must end in .csv, .tsv (or either with "
             f"{', '.join(COMPRESSION)}), {', '.join((*PARQUET, *ARROW, *ARFF))}."
         )
     if not path.is_file():

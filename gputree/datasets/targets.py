@@ -18,10 +18,10 @@ MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years ar
 
 
 def infer_task(target: NDArray) -> Task:
-    """Tell classification from regression by the target's values.
+    """Infer classification or regression by the target's values.
 
     Strings and booleans are classes. Numbers with fractional parts are a
-    regression target. Whole numbers are classes if there are at most 20
+    regression target. Integers are classes if there are at most 20
     different ones and each occurs twice or more on average; otherwise they are
     a regression target.
 

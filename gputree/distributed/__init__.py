@@ -4,7 +4,7 @@
     levels       partitions count, a tree of sums reaches the client, one grower decides
     splits       small, go back
 
-The tree is that of the table in one piece, field by field: README.md beside this file says how,
+The tree is that of the table in one piece, field by field: README.md next to this file says how,
 what travels, and where it ends.
 """
 

@@ -35,7 +35,7 @@ _CLIENT = """
 
 
 def _with_client(plain: type) -> Callable[..., None]:
-    """The constructor of a plain estimator with a client beside its parameters."""
+    """The constructor of a plain estimator with a client in addition to its parameters."""
 
     def __init__(self: Any, *, client: Any = None, **parameters: Any) -> None:
         plain.__init__(self, **parameters)  # type: ignore[misc]
@@ -50,7 +50,7 @@ def _with_client(plain: type) -> Callable[..., None]:
 
 
 class _DaskTree(Cart):
-    """Fitting over partitions, and lazy answers; the rest is that of the plain estimator."""
+    """Fitting over partitions, and lazy predictions; the rest is that of the plain estimator."""
 
     _plain: ClassVar[type]
     _is_classifier: ClassVar[bool]
@@ -133,7 +133,7 @@ class _DaskTree(Cart):
         self.n_outputs_ = 1
         self._learn_target(found)
 
-    # ------------------------------------------------------------------- answers
+    # ------------------------------------------------------------------- predictions
     def to_local(self) -> Any:
         """The same fitted tree as the plain estimator of one machine.
 
@@ -259,7 +259,7 @@ class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
         """Read, grow and prune."""
         if self.misclassification_costs is not None:
             raise InputError(
-                f"{type(self).__name__} takes no 'misclassification_costs': weigh the classes by "
+                f"{type(self).__name__} takes no 'misclassification_costs': weight the classes by "
                 "'class_weight'."
             )
         return super()._fit_afresh(X, y, sample_weight)
@@ -288,7 +288,7 @@ class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
         return self._combine_weights(None, every)
 
     def predict(self, X: Any) -> Any:
-        """Label of the greatest class where each row stops; of equals, the first.
+        """Label of the majority class where each row stops; of equals, the first.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
         return self._lazily("predict", X, self.classes_.dtype, None)
 
     def predict_proba(self, X: Any) -> Any:
-        """Share of each class where each row stops.
+        """Probability of each class: its fraction of the weight in the node where a row stops.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ def _compute(
 
 
 def category_counts(tasks: Tasks, rowsets: Rowsets) -> Callable[[int], Int64s]:
-    """Rows of each category of a column, when they are asked for."""
+    """Rows of each category of a column, on first use."""
 
     def count(f: int) -> Int64s:
         size = int(rowsets.columns.n_categories[f])
@@ -95,7 +95,7 @@ def grow_tree(tasks: Tasks, rowsets: Rowsets, options: Options, device: str) -> 
 
 
 def worker_device(device: str) -> str:
-    """The device that the worker which asks counts on: see `resolve_device`.
+    """The device that the calling worker counts on: see `resolve_device`.
 
     Raises
     ------

@@ -45,7 +45,7 @@ class Look:
     dtype: np.dtype
     classes: NDArray | None  # labels, ascending
     counts: NDArray | None  # rows of each
-    ends: tuple[float, float]  # least and greatest target
+    ends: tuple[float, float]  # least and largest target
     any_weight: bool  # one is not zero
 
 

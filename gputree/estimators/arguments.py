@@ -16,7 +16,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Parameters of scikit-learn's trees, or of other estimators here, that an estimator lacks.
 CART_LACKS = {
-    "min_gain": "the least gain of a split, times the node's share of the rows, is "
+    "min_gain": "the minimum gain of a split, times the node's fraction of the rows, is "
     "min_impurity_decrease.",
 }
 REGRESSOR_LACKS = {
@@ -27,18 +27,18 @@ REGRESSOR_LACKS = {
 MULTIWAY_LACKS = {
     "criterion": "C4.5 splits by the gain ratio and ID3 by the information gain. For gini or "
     "entropy use DecisionTreeClassifier.",
-    "splitter": "every cut is looked at. Leave it out.",
-    "max_bins": "numbers are not put into bins. Leave it out.",
-    "categorical_split": "a split has one branch a category. For two branches use "
+    "splitter": "every cut is considered. Leave it out.",
+    "max_bins": "numbers are not binned. Leave it out.",
+    "categorical_split": "splits on categories are multiway. For binary splits use "
     "DecisionTreeClassifier.",
-    "max_features": "every column is looked at. To draw columns use DecisionTreeClassifier.",
-    "max_leaf_nodes": "nodes are not opened best first. Limit the tree by max_depth, "
+    "max_features": "every column is considered. To sample columns use DecisionTreeClassifier.",
+    "max_leaf_nodes": "nodes are not expanded best-first. Limit the tree by max_depth, "
     "min_samples_split or pruning.",
-    "min_impurity_decrease": "the least gain of a split is min_gain, in bits, whatever the node's "
-    "share of the rows.",
-    "min_weight_fraction_leaf": "the least weight of a branch is min_samples_leaf, in rows.",
+    "min_impurity_decrease": "the minimum gain of a split is min_gain, in bits, not "
+    "multiplied by the node's fraction of the rows.",
+    "min_weight_fraction_leaf": "the minimum weight of a branch is min_samples_leaf, in rows.",
     "ccp_alpha": "write pruning=CostComplexity(alpha), from gputree.pruning.",
-    "monotonic_cst": "trees with a branch a category are not held to be monotonic. Leave it out, "
+    "monotonic_cst": "monotonicity constraints are not supported for multiway trees. Leave it out, "
     "or use DecisionTreeClassifier.",
 }
 ID3_LACKS = {
@@ -54,10 +54,10 @@ _METHODS_LACK = {"check_input": "tables are always checked. Leave it out."}
 
 # Values that other trees take.
 _FOR_CLASSES = "For classes use DecisionTreeClassifier."
-_FOR_MEDIANS = "Leaves hold means; for medians use scikit-learn's DecisionTreeRegressor."
+_FOR_MEDIANS = "Leaves predict means; for medians use scikit-learn's DecisionTreeRegressor."
 _CUTS_AT_RANDOM = (
-    "Cuts are not drawn at random: max_features draws columns, and scikit-learn's ExtraTree "
-    "estimators draw cuts."
+    "Cuts are not sampled at random: max_features samples columns, and scikit-learn's ExtraTree "
+    "estimators sample cuts."
 )
 CLASSIFIER_REFUSES = {
     ("splitter", "random"): _CUTS_AT_RANDOM,

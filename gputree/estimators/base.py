@@ -41,7 +41,7 @@ from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_weight_range, check_weights
 
-# Folds that are grown at once: each has targets, entries and histograms of its own.
+# Folds that are grown at once: each has separate targets, entries and histograms.
 MOST_FOLDS = 4
 
 # X, y and sample_weight.
@@ -114,11 +114,11 @@ class BaseDecisionTree(Reporting, TableEstimator):
         """Prune by parameters other than `pruning`."""
 
     def _loss_weights(self, weight: NDArray[np.float64], target: NDArray) -> NDArray[np.float64]:
-        """What rows weigh where a pruner counts losses on them."""
+        """The weights of rows where a pruner counts losses on them."""
         return weight
 
     def _pruner(self) -> Pruner | None:
-        """The pruner, as random as the estimator where it has no random state of its own."""
+        """The pruner, as random as the estimator where it has no `random_state`."""
         if self.pruning is None:
             return None
         pruner: Pruner = clone(get_pruner(self.pruning))
@@ -156,7 +156,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
     def _grow_tree(
         self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        """The unpruned tree; n rows count where a parameter is a share of them."""
+        """The unpruned tree; n rows count where a parameter is a fraction of them."""
         raise NotImplementedError
 
     # ---------------------------------------------------------- descent
@@ -198,7 +198,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
 
     @explained
     def decision_path(self, X: Any) -> csr_matrix:
-        """Nodes that each row passes.
+        """Nodes on the path of each row.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         return path
 
     def get_depth(self) -> int:
-        """Depth of the tree; that of a root alone is 0."""
+        """Depth of the tree; 0 for a root alone."""
         check_is_fitted(self, "tree_")
         return self.tree_.max_depth
 
@@ -239,13 +239,13 @@ class BaseDecisionTree(Reporting, TableEstimator):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each column in the total decrease of impurity, shape (n_features,)."""
+        """Fraction of each column in the total decrease of impurity, shape (n_features,)."""
         check_is_fitted(self, "tree_")
         return impurity_importances(self.tree_)
 
 
 def count_rows(number: float, n: int) -> int:
-    """A number of rows, or a share of n, as a number."""
+    """A number of rows, or a fraction of n, as a number."""
     return int(number) if isinstance(number, Integral) else int(np.ceil(number * n))
 
 

@@ -1,4 +1,4 @@
-"""A table that is read in batches into files of its own, which the system maps to memory.
+"""A table that is read in batches into separate files, which the system maps to memory.
 
     first pass      rows, columns and their categories, the type of numbers, targets
     second pass     values, to a file; then they are coded as any table is, into another
@@ -93,7 +93,7 @@ def read_batches(
         There are no rows, too many, or other rows in the second pass; columns, names or targets
         that do not fit those of earlier batches.
     OSError
-        The folder has no room for the values.
+        The folder has no space for the values.
     """
     rows = getattr(batches, "least_rows", None)
     if rows is not None:  # of files, which are not read yet
@@ -129,7 +129,7 @@ class MappedHeld(Held):
         self._folder = folder
 
     def of_rows(self, rows: Int64s) -> Held:
-        """Some rows, in a file of their own."""
+        """Some rows, in a separate file."""
         shape, dtype = (rows.size, self.values.shape[1]), self.values.dtype
         with temporary_file(self._folder) as file:
             _reserve(file, rows.size * shape[1] * dtype.itemsize, self._folder)
@@ -327,7 +327,7 @@ def temporary_file(folder: str | os.PathLike[str] | None) -> Any:
 
 
 def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) -> NDArray:
-    """Room for codes in a file."""
+    """Space for codes in a file."""
     with temporary_file(folder) as file:
         _reserve(file, shape[0] * shape[1], folder)
         codes: NDArray = np.asarray(np.memmap(file, CODE, "r+", shape=shape))
@@ -335,7 +335,7 @@ def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) 
 
 
 def require_room(folder: str | os.PathLike[str] | None, size: int) -> None:
-    """Raise OSError if a folder of temporary files has clearly no room for so many bytes.
+    """Raise OSError if a folder of temporary files clearly has no space for so many bytes.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def require_room(folder: str | os.PathLike[str] | None, size: int) -> None:
 
 
 def _reserve(file: Any, size: int, folder: str | os.PathLike[str] | None) -> None:
-    """Take the room of a file on its disk: what is written to mapped memory cannot fail later."""
+    """Reserve the space of a file on its disk: writes to mapped memory cannot fail later."""
     try:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)
@@ -374,8 +374,8 @@ def _put(file: Any, values: NDArray, folder: str | os.PathLike[str] | None) -> N
 def _no_room(folder: Any, size: int, why: str) -> OSError:
     path = tempfile.gettempdir() if folder is None else folder
     reason = (
-        f"this folder of temporary files has no room for {size:,} bytes of the table ({why}). Name "
-        "another one in 'folder'"
+        f"this folder of temporary files has no space for {size:,} bytes of the table ({why}). "
+        "Name another one in 'folder'"
     )
     return OSError(errno.ENOSPC, reason, os.fspath(path))
 
@@ -400,7 +400,7 @@ class _Bar:
         self._bytes = 0
 
     def add(self, values: NDArray) -> None:
-        """Tell of values that were read."""
+        """Report values that were read."""
         if self._bar is not None:
             self._bytes += values.nbytes
             size = self._bar.format_sizeof(self._bytes, "B", 1024)

@@ -1,9 +1,9 @@
 """Boosted trees in model files: one header, and the trees in the order of their votes.
 
-Beside what `gputree.estimators.header` documents, the header has
+In addition to what `gputree.estimators.header` documents, the header has
 
 - ``errors``, ``weights``: numbers, one a tree: ``estimator_errors_`` and ``estimator_weights_``
-- ``min_samples_split``: that of the trees, in rows, where the parameter may be a share of them
+- ``min_samples_split``: that of the trees, in rows, where the parameter may be a fraction of them
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def restored_trees(
 
 
 def _check_alike(trees: list[Tree]) -> None:
-    """Raise ValueError unless trees answer the same question."""
+    """Raise ValueError unless trees have the same columns and classes."""
     kinds = {(tree.task, tree.n_features, tree.n_classes) for tree in trees}
     if len(kinds) > 1 or trees[0].task != "classification":
         raise InputError("boosted trees must classify, by the same columns and classes.")

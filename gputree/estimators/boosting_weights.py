@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Weighted share of errors."""
+        """Weighted fraction of errors."""
         return self.wrong / (self.right + self.wrong)
 
 

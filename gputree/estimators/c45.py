@@ -33,11 +33,11 @@ from gputree.softening import soften
 from gputree.tree import Tree
 
 # As in Release 8 and J48: either side of a numeric cut holds a tenth of the known rows of an
-# average class, but not more than 25 rows are asked for.
+# average class, but at most 25 rows are required.
 CUT_SHARE = 0.1
 MOST_CUT_WEIGHT = 25.0
 
-# Categories of a column whose gain counts for the average, in both, as a share of all rows.
+# Categories of a column whose gain counts for the average, in both, as a fraction of all rows.
 FEW_CATEGORIES = 0.3
 
 
@@ -45,55 +45,53 @@ FEW_CATEGORIES = 0.3
 class C45Classifier(MultiwayTree):
     """C4.5, as J48 grows and prunes it.
 
-    A split on categories has one branch a category, a split on numbers two. The column of
-    greatest gain ratio splits, among those whose gain is at least average. A row whose value
-    is missing goes down every branch, with the share of the weight that the branch has
-    among the known rows, in growth and in prediction. The grown tree is pruned by the
+    Splits on categories are multiway, splits on numbers binary. The column with the highest gain
+    ratio is split, among those of at least average gain. A row whose value
+    is missing goes to all children, with fractional weights in proportion to the weights of the
+    known rows, in growth and in prediction. The grown tree is pruned by the
     pessimistic estimate of its errors.
 
     Parameters
     ----------
     min_samples_leaf : float, default=2
-        Least weight (rows, where no weights are given) of two of a split's branches.
+        Minimum weight (number of rows without weights) of two of a split's branches.
     average_gain_rule : bool, default=True
         Columns whose gain is below the average of all are left out.
     mdl_correction : bool, default=True
-        A cut of a numeric column costs the bits that name it among all cuts tried
+        The gain of a numeric split is reduced by the description length of the threshold
         (Quinlan, Improved use of continuous attributes in C4.5, 1996).
     threshold_placement : "midpoint" or "data", default="midpoint"
-        Thresholds lie midway between two values of the node, or, as C4.5 and J48 print them,
-        at the greatest value of the whole table that is not above that. Training rows go
-        the same ways.
+        Thresholds are midpoints between two values of the node or, as in C4.5 and J48, the largest
+        value of the whole table up to the midpoint. Training rows go to the same children.
     binary_splits : bool, default=False
-        A split on categories parts one category from all others of its column, those that no
-        row of the node has among them: that of the greatest gain ratio, of equals the first.
+        Splits on categories are one-vs-rest, where the rest includes unseen categories: that of the
+        highest gain ratio, ties to the first.
         J48's ``-B``. Grown on the CPU.
     collapse : bool, default=True
-        Splits that classify no more training rows correctly than a leaf are taken back,
-        before any pruning.
+        Splits that classify no more training rows correctly than a leaf are collapsed, before
+        any pruning.
     laplace : bool, default=False
-        Each class of a node weighs 1 more in what the node answers: Laplace's estimate, J48's
-        ``-A``. Leaves of few rows are less sure of themselves, and no class has probability 0.
-        A leaf without rows answers as its nearest node above with rows, in any case. Growth
-        and pruning do not look at it.
+        Laplace smoothing: each class of a node gets an additional weight of 1 in prediction, as
+        with J48's ``-A``. No class has probability 0. A leaf without rows predicts as its nearest
+        ancestor with rows in any case. Growth and pruning are not affected.
     soft_thresholds : bool, default=False
-        In prediction, a number near a threshold goes down both branches, by shares that change
-        linearly between a lower and an upper bound, with halves at the threshold; C4.5's ``-p``.
-        A bound lies where the errors of the rows of ``fit`` in the node (those held out for
-        pruning, too), were the threshold there, would exceed those that they make by their
-        standard deviation (Quinlan 1993, chapter 8). Found after pruning, and kept in
-        ``tree_.soft_lower`` and ``tree_.soft_upper``. Model files and JSON hold them, other
-        formats refuse; texts and pictures show the threshold alone. ``prune`` of a fitted tree
-        starts without them. With costs of more than two classes, the errors are those of answers
-        by the greatest weight.
+        In prediction, a number near a threshold goes down both branches, with fractional weights
+        that change linearly between a lower and an upper bound, with halves at the threshold;
+        C4.5's ``-p``. A bound is where the errors of the rows of ``fit`` in the node (including
+        rows held out for pruning), with the threshold there, would exceed their errors by one
+        standard deviation (Quinlan 1993, chapter 8). Bounds are computed after pruning, and stored
+        in ``tree_.soft_lower`` and ``tree_.soft_upper``. Model files and JSON support them, other
+        formats raise an error; text and pictures show the threshold only. ``prune`` of a fitted
+        tree removes them. With costs of more than two classes, the errors are those of predicting
+        the class of the largest weight.
     pruning : Pruner, str or None, default="pessimistic"
-        A method of `gputree.pruning`, or its short name. "pessimistic" is C4.5's own, with
+        A method of `gputree.pruning`, or its short name. "pessimistic" is that of C4.5, with
         confidence 0.25 and subtree raising.
     winnow : bool, default=False
-        Columns that do not help are left out before growth, as in C5.0: those that a tree on
-        half of the rows, drawn by `random_state`, does not test, and those without which it errs
-        less on the other half; unless a tree without all of them errs more there. The halves
-        are drawn by position: rows in another order may leave out other columns.
+        Select columns before growth, as in C5.0. Left out are the columns that a tree on a random
+        half of the rows (`random_state`) does not test, and those without which its error on the
+        other half is lower; unless a tree without all of them has a higher error there. The halves
+        are drawn by position: another order of rows may select other columns.
     {parameters}
 
     Attributes
@@ -104,13 +102,12 @@ class C45Classifier(MultiwayTree):
 
     Notes
     -----
-    A numeric cut leaves on either side at least `min_samples_leaf`, or where that is more, a
-    tenth of the known weight divided by the number of classes, or 25 where even that is
-    more. Weights are fixed-point, with at least 2**-50 of the total weight as the unit:
-    smaller fractions of a row end.
+    Either side of a numeric cut has at least `min_samples_leaf` or, if that is more, a tenth of the
+    known weight divided by the number of classes, limited to 25. Weights are fixed-point, with at
+    least 2**-50 of the total weight as the unit: smaller fractional weights are dropped.
 
     J48 (Weka) is followed where it differs from Release 8: numbers are doubles, subtrees are
-    collapsed in a pass of their own, and pruning takes the exact quantile of the normal
+    collapsed in a separate pass, and pruning takes the exact quantile of the normal
     distribution (``Pessimistic(quantile="release8")`` interpolates as Release 8 does). Unlike
     both, gputree also cuts between values nearer than 1e-5.
 

@@ -118,7 +118,7 @@ class Cart(BaseDecisionTree):
     def cost_complexity_pruning_path(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Bunch:
-        """Effective alphas of cost-complexity pruning, and the impurity of the leaves left.
+        """Effective alphas of cost-complexity pruning, and the impurity of the remaining leaves.
 
         Parameters
         ----------
@@ -161,13 +161,13 @@ def _column_count(max_features: Any, d: int) -> int:
 class DecisionTreeClassifier(Cart, TreeClassifier):
     """A CART decision tree for classification.
 
-    Numeric columns are cut in two, exactly where the impurity falls most, and the
-    categories of nominal ones are parted in two subsets; missing values (None, NaN, NA)
-    go to the side that the training rows favour. The same data give the same tree, bit for
+    Numeric columns are split at the threshold of the largest impurity decrease, and categorical
+    ones into two subsets of categories; missing values (None, NaN, NA) go to the child with the
+    larger impurity decrease. The same data give the same tree, bit for
     bit, for any number of threads and any order of rows.
 
-    A category that a node has no training rows of goes as missing values do there; where
-    those had none either, with most of the rows.
+    Categories unseen in a node go where missing values go; without missing values in training, to
+    the child of the larger weight.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         Class labels, ascending.
     n_classes_ : int
     costs_ : float64 array of shape (n_classes_, n_classes_), or None
-        `misclassification_costs` as shares of the greatest; None where all errors cost the same.
+        `misclassification_costs` divided by the maximum; None where all errors cost the same.
     {attributes}
 
     Examples
@@ -285,22 +285,22 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
 class DecisionTreeRegressor(RegressorMixin, Cart):
     """A CART decision tree for regression.
 
-    Numeric columns are cut in two, exactly where the impurity falls most, and the
-    categories of nominal ones are parted in two subsets; missing values (None, NaN, NA)
-    go to the side that the training rows favour. The same data give the same tree, bit for
+    Numeric columns are split at the threshold of the largest impurity decrease, and categorical
+    ones into two subsets of categories; missing values (None, NaN, NA) go to the child with the
+    larger impurity decrease. The same data give the same tree, bit for
     bit, for any number of threads and any order of rows.
 
-    A category that a node has no training rows of goes as missing values do there; where
-    those had none either, with most of the rows.
+    Categories unseen in a node go where missing values go; without missing values in training, to
+    the child of the larger weight.
 
-    Targets are held in fixed point, off by at most 2**-52 of their range or, on many
+    Targets are rounded to fixed point, with an error of at most 2**-52 of their range or, on many
     rows, 2**-60 of rows x range.
 
     Parameters
     ----------
     criterion : "squared_error" or "poisson", default="squared_error"
-        Impurity; "poisson" is half the mean Poisson deviance, in nats, for targets of 0 and
-        more. No leaf predicts 0 then, unless the root does.
+        Impurity; "poisson" is half the mean Poisson deviance, in nats, for non-negative targets.
+        Then no leaf predicts 0, unless the root does.
     {parameters}
 
     Attributes

@@ -1,4 +1,4 @@
-"""What all classifiers share: labels, class weights, answers."""
+"""What all classifiers share: labels, class weights, predictions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLASSES = ["array-like", StrOptions({DECLARED}), None]
 
 
 class LogProbabilities:
-    """What classifiers have beside `predict_proba`."""
+    """What classifiers have in addition to `predict_proba`."""
 
     predict_proba: Callable[..., NDArray[np.float64]]
 
@@ -59,7 +59,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
     costs_: Costs | None = None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows whose answer is their label.
+        """Accuracy: the fraction of rows whose prediction is their label.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
     def _loss_weights(self, weight: NDArray[np.float64], codes: NDArray) -> NDArray[np.float64]:
         """As `_combine_weights`; also of rows whose labels no row had in `fit`, of the code -1.
 
-        They keep their weights. Where no error of the others costs, these weigh nothing.
+        They keep their weights. Where no error of the others costs, these have weight 0.
         """
         known = np.flatnonzero(codes >= 0)
         if known.size == 0:
@@ -125,7 +125,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         return found
 
     def _answer(self, shares: NDArray[np.float64]) -> NDArray[Any]:
-        """Labels of the greatest shares, or of the least expected cost."""
+        """Labels of the highest probability, or of the minimum expected cost."""
         if self.costs_ is not None and self._weighs_errors:
             return self.classes_[least_cost(shares, self.costs_)]
         return self.classes_[shares.argmax(axis=1)]
@@ -137,12 +137,12 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 
     @property
     def _weighs_errors(self) -> bool:
-        """Whether the class of most weight may not be that of the least cost."""
+        """Whether the class of most weight may not be that of the minimum cost."""
         return weighs_errors(self.costs_)
 
 
 class TreeClassifier(TableClassifier, BaseDecisionTree):
-    """A classifier that answers with the class weights where a row stops."""
+    """A classifier that predicts from the class weights where a row stops."""
 
     def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
         by_class = self.class_weight is not None or self.misclassification_costs is not None
@@ -152,9 +152,9 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
 
     @explained
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the greatest class where each row stops; of equals, the first.
+        """Label of the majority class where each row stops; of equals, the first.
 
-        With `misclassification_costs`, of the class of the least expected cost.
+        With `misclassification_costs`, of the class of the minimum expected cost.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
 
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Share of each class where each row stops.
+        """Probability of each class: its fraction of the weight in the node where a row stops.
 
         Parameters
         ----------

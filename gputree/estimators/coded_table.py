@@ -26,16 +26,15 @@ from gputree.validation import check_table
 class CodedTable:
     """A table that is read, checked and coded once, for many fits.
 
-    It is taken wherever the estimators take `X`. Folds of a cross-validation, candidates of
-    a grid and one fit after another share its codes; `take` gives a part of the rows without
-    a copy. Numbers that need no conversion are not copied: leave X as it is while the table
-    is used.
+    It can be passed to the estimators as `X`. Cross-validation folds, grid candidates and repeated
+    fits share its codes; `take` selects rows without a copy. Numbers that need no conversion are
+    not copied: do not modify X while the table is used.
 
-    A tree with exact splits is that of the rows it is given, to the bit, whatever other rows
-    the table has. With ``splitter="binned"`` cuts are made between the bins of the table,
-    those of all of its rows; rows of weight zero, or taken repeatedly, have bins of their own.
-    Categories are those of the table, too: one that a part has no
-    rows of is treated as categories are that no row had in `fit`.
+    A tree with exact splits depends only on the rows of its fit, bit for bit, not on the other rows
+    of the table. With ``splitter="binned"`` cuts are made between the bins of the table,
+    those of all of its rows; rows of weight zero, or taken repeatedly, have separate bins.
+    Categories are those of the table, too: a category without rows in a subset is treated as an
+    unseen category.
 
     Parameters
     ----------
@@ -44,10 +43,10 @@ class CodedTable:
     categorical_features : "auto", array-like of str, int or bool, or None, default="auto"
         As for the estimators; theirs must then be "auto".
     max_bins : int, default=256
-        Bins of a column, 2 to 256, missing values included; that of the estimators is not
-        looked at.
+        Bins of a column, 2 to 256, including that of missing values; `max_bins` of the estimators
+        is ignored.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the table lies; the estimators' must be the same, or "auto".
+        Device of the table; that of the estimators must be the same, or "auto".
 
     Attributes
     ----------
@@ -97,7 +96,7 @@ class CodedTable:
         """Read a table that is larger than memory, batch by batch.
 
         Values and codes lie in files that the system maps to memory, as much of them as there
-        is room for; trees are grown on parts of 64 MiB of values one after another. In memory
+        are; trees are grown on parts of 64 MiB of values one after another. In memory
         are some numbers a row: targets, weights, the order of rows. Rows of large nodes whose
         values decide, and those of small nodes, are gathered within a budget of 128 MiB. The tree
         is that of the same table in memory, field by field, exact or binned, whatever the batches
@@ -119,7 +118,7 @@ class CodedTable:
         folder : str or path-like, default=None
             Where the files lie, which have no names there and are gone with the table; None for
             the system's folder of temporary files. They take 5 bytes a value, or 9 of float64, and
-            one more for binned fits; on a CUDA device that has room for all, no codes.
+            one more for binned fits; on a CUDA device that has memory for all, no codes.
         verbose : int, default=0
             Show the rows that are read, on a terminal or in a notebook.
 
@@ -135,7 +134,7 @@ class CodedTable:
         ValueError
             Batches that do not fit together, and are named, or that change between the passes.
         OSError
-            The folder has no room.
+            The folder has no space.
 
         Examples
         --------
@@ -176,7 +175,7 @@ class CodedTable:
 
     @property
     def device(self) -> str:
-        """Where the table lies."""
+        """Device of the table."""
         return self._view.held.device or "auto"
 
     @property
@@ -221,7 +220,7 @@ class CodedTable:
         return table
 
     def __getitem__(self, rows: Any) -> CodedTable:
-        if isinstance(rows, tuple):  # scikit-learn asks for table[rows, ...]
+        if isinstance(rows, tuple):  # scikit-learn calls table[rows, ...]
             rows, *others = rows
             if any(place is not Ellipsis and place != slice(None) for place in others):
                 raise InputTypeError("A CodedTable is indexed by rows: its columns stay together.")
@@ -234,7 +233,7 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
     Raises
     ------
     ValueError
-        If there are no rows, or the estimator asks for another device or other columns than the
+        If there are no rows, or the estimator requires another device or other columns than the
         table has.
     """
     view, name = table._view, type(estimator).__name__

@@ -1,10 +1,10 @@
-"""Costs of misclassification: weights of rows for growth and pruning, answers of least cost.
+"""Costs of misclassification: weights of rows for growth and pruning, predictions of minimum cost.
 
-With two classes the weight of a row is the cost of its being wrong, and growth, pruning and answers
-are those of the least cost. With more, the rows of a class weigh what its errors cost together:
-the altered priors of Breiman et al. (Classification and Regression Trees, 1984, section 4.4), which
-Ting (An instance-weighting method to induce cost-sensitive trees, IEEE TKDE 14, 2002) scales to the
-number of rows. Which error it is counts where a tree answers.
+With two classes the weight of a row is the cost of its being wrong, and growth, pruning and
+prediction are those of minimum cost. With more, the rows of a class are weighted by the summed
+costs of its errors: the altered priors of Breiman et al. (Classification and Regression Trees,
+1984, section 4.4), which Ting (An instance-weighting method to induce cost-sensitive trees, IEEE
+TKDE 14, 2002) scales to the number of rows. Which error it is counts in prediction.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from gputree.fixed_point import fix_weights
 if TYPE_CHECKING:
     from gputree._sklearn import InvalidParameterError
 
-# Costs are told apart in these steps of the greatest: a factor of all of them changes nothing.
+# Costs are distinguished in these steps of the largest: a factor of all of them changes nothing.
 STEP = 2.0**-40
 
 
 def check_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
-    """The costs as shares of the greatest, of shape (K, K); None where all errors cost the same.
+    """The costs divided by the maximum, of shape (K, K); None where all errors cost the same.
 
     Raises
     ------
     ValueError
-        Costs of another shape or of other labels, negative or infinite ones, a cost of a right
-        answer, or errors that all cost nothing.
+        Costs of another shape or of other labels, negative or infinite ones, a cost of a correct
+        prediction, or errors that all cost nothing.
     """
     costs = given_costs(estimator, classes)
     if costs is None:
@@ -60,7 +60,7 @@ def given_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
     if not (np.isfinite(costs) & (costs >= 0.0)).all():
         raise _wrong(name, "hold finite, non-negative costs", given)
     if np.diagonal(costs).any():
-        raise _wrong(name, "hold 0 on the diagonal, where answers are right", given)
+        raise _wrong(name, "contain 0 on the diagonal, for correct predictions", given)
     errors = costs[~np.eye(k, dtype=bool)]
     if errors.size and not errors.any():
         raise _wrong(name, "hold an error that costs more than 0", given)

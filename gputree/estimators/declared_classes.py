@@ -72,7 +72,7 @@ def _of_type(y: Any) -> NDArray[Any] | None:
 def _as_labels(classes: Any) -> NDArray[Any]:
     labels = np.asarray(classes)
     if labels.dtype.kind in "US" and any(not isinstance(c, str) for c in classes):
-        return np.array(list(classes), dtype=object)  # numbers beside text stay numbers
+        return np.array(list(classes), dtype=object)  # numbers next to text stay numbers
     return labels
 
 

@@ -16,7 +16,7 @@ def resolve_device(device: str, verbose: bool = False) -> str:
     Parameters
     ----------
     device : "auto", "cpu" or "cuda"
-        "cuda" is obeyed. "auto" is a CUDA device where nothing is missing and its check, run
+        "cuda" is always used. "auto" is a CUDA device where nothing is missing and its check, run
         when the device is first met, found the same trees there as on the CPU; else the CPU.
     verbose : bool
         Say on standard error what "auto" amounts to, and why, where there may be a device.
@@ -24,7 +24,7 @@ def resolve_device(device: str, verbose: bool = False) -> str:
     Raises
     ------
     ImportError
-        For "cuda" where CuPy or NVRTC is not installed; names the extra that brings it.
+        For "cuda" where CuPy or NVRTC is not installed; names the extra that installs it.
     RuntimeError
         For "cuda" where there is no driver, no CUDA device, or too old a one.
 

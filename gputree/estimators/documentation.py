@@ -23,49 +23,51 @@ def document(parameters: str, attributes: str) -> Callable[[type], type]:
 
 
 CLASSES = """classes : array-like of labels, "declared" or None, default=None
-        The classes there are, those that no row of y has among them; None takes those of y.
+        All classes, including those without rows in y; None takes those of y.
         "declared" takes the categories of y's type (pandas Categorical, polars Enum, pyarrow
-        dictionary), as J48 counts the values that a header declares. They are kept in
-        ascending order, which settles ties. C4.5 asks of either side of a cut a tenth of an
+        dictionary), as J48 counts the values that a header declares. They are in ascending order,
+        and ties go to the first. C4.5 requires on either side of a cut a tenth of an
         average class, so that more classes let smaller branches grow."""
 
 COSTS = """misclassification_costs : array-like, dict or None, default=None
-        What errors cost, of shape (n_classes, n_classes): rows are the true classes, columns the
-        predicted ones, in the order of `classes_`, as in scikit-learn's confusion matrix; C50 of R
-        has the transpose. The labels of a data frame put its rows and columns into that order.
-        A dict gives the costs of pairs (true, predicted) of labels; those that it has not cost
-        1. Only ratios count. With two classes rows weigh what their errors cost, in growth, in
-        pruning and in answers. With more they weigh what the errors of their class cost together,
-        and `predict` answers with the least expected cost.
-        `predict_proba` has the shares of rows weighted so, as with `class_weight`."""
+        Misclassification costs of shape (n_classes, n_classes): rows are the true classes, columns
+        the predicted ones, in the order of `classes_`, as in scikit-learn's confusion matrix; C50
+        of R has the transpose. The labels of a data frame put its rows and columns into that order.
+        A dict gives the costs of pairs (true, predicted) of labels; the others cost 1. Only ratios
+        matter. With two classes rows are weighted by the cost of their errors, in
+        growth, in pruning and in prediction. With more they are weighted by the summed costs of the
+        errors of their class, and `predict` returns the class of the minimum expected cost.
+        `predict_proba` has the class proportions of the rows weighted so, as with
+        `class_weight`."""
 
 CART_PARAMETERS = """max_depth : int, default=None
-        Greatest depth of the tree; None for no limit.
+        Maximum depth of the tree; None for no limit.
     min_samples_split : int or float, default=2
-        Fewest rows of a node that may be split; a float is a share of all rows.
+        Minimum number of rows of a node that may be split; a float is a fraction of all rows.
     min_samples_leaf : int or float, default=1
-        Fewest rows on either side of a cut; a float is a share of all rows.
+        Minimum number of rows on either side of a cut; a float is a fraction of all rows.
     min_weight_fraction_leaf : float, default=0.0
-        Least share of the total weight on either side of a cut.
+        Minimum fraction of the total weight on either side of a cut.
     max_features : int, float, "sqrt", "log2" or None, default=None
-        Columns to look at in each node, drawn at random; None for all. More are
-        looked at until one has an admissible cut.
+        Number of columns to consider in each node, sampled at random; None for all. More are
+        considered until one has an admissible cut.
     max_leaf_nodes : int, default=None
-        Leaves of the tree, opened best first: the greatest weighted decrease of
-        impurity next. None for no limit.
+        Maximum number of leaves, expanded best-first, by the weighted impurity decrease. None for
+        no limit.
     min_impurity_decrease : float, default=0.0
-        Least decrease of impurity by a split, times the node's share of the weight.
+        Minimum decrease of impurity by a split, times the node's fraction of the weight.
     ccp_alpha : non-negative float, default=0.0
-        Cost-complexity pruning: the weakest links up to this alpha are cut.
+        Complexity parameter of cost-complexity pruning: subtrees of effective alpha up to it are
+        pruned.
     monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
-        Columns that predictions may only rise with (1) or only fall with (-1), other columns
-        held fixed; 0 for the others. A dict gives them by column name. Predictions are the
-        mean target, or the probability of the second of two classes. It speaks of known values:
-        missing ones count on the side they go to, and a cut that parts them from all known
-        values keeps the order, too, as if they were greater. Columns of categories, and more than
-        two classes, are refused. A cut is left out where its sides are out of order or outside
-        the bounds from cuts above; nodes with means outside of theirs, by cuts of other columns,
-        predict the nearest bound (as scikit-learn's). Pruning keeps the order; pessimistic
+        Monotonicity constraints: predictions increase (1) or decrease (-1) with the column, all
+        else equal; 0 for no constraint. A dict gives them by column name. Predictions are the
+        mean target, or the probability of the second of two classes. Constraints hold between known
+        values: missing values count on the side they go to, and a cut that separates them from all
+        known values is constrained as if they were larger. Categorical columns and more than two
+        classes are errors. A cut is not admissible if its sides violate the order or the bounds
+        from cuts above; nodes with means outside of their bounds, by cuts of other columns, predict
+        the nearest bound (as in scikit-learn). Pruning keeps the constraints; pessimistic
         pruning counts the errors of a node's majority.
     pruning : Pruner, str or None, default=None
         A method of `gputree.pruning`, or its short name; not together with `ccp_alpha`.
@@ -73,52 +75,53 @@ CART_PARAMETERS = """max_depth : int, default=None
         Columns of categories: by dtype (text, categoricals, booleans), or their names, indices
         or a mask. Text is always categorical.
     categorical_split : "auto", "exhaustive", "ordered" or "one_vs_rest", default="auto"
-        Which subsets of a column's categories are tried. "ordered": heads of the categories
-        ordered by the share of a class, or by the mean target; with two classes in the
-        node, or a regression target, the best of these is the best of all subsets, with more
-        classes that over the orders by each class is taken. "exhaustive": with more than
+        Which subsets of a column's categories are tried. "ordered": prefixes of the categories
+        ordered by the proportion of a class, or by the mean target; with two classes in the node,
+        and in regression, the best prefix is the best of all subsets; with more classes the best
+        prefix over the orderings by each class is taken. "exhaustive": with more than
         two classes every subset, of up to 20 categories present in the node.
-        "one_vs_rest": single categories, as one-hot encoding would split. "auto": every subset
-        of up to 10 categories; beyond, heads of orders, or single categories where they
+        "one_vs_rest": one-vs-rest splits, as with one-hot encoding. "auto": every subset
+        of up to 10 categories; for more, prefixes of orderings, or one-vs-rest splits if categories
         have fewer than 5 rows on average. Where `min_samples_leaf` or
-        `min_weight_fraction_leaf` keeps out a head that is better than those they admit,
+        `min_weight_fraction_leaf` excludes a prefix that is better than those they admit,
         every admissible subset of up to 10 categories ("exhaustive": 20) is tried, which finds
-        the best; of more, the heads with one category moved across (beyond 256 categories:
-        one category against all others), which may miss it. Names do not count: only between
-        categories of the same rows and statistics is the first one taken. (Where no column
+        the best; of more, the prefixes with one category moved across (for more than 256
+        categories: one-vs-rest splits), which may miss it. Names do not matter, except that among
+        categories of the same rows and statistics the first is taken. (Where no column
         has more than two categories, these are cut as the numbers 0 and 1 are.)
     random_state : int, RandomState instance or None, default=None
-        Draws columns for `max_features`, and rows for a pruner that holds some out and has
-        no random state of its own. Nothing else is random.
+        Samples columns for `max_features`, and held-out rows for a pruner without `random_state`.
+        Nothing else is random.
     device : "auto", "cpu" or "cuda", default="auto"
         Where the tree is grown; the tree is the same everywhere. "cuda" needs CuPy (extra
-        cuda12 or cuda13) and a device; "auto" is that where both are there and a check, run
-        once, found the same trees as on the CPU (see `gputree.check_device`); else the CPU.
-        Numbers on a CUDA device (CuPy, cuDF, ``__cuda_array_interface__``, DLPack) are not
-        copied to the host to grow there; prediction, on the host, copies them.
+        cuda12 or cuda13) and a device; "auto" uses it if both are available and a check, run once,
+        found the same trees as on the CPU (see `gputree.check_device`); else the CPU.
+        Numbers on a CUDA device (CuPy, cuDF, ``__cuda_array_interface__``, DLPack) stay there
+        during growth; prediction, on the host, copies them.
     max_device_memory : int, default=None
-        Bytes of the CUDA device's memory that growth may use, beside a table that lies
-        there; None for 80 % of what is free. Levels are split in batches under it. A
-        table on the host whose values do not fit is coded block by block, a byte a value,
-        and its values are read from host memory; parts of a table in batches that do not
-        fit pass through (`CodedTable.from_batches`). The tree is the same.
+        Bytes of the CUDA device's memory that growth may use, in addition to a table on the device;
+        None for 80 % of the free memory. Within it, levels are split into batches. A
+        table on the host whose values do not fit is coded in blocks, one byte per value, and its
+        values are read from host memory; parts of a table in batches that do not fit are streamed
+        (`CodedTable.from_batches`). The tree is the same.
     splitter : "exact", "binned" or "best", default="exact"
-        Every cut between two values, or only those between the `max_bins` bins. "best" is
-        scikit-learn's name of "exact".
+        Consider every cut between two values, or only the boundaries of `max_bins` bins. "best" is
+        scikit-learn's name for "exact".
     max_bins : int, default=256
-        Bins of a column; a column with no more distinct values is coded losslessly.
+        Maximum number of bins per column; a column with at most that many distinct values is coded
+        without loss.
     n_jobs : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
-        Show a progress bar on a terminal or in a notebook, and say what device "auto"
-        amounts to and when kernels are compiled."""
+        Show a progress bar on a terminal or in a notebook, and report the device of "auto" and the
+        compilation of kernels."""
 
 CART_ATTRIBUTES = """tree_ : Tree
         The tree, after pruning, as arrays.
     unpruned_tree_ : Tree
         The tree as it was grown.
     columns_ : Columns
-        What each column holds; the categories of those that have any.
+        Type of each column, and the categories of categorical ones.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : array of shape (`n_features_in_`,)
@@ -128,15 +131,15 @@ CART_ATTRIBUTES = """tree_ : Tree
     growth_report_ : dict
         ``device`` that grew the tree, "cpu" or "cuda"; ``scanned_pairs``, (row, column) pairs at
         nodes split by histogram, and ``refined_pairs``, those among them whose values had to be
-        sorted. Both are 0 for tables with categories, which are sorted once. Where parts of a
-        table pass through a CUDA device, ``uploaded_bytes`` of them."""
+        sorted. Both are 0 for tables with categories, which are sorted once. If parts of a table
+        are streamed through a CUDA device, ``uploaded_bytes`` of them."""
 
 MULTIWAY_PARAMETERS = """max_depth : int, default=None
-        Greatest depth of the tree; None for no limit.
+        Maximum depth of the tree; None for no limit.
     min_samples_split : int or float, default=2
-        Fewest rows of a node that may be split; a float is a share of all rows.
+        Minimum number of rows of a node that may be split; a float is a fraction of all rows.
     min_gain : float, default=0.0
-        Least information gain of a split, in bits.
+        Minimum information gain of a split, in bits.
     categorical_features : "auto", None or array-like, default="auto"
         Columns of categories: by dtype (text, categoricals, booleans), or their names, indices
         or a mask. Text is always categorical.
@@ -145,31 +148,30 @@ MULTIWAY_PARAMETERS = """max_depth : int, default=None
     {classes}
     {costs}
     random_state : int, RandomState instance or None, default=None
-        Draws the rows that a pruner holds out, if it has no random state of its own.
-        Growth is not random.
+        Samples held-out rows for a pruner without `random_state`. Growth is not random.
     device : "auto", "cpu" or "cuda", default="auto"
         Where the tree is grown; the tree is the same everywhere.
     max_device_memory : int, default=None
-        Bytes of the CUDA device's memory that growth may use; None for 80 % of what is free.
-        Levels are made in groups of nodes, and columns take turns, under it. The tree is the
-        same. Attribute lists of two levels must fit: an error says how many bytes they are.
+        Bytes of the CUDA device's memory that growth may use; None for 80 % of the free memory.
+        Within it, levels are made in groups of nodes, and columns one after another. The tree is
+        the same. Attribute lists of two levels must fit: an error states their bytes.
     n_jobs : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
-        Show a progress bar on a terminal or in a notebook, and say what device "auto"
-        amounts to and when kernels are compiled."""
+        Show a progress bar on a terminal or in a notebook, and report the device of "auto" and the
+        compilation of kernels."""
 
 MULTIWAY_ATTRIBUTES = """classes_ : array of shape (`n_classes_`,)
         Class labels, ascending.
     n_classes_ : int
     costs_ : float64 array of shape (n_classes_, n_classes_), or None
-        `misclassification_costs` as shares of the greatest; None where all errors cost the same.
+        `misclassification_costs` divided by the maximum; None where all errors cost the same.
     tree_ : Tree
         The tree, after pruning, as arrays.
     unpruned_tree_ : Tree
         The tree as it was grown.
     columns_ : Columns
-        What each column holds; the categories of those that have any.
+        Type of each column, and the categories of categorical ones.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : array of shape (`n_features_in_`,)

@@ -59,7 +59,7 @@ class Options(NamedTuple):
     verbose: bool
     categorical_split: CategoricalSplit = "auto"
     warns: bool = True  # where fixed point is too coarse for most rows
-    signs: NDArray[np.int8] | None = None  # of columns that answers only rise or fall with
+    signs: NDArray[np.int8] | None = None  # of columns with monotonic predictions
 
 
 class Grown(NamedTuple):

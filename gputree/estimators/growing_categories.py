@@ -25,9 +25,9 @@ CategoricalSplit = Literal["auto", "exhaustive", "ordered", "one_vs_rest"]
 FEW_CATEGORIES = 10
 MOST_EXHAUSTIVE = 20
 
-# Shares of classes in fewer rows are mostly noise, and orders by them fit it: with more
+# Class proportions in fewer rows are mostly noise, and orders by them fit it: with more
 # than FEW_CATEGORIES, single ones are split off instead. Of 14 tables, four have columns of
-# so many categories, and two of these tell the settings apart. Test score in ten folds at 4,
+# so many categories, and the settings differ on two of these. Test score in ten folds at 4,
 # 8, 16, 32 leaves:
 #     rows          cylinder_bands (429, 71, 20 categories)    auto_mpg (13)
 #     no limit      0.61 0.63 0.63 0.63                        0.66 0.78 0.75 0.77
@@ -88,7 +88,7 @@ def _thresholds_as_subsets(tree: Tree, nodes: Nodes, backend: Backend, columns: 
     """The tree with cuts of columns of at most two categories, 0 and 1, as tests of these."""
     inner = np.flatnonzero(~tree.is_leaf)  # leaves have no column
     at = inner[columns.nominal[tree.feature[inner]]]
-    # a cut between the two tells that both are there, one before missing values does not
+    # a cut between the two shows that both are there, one before missing values does not
     cut_off = np.flatnonzero(tree.threshold[at] == np.inf)
     own = at[cut_off]
     counts, known = backend.categories(nodes.begin[own], nodes.end[own], tree.feature[own])

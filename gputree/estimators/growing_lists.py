@@ -36,7 +36,7 @@ from gputree.growth.progress import Progress
 from gputree.plausibility import bounded_gains
 from gputree.tree import Tree
 
-# Weights, counts and sums nearer than this are equal, where rows weigh about 1.
+# Weights, counts and sums nearer than this are equal, where rows have weights of about 1.
 WEIGHT_SLACK = 1e-6
 
 # Bytes of a category in a list while lists are made.
@@ -153,7 +153,7 @@ def _limits(weights: Weights, options: ListOptions) -> Limits:
 def _budget(d: int, n: int, most: int) -> Budget:
     """Entries of one level: twice the table's, or what a small table can afford.
 
-    Not more than `most`, which the device has room for.
+    Not more than `most`, which fits the device.
     """
     entry_bytes = 8 * d + 16
     entries = max(2 * n, LEAST_LIST_BYTES // entry_bytes)
@@ -212,7 +212,7 @@ def _per_node(shape: Shape, per_split: NDArray, at_leaf: float) -> NDArray:
 def _thresholds(
     splits: Expansion, distinct: list[NDArray], options: ListOptions
 ) -> NDArray[np.float64]:
-    """Thresholds of the numeric splits: midway, or the greatest value of the table up to there."""
+    """Thresholds of the numeric splits: midway, or the largest value of the table up to there."""
     threshold = midpoints(splits.low, splits.high)
     numeric = ~options.nominal[splits.feature]
     if options.actual_values:
@@ -263,7 +263,7 @@ def _pairs_against_rest(
 ) -> BranchLists:
     """One category leads to the first child, all others of the column to the second.
 
-    Those that the node has no rows of as well, as in J48; and those that a node above has parted
+    Those that the node has no rows of as well, as in J48; and those that a node above has split
     off, for raising may take that away.
     """
     node = np.flatnonzero(np.append(is_nominal, False)[shape.split])

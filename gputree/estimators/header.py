@@ -1,4 +1,4 @@
-"""What files say of a fitted estimator beside its tree: one header for every format.
+"""What files say of a fitted estimator in addition to its tree: one header for every format.
 
 - ``algorithm``: name of the estimator's class
 - ``params``: object, the estimator's parameters by name
@@ -8,7 +8,7 @@
 - ``categories``: list of an array of categories, or null, for each column
 - ``missing_marks``: list of strings, what stood in missing cells of the text that `gputree
   train` read; absent where nothing did. The estimator has them as ``missing_marks_``.
-- ``winnowed``: list of the columns that `winnow` left out; absent where it was not asked for
+- ``winnowed``: list of the columns that `winnow` left out; absent where it was not used
 
 Values that JSON lacks are written as objects with one meaning each:
 ``{"float": "inf"}`` (also "-inf" and "nan"), ``{"tuple": [...]}``,
@@ -49,7 +49,7 @@ def header_of(estimator: Any, caller: str, also: Iterable[str] = ()) -> dict[str
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     TypeError
-        The estimator is not one of gputree's, or has a parameter that no file can hold.
+        The estimator is not one of gputree's, or has a parameter that no file can represent.
     ValueError
         A parameter that was set since `fit` is none that the estimator takes, or is other costs.
     """
@@ -92,7 +92,7 @@ def params_of(estimator: Any, classes: Any) -> dict[str, Any]:
 
 
 def _require_costs_of_fit(classifier: Any) -> None:
-    """Files hold the parameter, but trees answer by the costs of `fit`."""
+    """Files hold the parameter, but trees predict by the costs of `fit`."""
     costs: Any = check_costs(classifier, classifier.classes_)
     if not np.array_equal(costs, classifier.costs_):
         raise InputError(

@@ -32,7 +32,7 @@ ALGORITHMS: dict[str, Task] = {
 
 _ARRAY_KINDS = "biufUO"  # numbers, booleans, strings; objects hold strings
 
-# Bytes of all text arrays in the header, whose dtypes may ask for much room for little text;
+# Bytes of all text arrays in the header, whose dtypes may need much memory for little text;
 # other values take no more than a few bytes for each of their characters.
 _MOST_TEXT_BYTES = 1 << 28
 
@@ -100,7 +100,7 @@ def restore_marks(estimator: Any, header: dict[str, Any]) -> None:
 
 
 def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
-    """`winnowed_`; files of before do not tell which columns were left out."""
+    """`winnowed_`; older files do not have the columns left out."""
     if estimator.winnow and "winnowed" not in header:
         return
     d = estimator.n_features_in_
@@ -195,7 +195,7 @@ def encode(value: Any, name: str) -> Any:
         warn(f"The state of {name} is not stored; None is.")
         return None
     kind = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
-    raise InputTypeError(f"A file cannot hold {name} of type {kind}.")
+    raise InputTypeError(f"A file cannot represent {name} of type {kind}.")
 
 
 def decode(value: Any) -> Any:

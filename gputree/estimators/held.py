@@ -105,7 +105,7 @@ class Held:
         return ColumnCodes(codes.order.copy(), codes.code.copy()), distinct
 
     def of_rows(self, rows: Int64s) -> Held:
-        """A table of its own of some rows, in their order; a copy of them."""
+        """A separate table of some rows, in their order; a copy of them."""
         values = take_rows(self.values, rows)
         return Held(self.columns, values, self.names, self.device, self.max_bins)
 

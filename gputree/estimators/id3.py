@@ -23,14 +23,13 @@ from gputree.pruning import Pruner
 
 @document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
 class ID3Classifier(MultiwayTree):
-    """ID3: the greatest information gain, one branch a value.
+    """ID3: splits by information gain, one branch per value.
 
     Every distinct value of a column, numbers included, is a category; missing values are
-    one more. A node is a leaf when it is pure, when no column varies in it, or when no gain
-    reaches `min_gain`. A value that a node has no branch for stops there: the node's own
-    classes answer. A warning names columns of fractions, and of whole numbers that are more
-    than 20 or occur less than twice on average, unless their type or `categorical_features`
-    says that they are categories.
+    one more. A node is a leaf if it is pure, if no column varies in it, or if no gain reaches
+    `min_gain`. For a value without a branch the majority class of the node is predicted. A warning
+    names columns of fractions, and of integers with more than 20 values or fewer than two
+    rows per value, unless their type or `categorical_features` declares them categorical.
 
     Parameters
     ----------

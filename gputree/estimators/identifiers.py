@@ -18,7 +18,7 @@ from gputree.tree import Tree
 # In fewer rows, words that differ are no sign of a name.
 LEAST_ROWS = 100
 
-# Share of the rows with a value of their own from which a column is taken to name them. Of
+# Fraction of the rows with a unique value from which a column is taken to name them. Of
 # words drawn from n equally frequent ones, 37% are drawn once in n rows.
 OWN_SHARE = 0.95
 
@@ -38,7 +38,7 @@ class Identifier(NamedTuple):
     feature : int
     label : str
     share : float
-        Of the rows where it is not missing, those with a value of their own.
+        Of the rows where it is not missing, those with a unique value.
     """
 
     feature: int
@@ -49,7 +49,7 @@ class Identifier(NamedTuple):
     def claim(self) -> str:
         """What makes it one."""
         rows = "every row" if self.share == 1.0 else f"{_percent(self.share)} of the rows"
-        return f"has a value of its own in {rows}"
+        return f"has a unique value in {rows}"
 
 
 def find_identifiers(

@@ -2,11 +2,11 @@ r"""Fitted estimators as JSON and back, for readers in any language.
 
 A document is what `json_schema` describes: the header of `gputree.estimators.header`, and the
 arrays of `gputree.tree.Tree` under ``tree``, one entry a node. Arrays, not objects inside
-objects: parsers recurse, and trees may be a million nodes deep; nodes that part one column
+objects: parsers recurse, and trees may be a million nodes deep; nodes that split one column
 again and again share one list of categories, which nested nodes would copy; and no name is
-written once a node. Numbers have the fewest digits that read back as the same float64.
+written once a node. Numbers have the smallest number of digits that read back as the same float64.
 
-A row is answered like this (``stay`` answers with the node itself)::
+A row is predicted like this (``stay`` predicts with the node itself)::
 
     x:    numbers as they are; a category's place in categories[column].array, -1 if it is
           not there; missing where there is no value
@@ -25,15 +25,15 @@ A row is answered like this (``stay`` answers with the node itself)::
                                         weight[c] / (sum of the children's weights);
                                         stay where that sum is 0
         t = first_child[t] + go
-    answer: statistics[t] / weight[t] are the classes' shares, the first of the greatest is
+    answer: statistics[t] / weight[t] are the classes' shares, the first of the largest is
             the label; statistics[t][0] is the mean target in regression. Where weight[t] is
-            0, the nearest node above with weight answers. Answers of a row that went to
-            several children are added up by shares, in the order of the nodes.
+            0, the nearest ancestor with weight predicts. Predictions of a row that went to
+            several children are added up with fractional weights, in the order of the nodes.
 
 Format versions:
 
 1. The first.
-2. Arrays ``lower`` and ``upper``, too, of trees held to be monotonic: the share of the second
+2. Arrays ``lower`` and ``upper``, too, of trees held to be monotonic: the probability of the second
    class, or the mean target, is ``min(max(it, lower[t]), upper[t])``, and that of the first
    class is 1 less it.
 3. With ``smoothing``, and perhaps arrays ``soft_lower`` and ``soft_upper``, in their
@@ -77,16 +77,16 @@ FORMAT = "gputree-json"
 FORMAT_VERSION = 3
 _LAST_WITHOUT_BOUNDS = 1
 
-# Bytes that a document takes for each of its own while it is read, at the least.
+# Bytes that a document takes for each of its bytes while it is read, at least.
 _TIMES_IN_MEMORY = 3
 
 
 def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> str:
-    """Write a fitted estimator as JSON, of the schema that `json_schema` gives.
+    """Write a fitted estimator as JSON, of the schema that `json_schema` returns.
 
-    The document holds what `save_model` keeps: parameters, columns with their categories,
+    The document contains what `save_model` stores: parameters, columns with their categories,
     classes, and the tree with every number to the last bit. `gputree.estimators.json_file`
-    tells how to answer rows by it in any language.
+    describes how to predict with it in any language.
 
     Parameters
     ----------
@@ -104,10 +104,10 @@ def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> s
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     TypeError
-        The estimator is not one of gputree's, or has a parameter that JSON cannot hold.
+        The estimator is not one of gputree's, or has a parameter that JSON cannot represent.
     ValueError
-        A parameter that was set since `fit` is none that the estimator takes, or is other costs;
-        or costs decide between more than two classes, which only `save_model` holds.
+        A parameter set after `fit` is invalid, or is other costs; or there are costs of more than
+        two classes, which only `save_model` supports.
 
     Examples
     --------
@@ -120,8 +120,8 @@ def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> s
     header = header_of(estimator, "export_json")
     if getattr(estimator, "_weighs_errors", False):
         raise InputError(
-            "JSON answers with the class of the greatest share, and "
-            f"{type(estimator).__name__} with that of the least of 'misclassification_costs', "
+            "JSON predicts the class of the highest probability, and "
+            f"{type(estimator).__name__} with that of the minimum of 'misclassification_costs', "
             "which may be another where there are more than two classes. Keep it with save_model."
         )
     tree: Tree = estimator.tree_
@@ -157,9 +157,9 @@ def read_json(source: str | os.PathLike[str]) -> BaseEstimator:
     TypeError
         `source` is neither.
     ValueError
-        The document is none of `json_schema`, was written by a newer gputree, or its arrays
-        do not form a tree, or hold numbers that no tree has; or it has costs that decide between
-        more than two classes, which `export_json` does not write.
+        The document is none of `json_schema`, was written by a newer gputree, or its arrays do not
+        form a valid tree; or it has costs of more than two classes, which `export_json` does not
+        write.
     MemoryError
         The file is larger than what fits into memory.
 
@@ -185,7 +185,7 @@ def read_json(source: str | os.PathLike[str]) -> BaseEstimator:
     if getattr(estimator, "_weighs_errors", False):
         raise InputError(
             f"{name} is not a valid gputree JSON document: its 'misclassification_costs' are of "
-            "more than two classes, and JSON answers with the class of the greatest share. "
+            "more than two classes, and JSON predicts the class of the highest probability. "
             "save_model keeps such a tree."
         )
     return estimator
@@ -257,7 +257,7 @@ def _tree(members: Any, version: int) -> Tree:
 
 
 def _array(name: str, values: Any, dtype: type[np.generic], n_dimensions: int) -> NDArray:
-    """The array, if it is a list of numbers (or of such lists) that the type can hold."""
+    """The array, if it is a list of numbers (or of such lists) that the type can represent."""
     rows = values if n_dimensions == 2 else [values]
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise InputError(f"array {name} must have {n_dimensions} dimensions.")

@@ -1,6 +1,6 @@
 """Fitted estimators to model files and back.
 
-Beside what `gputree.persistence` writes, the header of an estimator's file has what
+In addition to what `gputree.persistence` writes, the header of an estimator's file has what
 `gputree.estimators.header` documents. ``categories`` are there since format version 2; before,
 all columns are numeric. Files of version 6 hold boosted trees (`gputree.estimators.boosting_file`),
 rules (`gputree.rules.model_file`) or both (`gputree.rules.boosting_file`).
@@ -34,7 +34,7 @@ _SEVERAL = {
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a model file.
 
-    The file holds no pickle, so that reading one runs no code. A file of that
+    The file contains no pickle, so that reading it runs no code. A file of that
     name is replaced only once the new one is complete.
 
     Parameters
@@ -44,8 +44,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    What only growing knows, ``unpruned_tree_`` and ``growth_report_``, is not stored. Boosted
-    trees are kept in one file, and rules with the tree that they are from.
+    ``unpruned_tree_`` and ``growth_report_`` are not stored. Boosted trees are stored in one file,
+    and rules with the tree that they were made from.
 
     Raises
     ------
@@ -53,9 +53,9 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         The estimator is not fitted.
     TypeError
         The estimator is not one of gputree's, or has a parameter that the file
-        cannot hold.
+        cannot represent.
     ValueError
-        A parameter that was set since `fit` is none that the estimator takes.
+        A parameter set after `fit` is invalid.
 
     Warns
     -----
@@ -87,8 +87,8 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) ->
     ----------
     path : str or path-like
     max_bytes : int, default=None
-        What the file may unpack to: a small file from elsewhere could else exhaust the
-        memory. None for 256 MiB, or 50 times its size where that is more.
+        Maximum unpacked size: otherwise a small untrusted file could exhaust the memory. None for
+        256 MiB, or 50 times the size of the file if that is more.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Which way answers may go with columns, as a user says it."""
+"""The direction of predictions with columns, as a user says it."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Reporting:
 
     @explained
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """Size of the model, and its answers beside the truth, as J48 and C5.0 print them.
+        """Size of the model, and its predictions compared with y, as J48 and C5.0 print them.
 
         Parameters
         ----------
@@ -45,20 +45,20 @@ class Reporting:
         y : array-like of shape (n_rows,)
             Labels, or targets.
         sample_weight : array-like of shape (n_rows,), default=None
-            What each row counts.
+            Sample weights.
 
         Returns
         -------
         Report
-            Prints as a table: the size, errors, accuracy and kappa, scores of each class
-            and the confusion matrix; of regression the errors that Weka has. `as_dict` gives
-            the numbers. ``tables["column_usage"]`` is the attribute usage of C5.0: the share of
-            rows whose value of a column is known and tested on their way to a leaf.
+            Prints as a table: the size, errors, accuracy and kappa, scores of each class and the
+            confusion matrix; for regression Weka's errors. `as_dict` returns the numbers.
+            ``tables["column_usage"]`` is the attribute usage of C5.0: the fraction of rows whose
+            value of a column is known and tested on their path.
 
         Raises
         ------
         ValueError
-            X, y or sample_weight are none that the model knows, or have different lengths.
+            X, y or sample_weight do not match the fitted model, or have different lengths.
         """
         check_is_fitted(self)
         y = column_or_1d(exact_labels(to_host(y)), warn=True)
@@ -96,7 +96,7 @@ def _checked(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
 
 
 def column_usage(tree: Tree, parts: Iterable[Any], names: Any, weight: Weight) -> Lines:
-    """Share of rows whose value of a column is known and tested on their way, for each column.
+    """Fraction of rows whose value of a column is known and tested on their way, for each column.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gputree._warnings import warn
 from gputree.fixed_point import Targets, Weights
 
-# Rows that are looked at, at even distances: enough for shares of a twentieth.
+# Rows that are looked at, at even distances: enough for fractions of a twentieth.
 SAMPLE_ROWS = 1 << 14
 
 # Of the rows on either side that may be extreme.
@@ -18,7 +18,7 @@ EXTREME_SHARE = 0.05
 # standard deviations; at 8 steps to one of these, rounding adds 1 part in 800 to the variance.
 FEWEST_STEPS = 16.0
 
-# A weight that is off by more than this share of itself is coarse.
+# A weight that is off by more than this fraction of itself is coarse.
 MOST_WEIGHT_ERROR = 1.0 / FEWEST_STEPS / 2.0
 
 
@@ -28,7 +28,7 @@ def warn_if_coarse(
     y: NDArray[np.float64] | None = None,
     targets: Targets | None = None,
 ) -> None:
-    """Warn where extreme rows make steps so wide that ordinary ones cannot be told apart.
+    """Warn where extreme rows make steps so wide that ordinary ones cannot be distinguished.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ def _look_at_weights(sample_weight: NDArray[np.float64], weights: Weights) -> No
     if np.median(error) <= MOST_WEIGHT_ERROR:
         return
     warn(
-        f"Sample weights reach up to {sample_weight.max():.3g} and are held in steps of "
-        f"{unit:.2g}, for exact sums: most of them, {np.median(given):.3g} in the middle, are "
-        "rounded to other weights. Clip the greatest weights, or leave their rows out: up to "
-        f"{sample_weight.max() * np.median(given) / FEWEST_STEPS / unit:.2g} the others are kept.",
+        f"Sample weights reach up to {sample_weight.max():.3g} and are rounded to multiples of "
+        f"{unit:.2g}, for exact sums; most of them, {np.median(given):.3g} in the median, change. "
+        "Clip the largest weights, or leave their rows out: up to a maximum of "
+        f"{sample_weight.max() * np.median(given) / FEWEST_STEPS / unit:.2g} the others are exact.",
     )
 
 
@@ -89,11 +89,11 @@ def _look_at_targets(y: NDArray[np.float64], weights: Weights, targets: Targets)
     least, greatest = float(y.min()), float(y.max())
     kept = (greatest - least) * (high - low) / FEWEST_STEPS / step / 4.0  # steps double
     warn(
-        f"Targets reach from {least:.3g} to {greatest:.3g} and are held in steps of about "
-        f"{step:.2g}, for exact sums, but most of them lie from {low:.3g} to {high:.3g}: what "
-        "differs by less than a step is one target, and the tree cannot tell it apart. Clip the "
-        "extreme targets, leave their rows out, or transform all, by a logarithm for instance: a "
-        f"range of {kept:.2g} keeps the others apart.",
+        f"Targets range from {least:.3g} to {greatest:.3g} and are rounded to multiples of about "
+        f"{step:.2g}, for exact sums, but most of them are between {low:.3g} and {high:.3g}, so "
+        "that smaller differences are lost. Clip the extreme targets, leave their rows out, or "
+        "transform all targets, by a logarithm for instance: in a range of "
+        f"{kept:.2g} the others are distinguished.",
     )
 
 

@@ -28,7 +28,7 @@ from gputree.estimators.identifiers import (
 from gputree.pruning import Pruner, get_pruner
 from gputree.validation import check_table
 
-# Threads that may be asked for: no machine has more, and a slip is told.
+# Maximum number of threads: no machine has more, and a typo is reported.
 MOST_JOBS = 1 << 16
 
 
@@ -88,7 +88,7 @@ class TableEstimator(BaseEstimator):
         Raises
         ------
         ValueError
-            There is no such parameter, or one is that of a pruner and `pruning` is None.
+            An unknown parameter, or one of a pruner while `pruning` is None.
         """
         for name in params:
             if name in self._lacks:
@@ -162,6 +162,6 @@ def _valid_defaults(kind: Any) -> dict[str, Any]:
             given = {name: default}
             validate_parameter_constraints(kind._parameter_constraints, given, kind.__name__)
             found[name] = default
-        except InvalidParameterError:  # a subclass has a default of its own
+        except InvalidParameterError:  # a subclass has another default
             found[name] = object()
     return found

@@ -33,10 +33,11 @@ from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_weight_range, check_weights
 
-# Boosting ends with a member whose errors weigh less than this share of a row, as in C5.0.
+# Boosting ends with a member whose weighted errors are less than this fraction of a row, as in
+# C5.0.
 FEW_ERRORS = 0.1
 
-# A member that errs for this share of the weight, or for more, is not kept.
+# A member that errs for this fraction of the weight, or for more, is not kept.
 MOST_ERRORS = 0.5
 
 
@@ -46,16 +47,16 @@ def boosted_attributes(estimators: str) -> str:
         Class labels, ascending.
     n_classes_ : int
     costs_ : float64 array of shape (n_classes_, n_classes_), or None
-        `misclassification_costs` as shares of the greatest; None where all errors cost the same.
+        `misclassification_costs` divided by the maximum; None where all errors cost the same.
     {estimators}
     estimator_errors_ : float64 array of shape (n_trials,)
-        Weighted share of errors of each of these on the rows that it was made from.
+        Weighted training error of each of these.
     estimator_weights_ : float64 array of shape (n_trials,)
         Weight of their votes: 1, as in C5.0.
     winnowed_ : bool array of shape (n_features_in_,)
         Which columns `winnow` has left out.
     columns_ : Columns
-        What each column holds; the categories of those that have any.
+        Type of each column, and the categories of categorical ones.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : array of shape (`n_features_in_`,)
@@ -148,7 +149,7 @@ class Boosted(Reporting, TableClassifier):
             weight = weights.values
 
     def _adopt(self, tree: C45Classifier) -> C45Classifier:
-        """Let a tree that was grown on class codes answer with labels."""
+        """Let a tree that was grown on class codes predict labels."""
         for name in ("classes_", "costs_", "classes", "misclassification_costs"):
             setattr(tree, name, getattr(self, name))
         return tree
@@ -183,7 +184,7 @@ class Boosted(Reporting, TableClassifier):
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of the class with the most confidence; of equals, the first.
 
-        With `misclassification_costs`, of the class of the least expected cost.
+        With `misclassification_costs`, of the class of the minimum expected cost.
 
         Parameters
         ----------
@@ -207,12 +208,12 @@ class Boosted(Reporting, TableClassifier):
         -------
         probabilities : float64 array of shape (n_rows, n_classes)
         """
-        (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # none is kept beside it
+        (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # only the last is kept
         return last
 
     @explained
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
-        """What the first member answers, the first two, and so on.
+        """Predictions of the first member, of the first two, and so on.
 
         Parameters
         ----------

@@ -4,7 +4,7 @@ One tree is grown on half of the rows, drawn at random. Columns that it does not
 and so are those without which it errs less on the other half. A second tree is grown on the first
 half without them; where that errs more on the other half than the first did, all columns stay.
 (Kuhn and Johnson, Applied Predictive Modeling, 2013, section 14.6.) "Without a column" means here
-that its values are missing, which trees of C4.5 know how to answer.
+that its values are missing, which C4.5 trees can predict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def coded_grower(estimator: Any, kind: type, n: int) -> Any:
     given = estimator.get_params(deep=False)
     params = {name: given[name] for name in signature(kind).parameters if name in given}
     least = max(count_rows(estimator.min_samples_split, n), 2)  # shares are of all rows
-    params |= {"class_weight": None, "misclassification_costs": None}  # the rows weigh so
+    params |= {"class_weight": None, "misclassification_costs": None}  # the weights have them
     params |= {"min_samples_split": least, "verbose": 0, "winnow": False}
     if estimator.classes is not None:  # its classes are codes
         params["classes"] = np.arange(estimator.n_classes_)

@@ -4,9 +4,9 @@ r"""A tree of any kind as a binary tree of two tests, for formats that know no o
     set       categories of a set go left; all others, unknown and missing ones go right
 
 A split into several branches becomes a chain of sets, and a value that stops at a node goes to
-a leaf of its own that answers as the node does:
+a separate leaf that predicts as the node does:
 
-    a | b, c | d | (unknown: the node answers)        {a}?  yes: 1
+    a | b, c | d | (unknown: the node predicts)        {a}?  yes: 1
     1    2     3                                       \ {b, c}?  yes: 2
                                                           \ {d}?  yes: 3
                                                              \ the node's answer
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from gputree.dtypes import MISSING_STOPS
 from gputree.export.model import Model, Split
 
-GREATEST = sys.float_info.max  # every finite number is at most this: tells missing ones apart
+GREATEST = sys.float_info.max  # every finite number is at most this: distinguishes missing ones
 
 
 class Binary(NamedTuple):
@@ -62,7 +62,7 @@ class Binary(NamedTuple):
 
 
 class _End(NamedTuple):
-    """Where a value goes on: a node, or a leaf that answers as a node that splits does."""
+    """Where a value goes on: a node, or a leaf that predicts as a node that splits does."""
 
     node: int
     answers: bool

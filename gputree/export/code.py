@@ -29,7 +29,7 @@ def export_python(
 
     The module has ``predict(row)``, and ``predict_proba(row)`` in classification. A row is a
     sequence of the columns' values in the order of `fit`, or a dictionary by their names:
-    numbers, categories as they were in `fit`, None or NaN where missing. Answers equal the
+    numbers, categories as they were in `fit`, None or NaN where missing. Predictions equal the
     estimator's to the last bit, rows that go down several branches included.
 
     Parameters
@@ -95,11 +95,11 @@ def export_c(
 ) -> str:
     """Write a fitted tree as a file of C (C99, or C++17) that needs the C library alone.
 
-    It has ``NAME_predict(x, out)``, which writes class shares or the mean target,
+    It has ``NAME_predict(x, out)``, which writes class probabilities or the mean target,
     ``NAME_class(x)`` in classification, an index into ``NAME_classes``, and
     ``NAME_code(column, word)``, the code of a category. x is an array of doubles in the order
-    of `fit`: numbers, codes of categories (-1 where unknown), NAN where missing. Answers equal
-    the estimator's to the last bit, unless the compiler is allowed to break IEEE arithmetic
+    of `fit`: numbers, codes of categories (-1 where unknown), NAN where missing. Predictions equal
+    the estimator's to the last bit, unless the compiler may violate IEEE arithmetic
     (``-ffast-math``).
 
     Parameters
@@ -192,7 +192,9 @@ def _literal(value: Any) -> Any:
         value = value.item()
     if isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise InputTypeError(f"Python source cannot hold {value!r} of type {type(value).__name__}.")
+    raise InputTypeError(
+        f"Python source cannot represent {value!r} of type {type(value).__name__}."
+    )
 
 
 def _python_tuple(values: np.ndarray) -> str:
@@ -208,18 +210,20 @@ def _c_numbers(name: str, values: np.ndarray) -> str:
 
 
 def _c_words(kind: str, values: list[Any]) -> list[str]:
-    """Categories or classes as the text that C knows them by, each by a text of its own."""
+    """Categories or classes as the text that C knows them by, each by a distinct text."""
     seen: dict[str, Any] = {}
     for value in values:
         word = str(value)
         if "\0" in word:
             raise InputError(
-                f"C cannot hold this tree: of the {kind}, {value!r} holds a NUL, where text ends. "
+                f"C cannot represent this tree: of the {kind}, {value!r} holds a NUL, where text "
+                "ends. "
                 "Rename it, and fit again."
             )
         if word in seen:
             raise InputError(
-                f"C cannot hold this tree: of the {kind}, {seen[word]!r} and {value!r} are the "
+                f"C cannot represent this tree: of the {kind}, {seen[word]!r} and {value!r} are "
+                "the "
                 "same text. Rename one, and fit again."
             )
         seen[word] = value
@@ -245,7 +249,7 @@ def _c_string(word: str) -> str:
 
 
 def _lines(words: list[str]) -> str:
-    """Words with commas between them, on one line or on lines of their own."""
+    """Words with commas between them, on one line or on separate lines."""
     lines = [""]
     for word in words:
         if lines[-1] and len(lines[-1]) + len(word) > _WIDTH:

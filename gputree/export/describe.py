@@ -1,4 +1,4 @@
-"""One description of a tree's conditions and answers, shared by every format."""
+"""One description of a tree's conditions and predictions, shared by every format."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ class Description:
         return Condition(feature, operator, operand, self._takes_missing(parent, ordinal))
 
     def answer(self, node: int) -> str:
-        """The class with the greatest weight (the first of equals), or the mean target.
+        """The class with the largest weight (the first of equals), or the mean target.
 
-        Where errors of more than two classes have costs, the class of the least expected cost. A
-        node without cases answers as its nearest ancestor with some.
+        Where errors of more than two classes have costs, the class of the minimum expected cost. A
+        node without cases predicts as its nearest ancestor with some.
         """
         if self.class_names is None:
             return self.number(self._answers[node, 0])
@@ -124,7 +124,7 @@ class Description:
 
     @cached_property
     def _answers(self) -> NDArray[np.float64]:
-        """What each node's answer is told by."""
+        """What each node's prediction is made from."""
         return self.tree.answers
 
     def support(self, node: int) -> str:

@@ -1,4 +1,4 @@
-"""Numbers as text: few digits, but as many as tell thresholds apart."""
+"""Numbers as text: few digits, but as many as distinguish thresholds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def format_number(value: float, decimals: int | None) -> str:
     value : float
     decimals : int or None
         Digits after the point, or significant digits of a number below 1;
-        trailing zeros removed. None writes the fewest digits that read back as
+        trailing zeros removed. None writes the smallest number of digits that read back as
         the same float64.
 
     Returns
@@ -55,7 +55,7 @@ def more_digits(tree: Tree, decimals: int) -> dict[tuple[int, float], int | None
     Returns
     -------
     dict of (feature, threshold) to int or None
-        None where only all digits tell.
+        None where only all digits distinguish.
     """
     nodes = np.flatnonzero((tree.split_kind == THRESHOLD_SPLIT) & np.isfinite(tree.threshold))
     return apart(tree.feature[nodes], tree.threshold[nodes], decimals)
@@ -82,7 +82,7 @@ def apart(
 
 
 def _apart(low: float, high: float, decimals: int) -> int | None:
-    """The fewest decimals, at least those given, from which on two numbers are told apart.
+    """The minimum decimals, at least those given, that distinguish two numbers.
 
     From which on: either may be shown with more. 5.4999 and 5.5001 are 5 and 6, but both 5.5.
     """

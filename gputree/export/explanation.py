@@ -1,4 +1,4 @@
-"""Why a tree answers a row as it does: the row's path in words."""
+"""Why a tree predicts a row as it does: the row's path in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Step:
     condition : str
         The condition that leads here, empty at the root.
     note : str
-        Why a value that the condition does not name came here, or why the row ends at a node
+        Why a value that the condition does not name came here, or why the row stops at a node
         that splits; else empty.
     weight : float
         Of the training rows in the node.
@@ -55,9 +55,9 @@ class Explanation:
     Attributes
     ----------
     answer : str
-        The class (of the least expected cost, where errors have costs), or the mean target.
+        The class (of the minimum expected cost, where errors have costs), or the mean target.
     shares : dict of str to float
-        The share of each class in the answer; empty for regression.
+        The predicted probability of each class; empty for regression.
     steps : tuple of Step
         From the root; where a row goes down several branches, each before what is below it.
     """
@@ -70,7 +70,7 @@ class Explanation:
         told = [f"{name} {_short(part)}" for name, part in self.shares.items() if part > 0]
         lines = [f"{self.answer} ({', '.join(told)})" if told else self.answer]
         for step in self.steps:
-            share = f"{_short(step.share)} of the row by " if step.share < 1 else ""
+            share = f"with weight {_short(step.share)}, " if step.share < 1 else ""
             head = f"{share}{step.condition}: " if step.condition else ""
             note = f" ({step.note})" if step.note else ""
             lines.append(f"{'  ' * (step.depth + 1)}{head}{step.mix}{note}")
@@ -95,13 +95,13 @@ def explain(
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
 ) -> Explanations:
-    """Tell the path of each row through a fitted tree, in words.
+    """The path of each row through a fitted tree, in words.
 
-    Each step says the condition that the row fulfilled, the training rows there by class (or
-    their mean target), and where a missing or unknown value was sent. The cost is that of
-    reading: call it for the rows that are asked about, not for a whole table.
+    Each step has the condition that the row satisfied, the training rows there by class (or their
+    mean target), and the direction of a missing or unseen value. Use it for the rows of interest,
+    not for a whole table.
 
-    For the parts that columns have in an answer (exact Shapley values), see `shap_values`.
+    For the contributions of columns to a prediction (exact Shapley values), see `shap_values`.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ def explain(
 
     Returns
     -------
-    list of Explanation, one a row; a prompt shows them as text
+    list of Explanation, one per row; a prompt shows them as text
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     TypeError
-        It is a Tree, which knows no columns to read X by.
+        It is a Tree, which has no columns to read X by.
     ValueError
         X is not a table as in `fit`, the number of names is not that of the tree, or
         `decimals` is negative.
@@ -162,7 +162,7 @@ def _explanation(description: Description, model: Model, row: NDArray) -> Explan
             why = f"{description.feature_names[split.feature]} is {why}" if why else ""
             onward = _onward(parts, split, ordinal)
             if not onward:
-                notes.append(f"{why} here: the row ends")
+                notes.append(f"{why}: no branch, the node predicts")
         if not onward:
             stops[node] = share
         steps.append(_step(description, node, share, "; ".join(notes)))

@@ -30,9 +30,9 @@ class Flat(NamedTuple):
         A category's code, and the node it goes to.
     n_children : int array
     spreads : bool array
-        Whether the node sends what it cannot place to all children, in shares.
+        Whether the node sends what it cannot place to all children, with fractional weights.
     portion : float64 array
-        The share of a node among its siblings.
+        The fraction of a node among its siblings.
     value : float64 array of shape (N, K)
         Class shares, or the mean target.
     """

@@ -27,10 +27,10 @@ def export_graphviz(
 ) -> str:
     r"""Write a fitted tree in DOT, which Graphviz draws: ``dot -Tsvg tree.dot -o tree.svg``.
 
-    A node says the column that it tests, its answer and, in parentheses, its support; an edge
+    A node says the column that it tests, its prediction and, in parentheses, its support; an edge
     the values that follow it. Missing values are named as in `export_text`, and edges that name
-    them are dashed. The colour is that of the answer: the class, the stronger the purer, or the
-    mean target, the stronger the greater.
+    them are dashed. The colour is that of the prediction: the class, more saturated for purer
+    nodes, or the mean target, more saturated for larger values.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def export_graphviz(
     rotate : bool, default=False
         Draw the root at the left instead of at the top.
     lines_by_weight : bool, default=False
-        Make lines as wide as the share of the training weight that follows them.
+        Make lines as wide as the fraction of the training weight that follows them.
     all_categories : bool, default=False
         Name all categories of a long set, not the first 20.
 
@@ -117,7 +117,7 @@ def _edge(shown: Description, node: int, by_weight: bool) -> Iterator[str]:
     if condition.or_missing:
         words.append("or missing")
     lines = wrapped(" ".join(words), _LINE)
-    label = "\n".join(f" {line} " for line in lines)  # with room beside them for the edge
+    label = "\n".join(f" {line} " for line in lines)  # with space for the edge on both sides
     yield f"label={_quoted(label)}"
     if condition.or_missing or (condition.operator, condition.operand) == ("is", "missing"):
         yield "style=dashed"

@@ -49,13 +49,13 @@ def export_html(
     decimals: int | None = 4,
     title: str = "Decision tree",
 ) -> TreePage:
-    """Draw a fitted tree as a page of HTML, to be looked at in a browser or a notebook.
+    """Draw a fitted tree as a page of HTML, for a browser or a notebook.
 
-    The root is at the left. A box has the condition that leads to it, the answer, the support
-    and a bar of the class mix (or of the mean target between the least and the greatest); lines
-    are as thick as the weight of the rows that follow them. A click opens or closes a node
-    (with shift all below it), the wheel zooms, dragging moves, the search finds conditions and
-    answers, and the pointer shows the whole path. The page asks nothing of the network.
+    The root is at the left. A box has the condition that leads to it, the prediction, the support
+    and a bar of the class proportions (or of the mean target between the minimum and the maximum);
+    lines are as thick as the weight of the rows that follow them. A click expands or collapses a
+    node (with shift its subtree), the wheel zooms, dragging moves, the search finds conditions and
+    predictions, and hovering shows the full path. The page makes no network requests.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ def _data(description: Description) -> dict[str, Any]:
 
 
 def _class_bars(value: NDArray[np.float64]) -> list[list[tuple[float, int]]]:
-    """The share of each class that is there, with its colour."""
+    """The probability of each class that is there, with its colour."""
     return [[(round(float(row[k]), 4), int(k)) for k in np.flatnonzero(row)] for row in value[:, 0]]
 
 
 def _mean_bars(mean: NDArray[np.float64]) -> list[list[tuple[float, int]]]:
-    """Where each mean is between the least and the greatest."""
+    """Where each mean is between the minimum and the maximum."""
     width = float(np.ptp(mean)) or 1.0
     return [[(round(float(x), 4), 0)] for x in (mean - mean.min()) / width]
 

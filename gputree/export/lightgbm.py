@@ -35,8 +35,8 @@ def export_lightgbm(
 ) -> str:
     """Write a fitted tree as a text model of LightGBM (version 4).
 
-    ``lightgbm.Booster(model_str=...)`` answers as the tree does, to the bit: the mean target; of
-    two classes the share of the second; of more, the share of each. It takes matrices with the
+    ``lightgbm.Booster(model_str=...)`` predicts as the tree does, bit for bit: the mean target; of
+    two classes the probability of the second; of more, that of each. It takes matrices with the
     codes of categories (-1 where unknown), and pandas data frames whose categorical columns it
     codes itself, taking unknown categories for missing ones. ``predict(pred_contrib=True)`` gives
     exact Shapley values. Models of one output also open in treelite, SHAP and other readers.
@@ -45,9 +45,9 @@ def export_lightgbm(
     ----------
     estimator_or_tree : fitted estimator or Tree
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
-        LightGBM cannot: raise, or send them down the branch of the greatest weight (of
-        equals the first), which changes the answers for those rows.
+        A C4.5 tree sends rows whose value is missing or unknown to all children with fractional
+        weights, which LightGBM does not support: raise, or send them down the branch of the largest
+        weight (of equals the first), which changes the predictions for those rows.
     feature_names : sequence of str or None, default=None
         None takes the names seen in `fit`, else x0, x1, ... Blanks and characters that the
         format reserves become underscores; a name that would
@@ -62,8 +62,8 @@ def export_lightgbm(
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
-        The tree sends rows down every branch and `missing` is "error", it tells numbers nearer
-        to 0 than 1e-35 apart, or the number of names is not that of the tree.
+        The tree sends rows down every branch and `missing` is "error", it separates numbers nearer
+        to 0 than 1e-35, or the number of names is not that of the tree.
 
     Notes
     -----
@@ -115,7 +115,7 @@ def _forbid_small(model: Model) -> None:
     found = np.flatnonzero(small & (tree.split_kind == THRESHOLD_SPLIT))
     if found.size:
         raise InputError(
-            f"LightGBM cannot hold this tree: node {found[0]} divides numbers at "
+            f"LightGBM cannot represent this tree: node {found[0]} divides numbers at "
             f"{float(tree.threshold[found[0]])!r} (column "
             f"{model.feature_names[tree.feature[found[0]]]!r}), and LightGBM reads numbers nearer "
             "to 0 than 1e-35 as 0. Fit on numbers in other units."
@@ -123,7 +123,7 @@ def _forbid_small(model: Model) -> None:
 
 
 def _shape(binary: Binary, rows: NDArray[np.int64]) -> str:
-    """All but the answers: splits, thresholds and sets, children, numbers of rows."""
+    """All but the predictions: splits, thresholds and sets, children, numbers of rows."""
     inner = np.flatnonzero(~binary.is_leaf)
     sets = [binary.codes[node] for node in inner if np.isnan(binary.threshold[node])]
     words = list(map(_bits, sets))

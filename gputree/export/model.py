@@ -25,7 +25,7 @@ class Split:
     feature : int
     threshold : float or None
         ``x <= threshold`` goes to the first child, other numbers to the second; infinity
-        tells missing values from others. None where categories decide.
+        distinguishes missing values from others. None where categories decide.
     children : range
         Nodes.
     codes : tuple of int arrays, one a child
@@ -79,7 +79,8 @@ class Model(Names):
     ----------
     tree : Tree
     costs : float64 array of shape (K, K), or None
-        What errors cost, where that decides between classes; None where the greatest share does.
+        What errors cost, where that decides between classes; None where the highest probability
+        does.
     gathered : bool array of shape (n_nodes,), or None
         Nodes that send what they cannot place, missing or unknown, to their missing child, where
         the tree sent it down every branch.
@@ -91,7 +92,7 @@ class Model(Names):
 
     @property
     def labels(self) -> NDArray[np.intp]:
-        """The class that each node answers with, shape (n_nodes,)."""
+        """The class that each node predicts, shape (n_nodes,)."""
         return labels_of(self.tree.value[:, 0], self.costs)
 
     def split(self, node: int) -> Split:
@@ -105,7 +106,7 @@ class Model(Names):
             threshold = float(tree.threshold[node])
             return Split(node, feature, threshold, children, (), missing, missing)
         codes = tuple(tree.categories(child) for child in children)
-        # Missing values with a branch of their own are no home for categories without one.
+        # Missing values with a separate branch do not take categories without one.
         gathered = self.gathered is not None and self.gathered[node]
         apart = tree.split_kind[node] == BRANCH_SPLIT and missing >= 0 and not gathered
         return Split(
@@ -133,8 +134,8 @@ def model_of(
     only_shown : bool, default=False
         For texts and pictures, which show a soft threshold as the threshold that it is around.
     by_costs : bool, default=False
-        For formats that write the class which a node answers with, also where it is that of the
-        least expected cost.
+        For formats that write the class which a node predicts, also where it is that of the
+        minimum expected cost.
 
     Raises
     ------
@@ -152,10 +153,10 @@ def model_of(
     costs = _costs_of(estimator_or_tree)
     if costs is not None and not by_costs:
         raise InputError(
-            "This format answers with the class of the greatest share, and "
-            f"{type(estimator_or_tree).__name__} with that of the least of "
+            "This format predicts the class of the highest probability, and "
+            f"{type(estimator_or_tree).__name__} with that of the minimum of "
             "'misclassification_costs', which may be another where there are more than two "
-            "classes. Keep it with save_model; texts, pictures, SQL and ONNX tell its answers."
+            "classes. Keep it with save_model; texts, pictures, SQL and ONNX show its predictions."
         )
     columns = getattr(estimator_or_tree, "columns_", None)
     categories = (None,) * tree.n_features if columns is None else tuple(columns.categories)
@@ -174,7 +175,7 @@ def model_of(
 
 
 def labels_of(shares: NDArray[np.float64], costs: Costs | None) -> NDArray[np.intp]:
-    """Classes of the greatest shares, or of the least expected cost; of equals the first.
+    """Classes of the highest probability, or of the minimum expected cost; of equals the first.
 
     Parameters
     ----------
@@ -185,7 +186,7 @@ def labels_of(shares: NDArray[np.float64], costs: Costs | None) -> NDArray[np.in
 
 
 def _costs_of(estimator_or_tree: Any) -> Costs | None:
-    """What errors cost, if the class of most weight may not be the one that `predict` answers."""
+    """What errors cost, if the class of most weight may not be the one that `predict` returns."""
     weighs = getattr(estimator_or_tree, "_weighs_errors", False)
     return estimator_or_tree.costs_ if weighs else None
 
@@ -225,9 +226,9 @@ def forbid_soft_thresholds(tree: Tree) -> None:
     """Raise ValueError if numbers near a threshold go down both branches."""
     if tree.soft_lower is not None:
         raise InputError(
-            "This tree has soft thresholds: numbers near one go down both branches, in shares, "
-            "which save_model and export_json alone can hold. Fit with soft_thresholds=False, "
-            "which changes predictions for such numbers only."
+            "This tree has soft thresholds: numbers near one go down both branches, with "
+            "fractional weights, which save_model and export_json alone support. Fit with "
+            "soft_thresholds=False, which changes predictions for such numbers only."
         )
 
 
@@ -238,9 +239,10 @@ def forbid_fractions(model: Model, format_name: str) -> None:
     if spreads.size:
         name = model.feature_names[tree.feature[spreads[0]]]
         raise InputError(
-            f"{format_name} cannot hold this tree: it sends rows down every branch, in shares, "
-            f"where a value is missing or unknown (node {spreads[0]}, column {name!r}). Pass "
-            "missing='largest' to send them down the branch of the greatest weight instead, "
+            f"{format_name} cannot represent this tree: it sends rows to all children, with "
+            f"fractional weights, where a value is missing or unknown (node {spreads[0]}, column "
+            f"{name!r}). Pass "
+            "missing='largest' to send them down the branch of the largest weight instead, "
             "which changes predictions for such rows only."
         )
 
@@ -253,7 +255,7 @@ def single_paths(model: Model, missing: str, format_name: str) -> Model:
     model : Model
     missing : "error" or "largest"
         What to do where rows go down every branch, as their value is missing or unknown: raise,
-        or send them to the child of the greatest weight (of equals the first).
+        or send them to the child of the largest weight (of equals the first).
     format_name : str
         For the message.
     """

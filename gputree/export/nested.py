@@ -20,11 +20,11 @@ def to_dict(
     class_names: Sequence[Any] | None = None,
     decimals: int | None = 4,
 ) -> Any:
-    """Nest a fitted tree in dictionaries: ``{feature: {value: subtree or answer}}``.
+    """Nest a fitted tree in dictionaries: ``{feature: {value: subtree or prediction}}``.
 
     The key of a branch is its category, a tuple of its categories where several share a
     branch, ``"<= 2.45"`` or ``"> 2.45"`` for numbers, and None for the branch that only
-    missing values take. What a branch does with missing values beside others is not said
+    missing values take. What a branch does with missing values besides others is not shown
     (`export_text` does).
 
     Keys are Python's values, which JSON has not: tuples, None and numbers. To keep a tree, or to
@@ -42,9 +42,9 @@ def to_dict(
 
     Returns
     -------
-    dict, or the answer itself where the tree is one leaf
-        Answers are labels, or mean targets as floats. Trees much deeper than 900 are built,
-        too, but Python prints and compares such dictionaries by recursion, and refuses.
+    dict, or the prediction itself where the tree is one leaf
+        Predictions are labels, or mean targets as floats. Trees much deeper than 900 are built,
+        too, but Python prints and compares such dictionaries by recursion, which fails.
 
     Raises
     ------

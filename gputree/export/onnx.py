@@ -29,7 +29,7 @@ def to_onnx(
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
 ) -> Any:
-    """Make an ONNX model of a fitted tree.
+    """Convert a fitted tree to an ONNX model.
 
     Its outputs are ``label`` and ``probabilities`` of shape (n, K) in classification, or
     ``prediction`` of shape (n,), equal to the estimator's to the last bit.
@@ -44,9 +44,9 @@ def to_onnx(
         its name: float64, or text for categories that are text, where the empty string is
         missing (unless it is a category). "auto": columns where there are categories.
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
-        ONNX cannot: raise, or send them down the branch of the greatest weight (of
-        equals the first), which changes the answers for those rows.
+        A C4.5 tree sends rows whose value is missing or unknown to all children with fractional
+        weights, which ONNX does not support: raise, or send them down the branch of the largest
+        weight (of equals the first), which changes the predictions for those rows.
     feature_names : sequence of str or None, default=None
         None takes the names seen in `fit`, else x0, x1, ...
     class_names : sequence or None, default=None
@@ -55,8 +55,8 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        Serve it with onnxruntime; the reference evaluator of the package onnx sends values to
-        wrong branches of sets.
+        Serve it with onnxruntime; the reference evaluator of the package onnx routes values of sets
+        incorrectly.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def to_onnx(
         The estimator is not fitted.
     ValueError
         The tree sends rows down every branch and `missing` is "error"; a column has both
-        numbers and text as categories, or whole numbers beyond 2**53 or the name of an output
+        numbers and text as categories, or integers beyond 2**53 or the name of an output
         (`inputs` "matrix" takes any); a label is no integer of 64 bits; or a parameter is none of
         those above.
 
@@ -101,8 +101,8 @@ class _Graph:
         self.names = set(names)
         if "" in names or len(self.names) < len(names):
             raise InputError(
-                "ONNX cannot hold this tree: its inputs need different names, none of them empty. "
-                "Pass feature_names, or inputs='matrix'."
+                "ONNX cannot represent this tree: its inputs need different names, none of them "
+                "empty. Pass feature_names, or inputs='matrix'."
             )
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []
@@ -132,12 +132,12 @@ class _Graph:
         words = categories.tolist()
         if is_text and not all(isinstance(word, str) for word in words):
             raise InputError(
-                f"ONNX cannot hold this tree: column {name!r} has both numbers and text as "
+                f"ONNX cannot represent this tree: column {name!r} has both numbers and text as "
                 "categories; use inputs='matrix'."
             )
         if not is_text and any(map(_is_large, words)):
             raise InputError(
-                f"ONNX cannot hold this tree: column {name!r} has whole numbers beyond 2**53 as "
+                f"ONNX cannot represent this tree: column {name!r} has integers beyond 2**53 as "
                 "categories, and its inputs are float64, in which some are the same; use "
                 "inputs='matrix', which takes codes."
             )
@@ -158,7 +158,7 @@ class _Graph:
         )
 
     def answer(self, model: Model, table: str) -> None:
-        """The tree finds a leaf's place in the table of answers."""
+        """The tree finds a leaf's place in the table of predictions."""
         binary = as_binary(model)
         leaves = binary.source[binary.is_leaf]
         value = model.tree.value[leaves, 0]
@@ -177,7 +177,7 @@ class _Graph:
         self._output("probabilities", "Gather", [shares, leaf], kinds.DOUBLE, shape)
 
     def _ensemble(self, binary: Binary) -> dict[str, Any]:
-        """Attributes of the tree whose leaves answer with their places."""
+        """Attributes of the tree whose leaves return their places."""
         inner = np.flatnonzero(~binary.is_leaf)
         leaf = binary.is_leaf
         place = np.where(leaf, np.cumsum(leaf), np.cumsum(~leaf)) - 1
@@ -205,7 +205,7 @@ class _Graph:
         return attributes
 
     def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add a node of one output, whose name is told: another one where an input has it."""
+        """Add a node of one output and return its name: another one where an input has it."""
         name = self._free(output)
         self.nodes.append(self.helper.make_node(operator, inputs, [name], **attributes))
         return name
@@ -230,7 +230,7 @@ class _Graph:
         """Add a node whose output is one of the graph, by a name that is promised."""
         if name in self.names:
             raise InputError(
-                f"ONNX cannot hold this tree: {name!r} is a column and an output. Pass "
+                f"ONNX cannot represent this tree: {name!r} is a column and an output. Pass "
                 "feature_names with another name for it, or inputs='matrix'."
             )
         self.add(operator, inputs, name, axis=0)
@@ -238,11 +238,11 @@ class _Graph:
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels as ONNX holds them: whole numbers, float64 or text."""
+    """Labels as ONNX holds them: integers, float64 or text."""
     if classes.dtype.kind in "biu":
         if int(classes.max()) > np.iinfo(np.int64).max:
             raise InputError(
-                f"ONNX cannot hold the label {int(classes.max())}: its whole numbers have 64 bits "
+                f"ONNX cannot represent the label {int(classes.max())}: its integers have 64 bits "
                 "with the sign. Pass class_names of text."
             )
         return classes.astype(np.int64)
@@ -250,5 +250,5 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_large(value: Any) -> bool:
-    """Whether a whole number may be another as float64."""
+    """Whether an integer may be another as float64."""
     return not isinstance(value, float) and abs(value) > EXACT_IN_FLOAT64

@@ -1,4 +1,4 @@
-"""Colours of classes and answers, the same in every picture."""
+"""Colours of classes and predictions, the same in every picture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rgb(color: str) -> tuple[float, float, float]:
 
 
 def answer_colors(tree: Tree, costs: Costs | None = None) -> NDArray[np.float64]:
-    """Red, green and blue of each node, a light tint of its answer's colour; shape (N, 3).
+    """Red, green and blue of each node, a light tint of its prediction's colour; shape (N, 3).
 
     The class, the stronger the purer, or the mean target, the stronger the greater.
     """
@@ -47,7 +47,7 @@ def answer_colors(tree: Tree, costs: Costs | None = None) -> NDArray[np.float64]
 
 
 def class_tints(shares: NDArray[np.float64], costs: Costs | None = None) -> NDArray[np.float64]:
-    """Tints of the classes that shares are answered with, the stronger the purer.
+    """Tints of the classes with probabilities, the stronger the purer.
 
     From (N, K) to (N, 3).
     """

@@ -53,13 +53,13 @@ def plot_tree(
     all_categories: bool = False,
     ax: Any = None,
 ) -> Any:
-    """Draw a fitted tree, the root at the left and each leaf on a row of its own.
+    """Draw a fitted tree, the root at the left and each leaf on a separate row.
 
-    Every box says the condition that leads to it, its answer and, in parentheses, its
-    support, in the words of `export_text`. Its colour is that of the answer: the class,
-    the stronger the purer, or the mean target, the stronger the greater. The bar below a box
-    is the mix of the classes there; in regression it runs from the least to the greatest of
-    what the tree holds, with the node's mean marked and, where the criterion is the squared
+    Every box has the condition that leads to it, its prediction and, in parentheses, its
+    support, as in `export_text`. Its colour is that of the prediction: the class, more saturated
+    for purer nodes, or the mean target, more saturated for larger values. The bar below a box
+    has the class proportions; in regression it runs from the minimum to the maximum of
+    the tree, with the node's mean marked and, where the criterion is the squared
     error, a standard deviation to either side.
 
     Parameters
@@ -77,13 +77,13 @@ def plot_tree(
     bars : bool, default=True
         Draw the bars below the boxes.
     lines_by_weight : bool, default=False
-        Make lines as wide as the share of the training weight that follows them.
+        Make lines as wide as the fraction of the training weight that follows them.
     all_categories : bool, default=False
-        Name all categories of a long set, on as many lines as it takes. Else the names that
-        a line has no room for are left out in its middle.
+        Name all categories of a long set, on several lines. Else a long list is shortened in the
+        middle to one line.
     ax : matplotlib Axes or None, default=None
-        Where to draw, in letters as small as it takes; set the size of its figure
-        before. None makes a figure as large as the tree.
+        Where to draw; the font size follows from the size of its figure. None makes a figure of the
+        size of the tree.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def plot_tree(
         The estimator is not fitted.
     ValueError
         The number of names is not that of the tree, `max_depth` or `decimals` is
-        negative, or there are more leaves to show than a figure can hold.
+        negative, or there are too many leaves for a figure.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
 def _lay_out(ax: Any, tree: Tree, labels: list[str], bar: float) -> _Layout:
     """A column a depth, as wide as its widest box; a row a leaf, inner nodes midway."""
     probe = ax.text(0, 0, "", fontsize=_FONT_SIZE, linespacing=_LINES)
-    with warnings.catch_warnings():  # letters that no font has are told once, by hint_at_fonts
+    with warnings.catch_warnings():  # characters without a font are reported once, by hint_at_fonts
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         sizes = np.array([_extent(probe, label) for label in labels]) + 2 * _PAD
     probe.remove()
@@ -178,9 +178,9 @@ def _extent(probe: Any, label: str) -> tuple[float, float]:
 
 
 def _rows(tree: Tree, room: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """The middle of each node, which has at least its room, and the height of all.
+    """The middle of each node, which has at least its height, and the height of all.
 
-    A subtree has a strip of its own. A node is midway of its outermost children, or as near
+    Each subtree has a strip. A node is midway of its outermost children, or as near
     as its strip allows.
     """
     below = np.zeros(tree.n_nodes)
@@ -277,7 +277,7 @@ def _class_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
 def _mean_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
     """The whole, a standard deviation to either side of the mean, and the mean."""
     mean, deviation = tree.value[:, 0, 0], np.zeros(tree.n_nodes)
-    if tree.criterion == "squared_error":  # others tell no deviation
+    if tree.criterion == "squared_error":  # others have no deviation
         deviation = np.sqrt(np.maximum(tree.impurity, 0.0))
     least = (mean - deviation).min()
     whole = (mean + deviation).max() - least or 1.0

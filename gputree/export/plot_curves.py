@@ -24,7 +24,7 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
     """Draw the cross-validated error of each tree of a cost-complexity sequence.
 
     Against the number of leaves, with bars of one standard error. The dashed line is
-    one standard error above the least: the 1-SE rule takes the smallest tree below it.
+    one standard error above the minimum: the 1-SE rule takes the smallest tree below it.
     The upper axis has the cp between a tree and the next smaller one (their geometric
     mean), as rpart's ``plotcp``.
 
@@ -82,9 +82,9 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
 
 @checked
 def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
-    """Draw what cost-complexity pruning leaves of a tree, from one alpha to the next.
+    """Draw the cost-complexity pruning path of a tree.
 
-    The steps are the risk of the leaves that are left, relative to the root's: that of the
+    The steps are the risk of the remaining leaves, relative to the root's: that of the
     training rows, and where a `CostComplexityCV` has cross-validated it, the error of rows
     held out, with bars of one standard error, and the trees that its two rules choose. The
     upper axis has the number of leaves where that is known.
@@ -144,7 +144,7 @@ def plot_importance(
     most: int | None = 20,
     ax: Any = None,
 ) -> Any:
-    """Draw the columns by the impurity that their splits take away, the greatest at the top.
+    """Draw the feature importances (impurity decrease), the largest at the top.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def plot_importance(
 def plot_feature_ranking(
     ranking: Any, *, score: str | None = None, most: int | None = 20, ax: Any = None
 ) -> Any:
-    """Draw the columns of a ranking by one of their scores, the greatest at the top.
+    """Draw the columns of a ranking by one of their scores, the largest at the top.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def _draw_held_out(ax: Any, table: NDArray[Any]) -> None:
 
 
 def _label_leaves(ax: Any, table: NDArray[Any]) -> None:
-    """The number of leaves above, of as many trees as there is room for."""
+    """The number of leaves above, of as many trees as fit."""
     place = ax.transData.transform(np.column_stack([table["alpha"], table["xerror"]]))[:, 0]
     rows = _apart(place)
     upper = ax.twiny()
@@ -328,7 +328,7 @@ def _label_leaves(ax: Any, table: NDArray[Any]) -> None:
 
 
 def _apart(place: NDArray[np.float64]) -> list[int]:
-    """Those of some monotone places that are so far apart that labels have room."""
+    """Those of some monotone places that are so far apart that labels fit."""
     rows = [0]
     for row in range(1, place.size):
         if abs(place[row] - place[rows[-1]]) >= abs(place[-1] - place[0]) / _MOST_TICKS:
@@ -337,7 +337,7 @@ def _apart(place: NDArray[np.float64]) -> list[int]:
 
 
 def _label_trees(ax: Any, table: NDArray[Any]) -> None:
-    """Leaves below and cp above, of as many trees as there is room for."""
+    """Leaves below and cp above, of as many trees as fit."""
     place = np.log(table["n_leaves"])
     cp = np.append(np.inf, np.sqrt(table["cp"][:-1] * table["cp"][1:]))
     rows = _apart(place)

@@ -59,16 +59,16 @@ def plot_partition(
     class_names: Sequence[str] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw how a fitted tree divides the plane of two columns.
+    """Draw the decision regions of a fitted tree in the plane of two columns.
 
-    Every cut is where the tree has it: nothing is sampled. Lines part the leaves; the colour is
-    the class, the stronger the purer its leaf, or the mean target. A category is a strip.
+    Boundaries are exact, not sampled. Lines separate the leaves; the colour is the class, more
+    saturated for purer leaves, or the mean target. A category is a strip.
 
     Parameters
     ----------
     estimator_or_tree : fitted estimator or Tree
     features : pair of int or str, default=None
-        Columns of the horizontal and the vertical axis; None takes the two of the greatest
+        Columns of the horizontal and the vertical axis; None takes the two of the highest
         importance.
     X : table of rows, default=None
         Rows to draw as points, which also set the range of numbers; those without a value in
@@ -76,7 +76,7 @@ def plot_partition(
     y : array-like of shape (n_rows,), default=None
         Their targets, to colour them.
     at : table of one row, default=None
-        What values the other columns have. Needed where the tree tests others.
+        Values of the other columns, needed if the tree tests them.
     feature_names, class_names
         As in `export_text`.
     ax : matplotlib Axes or None, default=None

@@ -18,7 +18,7 @@ from gputree.tree import Tree
 
 @dataclass(frozen=True)
 class Rule:
-    """What holds for the rows of one leaf.
+    """The rule of one leaf.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Rule:
     support : float
         Weight of the training rows in the leaf; fractions of rows in a C4.5 tree.
     coverage : float
-        The same as a share of the root's.
+        The same as a fraction of the root's.
     confidence : float or None
-        Share of the answer's class in that weight; None for regression, and without rows.
+        Fraction of the predicted class in that weight; None for regression, and without rows.
     error : float or None
         Mean squared error in the leaf, or half the mean Poisson deviance, as the tree was
         grown by; None for classification.
@@ -66,13 +66,13 @@ def path_rules(
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
 ) -> list[Rule]:
-    r"""List the paths of a fitted tree as rules, one a leaf, from left to right.
+    r"""List the paths of a fitted tree as rules, one per leaf, from left to right.
 
     The tests of a column on a path are one condition: an interval ``2 < x <= 5``, the
     categories that are left, or that the value is present or missing. Missing values are named
     as in `export_text`: ``or missing`` where they follow the path although it is not the one
-    with more training rows. In a C4.5 tree they follow all branches in shares, and rules tell
-    of known values.
+    with more training rows. In a C4.5 tree they follow all branches with fractional weights, and
+    rules are for known values.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def path_rules(
     class_names : sequence of str or None, default=None
         In the order of `classes_`; None takes `classes_` itself. Unused in regression.
     decimals : int or None, default=4
-        Of thresholds and answers, as in `export_text`.
+        Of thresholds and predictions, as in `export_text`.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def path_rules(
 
     See Also
     --------
-    gputree.to_rules : Fewer and shorter rules, made of these with the training rows.
+    gputree.to_rules : Fewer and shorter rules, made from these with the training rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Exact Shapley values: how much each column has in an answer."""
+"""Exact Shapley values: the contribution of each column to a prediction."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ShapValues(NamedTuple):
     Attributes
     ----------
     values : float64 array of shape (n_rows, n_features), or (n_rows, n_features, n_classes)
-        What each column adds to the mean target, or to the share of each class.
+        Contribution of each column to the mean target, or to the probability of each class.
     base_values : float64, or array of shape (n_classes,)
-        The answer where no column is known.
+        The prediction where no column is known.
     """
 
     values: NDArray[np.float64]
@@ -27,14 +27,14 @@ class ShapValues(NamedTuple):
 
 
 def shap_values(estimator: Any, X: Any) -> ShapValues:
-    """Exact Shapley values of a fitted tree's answers, for every kind of tree.
+    """Exact Shapley values of a fitted tree's predictions, for every kind of tree.
 
     ``values.sum(axis=1) + base_values`` is `predict` of a regressor and `predict_proba` of a
-    classifier, but for rounding. A column that is not known sends a row down all branches, by
-    the weights of the training rows: the "tree_path_dependent" game of the shap package, here
-    also for trees of several branches a node, categories, rows that stop at a node, and
-    missing values that are sent down all branches in shares (where they have a value of
-    exactly 0).
+    classifier, but for rounding. For an unknown column a row goes to all children, in proportion to
+    the training weights: the "tree_path_dependent" game of the shap package, here
+    also for multiway splits, categories, rows that stop at a node, and
+    missing values that are sent down all branches with fractional weights (where they have a value
+    of exactly 0).
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ def shap_values(estimator: Any, X: Any) -> ShapValues:
     ValueError
         X is not a table as in `fit`.
     MemoryError
-        The values of so many rows do not fit.
+        The values do not fit the memory.
 
     Notes
     -----
-    The time is by rows, times nodes, times half the number of columns on the longest path.
-    `export_lightgbm` gives the same numbers for trees of two branches a node that were grown
-    without weights, by ``Booster.predict(X, pred_contrib=True)``; `to_sklearn` those of
-    trees without categories, by ``shap.TreeExplainer``.
+    The time is proportional to rows x nodes x half the number of columns on the longest path.
+    `export_lightgbm` gives the same numbers for binary trees that were grown without weights, by
+    ``Booster.predict(X, pred_contrib=True)``; `to_sklearn` those of trees without categories, by
+    ``shap.TreeExplainer``.
 
     References
     ----------

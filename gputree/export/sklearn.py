@@ -16,7 +16,7 @@ from gputree.tree import Tree
 
 
 def to_sklearn(estimator_or_tree: Any) -> Any:
-    """Make a fitted scikit-learn tree of a fitted tree of numbers.
+    """Convert a fitted tree on numeric columns to a fitted scikit-learn tree.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def to_sklearn(estimator_or_tree: Any) -> Any:
     Returns
     -------
     sklearn.tree.DecisionTreeClassifier or DecisionTreeRegressor
-        Fitted; it answers as the tree does, to the last bit, for rows of float32 numbers,
+        Fitted; it predicts as the tree does, to the last bit, for rows of float32 numbers,
         missing ones included. (It rounds float64 numbers to float32 before it compares them.)
 
     Raises
@@ -33,8 +33,8 @@ def to_sklearn(estimator_or_tree: Any) -> Any:
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
-        The tree tests categories, a missing value goes to no single child, or it tells
-        numbers apart that are one float32 number.
+        The tree tests categories, a missing value goes to no single child, or it separates
+        numbers that are equal in float32.
 
     Examples
     --------
@@ -71,14 +71,15 @@ def _check_splits(model: Model) -> None:
     other = np.flatnonzero(~np.isin(tree.split_kind, (LEAF, THRESHOLD_SPLIT)))
     if other.size:
         raise InputError(
-            "scikit-learn's trees cannot hold this one: it tests categories (node "
+            "scikit-learn's trees cannot represent this one: it tests categories (node "
             f"{other[0]}, column {model.feature_names[tree.feature[other[0]]]!r}). "
             "export_lightgbm, to_onnx and to_treelite can."
         )
     apart = np.flatnonzero(~tree.is_leaf & (tree.missing_child < 0))
     if apart.size:
         raise InputError(
-            "scikit-learn's trees cannot hold this one: a missing value goes to no single child "
+            "scikit-learn's trees cannot represent this one: a missing value goes to no single "
+            "child "
             f"(node {apart[0]}, column {model.feature_names[tree.feature[apart[0]]]!r}). "
             "export_python can."
         )
@@ -95,7 +96,8 @@ def _check_thresholds(model: Model) -> None:
     if idle.size:
         node = idle[0]
         raise InputError(
-            "scikit-learn's trees cannot hold this one: they compare float32 numbers, and node "
+            "scikit-learn's trees cannot represent this one: they compare float32 numbers, and "
+            "node "
             f"{node} divides numbers at {float(tree.threshold[node])!r} (column "
             f"{model.feature_names[tree.feature[node]]!r}) that are one float32 number. Fit on "
             "float32 values, or use export_lightgbm, to_onnx or to_treelite."
@@ -103,7 +105,7 @@ def _check_thresholds(model: Model) -> None:
 
 
 def _float32_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The greatest float32 number that is at most each value."""
+    """The largest float32 number that is at most each value."""
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
     down = np.nextafter(rounded, np.float32(-np.inf))

@@ -32,7 +32,7 @@ class Dialect(NamedTuple):
     double: str  # the type of float64 numbers
     truth: tuple[str, str]  # false, true
     missing_number: str  # condition that a number is missing; NULL, or NaN where there is one
-    as_double: str  # a column as float64; literals are, or become so beside it
+    as_double: str  # a column as float64; literals are, or become so in an expression with it
     reads_exactly: bool  # whether every decimal is read as the nearest float64
     quote: str = '"'  # around names
     found: str = "JOIN {0} ON node = here"  # the node of a step in the table of nodes
@@ -43,7 +43,7 @@ class Dialect(NamedTuple):
     def name(self, name: str) -> str:
         """An identifier."""
         if "\0" in name or not name:
-            raise InputError(f"SQL cannot hold the name {name!r}.")
+            raise InputError(f"SQL cannot represent the name {name!r}.")
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
 
@@ -90,7 +90,7 @@ def export_sql(
     """Write a fitted tree as an SQL expression.
 
     NULL is missing, and so is NaN. Numbers are compared as float64, as in `predict`, so that
-    answers equal the estimator's to the last bit.
+    predictions equal the estimator's to the last bit.
 
     Parameters
     ----------
@@ -98,22 +98,22 @@ def export_sql(
         Categories of a bare Tree are codes.
     dialect : "duckdb", "postgres" or "sqlite", default="duckdb"
     output : "prediction", "probability" or "node", default="prediction"
-        The label or mean target; the share of the class `probability_of`; or the index of
-        the node that answers, as `apply` gives it.
+        The label or mean target; the probability of the class `probability_of`; or the index of
+        the node that predicts, as `apply` gives it.
     probability_of : label, default=None
         One of `classes_`; for ``output="probability"``.
     table : str or None, default=None
-        Write a query that adds the answer to the rows of this table, instead of the
+        Write a query that adds the prediction to the rows of this table, instead of the
         expression alone.
     nodes : str or None, default=None
-        Name of a table for the nodes of the tree: write the statements that make and fill it,
-        and a query of `table` that walks it. Databases plan an expression anew with each query,
-        for seconds where a tree has ten thousand nodes; a table is of any size and depth. To
-        ask again, take the last statement alone.
+        Name of a table for the nodes of the tree: write the statements that create and fill it, and
+        a query of `table` that joins it. Databases plan an expression again for each query, for
+        seconds if a tree has ten thousand nodes; a table of nodes has any size and depth. To
+        predict again, use the last statement alone.
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
-        one expression cannot: raise, or send them down the branch of the greatest weight (of
-        equals the first), which changes the answers for those rows.
+        A C4.5 tree sends rows whose value is missing or unknown to all children with fractional
+        weights, which one expression does not support: raise, or send them down the branch of the
+        largest weight (of equals the first), which changes the predictions for those rows.
     feature_names : sequence of str or None, default=None
         Names of columns; None takes the names seen in `fit`, else x0, x1, ...
     class_names : sequence or None, default=None
@@ -150,7 +150,7 @@ def export_sql(
     )
     model = single_paths(model, missing, "SQL")
     if nodes is not None and table is None:
-        raise InputError("nodes needs table: the name of the table whose rows are to be answered.")
+        raise InputError("nodes needs table: the name of the table whose rows are to be predicted.")
     forbid_twins(model)
     writer = Writer(model, DIALECTS[dialect])
     answer, type_name = _answers(model, writer, output, probability_of)
@@ -175,13 +175,14 @@ def _forbid_large(model: Model, dialect: Dialect) -> None:
     advice = "Pass nodes='NAME' to write a table of nodes, which may have any size, or prune it."
     if depth > _DEEPEST:
         raise InputError(
-            f"One expression of SQL cannot hold this tree: its depth is {depth}, and databases "
-            f"read expressions of about {_DEEPEST} levels. {advice}"
+            f"One expression of SQL cannot represent this tree: its depth is {depth}, and "
+            f"databases read expressions of about {_DEEPEST} levels. {advice}"
         )
     if n_nodes > dialect.most_nodes:
         raise InputError(
-            f"One expression of SQL cannot hold this tree: it has {n_nodes:,} nodes, and SQLite "
-            f"takes minutes to plan more than {dialect.most_nodes:,} with each query. {advice}"
+            f"One expression of SQL cannot represent this tree: it has {n_nodes:,} nodes, and "
+            f"SQLite takes minutes to plan more than {dialect.most_nodes:,} with each query. "
+            f"{advice}"
         )
 
 
@@ -194,12 +195,14 @@ def _kind_of_answers(model: Model, writer: Writer, output: str) -> str:
     if len(kinds) > 1 or not kinds <= names.keys():
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise InputError(
-            f"A table of nodes cannot hold labels of type {listed}: a column of a database has "
+            f"A table of nodes cannot represent labels of type {listed}: a column of a database "
+            "has "
             "one type. Pass class_names of text."
         )
     if kinds == {int} and not -_BIGINT <= min(model.classes) <= max(model.classes) < _BIGINT:
         raise InputError(
-            f"A table of nodes cannot hold the label {max(model.classes, key=abs)}: it has more "
+            f"A table of nodes cannot represent the label {max(model.classes, key=abs)}: it has "
+            "more "
             "bits than BIGINT. Pass class_names of text."
         )
     return names[kinds.pop()]
@@ -208,7 +211,7 @@ def _kind_of_answers(model: Model, writer: Writer, output: str) -> str:
 def _answers(
     model: Model, writer: Writer, output: Any, probability_of: Any
 ) -> tuple[Callable[[int], str], str | None]:
-    """The words for the answer of each node, and the type they need to be given."""
+    """The SQL of the prediction of each node, and the type they need to be given."""
     value = model.tree.value[:, 0]
     double = writer.dialect.double
     if probability_of is not None and output != "probability":
@@ -231,7 +234,8 @@ def forbid_twins(names: Names) -> None:
     for name in names.feature_names:
         if (twin := seen.get(name.lower())) is not None:
             raise InputError(
-                f"SQL cannot hold this tree: it does not tell the columns {twin!r} and {name!r} "
+                f"SQL cannot represent this tree: it does not distinguish the columns {twin!r} and "
+                f"{name!r} "
                 "apart. Pass feature_names that differ in more than case."
             )
         seen[name.lower()] = name
@@ -270,7 +274,8 @@ class Literals:
             texts = sum(isinstance(word, str) for word in categories)
             if 0 < texts < categories.size:
                 raise InputError(
-                    f"SQL cannot hold this tree: column {self.names.feature_names[feature]!r} has "
+                    f"SQL cannot represent this tree: column {self.names.feature_names[feature]!r} "
+                    "has "
                     "both numbers and text as categories, which no column of a database has."
                 )
         return list(map(self.literal, self.names.words(feature, codes)))
@@ -282,7 +287,7 @@ class Literals:
         if isinstance(value, int):
             if not -self.dialect.beyond <= value < self.dialect.beyond:
                 raise InputError(
-                    f"This dialect of SQL cannot hold the whole number {value}: it has more bits "
+                    f"This dialect of SQL cannot represent the integer {value}: it has more bits "
                     "than its integers, and is another as a float."
                 )
             return str(value)
@@ -290,7 +295,7 @@ class Literals:
             return self.number(value)
         if isinstance(value, str) and "\0" not in value:
             return "'" + value.replace("'", "''") + "'"
-        raise InputError(f"SQL cannot hold {value!r} of type {type(value).__name__}.")
+        raise InputError(f"SQL cannot represent {value!r} of type {type(value).__name__}.")
 
     def number(self, value: float) -> str:
         """A float64, so that it is read as the same."""
@@ -316,7 +321,7 @@ class Writer(Literals):
     def flat(self, answer: Callable[[int], str]) -> str:
         """One CASE with a condition a leaf: rows that come to one have failed those before it."""
         lines = ["CASE"]
-        rest: list[tuple[list[str], int | None, int]] = [([], 0, 0)]  # tests, node, who answers
+        rest: list[tuple[list[str], int | None, int]] = [([], 0, 0)]  # tests, node, source
         while rest:
             tests, node, above = rest.pop()
             stops = node is None or self.model.tree.is_leaf[node]

@@ -1,14 +1,14 @@
 """A tree as a table of nodes, and an SQL expression that walks it from row to row.
 
 Databases plan an expression anew with each query, which takes minutes for a large tree. A table is
-filled once, and a step is one look into it::
+filled once, and a step is one lookup in it::
 
     node | feature  threshold  at_most  above  missing | answer
        0 |       2        1.5        1      2        2 |
        1 |                                             | 'yes'
 
 Columns of categories are compared by their codes, -1 where a category is unknown: a set of codes
-is intervals, and these are cuts between whole numbers, in nodes of their own behind the tree's.
+is intervals, and these are cuts between integers, in separate nodes after the tree's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROWS = 1000  # of one INSERT
 
 
 class _Node(NamedTuple):
-    """One row of the table; a leaf answers as the node `source` of the tree."""
+    """One row of the table; a leaf predicts as the node `source` of the tree."""
 
     feature: int = -1
     threshold: float = 0.0
@@ -45,9 +45,9 @@ def table_of_nodes(writer: Writer, name: str, answer: Callable[[int], str], kind
     writer : Writer
     name : str
     answer : callable
-        The words for the answer of each node of the tree.
+        The SQL of the prediction of each node of the tree.
     kind : str
-        The type of the answers.
+        The type of the predictions.
     """
     table, double = writer.dialect.name(name), writer.dialect.double
     made = (
@@ -60,7 +60,7 @@ def table_of_nodes(writer: Writer, name: str, answer: Callable[[int], str], kind
 
 
 def walk(writer: Writer, name: str) -> str:
-    """The expression that finds the answer of a row in that table."""
+    """The expression that finds the prediction of a row in that table."""
     tree, table = writer.model.tree, writer.dialect.name(name)
     tested = sorted(set(tree.feature[~tree.is_leaf].tolist()))
     if not tested:
@@ -122,7 +122,7 @@ def _nodes(model: Model) -> list[_Node]:
         else:
             first, second = split.children
             ways = (split.threshold, first, second)
-            if math.isinf(split.threshold):  # missing values are told from others
+            if math.isinf(split.threshold):  # missing values are distinguished from others
                 ways = (0.0, first, first)
             nodes[node] = _Node(split.feature, *ways, missing)
     return nodes

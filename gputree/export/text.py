@@ -23,14 +23,14 @@ def export_text(
     """Write a fitted tree as text.
 
     Every line is a condition, indented by its depth. A line that ends in a leaf
-    adds the leaf's answer and its support in parentheses: in classification the
+    adds the leaf's prediction and its support in parentheses: in classification the
     weight of the training rows there and, after a slash, of those that belong
     to other classes; in regression the weight and the mean squared error.
 
     Missing values follow the child with more training rows, of equals the last,
-    unless ``or missing`` marks another or ``is missing`` a child of their own; in a C4.5
-    tree they go down every branch, in shares, and weights are fractions. A leaf of weight
-    0 answers as its parent. Control characters in names are escaped.
+    unless ``or missing`` marks another or ``is missing`` a separate child; in a C4.5
+    tree they go to all children, with fractional weights, and weights are fractions. A leaf of
+    weight 0 predicts as its parent. Control characters in names are escaped.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def export_text(
         Depth of the deepest nodes shown, the root's being 0; those below are
         counted and left out.
     decimals : int or None, default=4
-        Decimals of numbers, or significant digits of those below 1; of thresholds more,
-        where two of a feature would read the same. None writes them exactly.
+        Decimals of numbers, or significant digits of those below 1; more for thresholds of one
+        feature that would look the same. None writes them exactly.
     show_weights : bool, default=False
         Add the weight of every class to leaves (classification).
 

@@ -14,18 +14,18 @@ from gputree.export.parameters import checked
 
 @checked
 def to_treelite(estimator_or_tree: Any, *, missing: Literal["error", "largest"] = "error") -> Any:
-    """Make a treelite model of a fitted tree.
+    """Convert a fitted tree to a treelite model.
 
-    Its output is the share of each class, or the mean target, in float64. Rows are matrices
+    Its output is the probability of each class, or the mean target, in float64. Rows are matrices
     with the codes of categories (-1 where unknown), NaN where missing.
 
     Parameters
     ----------
     estimator_or_tree : fitted estimator or Tree
     missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows whose value is missing or unknown down every branch in shares, which
-        treelite cannot: raise, or send them down the branch of the greatest weight (of
-        equals the first), which changes the answers for those rows.
+        A C4.5 tree sends rows whose value is missing or unknown to all children with fractional
+        weights, which treelite does not support: raise, or send them down the branch of the largest
+        weight (of equals the first), which changes the predictions for those rows.
 
     Returns
     -------

@@ -52,7 +52,7 @@ class Progress:
         if self._bar is None:
             return
         if open_nodes == 0:  # the longest step of many trees, and it tells nothing more
-            self._bar.set_description_str(f"finishing small nodes, {open_rows:,} rows")
+            self._bar.set_description_str(f"building small subtrees, {open_rows:,} rows")
             return
         news = f"level {depth}, {nodes:,} node{'s' * (nodes > 1)}, {open_rows:,} rows open"
         self._bar.set_description_str(news, refresh=False)

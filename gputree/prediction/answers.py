@@ -28,7 +28,7 @@ def apply(
     """Index of the node that each row reaches.
 
     That is a leaf, or an inner node whose test has no branch for the row's value. Where a
-    missing value goes down all branches, it is the node that the greatest share of the row
+    missing value goes down all branches, it is the node that the largest fraction of the row
     reaches; of equals, the one with the lowest index.
 
     Parameters
@@ -38,8 +38,8 @@ def apply(
         Codes of categories, -1 where unknown; NaN where missing.
     n_threads : int
     before : callable, optional
-        Called with the first and last row of each block before it walks: what else
-        has to read the rows does so while they are in the cache.
+        Called with the first and last row of each block before the descent, to read the rows while
+        they are in the cache.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def take(
     Parameters
     ----------
     tree : Tree
-        That spreads no row over several children.
+        Without fractional weights.
     values : float32 or float64 array of shape (n_rows, n_features)
     of_node : array of shape (N, ...)
     n_threads, before
@@ -106,11 +106,11 @@ def class_distributions(
     before: Callable[[int, int], object] | None = None,
     answers: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Share of each class in the node that answers each row; the mean target in regression.
+    """Probability of each class in the node that predicts each row; the mean target in regression.
 
-    Where a missing value goes down all branches, a row's answer is the sum of the answers of
-    the nodes that its parts reach, times their shares. A node without weight answers as its
-    nearest ancestor with weight does.
+    Where a missing value goes down all branches, a row's prediction is the sum of the predictions
+    of the nodes that its parts reach, weighted by their fractions. A node without weight predicts
+    as its nearest ancestor with weight does.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def class_distributions(
     values, n_threads, before
         As in `apply`.
     answers : float64 array of shape (N, K), or None
-        What nodes answer, instead of the shares of their classes.
+        What nodes predict, instead of their class proportions.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def stopping_shares(
     n_threads: int = 1,
     before: Callable[[int, int], object] | None = None,
 ) -> csr_matrix:
-    """Share of each row that stops at each node.
+    """Fraction of each row that stops at each node.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def stopping_shares(
     Returns
     -------
     shares : CSR matrix of shape (n_rows, n_nodes)
-        Rows add up to 1, but for rounding; one entry a row where none is spread.
+        Rows add up to 1, but for rounding; one entry per row if no row is split.
     """
     n, parts = values.shape[0], _parts(tree)
     if parts is None:

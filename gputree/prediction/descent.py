@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gputree.compilation import kernel, lent
 from gputree.compilation.arrays import record
 from gputree.dtypes import BRANCH_SPLIT, LISTED
-from gputree.prediction.tables import Lists, look_up, tabulate
+from gputree.prediction.tables import NO_LISTS, Lists, look_up, tabulate
 from gputree.tree import Tree
 
 SIDE_BY_SIDE = 8  # rows at a time: 8 ms a million rows at depth 8, against 31 ms one by one
@@ -67,19 +67,26 @@ def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
     nodes["missing"] = np.where(leaf, itself, missing)
     if not by_category.any():
         return Packed(nodes, None, None)
-    # A category without a branch is missing, but where missing values have a branch of their own.
+    # A category without a branch is missing, but where missing values have a separate branch.
     unseen = np.where(tree.split_kind == BRANCH_SPLIT, itself, missing)
     nodes["child"] = np.where(by_category, unseen, nodes["child"])
     target, lists, nodes["n_codes"], nodes["table"] = tabulate(tree, nodes["child"])
     return Packed(nodes, target, lists if lists.node.size else None)
 
 
-def unpacked(tree: Tree, dtype: Any = np.float64) -> Packed:
-    """What `pack` would return, of the same types, for whoever does not step from node to node."""
-    by_category = bool(tree.tests_categories.any())
-    narrow = np.float32 if dtype == np.float32 else np.float64
-    nodes = np.zeros(tree.n_nodes, node_type(narrow, by_category))
-    return Packed(nodes, np.empty(0, np.int32) if by_category else None, None)
+def pack_alike(tree: Tree | None, n_nodes: int) -> Packed:
+    """What `pack` returns, of the same types for all trees and tables: one kernel is compiled.
+
+    Without a tree no node is filled, for whoever does not step from node to node.
+    """
+    packed = None if tree is None else pack(tree)
+    nodes = np.zeros(n_nodes, node_type(np.float64, by_category=True))
+    if packed is None:
+        return Packed(nodes, np.empty(0, np.int32), NO_LISTS)
+    for name in packed.nodes.dtype.names or ():
+        nodes[name] = packed.nodes[name]
+    target = np.empty(0, np.int32) if packed.target is None else packed.target
+    return Packed(nodes, target, packed.lists or NO_LISTS)
 
 
 def arrange(packed: Packed, n_rows: int) -> tuple[Packed, NDArray[np.int32] | None]:
@@ -122,13 +129,13 @@ def _depth_first(child: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def leaf_depths(tree: Tree) -> tuple[int, int]:
-    """The least and the greatest depth of a leaf."""
+    """The minimum and the maximum depth of a leaf."""
     depth = tree.depth[tree.is_leaf]
     return int(depth.min()), int(depth.max())
 
 
 def rounded_down(threshold: NDArray[np.float64], dtype: type[np.floating]) -> NDArray:
-    """The greatest of `dtype` up to each threshold: values of `dtype` fall to the same sides."""
+    """The largest of `dtype` up to each threshold: values of `dtype` fall to the same sides."""
     with np.errstate(over="ignore"):
         nearest = threshold.astype(dtype)
     below = np.nextafter(nearest, dtype(-np.inf))
@@ -180,7 +187,7 @@ def walk(
 ) -> None:
     """Write where rows ``begin .. end`` of `values` (n, d), NaN where missing, stay to `out`.
 
-    `depths` are the least and the greatest of the leaves.
+    `depths` are the minimum and the maximum of the leaves.
     """
     least, greatest = depths
     paired = end - (end - begin) % SIDE_BY_SIDE

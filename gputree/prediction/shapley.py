@@ -1,8 +1,8 @@
-r"""Shapley values of a row's answer: what each column has in it, exactly, for every kind of tree.
+r"""Shapley values of a row's prediction: the contribution of each column, exact for every tree.
 
 The players are the columns. A column that takes part sends the row where its value goes; one
 that does not sends it down all branches, by the weights of the training rows ("path-dependent").
-What a leaf answers then is multiplied by a factor a column on its path: o where the column takes
+What a leaf predicts then is multiplied by a factor a column on its path: o where the column takes
 part (the row's share that goes this way: 1 or 0, or less where a missing value is spread), and
 z where it does not (the weights' share). For a product game the Shapley value is an integral
 over the chance t that a column takes part (Owen's multilinear extension):
@@ -90,7 +90,7 @@ def game_of(tree: Tree, parts: Parts) -> Game:
 
 
 def expected_answer(tree: Tree) -> NDArray[np.float64]:
-    """The answer where no column takes part, shape (K,): that of the leaves by their weights."""
+    """The prediction without any column, shape (K,): that of the leaves by their weights."""
     parts = portions(tree)
     reach = np.ones(tree.n_nodes)
     for level in tree.levels()[1:]:
@@ -106,7 +106,7 @@ def shapley_values(
     n_threads: int = 1,
     before: Callable[[int, int], object] | None = None,
 ) -> NDArray[np.float64]:
-    """Shapley values of the answers of rows.
+    """Shapley values of the predictions of rows.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def shapley_values(
     require_memory(
         8.0 * np.prod(shape, dtype=float),
         "The Shapley values",
-        "Ask for fewer rows at a time.",
+        "Pass fewer rows at a time.",
     )
     out = np.zeros(shape)
     size = max(1, _BLOCK // (tree.n_nodes * game.point.size))
@@ -213,7 +213,7 @@ def _shapley(
                     above = _factor(t, present[same], game.absent[same])
                     own = _factor(t, present[child], game.absent[child])
                     product[child, q] = product[node, q] * (own / above) if above > 0.0 else 0.0
-        # From the leaves up: answers below each node, and the parts of each edge's column.
+        # From the leaves up: predictions below each node, and the parts of each edge's column.
         for k in range(answer.shape[1]):
             total[:] = 0.0
             for node in range(n_nodes - 1, -1, -1):

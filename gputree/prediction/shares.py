@@ -9,7 +9,8 @@ The nodes that a row visits are listed in the order of their numbers:
             4   5
 
 Where thresholds are soft (Quinlan 1993, chapter 8), a number between their bounds goes to both
-children, by shares that change linearly: 1 and 0 at the lower bound, halves at the threshold.
+children, with fractional weights that change linearly: 1 and 0 at the lower bound, halves at the
+threshold.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def settle(
     soft: Soft | None,
     stop: NDArray[np.int32],
 ) -> None:
-    """Where rows stay at a node that spreads, write the node of the greatest share to `stop`."""
+    """Where rows stay at a node that spreads, write the node of the largest share to `stop`."""
     node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
     for row in range(begin, end):
         if soft is None and not parts.spreads[stop[row]]:
@@ -171,7 +172,7 @@ def mix(
     answer: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    """Write the answer of each row's node, or of all its nodes by shares, to `out`."""
+    """Write the prediction of each row's node, or the weighted sum of its nodes, to `out`."""
     node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
@@ -187,7 +188,7 @@ def mix(
 
 @inner
 def _copy(values: NDArray, size: int) -> NDArray:
-    """`values` with room for `size`."""
+    """`values` with space for `size`."""
     longer = np.empty(size, values.dtype)
     for i in range(values.size):
         longer[i] = values[i]

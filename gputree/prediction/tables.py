@@ -1,6 +1,6 @@
 """Where categories lead, as the descent of rows looks it up.
 
-A node has a table from codes to children of its own where that is small, or about as long as
+A node has a separate table from codes to children where that is small, or about as long as
 the list of its categories. Else the list is searched: it is sorted once for all nodes that
 share it, each of which parts a range of it:
 
@@ -52,6 +52,9 @@ class Lists(NamedTuple):
     node: NDArray
     code: NDArray[np.int32]
     place: NDArray[np.int32]
+
+
+NO_LISTS = Lists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 @lent
@@ -109,7 +112,7 @@ def tabulate(
 
 
 def _table_sizes(tree: Tree, spans: Spans) -> NDArray[np.int64]:
-    """Entries of the tables of those nodes that have one: up to the greatest code in the list."""
+    """Entries of the tables of those nodes that have one: up to the largest code in the list."""
     listed, sharing = spans.stop - spans.start, np.bincount(spans.top)[spans.top]
     room = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
     most = np.where(sharing == 1, np.maximum(CODES_PER_CATEGORY * listed, FEW_CODES), FEW_CODES)

@@ -45,7 +45,7 @@ def get_pruner(pruning: str | Pruner, given: Collection[str] = ()) -> Pruner:
     ------
     ValueError
         If the name is unknown, or "cost_complexity" without alpha or cp: the default of 0 would
-        take away only splits that gain nothing, which nobody means who asks for pruning.
+        prune only splits without any gain.
     TypeError
         If `pruning` is neither a name nor a pruner.
     """

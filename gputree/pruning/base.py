@@ -29,7 +29,7 @@ from gputree.tree import Tree
 
 @dataclass(frozen=True)
 class RoutedRows:
-    """Rows after their descent through a tree, one entry a row (or part of one).
+    """Rows after their descent through a tree, one entry per row (or part of one).
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class RoutedRows:
         Class codes, -1 for a label unknown to the tree (classification), or
         target values (regression).
     weight : float64 array of shape (n_entries,)
-        Sample weight, times the share of the row that comes this way.
+        Sample weight, times the fraction of the row that comes this way.
     """
 
     node: NDArray[np.integer]
@@ -61,7 +61,7 @@ class TrainingRows:
     weight : float64 array of shape (n_rows,)
         Sample weights.
     n_threads : int, default=1
-        Threads to prune with.
+        Number of threads.
     """
 
     X: NDArray[np.floating]
@@ -116,7 +116,7 @@ class Pruner(BaseEstimator):
         estimator : fitted gputree estimator
             Left as it is.
         X : array-like of shape (n_rows, n_features), optional
-            Rows to prune by, or the training rows where a method asks for them.
+            Rows to prune by, or the training rows where a method requires them.
         y : array-like of shape (n_rows,), optional
             Their targets; required with `X`.
         sample_weight : array-like of shape (n_rows,), optional
@@ -174,7 +174,7 @@ class Pruner(BaseEstimator):
             Class codes, -1 for a label unknown to the tree, or target values.
         weight : float64 array of shape (n_rows,), or None
         n_threads : int, default=1
-            Threads to prune with.
+            Number of threads.
         """
         return None
 
@@ -185,7 +185,7 @@ class ValidationPruner(Pruner):
     Parameters
     ----------
     validation_fraction : float, default=0.3
-        Share of the rows an estimator holds out before it grows, where pruning
+        Fraction of the rows an estimator holds out before it grows, where pruning
         is part of its fit. Not used when validation rows are given.
     random_state : int, RandomState instance or None, default=None
         Choice of those rows.
@@ -203,7 +203,7 @@ class ValidationPruner(Pruner):
     def hold_out(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Split rows at random into those to grow on and those to prune by.
 
-        They are drawn by position: of rows in another order, others are held out.
+        They are drawn by position: in another order of rows, other rows are held out.
 
         Parameters
         ----------

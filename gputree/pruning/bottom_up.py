@@ -41,11 +41,11 @@ def best_pruning(
     stopped_cost: NDArray[np.float64] | float = 0.0,
     slack: float = 0.0,
 ) -> NDArray[np.bool_]:
-    """Inner nodes to collapse for the least total cost of the leaves.
+    """Inner nodes to collapse for the minimum total cost of the leaves.
 
     Dynamic programming from the last node to the first: a node becomes a leaf unless
     its subtree, itself pruned best, costs less by more than `slack`. With no
-    slack the result has the least cost of all prunings of the tree and, as
+    slack the result has the minimum cost of all prunings of the tree and, as
     ties prune, it is the smallest of those.
 
     Parameters

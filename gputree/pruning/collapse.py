@@ -11,11 +11,11 @@ LEAST_SAVING = 1e-3
 
 
 def collapse_splits(tree: Tree) -> Tree:
-    """The tree without subtrees that do no better than a leaf on the training rows.
+    """The tree without subtrees that reduce no training errors.
 
     A subtree whose leaves make as many training errors as its root would as a leaf, less at
-    most 0.001, becomes a leaf. Every subtree is judged as it was grown, as in J48; C4.5
-    Release 8 judges it with those below it collapsed, which lets the 0.001 add up.
+    most 0.001, becomes a leaf. Every subtree is evaluated as grown, as in J48; C4.5 Release 8
+    evaluates it with those below it collapsed, so that the 0.001 adds up.
 
     Parameters
     ----------

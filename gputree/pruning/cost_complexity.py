@@ -47,7 +47,7 @@ class CostComplexityPath(NamedTuple):
     ccp_alphas : float64 array of shape (n_steps,)
         Alpha at which each tree of the sequence begins to be the best one.
     impurities : float64 array of shape (n_steps,)
-        R of each tree: risk summed over its leaves by share of weight.
+        R of each tree: risk summed over its leaves by fraction of the weight.
     """
 
     ccp_alphas: NDArray[np.float64]
@@ -83,17 +83,17 @@ class CostComplexity(Pruner):
     Parameters
     ----------
     alpha : float, default=0.0
-        Price of one leaf, in units of risk (share-weighted, so that the root's
-        risk is the greatest useful value). Links with g <= alpha are collapsed;
+        Complexity parameter: cost per leaf in units of risk (of the whole tree, so that the root's
+        risk is the largest useful value). Links with g <= alpha are collapsed;
         0 collapses the splits that gain nothing.
     risk : {"impurity", "error"}, default="impurity"
-        What R adds up: the impurity the tree was grown by, as in scikit-learn,
-        or the share of misclassified weight, as in Breiman et al. and rpart.
+        The risk R: the impurity the tree was grown by, as in scikit-learn,
+        or the fraction of misclassified weight, as in Breiman et al. and rpart.
         The same for regression: the impurity.
     cp : float or None, default=None
-        Price of one leaf as a share of the root's risk, rpart's complexity
-        parameter, in the place of `alpha`: 1 leaves the root alone. What rpart
-        does to classes is ``CostComplexity(cp=0.01, risk="error")``.
+        rpart's complexity parameter, instead of `alpha`: the cost per leaf as a fraction of the
+        root's risk; with 1 only the root remains. rpart's classification is
+        ``CostComplexity(cp=0.01, risk="error")``.
 
     References
     ----------
@@ -178,7 +178,7 @@ def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
     links = np.flatnonzero(is_link)
     depth_first = _depth_first_rank(tree.parent, tree.first_child)
     order = links[np.lexsort((depth_first[links], alpha[links]))]
-    # Shares of the weight are taken last: sums of misclassified rows are exact until then.
+    # Fractions of the weight are taken last: sums of misclassified rows are exact until then.
     total = tree.weight[0]
     # A split that gains nothing may have lost a last bit; no price is negative.
     return WeakestLinks(np.maximum(alpha / total, 0.0), risk_increase / total, leaves_lost, order)
@@ -193,7 +193,7 @@ def node_risk(tree: Tree, risk: Risk) -> NDArray[np.float64]:
 
 
 def root_risk(tree: Tree, risk: Risk) -> float:
-    """R of the root alone, which alphas are shares of as rpart's cp; 1 where that is 0."""
+    """R of the root alone, which rpart's cp divides alphas by; 1 where that is 0."""
     return float(node_risk(tree, risk)[0] / tree.weight[0]) or 1.0
 
 
@@ -215,7 +215,7 @@ def _meld(
     left: NDArray[np.int32],
     right: NDArray[np.int32],
 ) -> int:
-    """Top-down melding of two skew heaps with the greatest key at the root."""
+    """Top-down melding of two skew heaps with the largest key at the root."""
     root, tail = -1, -1
     while a >= 0 and b >= 0:
         if key[b] > key[a]:

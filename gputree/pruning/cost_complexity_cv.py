@@ -64,17 +64,16 @@ CP_TABLE = np.dtype(
 class CostComplexityCV(Pruner):
     """Cost-complexity pruning with alpha chosen by cross-validation.
 
-    One tree is grown a fold and pruned along the alphas of the full tree. Between
-    two alphas the tree does not change; their geometric mean stands for all of
-    them. The held-out rows' loss at each gives the error of each tree of the
-    sequence, and its standard error.
+    One tree is grown per fold and pruned at the alphas of the full tree. Between two alphas the
+    tree does not change; their geometric mean represents the interval. The loss of the held-out
+    rows gives the error of each tree of the sequence, and its standard error.
 
     Parameters
     ----------
     cv : int or cross-validation splitter, default=10
-        A number of folds means that many random ones.
+        A number is that of random folds.
     rule : {"min", "1se"}, default="min"
-        Take the tree with the least cross-validated error, or the smallest one
+        Take the tree with the minimum cross-validated error, or the smallest one
         within a standard error of it. Ties go to the smaller tree.
     risk : {"impurity", "error"}, default="impurity"
         As in `CostComplexity`. The cross-validated error is that of predictions
@@ -88,8 +87,8 @@ class CostComplexityCV(Pruner):
     alpha_ : float
         The chosen alpha.
     cp_table_ : structured array of shape (n_trees,)
-        The nested sequence from the root alone to the full tree, one row a tree:
-        `alpha` from which on it is the best, `cp` (alpha as a share of the root's
+        The nested sequence from the root alone to the full tree, one row per tree:
+        `alpha` from which on it is the best, `cp` (alpha as a fraction of the root's
         risk), `n_leaves`, `relative_error` (its R), `xerror` (cross-validated
         loss) and `xstd` (standard error of that), the last three relative to the
         root's. As rpart's table, whose `nsplit` is `n_leaves` - 1 in binary trees.
@@ -276,7 +275,7 @@ def _loss_along(
     """Loss of `rows` by the tree pruned at each alpha of `at`, ascending.
 
     A node is a leaf from its own alpha on until an ancestor collapses; before
-    that it answers only for the rows that stop there.
+    it predicts only the rows that stop there.
     """
     loss = node_loss(tree, rows, power)
     begins = np.where(tree.is_leaf, -np.inf, alpha)
@@ -315,7 +314,7 @@ def _choose(table: NDArray[Any], rule: Rule) -> int:
 def _fold_weights(
     estimator: Any, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
 ) -> NDArray[np.float64] | None:
-    """Weights of all rows, as in the estimator's own `fit`: a fold has its rows' share of them."""
+    """Weights of all rows, as in the estimator's `fit`: a fold has those of its rows."""
     target = encode_target(estimator, y)
     if estimator.tree_.task == "classification":
         require_known_labels(y, target)

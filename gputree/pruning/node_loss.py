@@ -15,7 +15,7 @@ from gputree.pruning.base import RoutedRows
 from gputree.subtrees import add_up
 from gputree.tree import Tree
 
-# Losses that differ by less than this share of the greatest tie: parts of rows add up to
+# Losses that differ by less than this fraction of the largest tie: parts of rows add up to
 # whole ones but for rounding.
 ROUNDING = 1e-12
 
@@ -26,7 +26,7 @@ class NodeLoss(NamedTuple):
     Attributes
     ----------
     as_leaf : float64 array of shape (N,)
-        Loss of all rows that reach the node, if it answers them itself.
+        Loss of all rows that reach the node, if it predicts them itself.
     stopped : float64 array of shape (N,)
         Loss of the rows whose descent ends in the node.
     """
@@ -43,9 +43,9 @@ class NodeLoss(NamedTuple):
 def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLoss:
     """Loss of `data` at every node of `tree`, in one pass over rows and one over nodes.
 
-    Of a row, its weight times 1 where the answer is another class; the squared error of the
-    answer; or half its Poisson deviance, in nats, where the tree was grown by that. The loss does
-    not depend on the order of the rows, nor its cost on the depth of the tree.
+    Of a row, its weight times 1 where the prediction is another class; the squared error of the
+    prediction; or half its Poisson deviance, in nats, where the tree was grown by that. The loss
+    does not depend on the order of the rows, nor its cost on the depth of the tree.
 
     Parameters
     ----------

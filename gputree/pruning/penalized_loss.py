@@ -15,12 +15,12 @@ from gputree.tree import Tree
 
 
 class PenalizedLoss(Pruner):
-    """The pruning of least C_alpha(T) = sum of N_t H_t + alpha * leaves(T).
+    """The pruning of minimum C_alpha(T) = sum of N_t H_t + alpha * leaves(T).
 
     N_t is the weight and H_t the entropy of leaf t in bits, whatever the
     criterion the tree was grown by; for regression N_t H_t is the leaf's sum of
     squared errors, or half its Poisson deviance where the tree was grown by that.
-    Where a leaf costs no more than its subtree, the subtree is pruned. The least of
+    Where a leaf costs no more than its subtree, the subtree is pruned. The minimum of
     all prunings is found in one bottom-up pass.
 
     A tree grown and pruned by entropy with scikit-learn's ``ccp_alpha = alpha /
@@ -29,7 +29,7 @@ class PenalizedLoss(Pruner):
     Parameters
     ----------
     alpha : float, default=1.0
-        Price of one leaf, in bits times weight (classification) or in units of the
+        Cost per leaf, in bits times weight (classification) or in units of the
         impurity times weight (regression).
 
     References
@@ -56,7 +56,7 @@ class PenalizedLoss(Pruner):
         self.alpha = alpha
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
-        """The pruning of `tree` with the least penalised loss; `data` is not used."""
+        """The pruning of `tree` with the minimum penalised loss; `data` is not used."""
         self._validate_params()
         return tree.collapse(best_pruning(tree, training_loss(tree) + self.alpha))
 

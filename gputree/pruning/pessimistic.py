@@ -22,10 +22,9 @@ SLACK = 0.1
 class Pessimistic(Pruner):
     """Pruning by an upper confidence limit of the training errors, as C4.5 does it.
 
-    Each leaf's errors on its own training rows are raised to the upper limit of
-    a binomial confidence interval. Bottom-up, a node becomes a leaf, or gives way
-    to its largest branch, if that costs at most 0.1 errors more than its pruned
-    subtree, by these limits. Classification only.
+    The errors of each leaf on its training rows are estimated by the upper limit of a binomial
+    confidence interval. Bottom-up, a node becomes a leaf, or is replaced by its largest branch, if
+    that increases the estimate of its pruned subtree by at most 0.1 errors. Classification only.
 
     Parameters
     ----------
@@ -33,13 +32,13 @@ class Pessimistic(Pruner):
         The smaller, the more is pruned. With ``quantile="exact"`` values above
         0.5 add nothing to the observed errors.
     subtree_raising : bool, default=True
-        Whether a node may give way to its largest branch. The node's training
+        Whether a node may be replaced by its largest branch (subtree raising). The node's training
         rows then go down that branch, so that pruning needs them; False only
         replaces subtrees by leaves, and needs no rows.
     quantile : {"exact", "release8"}, default="exact"
         How a confidence becomes a normal deviate: the exact quantile, or linear
-        interpolation in C4.5 Release 8's table, whose formula for leaves with
-        hardly a correct row is kept as well.
+        interpolation in C4.5 Release 8's table, including its formula for leaves with almost no
+        correct row.
 
     References
     ----------

@@ -85,14 +85,9 @@ FRAME = record(
         ("state", np.int32),
     ]
 )
-
-
-def step_type(threshold: Any) -> np.dtype[Any]:
-    """A split that leads to `child` and the nodes after it, where every value goes one way.
-
-    Values beyond `threshold` go to the second child; where it is NaN, codes are places of children.
-    """
-    return record([("threshold", threshold), ("feature", np.int32), ("child", np.int32)])
+# A split that leads to `child` and the nodes after it, where every value goes one way: values
+# beyond `threshold` go to the second child; where it is NaN, codes are places of children.
+STEP = record([("threshold", np.float64), ("feature", np.int32), ("child", np.int32)])
 
 
 class Rows(NamedTuple):
@@ -101,10 +96,11 @@ class Rows(NamedTuple):
     Attributes
     ----------
     nodes : structured array of shape (N,)
-    target : int32 array or None
-    lists : Lists or None
-    steps : structured array of shape (N,)
-        The same splits for rows that each goes one way with (`step_type`).
+    target : int32 array
+    lists : Lists
+        Of the same types for all trees (`pack_alike`).
+    steps : STEP array of shape (N,)
+        The same splits for rows that each goes one way with.
     values : array of shape (n_rows * n_features,)
         Row by row or column by column, as they are.
     row_step, column_step : int
@@ -112,8 +108,8 @@ class Rows(NamedTuple):
     """
 
     nodes: NDArray
-    target: NDArray[np.int32] | None
-    lists: Lists | None
+    target: NDArray[np.int32]
+    lists: Lists
     steps: NDArray
     values: NDArray[np.floating]
     row_step: int
@@ -211,13 +207,7 @@ def close(rows: Rows, at: int) -> None:
     node.feature, node.threshold, node.child, node.missing = 0, np.inf, at, at
     step = rows.steps[at]
     step.feature, step.threshold, step.child = 0, np.inf, at
-    _forget_codes(rows.nodes, at, rows.target)
-
-
-@lent
-def _forget_codes(nodes: NDArray, at: int, target: NDArray[np.int32] | None) -> None:
-    if target is not None:  # known when this is compiled
-        nodes[at].n_codes = 0
+    node.n_codes = 0
 
 
 @lent

@@ -100,7 +100,7 @@ def route_all(
     leaf: NDArray[np.int32],
 ) -> None:
     """Write to `leaf` where the entries ``begin .. end`` of the whole table lie."""
-    route(rows, nodes, entries, begin, end, 0, leaf, begin)
+    route(rows, nodes, entries, begin, end, np.int64(0), leaf, begin)
 
 
 @lent

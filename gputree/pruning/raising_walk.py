@@ -358,11 +358,12 @@ def _walk_below(
     n_frames = push(frames, 0, NO_FRAME, top, 0, 0, 0, 0)
     while n_frames > 0:
         frame = frames[n_frames - 1]
-        node = frame.node
+        node = np.int64(frame.node)
         state = nodes[node]
         if not frame.state & DONE:  # on the way down
             if frame.state & (MOVED | SORTED) == MOVED:
-                route(rows, nodes, entries, state.begin, state.end, node, scratch.ordinal, 0)
+                begin, end, first = state.begin, state.end, np.int64(0)
+                route(rows, nodes, entries, begin, end, node, scratch.ordinal, first)
                 set_aside(entries, state.begin, state.end, scratch)
                 _sort(nodes, units, entries, node, scratch, unit, limit, False)
                 frame.state |= SORTED

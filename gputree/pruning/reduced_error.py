@@ -9,17 +9,17 @@ from gputree.tree import Tree
 
 
 class ReducedError(ValidationPruner):
-    """The smallest pruning with the least loss on validation rows.
+    """The smallest pruning with the minimum loss on validation rows.
 
-    Bottom-up, a node becomes a leaf if that loses no more on the validation rows
-    than its pruned subtree does. The loss is the weight of misclassified rows, the
+    Bottom-up, a node becomes a leaf if its loss on the validation rows is at most that of its
+    pruned subtree. The loss is the weight of misclassified rows, the
     sum of squared errors, or half the Poisson deviance where the tree was grown by
     that. Nodes that no validation row reaches become leaves.
 
     Parameters
     ----------
     validation_fraction : float, default=0.3
-        Share of the rows an estimator holds out before it grows, where pruning
+        Fraction of the rows an estimator holds out before it grows, where pruning
         is part of its fit. Not used when validation rows are given.
     random_state : int, RandomState instance or None, default=None
         Choice of those rows.
@@ -42,7 +42,7 @@ class ReducedError(ValidationPruner):
     """
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
-        """The pruning of `tree` that loses least on `data`, the validation rows.
+        """The pruning of `tree` of minimum loss on `data`, the validation rows.
 
         Raises
         ------

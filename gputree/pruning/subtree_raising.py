@@ -10,7 +10,7 @@ Bottom-up, each inner node has three futures, by the upper limit of their errors
          / \
         .   .
 
-The rows of a and c then go down b's tests, and what they meet there is pruned
+The rows of a and c then go down b's tests, and what they reach there is pruned
 again.
 """
 
@@ -35,11 +35,11 @@ from gputree.dtypes import (
 )
 from gputree.errors import InputError
 from gputree.fixed_point import fix_weights
-from gputree.prediction.descent import pack, rounded_down, unpacked
+from gputree.prediction.descent import pack_alike
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
-from gputree.pruning.raising_entries import NODE_STATE, Rows, step_type
+from gputree.pruning.raising_entries import NODE_STATE, STEP, Rows
 from gputree.pruning.raising_splits import column_ends, find_plain
 from gputree.pruning.raising_walk import make_ready, number, settle, walk
 from gputree.tree import Tree
@@ -66,7 +66,7 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
     Raises
     ------
     ValueError
-        If the rows weigh more or less than those the tree was grown on.
+        If the total weight of the rows is not that of those the tree was grown on.
     """
     if not np.isclose(data.weight.sum(), tree.weight[0]):
         raise InputError(
@@ -95,16 +95,18 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
 def _rows(tree: Tree, X: NDArray[np.floating], plain: NDArray[np.bool_]) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
     n, d = X.shape
-    packed = unpacked(tree, X.dtype) if plain.all() else pack(tree, X.dtype)
-    threshold = packed.nodes.dtype["threshold"]
-    steps = np.empty(tree.n_nodes, step_type(threshold))
+    packed = pack_alike(None if plain.all() else tree, tree.n_nodes)
+    steps = np.empty(tree.n_nodes, STEP)
     steps["feature"] = tree.feature  # those of leaves are set in `make_ready`
     steps["child"] = tree.first_child
-    steps["threshold"] = rounded_down(tree.threshold, threshold.type)
+    steps["threshold"] = tree.threshold
     steps["threshold"][tree.tests_categories] = np.nan
+    nodes, target, lists = packed
+    assert target is not None
+    assert lists is not None
     if X.flags.f_contiguous:
-        return Rows(*packed, steps, X.reshape(-1, order="F"), 1, n)
-    return Rows(*packed, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
+        return Rows(nodes, target, lists, steps, X.reshape(-1, order="F"), 1, n)
+    return Rows(nodes, target, lists, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
@@ -124,7 +126,7 @@ def _rebuild(tree: Tree, state: NDArray, statistics: NDArray[np.float64]) -> Tre
     nodes, parent, depth = np.empty((3, tree.n_nodes), NODE)
     n = number(state, nodes, parent, depth)
     nodes, parent, depth = nodes[:n], parent[:n].copy(), depth[:n].copy()
-    # a record has more than is asked for
+    # a record has more than is used
     taken = {name: state[name][nodes] for name in ("split_of", "n_children", "weight", "n_rows")}
     tree = _renumbered(tree, taken, statistics[nodes], parent, depth)
     return _measure(tree, state["refilled"][nodes])

@@ -9,22 +9,22 @@ from gputree.tree import Tree
 
 
 class ValidationPrePruning(ValidationPruner):
-    """Keep a split only if its children, as leaves, do better than its node.
+    """Keep a split only if its children, as leaves, have a lower validation loss.
 
-    A split stays if it lowers the loss on the validation rows: the weight of
+    A split is kept if it reduces the loss on the validation rows: the weight of
     misclassified rows, the sum of squared errors, or half the Poisson deviance where
     the tree was grown by that. Everything below a split that does not is never
-    reached. Unlike `ReducedError` it looks one split ahead, so it misses splits
-    that pay only together with those below them.
+    reached. Unlike `ReducedError` it looks at one split at a time, so it misses splits that reduce
+    the loss only together with those below them.
 
     The check runs over the fully grown tree. This gives the tree that growing
     with the check would give: which split a node gets depends on the node's own
-    training rows alone, so not opening one node changes no other.
+    training rows alone, so the nodes are independent.
 
     Parameters
     ----------
     validation_fraction : float, default=0.3
-        Share of the rows an estimator holds out before it grows, where pruning
+        Fraction of the rows an estimator holds out before it grows, where pruning
         is part of its fit. Not used when validation rows are given.
     random_state : int, RandomState instance or None, default=None
         Choice of those rows.

@@ -1,4 +1,4 @@
-"""Rules from trees, as C4.5rules makes them; see the README beside this file."""
+"""Rules from trees, as C4.5rules makes them; see the README next to this file."""
 
 from typing import TYPE_CHECKING
 

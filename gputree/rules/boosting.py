@@ -31,26 +31,26 @@ ESTIMATORS = """estimators_ : list of C45Rules
 class BoostedC45Rules(Boosted):
     """Rules of C4.5 trees, each set learned from rows weighted by the errors of the one before.
 
-    Boosting is that of `BoostedC45Classifier`, and each trial's tree is made into rules as
-    `C45Rules` does it; which rows a trial gets wrong is told by its rules. A rule set votes for
-    every class with its probability (`C45Rules.predict_proba`): the share of the class among the
-    weighted rows that the same rule answers. The class with the most votes wins; of equals, the
-    first.
+    Boosting is that of `BoostedC45Classifier`; the tree of each trial is converted into rules as in
+    `C45Rules`; the errors of a trial are those of its rules. A rule set votes for
+    every class with its probability (`C45Rules.predict_proba`): the proportion of the class among
+    the weighted rows that the same rule decides. The class with the most votes is predicted; ties
+    go to the first.
 
     Parameters
     ----------
     n_trials : int, default=10
-        Rule sets to learn, at most.
+        Maximum number of rule sets.
     confidence, quantile, rule_weight, redundancy
         As for `C45Rules`.
     min_samples_leaf : float, default=2
-        Least weight (rows, where no weights are given) of two of a split's branches.
+        Minimum weight (number of rows without weights) of two of a split's branches.
     average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
         As for `C45Classifier`.
     pruning : Pruner, str or None, default=None
-        How each tree is pruned before rules are made of it; C4.5rules takes the unpruned one.
+        How each tree is pruned before rules are made from it; C4.5rules uses the unpruned tree.
     winnow : bool, default=False
-        Columns that do not help are left out before the first trial; see `C45Classifier`.
+        Select columns by winnowing before the first trial; see `C45Classifier`.
     {parameters}
 
     Attributes
@@ -79,8 +79,8 @@ class BoostedC45Rules(Boosted):
         **C45Rules._parameter_constraints,
         "n_trials": [Interval(Integral, 1, None, closed="left")],
     }
-    del _parameter_constraints["laplace"]  # votes have an estimate of their own
-    del _parameter_constraints["soft_thresholds"]  # a row meets a condition or does not
+    del _parameter_constraints["laplace"]  # votes have a separate estimate
+    del _parameter_constraints["soft_thresholds"]  # rules test thresholds exactly
     del _parameter_constraints["estimator"]
 
     @explained
@@ -179,7 +179,7 @@ class BoostedC45Rules(Boosted):
         return "rules", len(member.rules_)
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The rule sets and their answers beside the truth, trial by trial, as C5.0 prints them.
+        """The rule sets and their predictions compared with the labels, trial by trial, as in C5.0.
 
         Parameters
         ----------
@@ -187,18 +187,18 @@ class BoostedC45Rules(Boosted):
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            What each row counts.
+            Sample weights.
 
         Returns
         -------
         Report
             As of a tree, with ``tables["each_trial"]``: of each set by itself the number of
-            ``rules``, its ``errors`` and its ``error_rate``. Each set has a report of its own:
+            ``rules``, its ``errors`` and its ``error_rate``. Each set has a separate report:
             ``estimators_[0].report(X, y)``.
 
         Raises
         ------
         ValueError
-            X, y or sample_weight are none that the rules know, or have different lengths.
+            X, y or sample_weight do not match the fitted rules, or have different lengths.
         """
         return super().report(X, y, sample_weight)

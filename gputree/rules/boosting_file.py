@@ -1,6 +1,6 @@
 """Boosted rules in model files: the trees that they are from, and all rules one after the other.
 
-Beside what `gputree.estimators.boosting_file` documents, the header has
+In addition to what `gputree.estimators.boosting_file` documents, the header has
 
 - ``n_rules``: list of integers, how many rules each trial has
 - ``defaults``: list of integers, code of the class of rows without a rule, of each trial
@@ -97,7 +97,7 @@ def _restore(
         own = slice(begin, begin + count)
         answered = decided[begin + place : begin + place + count + 1]
         if not answered.any():
-            raise InputError("the weights that a trial answers must not all be 0.")
+            raise InputError("the weights that a trial decides must not all be 0.")
         member = boosted._new_member()._take(
             tree,
             rules.take(np.arange(begin, begin + count)),
@@ -111,9 +111,9 @@ def _restore(
 
 
 def _counts(header: dict[str, Any], key: str, count: int, most: int) -> list[int]:
-    """A list of whole numbers from 0 to `most`, one a trial."""
+    """A list of integers from 0 to `most`, one a trial."""
     values: list[Any] = field_of(header, key, list)
     check_count(key, values, count)
     if not all(type(value) is int and 0 <= value <= most for value in values):
-        raise InputError(f"{key} must be whole numbers from 0 to {most}.")
+        raise InputError(f"{key} must be integers from 0 to {most}.")
     return values

@@ -15,7 +15,7 @@ Kind = Literal["<=", ">", "in", "present", "missing"]
 
 
 class Condition(NamedTuple):
-    """A test of one column. A missing value meets none but ``missing``.
+    """A test of one column. A missing value satisfies none but ``missing``.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Rules(NamedTuple):
     condition : int64 array
         Indices of `conditions`, in the order of a path.
     label : int64 array of shape (R,)
-        Code of the class that each rule answers with.
+        Code of the class that each rule predicts.
     """
 
     conditions: list[Condition]
@@ -137,7 +137,7 @@ def _narrowed(path: tuple[Condition, ...], new: Condition) -> tuple[Condition, .
 
 
 def condition_of(tree: Tree, node: int) -> Condition:
-    """What known values, or missing ones alone, meet on the way from the parent to a node."""
+    """The condition on known values, or on missing ones alone, between a parent and a node."""
     parent = int(tree.parent[node])
     feature, first = int(tree.feature[parent]), node == tree.first_child[parent]
     if tree.split_kind[parent] == THRESHOLD_SPLIT:

@@ -166,7 +166,7 @@ def _meet(
     condition: NDArray[np.int64],
     met: Words,
 ) -> bool:
-    """Find the rows of some words that meet all conditions of a rule; if there are any."""
+    """Find the rows of some words that satisfy all conditions of a rule; if there are any."""
     for j in range(width):
         met[j] = rows[first + j]
     for i in range(begin, end):

@@ -64,7 +64,7 @@ def column_bits(rows: Rows, n_categories: NDArray[np.int64]) -> NDArray[np.float
 
 
 def entropy_bits(parts: NDArray[np.float64]) -> float:
-    """Entropy of shares of a whole; 0 where there is nothing."""
+    """Entropy of fractions of a whole; 0 where there is nothing."""
     share = parts[parts > 0] / max(parts.sum(), np.finfo(np.float64).tiny)
     return float(-(share * np.log2(share)).sum())
 
@@ -95,7 +95,7 @@ def _value_bits(
 
 @jitable
 def exception_bits(total: float, covered: float, false: float, missed: float) -> float:
-    """Bits that tell the exceptions of rules for a class.
+    """Bits that encode the exceptions of rules for a class.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def exception_bits(total: float, covered: float, false: float, missed: float) ->
 
     Notes
     -----
-    The errors are expected to be half false, half missed. Their chance is told from that in the
-    larger part of the table, and is the observed one in the other (Quinlan 1995).
+    The errors are expected to be half false, half missed. Their probability is estimated from that
+    in the larger part of the table, and is the observed one in the other (Quinlan 1995).
     """
     rest, half = total - covered, 0.5 * (false + missed)
     if covered > 0.5 * total:
@@ -121,7 +121,7 @@ def exception_bits(total: float, covered: float, false: float, missed: float) ->
 
 @jitable
 def _coded(n: float, errors: float, expected: float) -> float:
-    """Bits that tell which of n rows are errors, where so many are expected."""
+    """Bits that encode which of n rows are errors, where so many are expected."""
     if expected <= 0.0:
         return 0.0 if errors <= 0.0 else IMPOSSIBLE
     if expected >= n:

@@ -34,25 +34,27 @@ from gputree.threads import n_threads
 class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
     """Rules from a decision tree, as C4.5rules makes them.
 
-    Every leaf of the tree is a rule. Its conditions are dropped while that lowers a pessimist's
-    estimate of its error rate; of what is left, each class keeps the rules that describe its rows
-    in the fewest bits. Classes are asked in the order of the harm that their rules do, and a
-    default class answers for rows without a rule. Rules are often fewer and shorter than the
-    leaves of the tree, and each can be read without the others of its class.
+    Every leaf of the tree is a rule. Its conditions are dropped while that reduces the pessimistic
+    estimate of its error rate; then the rules of each class are selected by minimum description
+    length. Classes are ordered by the false positives of their rules, and a default class is
+    predicted for rows without a rule. Rules are often fewer and shorter than the paths of the tree,
+    and each can be read without the others of its class.
 
     Parameters
     ----------
     estimator : C45Classifier, DecisionTreeClassifier, ID3Classifier or None, default=None
-        The tree to grow; None is an unpruned `C45Classifier`, as C4.5rules takes it.
+        The tree to grow; None is an unpruned `C45Classifier`, as in C4.5rules.
     confidence : float in (0, 1), default=0.25
         Of the pessimistic estimate: the smaller, the more conditions are dropped.
     quantile : "release8" or "exact", default="release8"
         The normal quantile of that confidence, as C4.5 Release 8 interpolates it, or exact;
         see `gputree.pruning.Pessimistic`.
     rule_weight : float, default=0.5
-        What a bit of a rule counts for beside one of an exception. The greater, the fewer rules.
+        Weight of the description length of rules, relative to that of exceptions. The larger, the
+        fewer rules.
     redundancy : float, default=1.0
-        How many columns there are for one that matters: naming one takes fewer bits then.
+        Redundancy factor: number of columns per relevant column; the larger, the fewer bits encode
+        a column.
     n_jobs : int, default=None
         Threads; None for all. The rules do not depend on it.
 
@@ -61,12 +63,12 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
     rules_ : RuleSet
         The rules; ``print(rules_)`` shows them.
     estimator_ : fitted estimator
-        The tree that they are from.
+        The tree that they were made from.
     classes_ : array of shape (n_classes,)
         Labels seen in `fit`.
     n_classes_ : int
     columns_ : Columns
-        What each column holds; the categories of those that have any.
+        Type of each column, and the categories of categorical ones.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : array of shape (`n_features_in_`,)
@@ -74,13 +76,13 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    gputree.to_rules : Rules from a tree that is grown already.
-    gputree.export.path_rules : The paths of a tree in words, one a leaf, as they are.
+    gputree.to_rules : Rules from a fitted tree.
+    gputree.export.path_rules : The paths of a tree as rules, one per leaf, without selection.
 
     Notes
     -----
-    A missing value meets no condition, but one that asks whether the value is missing. A row of
-    weight w counts as w rows.
+    Missing values fail every test except "is missing". A
+    row of weight w counts as w rows.
 
     References
     ----------
@@ -203,7 +205,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self
 
     def apply(self, X: Any) -> NDArray[np.int32]:
-        """The rule that answers each row.
+        """The rule that decides each row.
 
         Parameters
         ----------
@@ -229,7 +231,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self.rules_.decide(values, threads)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the rule that answers each row, or the default class.
+        """Label of the rule that decides each row, or the default class.
 
         Parameters
         ----------
@@ -243,10 +245,10 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self.classes_[self.rules_.answers[decided]]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Share of each class among the training rows that the same rule answers, smoothed.
+        """Probability of each class among the training rows that the same rule decides, smoothed.
 
-        See ``rules_.probabilities``. Where the class of a rule is not the most frequent one
-        among them, `predict` keeps to the rule.
+        See ``rules_.probabilities``. If the class of a rule is not the majority class among them,
+        `predict` returns the class of the rule.
 
         Parameters
         ----------
@@ -260,7 +262,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self.rules_.probabilities[decided]
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The rules and their answers beside the truth, rule by rule, as C4.5rules prints them.
+        """The rules and their predictions compared with the labels, rule by rule, as in C4.5rules.
 
         Parameters
         ----------
@@ -268,7 +270,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            What each row counts.
+            Sample weights.
 
         Returns
         -------
@@ -276,16 +278,16 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
             As of a tree, with ``tables["each_rule"]``: of each rule, and last of the default
             class, how many ``conditions`` it has and its ``confidence`` (one minus the estimated
             error rate); the rows that it ``covered``, and the ``errors`` of its class among
-            them; the rows that it was ``used`` for, because no rule before it covers them, and
-            those of them that it got ``wrong``; the rows ``gained`` that are right by it and
-            would be wrong without it, and those ``lost`` that would be right.
-            ``tables["column_usage"]``: the share of rows that rules cover which test a column,
+            them; the rows that it decides (``used``), because no earlier rule covers them, and its
+            errors among these (``wrong``); the rows that it classifies correctly and that would be
+            wrong without it (``gained``), and the converse (``lost``).
+            ``tables["column_usage"]``: the fraction of rows that rules cover which test a column,
             the attribute usage of C5.0.
 
         Raises
         ------
         ValueError
-            X, y or sample_weight are none that the rules know, or have different lengths.
+            X, y or sample_weight do not match the fitted rules, or have different lengths.
         """
         return super().report(X, y, sample_weight)
 
@@ -314,14 +316,14 @@ def to_rules(
     redundancy: float = 1.0,
     n_jobs: int | None = None,
 ) -> C45Rules:
-    """Make rules of a tree that is grown already.
+    """Make rules from a fitted tree.
 
     Parameters
     ----------
     tree : fitted C45Classifier, DecisionTreeClassifier or ID3Classifier
         Its ``tree_``, pruned or not, is taken as it is.
     X : array-like or data frame of shape (n_rows, n_features)
-        The rows that it was grown on: rules are simplified and chosen by them.
+        Its training rows: rules are simplified and selected on them.
     y : array-like of shape (n_rows,)
         Their labels.
     sample_weight : array-like of shape (n_rows,), default=None
@@ -380,16 +382,16 @@ def to_rules(
 
 
 def forbid_parted_answers(tree: Any) -> None:
-    """Raise ValueError for trees whose answers no rules can give."""
+    """Raise ValueError for trees whose predictions no rules can make."""
     if tree.tree_.soft_lower is not None:
         raise InputError(
-            f"No rules are made of this {type(tree).__name__}: it has soft thresholds, and a row "
-            "meets a condition or does not. Fit with soft_thresholds=False."
+            f"No rules are made of this {type(tree).__name__}: it has soft thresholds, and rules "
+            "test thresholds exactly. Fit with soft_thresholds=False."
         )
     if tree._weighs_errors:
         raise InputError(
             f"No rules are made of this {type(tree).__name__}: its 'misclassification_costs' are "
-            "of more than two classes, and a rule does not tell one error from another. Fit with "
+            "of more than two classes, and a rule has one kind of error. Fit with "
             "misclassification_costs=None; class_weight says what each class counts."
         )
 

@@ -30,7 +30,7 @@ class Options(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """R rules in the order in which they are asked.
+    """R rules in the order in which they are tried.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Learned(NamedTuple):
     default : int
         Code of the class of rows without a rule.
     decided_weights : float64 array of shape (R + 1, K)
-        Weight of the training rows that each rule answers, and behind them no rule, by class.
+        Weight of the training rows that each rule decides, and last those of no rule, by class.
     """
 
     rules: Rules
@@ -126,7 +126,7 @@ def _by_class(
 def _by_confidence(
     rules: Rules, error: NDArray[np.float64], covers: Coverage, rows: Rows
 ) -> NDArray[np.int64]:
-    """Rules by their error rates; of equals those of most weight, then of fewest conditions."""
+    """Rules by their error rates; ties by weight, then by the number of conditions."""
     weights = rows.weights
     weight = np.array([weights[covers.of(r)].sum() for r in range(error.size)], np.int64)
     return np.lexsort((rules.sizes, -weight, error))
@@ -139,7 +139,7 @@ def _chosen(
     n_categories: NDArray[np.int64],
     options: Options,
 ) -> NDArray[np.int64]:
-    """The rules that describe their classes in the fewest bits."""
+    """The rules that describe their classes in the smallest number of bits."""
     bits = rule_bits(rules, rows, n_categories, options.redundancy)
     found = [np.empty(0, np.int64)]
     for label in np.unique(rules.label).tolist():

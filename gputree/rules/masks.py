@@ -1,4 +1,4 @@
-"""Which rows of a table meet which conditions, in blocks of rows."""
+"""Which rows of a table satisfy which conditions, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Block(NamedTuple):
     rows : uint64 array of shape (W,)
         All of them, as words of bits (`gputree.bits`).
     masks : uint64 array of shape (U, W)
-        Those that meet each condition.
+        Those that satisfy each condition.
     """
 
     first: int
@@ -70,7 +70,7 @@ class _Tests(NamedTuple):
 def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
     """Consecutive rules whose conditions have masks of no more than `BLOCK_BYTES` together.
 
-    Each condition's mask is made once for a group, however often it is asked; neighbours in a tree
+    Each condition's mask is made once for a group, however often it is used; neighbours in a tree
     share most of theirs.
 
     Yields
@@ -109,7 +109,7 @@ def _ends(
 
 
 class Masks:
-    """The rows of a table that meet some conditions.
+    """The rows of a table that satisfy some conditions.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Masks:
         self.height = max(height, LEAST_BLOCK)
         require_memory(
             len(conditions) * min(self.height, values.shape[0]) / 8,
-            "Holding which rows meet which conditions",
+            "Holding which rows satisfy which conditions",
             "Prune the tree, or limit its depth: it has too many leaves for rules to be read.",
         )
         self._kept: Block | None = None
@@ -157,7 +157,7 @@ class Masks:
 
 
 def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> _Tests:
-    """What is asked of one column."""
+    """The conditions on one column."""
     by_kind: dict[str, list[int]] = {kind: [] for kind in ("<=", ">", "in", "present", "missing")}
     for place in places:
         by_kind[conditions[place].kind].append(place)
@@ -183,7 +183,7 @@ def _side(
 
 
 def _fill(tests: _Tests, column: NDArray[np.floating], masks: Words) -> None:
-    """Write the rows that meet the conditions of a column into masks of no rows."""
+    """Write the rows that satisfy the conditions of a column into masks of no rows."""
     known = ~np.isnan(column)
     words = pack(known)
     masks[tests.present] = words

@@ -11,15 +11,15 @@ from gputree.compilation import inner, kernel
 from gputree.rules.coverage import Coverage
 from gputree.rules.simplification import Rows
 
-# The answer of a row that no rule covers.
+# The prediction of a row that no rule covers.
 _NO_RULE = np.int32(0x7FFFFFFF)
 
 
 def order_classes(covers: Coverage, label: NDArray[np.int64], rows: Rows) -> list[int]:
-    """Classes that have rules, in the order in which they are asked.
+    """Classes that have rules, in the order in which they are tried.
 
-    The next one is that whose rules cover the least weight of other classes, among the rows that
-    no class before it covers; of equals the one that covers most of its own, then the first.
+    The next one is that whose rules cover the smallest weight of other classes, among the rows that
+    no class before it covers; of equals the one that covers most rows of its class, then the first.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def harmless(
     Parameters
     ----------
     covers : Coverage
-        Of R rules, in the order in which they are asked.
+        Of R rules, in the order in which they are tried.
     label : int64 array of shape (R,)
         The class of each.
     default : int
@@ -109,7 +109,7 @@ def _worth(
     target: NDArray[np.int64],
     weight: NDArray[np.int64],
 ) -> Any:
-    """What a row gains by its first rule, beside what would decide it without."""
+    """What a row gains by its first rule, compared with what would decide it without."""
     otherwise = default if second == _NO_RULE else label[second]
     right = np.int64(label[first] == target[row])
     return weight[row] * (right - np.int64(otherwise == target[row]))

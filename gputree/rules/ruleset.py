@@ -1,4 +1,4 @@
-"""An ordered set of rules: what people read, and what rows are answered by."""
+"""An ordered set of rules: to read, and to predict by."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from gputree.rules.masks import Masks
 from gputree.rules.sql import Output, write_sql
 from gputree.threads import run
 
-# Rows of the shares of the whole table that each rule's are mixed with. Mean log loss over 22 real
-# tables, by the rows that a rule answers: 0.491 with 1, 0.475 with 2, 0.491 with one a class; by
-# the rows that it covers: 0.508, 0.491, 0.500.
+# Rows of the class proportions of the whole table that each rule's are mixed with. Mean log loss
+# over 22 real tables, by the rows that a rule decides: 0.491 with 1, 0.475 with 2, 0.491 with one a
+# class; by the rows that it covers: 0.508, 0.491, 0.500.
 PRIOR_WEIGHT = 2.0
 
-# Rows that one thread answers at a time, at least.
+# Rows that one thread predicts at a time, at least.
 ANSWERED = 1 << 14
 
 _SQL_PARAMETERS = {
@@ -50,7 +50,7 @@ class ClassRule:
         All hold. `gputree.rules.Condition` names columns by their places, categories by codes.
     label : class label
     coverage : float
-        Weight of the training rows that it covers, those that an earlier rule answers included.
+        Weight of the training rows that it covers, those that an earlier rule decides included.
     errors : float
         Weight of those of other classes.
     confidence : float
@@ -75,7 +75,7 @@ class ClassRule:
 
 @dataclass(frozen=True, eq=False)
 class RuleSet:
-    """Rules in the order in which they are asked, and a class for rows that none covers.
+    """Rules in the order in which they are tried, and a class for rows that none covers.
 
     ``str(rules)`` prints them, ``len(rules)`` is their number, ``rules[0]`` the first, and a loop
     gives one after the other.
@@ -91,7 +91,7 @@ class RuleSet:
     default : int
         Place in `classes` of the class of rows that no rule covers.
     decided_weights : float64 array of shape (R + 1, K)
-        Weight of the training rows that each rule answers, because no rule before it covers them,
+        Weight of the training rows that each rule decides, because no rule before it covers them,
         and behind them of those that no rule covers, by class.
     names : Names
         Of the columns, the classes and the categories.
@@ -159,9 +159,9 @@ class RuleSet:
     def __repr__(self) -> str:
         return f"<RuleSet of {len(self)} rules, {self.n_conditions} conditions>"
 
-    # ------------------------------------------------------------- answers
+    # ------------------------------------------------------------- predictions
     def decide(self, values: NDArray[np.floating], n_threads: int = 1) -> NDArray[np.int32]:
-        """The rule that answers each row: the first that covers it; R where none does.
+        """The rule that decides each row: the first that covers it; R where none does.
 
         Parameters
         ----------
@@ -184,15 +184,15 @@ class RuleSet:
 
     @property
     def answers(self) -> NDArray[np.int64]:
-        """Code of the class that each rule, and behind them no rule, answers; shape (R + 1,)."""
+        """Code of the class that each rule predicts, and last that of no rule; shape (R + 1,)."""
         return np.append(self.rules.label, self.default)
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
-        """Shares of the classes where each rule, and behind them no rule, decides.
+        """Class proportions where each rule, and behind them no rule, decides.
 
-        Of the training rows that it answers (those that it covers where it answers none), and of
-        `PRIOR_WEIGHT` rows more, of the shares of all training rows. Shape (R + 1, K).
+        Of the training rows that it decides (those that it covers where it decides none), and of
+        `PRIOR_WEIGHT` rows more, of the class proportions of all training rows. Shape (R + 1, K).
         """
         weights = self.decided_weights.copy()
         idle = np.flatnonzero(weights[:-1].sum(axis=1) == 0.0)
@@ -211,7 +211,7 @@ class RuleSet:
         class_names: Sequence[str] | None = None,
         decimals: int | None = 4,
     ) -> str:
-        """Print the rules, one a line, in the order in which they are asked.
+        """Print the rules, one per line, in the order in which they are tried.
 
         A line ends in the rule's confidence, and in the weight of the training rows that it
         covers, with that of the rows of other classes among them: ``[0.937] (45/1)``.
@@ -289,7 +289,7 @@ class RuleSet:
         A rule has ``conditions``, ``class``, ``confidence``, ``coverage``, ``errors``,
         ``class_weights`` and ``probabilities``; a condition ``feature``, ``column`` (from 0),
         ``operator`` ("<=", ">", "in", "present" or "missing") and ``threshold`` or ``values``. The
-        first rule whose conditions all hold answers; a missing value meets "missing" alone.
+        first rule whose conditions all hold decides; a missing value satisfies "missing" alone.
 
         Parameters
         ----------
@@ -352,16 +352,16 @@ class RuleSet:
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[Any] | None = None,
     ) -> str:
-        """Write the rules as one CASE expression of SQL, with the answers of `predict`.
+        """Write the rules as one CASE expression of SQL, with the predictions of `predict`.
 
         Parameters
         ----------
         dialect : "duckdb", "postgres" or "sqlite", default="duckdb"
         output : "prediction", "confidence" or "rule", default="prediction"
-            The label; the confidence of the rule that answers, NULL where none does; or its
+            The label; the confidence of the rule that decides, NULL where none does; or its
             number, from 1, and 0 where none does.
         table : str or None, default=None
-            Write a query that adds the answer to the rows of this table, instead of the
+            Write a query that adds the prediction to the rows of this table, instead of the
             expression alone.
         feature_names : sequence of str or None, default=None
             Names of columns; None takes the names seen in `fit`, else x0, x1, ...

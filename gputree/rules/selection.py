@@ -1,4 +1,4 @@
-"""The rules of a class that describe it in the fewest bits."""
+"""The rules of a class that describe it in the smallest number of bits."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Message(NamedTuple):
     order : float64 array of shape (R + 1,)
         ``log2(m!)``, saved where m rules are sent in any order.
     rule_weight : float
-        What a bit of a rule counts for, beside one of an exception.
+        What a bit of a rule counts, relative to one of an exception.
     unit : float
-        What a unit of weight weighs.
+        Weight of a unit.
     total, own : float
         Weight of all rows, and of those of the class.
     """
@@ -73,7 +73,7 @@ def select(
     bits: NDArray[np.float64],
     weight: float,
 ) -> tuple[NDArray[np.bool_], float]:
-    """The subset of the rules for one class that takes the fewest bits.
+    """The subset of the rules for one class that takes the smallest number of bits.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _try_all(
 
 @kernel
 def _best_subset(count: NDArray[np.int64], message: Message) -> tuple[int, float]:
-    """The subset of fewest bits, as bits; of equals the one of fewest rules, then the lowest."""
+    """The subset of minimum bits, as a mask; ties go to the smaller one, then to the lowest."""
     best, least, fewest = 0, np.inf, 0
     for subset in range(count.shape[0]):
         own = other = np.int64(0)
@@ -219,7 +219,7 @@ def _turn(
     count: NDArray[np.int32],
     alone: NDArray[np.int64],
 ) -> None:
-    """Add or remove a rule; tell the others what they now cover alone."""
+    """Add or remove a rule, and update what the others cover alone."""
     adds = not chosen[rule]
     chosen[rule] = adds
     for i in range(rule_begin[rule], rule_begin[rule + 1]):

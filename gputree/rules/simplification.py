@@ -1,7 +1,7 @@
 """Conditions of rules are dropped while that lowers a pessimist's estimate of their errors.
 
 A row that misses one condition of a rule is covered once that condition is gone. So one pass over
-the table tells, for every rule and every condition of it, what the rule would cover without it:
+the table gives, for every rule and every condition of it, what the rule would cover without it:
 
     conditions met by a row    1 1 1    covered by the rule
                                1 0 1    covered without the second condition
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     weight : int64 array of shape (n,), or of shape (0,)
         Weights in units; without any, each row is one unit.
     unit : float
-        What a unit weighs.
+        Weight of a unit.
     n_classes : int
     """
 
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 def simplify(
     rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int
 ) -> tuple[Rules, NDArray[np.float64]]:
-    """Drop conditions greedily, then rules that are no better than their class's share of rows.
+    """Drop conditions greedily, then rules that are no better than their class's fraction of rows.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _meet(
     met: Words,
     missed: Words,
 ) -> bool:
-    """Find the rows of some words that meet all conditions of a rule, and all but one; if any."""
+    """Find the rows of some words that satisfy all conditions of a rule, and all but one."""
     for j in range(width):
         met[j], missed[j] = rows[first + j], np.uint64(0)
     for i in range(begin, end):
@@ -269,7 +269,7 @@ def _useful(
     error: NDArray[np.float64],
     default_error: NDArray[np.float64],
 ) -> tuple[Rules, NDArray[np.float64]]:
-    """Different rules with conditions that err less than their class's share of all rows does."""
+    """Different rules with conditions that err less than the default of their class."""
     condition = rules.condition[kept]
     begin = np.append(0, np.cumsum(kept))[rules.begin]
     left = Rules(rules.conditions, begin, condition, rules.label)

@@ -44,7 +44,7 @@ def write_sql(
 def _answers(
     writer: Literals, rules: Rules, default: int, confidence: NDArray[np.float64], output: Output
 ) -> list[str]:
-    """What each rule answers, and behind them no rule."""
+    """What each rule predicts, and last that of no rule."""
     if output == "rule":
         return [*map(str, range(1, rules.label.size + 1)), "0"]
     if output == "confidence":
@@ -55,7 +55,7 @@ def _answers(
 
 
 def _test(writer: Literals, condition: Condition) -> str:
-    """A condition that is true for the rows that meet it; false or NULL for others."""
+    """A condition that is true for the rows that satisfy it; false or NULL for others."""
     column, is_missing = writer.columns[condition.feature], writer.is_missing(condition.feature)
     if condition.kind == "missing":
         return f"({is_missing})"

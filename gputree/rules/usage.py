@@ -1,4 +1,4 @@
-"""What rules do on rows whose truth is known, as C4.5rules and C5.0 print it."""
+"""What rules do on rows whose true values are known, as C4.5rules and C5.0 print it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _each_rule(rules: RuleSet, covers: Coverage, label: NDArray[np.int64], weigh
 
 
 def _second_rules(covers: Coverage) -> NDArray[np.int64]:
-    """The rule that would answer each row without its first; R where none would."""
+    """The rule that would decide each row without its first; R where none would."""
     found = np.full(covers.n_rows, covers.n_rules, np.int64)
     several = np.flatnonzero(np.diff(covers.row_begin) > 1)
     found[several] = covers.rules[covers.row_begin[several] + 1]
@@ -88,7 +88,7 @@ def _sums(
 
 
 def _column_usage(rules: RuleSet, covers: Coverage, weight: Weight) -> Lines:
-    """Share of rows that a rule covers which tests a column; the greatest first."""
+    """Fraction of rows that a rule covers which tests a column; the largest first."""
     tested: dict[int, list[int]] = {}
     for rule in range(len(rules)):
         for feature in {rules.rules.conditions[i].feature for i in rules.rules.of(rule).tolist()}:

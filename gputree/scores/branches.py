@@ -2,7 +2,7 @@
 
 kind of column              numeric=         branches
 categories                                   one a category
-numbers                     "threshold"      x <= t and x > t, for the t of the greatest gain
+numbers                     "threshold"      x <= t and x > t, for the t of the highest gain
                             "mdl"            the ranges between the cuts that pay for themselves
                             "distinct"       one a value
 rows without a value                         one more, in every case

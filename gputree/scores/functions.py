@@ -31,30 +31,29 @@ ScoreFunction = TypeVar("ScoreFunction", bound=Callable[..., Floats])
 
 NUMERIC = {
     "of labels": """numeric : "threshold", "mdl" or "distinct", default="threshold"
-        How columns of numbers are split. "threshold" takes the cut ``x <= t`` of the {cut}.
-        "mdl" makes a branch of every range between the cut points of `MDLPDiscretizer`: a column
-        that has none scores 0; weights stand for as many rows. "distinct" makes a branch of every
-        distinct value, as ID3 does; a column where no number occurs twice then gets the greatest
-        score there is, whatever it holds.""",
+        How numeric columns are split. "threshold" takes the cut ``x <= t`` of the {cut}.
+        "mdl" has one branch per interval between the cut points of `MDLPDiscretizer`: a column
+        without cut points scores 0; a weight counts as that many rows. "distinct" has one branch
+        per distinct value, as ID3 does; a column of distinct numbers then always gets the maximum
+        score.""",
     "of numbers": """numeric : "threshold" or "distinct", default="threshold"
-        How columns of numbers are split. "threshold" takes the cut ``x <= t`` of the {cut}.
-        "distinct" makes a branch of every distinct value; a column where no number occurs twice
-        then gets the greatest score there is, whatever it holds.""",
+        How numeric columns are split. "threshold" takes the cut ``x <= t`` of the {cut}.
+        "distinct" has one branch per distinct value; a column of distinct numbers then always gets
+        the maximum score.""",
 }
 
 PARAMETERS = """categorical_features : "auto", None or array-like, default="auto"
-        Columns of categories, which have a branch a category: by dtype (text, categoricals,
+        Categorical columns, with one branch per category: by dtype (text, categoricals,
         booleans), or their names, indices or a mask. Text is always categorical.
     device : "auto", "cpu" or "cuda", default="auto"
-        Where the best cuts are found, as by the estimators; scores are the same everywhere. A
+        Device that finds the best cuts, as in the estimators; scores are the same everywhere. A
         `CodedTable` has its own. Cut points of "mdl" are found on the host.
     n_jobs : int, default=None
         Threads; None for all. Scores do not depend on it."""
 
-_SECTIONS = """Rows without a value (NaN, None) are a branch of their own (Quinlan 1986,
-    section 5), so that the branches of a column always have all rows, and missing values that
-    tell about the target score. The cut of a column of numbers is the best of those of its known
-    values.
+_SECTIONS = """Rows without a value (NaN, None) are a separate branch (Quinlan 1986,
+    section 5), so that the branches of a column always have all rows, and missing values that are
+    informative score. The cut of a column of numbers is the best of those of its known values.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ CONSTRAINTS = {
 
 
 def _score_function(
-    target: str, wrong: str, numeric: str, cut: str = "greatest score"
+    target: str, wrong: str, numeric: str, cut: str = "highest score"
 ) -> Callable[[ScoreFunction], ScoreFunction]:
     """Check the options of a score function and fill the shared part of its docstring."""
     sections = _SECTIONS.replace("{target}", target).replace("{wrong}", wrong)
@@ -133,7 +132,7 @@ def information_gain(
     return scores_of(table, new_labels(y, sample_weight, "entropy"), numeric, information_gain_of)
 
 
-@_score_function(*_LABELS, cut="greatest gain, as C4.5 does, not of the greatest ratio")
+@_score_function(*_LABELS, cut="highest gain, as C4.5 does, not of the highest ratio")
 def gain_ratio(
     X: Any,
     y: ArrayLike,
@@ -146,7 +145,7 @@ def gain_ratio(
 ) -> Floats:
     """Information gain over the entropy of the branches' weights (Quinlan 1993, section 2.2).
 
-    A column of one value tells nothing: its ratio is 0.
+    A column of one value has no information: its ratio is 0.
 
     {sections}
 
@@ -161,7 +160,7 @@ def gain_ratio(
     return scores_of(table, new_labels(y, sample_weight, "entropy"), numeric, gain_ratio_of)
 
 
-@_score_function(*_LABELS, cut="greatest information gain")
+@_score_function(*_LABELS, cut="highest information gain")
 def symmetric_uncertainty(
     X: Any,
     y: ArrayLike,
@@ -174,7 +173,7 @@ def symmetric_uncertainty(
 ) -> Floats:
     """Twice the information gain over the entropies of labels and branches.
 
-    Between 0, independent, and 1, each tells the other (Press et al. 1988, section 14.4; Hall
+    Between 0, independent, and 1, each determines the other (Press et al. 1988, section 14.4; Hall
     1999, section 4.2, as a score of columns).
 
     {sections}

@@ -17,9 +17,8 @@ Impurities = TypeVar("Impurities", bound=Callable[..., float])
 _LABELS = """Parameters
     ----------
     y : array-like of shape (n_rows,), optional
-        One label a row: integers, strings or booleans. How often each label occurs is
-        counted: ``[9, 5]`` are two rows of different labels. Where the counts are known,
-        pass them as `counts`.
+        One label per row: integers, strings or booleans. Labels are counted: ``[9, 5]`` are two
+        rows of different labels. Where the counts are known, pass them as `counts`.
     sample_weight : array-like of shape (n_rows,), default=None
         Non-negative weights of the rows of `y`.
     counts : array-like of shape (n_labels,), optional

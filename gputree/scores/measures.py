@@ -1,4 +1,4 @@
-"""What branches say about a target: formulas over the shares of rows in each.
+"""What branches say about a target: formulas over the proportions of rows in each.
 
 All logarithms are our own and all sums are rounded once, so that a score depends neither on the
 order of rows, branches and labels nor on the machine.
@@ -22,7 +22,7 @@ class Cells(NamedTuple):
     ----------
     branch, label : int64 arrays of shape (n_cells,)
     weight : float64 array of shape (n_cells,), positive
-        Whole numbers of one unit, so that sums are exact.
+        Integers of one unit, so that sums are exact.
     """
 
     branch: Codes

@@ -45,7 +45,7 @@ MOST_CUTS = 3
 
 @dataclass(frozen=True, repr=False)
 class FeatureRanking:
-    """Columns of a table, the best first, with all their scores.
+    """Columns of a table with all scores, sorted by the first score.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class FeatureRanking:
     categorical : bool array of shape (n_features,)
         Whether a column was taken by its categories.
     missing : float64 array of shape (n_features,)
-        Share of rows without a value.
+        Fraction of rows without a value.
     cuts : tuple of n_features float64 arrays
         Where numbers were cut: the best cut by information gain or by variance reduction, or the
         cut points of "mdl". Empty for categories.
@@ -109,7 +109,7 @@ class FeatureRanking:
         return ", ".join(cuts) + (f" and {more} more" if more else "")
 
     def to_frame(self) -> Any:
-        """The ranking as a data frame of pandas, one row a column.
+        """The ranking as a data frame of pandas, one row per column.
 
         Raises
         ------
@@ -152,7 +152,7 @@ def rank_features(
     device: str = "auto",
     n_jobs: int | None = None,
 ) -> FeatureRanking:
-    """Score every column in every way, and sort the columns by information gain.
+    """All scores of all columns, sorted by information gain.
 
     For regression there is one score, the variance reduction.
 
@@ -165,7 +165,7 @@ def rank_features(
     sample_weight : array-like of shape (n_rows,), default=None
         Non-negative weights.
     task : "auto", "classification" or "regression", default="auto"
-        What the target is. "auto" takes numbers that are not all whole for regression.
+        What the target is. "auto" is regression for numbers that are not all integers.
     {numeric}
     feature_names : sequence of str or None, default=None
         Names of the columns; None takes those of a data frame, else x0, x1, ...
@@ -174,7 +174,7 @@ def rank_features(
     Returns
     -------
     ranking : FeatureRanking
-        Printed, a line a column; ``to_frame()`` and ``plot()`` show it otherwise. Equal scores
+        Printed, one line per column; ``to_frame()`` and ``plot()`` are other views. Equal scores
         keep the order of the table.
 
     Raises
@@ -215,7 +215,7 @@ def rank_features(
 
 if rank_features.__doc__:  # python -OO has none
     rank_features.__doc__ = rank_features.__doc__.replace(
-        "{numeric}", NUMERIC["of labels"].replace("{cut}", "greatest score")
+        "{numeric}", NUMERIC["of labels"].replace("{cut}", "highest score")
     ).replace("{parameters}", PARAMETERS)
 
 

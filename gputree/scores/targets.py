@@ -47,7 +47,7 @@ class Target(Protocol):
 
 
 class Labels(NamedTuple):
-    """Codes of labels; weights are whole numbers of a unit, None where all are equal."""
+    """Codes of labels; weights are integers of a unit, None where all are equal."""
 
     given: int
     rows: Codes | None

@@ -36,7 +36,7 @@ from gputree.estimators.held import Held, Parts, View
 from gputree.growth import grower
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
-pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 
 @pytest.fixture
@@ -359,7 +359,7 @@ def test_attribute_lists_that_do_not_fit(cuda_device, monkeypatch):
         model, counted = kind(n_jobs=1), launches.total()
         monkeypatch.setattr(cupy().cuda.Device, "mem_info", (1, 1))
         with pytest.raises(
-            MemoryError, match=r"lists of 200 rows.* has room for 1\. .*='cpu'"
+            MemoryError, match=r"lists of 200 rows.* free device memory is 1\. .*='cpu'"
         ) as e:
             model.fit(table, y)
         needed = int(re.search(r"at least ([\d,]+) bytes", str(e.value))[1].replace(",", ""))

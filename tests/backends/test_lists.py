@@ -218,7 +218,7 @@ def test_a_column_of_names_does_not_win():
     signal = rng.normal(size=n)
     y = (signal + 0.1 * rng.normal(size=n) > 0).astype(int)
     X = np.stack([rng.permutation(n).astype(float), signal], axis=1)
-    with pytest.warns(UserWarning, match="Column 0 of X has a value of its own in every row"):
+    with pytest.warns(UserWarning, match="Column 0 of X has a unique value in every row"):
         model = C45Classifier(categorical_features=[0]).fit(X, y)
     assert 0 not in model.unpruned_tree_.feature
     assert model.score(X, y) > 0.95
@@ -226,7 +226,7 @@ def test_a_column_of_names_does_not_win():
 
 def test_cuda_refuses_what_it_does_not_grow():
     task = new_task(random_mixed_table(0, 20, False))._replace(one_against_rest=True)
-    with pytest.raises(NotImplementedError, match="CUDA parts no category from all others"):
+    with pytest.raises(NotImplementedError, match="One-vs-rest splits of categories"):
         CudaLists(None, task, 1)
 
 

@@ -15,7 +15,7 @@ from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.held import Held, Parts, View
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
-pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 
 def in_parts(table: CodedTable, bounds) -> CodedTable:

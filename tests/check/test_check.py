@@ -100,7 +100,7 @@ def test_every_kernel_is_launched_and_all_trees_are_the_same(cupy, monkeypatch):
     report = check_device("cuda")
     assert report.differences == []
     assert report.passed
-    assert f"passed: {len(CASES)} tables, the same trees to the bit" in str(report)
+    assert f"passed: {len(CASES)} tables, the same trees bit for bit" in str(report)
     pattern = r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\("
     assert {path.as_posix() for path in sources()} == set(kernels.HEADERS)
     written = {(m, k) for m in kernels.HEADERS for k in re.findall(pattern, kernels.source(m))}
@@ -347,7 +347,7 @@ def test_the_command_on_a_wrong_device(capsys):
     assert main(["check", "--device", "cuda"]) == 3
     output, errors = capsys.readouterr()
     assert "FAILED: 1 of 1 tables differ" in output
-    assert "--device auto leaves this device alone" in errors
+    assert "--device auto does not use this device" in errors
 
 
 @pytest.mark.usefixtures("few_tables")

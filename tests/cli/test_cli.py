@@ -171,8 +171,8 @@ def test_options_of_other_algorithms(gputree, holes, tmp_path):
 @pytest.mark.parametrize(
     ("algorithm", "rule"),
     [
-        ("c45", "Missing and unknown values follow all branches, in shares."),
-        ("id3", "Values without a branch, missing ones among them, stop at the node."),
+        ("c45", "Missing and unseen values go to all children, with fractional weights."),
+        ("id3", "Values without a branch, also missing ones, get the node's majority class."),
     ],
 )
 def test_show_says_where_missing_values_go(gputree, tmp_path, algorithm, rule):
@@ -338,7 +338,7 @@ def test_show(gputree, iris_model):
         f"DecisionTreeClassifier (gini): 4 columns, {tree.n_nodes} nodes, "
         f"{tree.n_leaves} leaves, depth 3"
     )
-    assert missing == "Missing values follow the branch of more rows unless marked."
+    assert missing == "Missing values go to the child with more rows unless marked."
     assert blank == ""
     assert len(lines) == tree.n_nodes - 1
     assert lines[0].endswith(": setosa (50)")

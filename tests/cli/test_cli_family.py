@@ -166,13 +166,15 @@ def test_options_that_do_not_go_together(misused, fails, costs, tmp_path):
     assert "--winnow is no option of id3: add --algorithm c45." in error(
         "--algorithm", "id3", "--winnow"
     )
-    assert "--rules cannot have --soft-thresholds" in error(*C45, "--rules", "--soft-thresholds")
+    assert "--rules cannot be combined with --soft-thresholds" in error(
+        *C45, "--rules", "--soft-thresholds"
+    )
     assert "--redundancy is for rules: add --rules." in error("--redundancy", 2)
     assert "--rule-weight is for rules: add --rules." in error("--rule-weight", 0)
-    assert "--laplace is no option beside --trials" in error(*C45, "--trials", 3, "--laplace")
+    assert "--laplace cannot be combined with --trials" in error(*C45, "--trials", 3, "--laplace")
     assert "--trials must be an int in the range" in error(*C45, "--trials", 0)
     assert "--rule-confidence must be a float in" in error("--rules", "--rule-confidence", 2)
-    assert "--rules cannot have --costs of more than two" in error("--rules", "--costs", costs)
+    assert "cannot be combined with --costs of more than two" in error("--rules", "--costs", costs)
     cars = (CARS, "--target", "mpg")
     assert "--rules is for classification" in error("--rules", on=cars)
     assert "--costs is for classification" in error("--costs", costs, on=cars)
@@ -190,7 +192,7 @@ def test_marks_of_missing_cells_stay_with_rules(gputree, train, tmp_path):
     assert model.missing_marks_ == ["?"]
     status, output, errors = gputree("show", tmp_path / "model")
     assert (status, errors) == (0, "")
-    assert "Missing is what is written as '?'." in output
+    assert "Missing values are written as '?'." in output
     assert gputree("predict", tmp_path / "model", data)[0] == 0
 
 
@@ -291,7 +293,10 @@ def test_show_where_costs_decide(gputree, train, costs, tmp_path):
     train(*ON_IRIS, "--costs", costs, "--max-depth", 2)
     status, output, errors = gputree("show", tmp_path / "model")
     assert (status, errors) == (0, "")
-    assert "Rows weigh what errors of their class cost. Leaves name the class of" in output
+    assert (
+        "Rows are weighted by the misclassification costs of their class. Leaves name the class of"
+        in output
+    )
     assert "petal" in output
     model = load_model(tmp_path / "model")
     assert export_text(model) in output
@@ -337,7 +342,7 @@ def test_boosted_rules_are_shown_explained_and_exported_one_by_one(
     assert (status, errors) == (0, "")
     assert f"4 columns, {len(model.estimators_)} rule sets of " in output
     assert "Trial 2: " in output
-    assert "A missing value meets no condition" in output
+    assert "Missing values fail every test except" in output
     assert str(first.rules_) in gputree("show", boosted_rules, "--trial", 1)[1]
     assert "takes one rule set, and this model has 3: add --tree 1." in misused(
         "explain", boosted_rules, IRIS

@@ -140,7 +140,7 @@ def test_evaluate_errors(fails, misused, models, tmp_path):
     data.write_text("note," + Path(GOLF).read_text().replace("\n", "\nx,").rstrip("x,"))
     error = misused("evaluate", models["golf"], data)
     assert "columns of" in error
-    assert "that the model does not read are: 'note', 'play'" in error
+    assert "that are no features of the model are: 'note', 'play'" in error
     data.write_text(Path(CARS).read_text().replace("mpg", "miles", 1))
     assert "has no column 'mpg'" in fails("evaluate", models["cars"], data, "--target", "mpg")
     lines = Path(CARS).read_text().splitlines()
@@ -150,7 +150,7 @@ def test_evaluate_errors(fails, misused, models, tmp_path):
     words = [[*row[:place], "good", *row[place + 1 :]] for row in cells]
     data.write_text("\n".join(map(",".join, [head, *words])) + "\n")
     error = fails("evaluate", models["cars"], data)
-    assert "was trained on a target of numbers; column 'mpg'" in error
+    assert "was trained on a numeric target; column 'mpg'" in error
     assert "such as 'good'" in error
 
 
@@ -259,7 +259,7 @@ def test_export_errors(fails, misused, models, tmp_path):
     assert "--nodes needs --table" in misused("export", iris, "--format", "sql", "--nodes", "t")
     assert "--format must be one of text, rules, " in misused("export", iris)
     error = misused("export", iris, "-o", tmp_path / "model.xyz")
-    assert "tells no format: add --format, one of" in error
+    assert "is of no known format: add --format, one of" in error
     wrong = ["export", iris, "--format", "html", "--dialect", "sqlite"]
     assert "--dialect is no option of --format html" in misused(*wrong)
     assert "--missing-rows is no option of" in misused(
@@ -295,7 +295,7 @@ def test_help_ends_in_examples_that_parse(gputree, command, monkeypatch):
 
 def test_all_exit_statuses_are_told(gputree):
     output = gputree("--help")[1]
-    for status in ("0 all", "1 a table", "2 the command line", "3 check", "130 interrupted"):
+    for status in ("0 success", "1 error", "2 error", "3 check", "130 interrupt"):
         assert status in " ".join(output.split())
 
 

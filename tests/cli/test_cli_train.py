@@ -157,7 +157,7 @@ def test_dates_that_are_but_names(fails, train, tmp_path):
     data.write_text("lot,n,y\n2020-01,1,a\n2020-02,2,b\n")
     arguments = [data, "--target", "y"]
     error = fails("train", *arguments, "-o", tmp_path / "model")
-    assert "; if each is but a name: --categorical lot; or leave it out" in error
+    assert "; if they are categories: --categorical lot; or leave it out" in error
     model = train(*arguments, "--categorical", "lot")
     assert model.columns_.categories[0].tolist() == ["2020-01", "2020-02"]
 
@@ -167,7 +167,7 @@ def test_dates_of_a_type_that_are_but_names(fails, train, gputree, tmp_path):
     data.write_text("at,day,y\n10:30,2001-02-03,a\n09:30,2001-02-04,b\n")
     arguments = [data, "--target", "y"]
     error = fails("train", *arguments, "-o", tmp_path / "model")
-    assert "if each is but a name: --categorical at,day; or leave them out" in error
+    assert "if they are categories: --categorical at,day; or leave them out" in error
     model = train(*arguments, "--categorical", "at,day")
     found = [words.tolist() for words in model.columns_.categories]
     assert found == [["09:30", "10:30"], ["2001-02-03", "2001-02-04"]]
@@ -276,7 +276,7 @@ def test_marks_of_missing_cells_are_kept(train, gputree, tmp_path):
     assert marked[0] == 0
     assert marked[2] == ""
     assert gputree("evaluate", path, data)[2] == ""
-    assert "Missing is what is written as '?', '-'." in gputree("show", path)[1]
+    assert "Missing values are written as '?', '-'." in gputree("show", path)[1]
     small = tmp_path / "small"
     assert gputree("prune", path, "--pruning", "penalized_loss", "-o", small)[0] == 0
     assert load_model(small).missing_marks_ == ["?", "-"]
@@ -294,7 +294,7 @@ def test_names_with_commas(train, gputree, tmp_path):
     data = tmp_path / "table.csv"
     data.write_text('"a,b",c,y\n1,2,x\n3,4,z\n')
     assert list(train(data, "--target", "y", "--ignore", '"a,b"').feature_names_in_) == ["c"]
-    assert "one that holds a comma in double quotes: 'a,\"b, c\"'" in re.sub(
+    assert "a name that contains a comma in double quotes: 'a,\"b, c\"'" in re.sub(
         r"\s+", " ", gputree("train", "--help")[1]
     )
 
@@ -332,7 +332,7 @@ def test_cross_validation_is_scikit_learns(train):
     _, output, errors = train(*arguments, words=True)
     assert errors == ""
     heading, scores = score_rows(output)
-    assert heading == "5-fold cross-validation, each class in its share, seed 3"
+    assert heading == "5-fold cross-validation, stratified, seed 3"
     table = read_table(IRIS, "species")
     splits = resampling(table.target, True, None, 5, 3).splits
     X = np.stack([column.to_numpy() for column in table.columns.columns], axis=1)

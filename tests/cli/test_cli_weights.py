@@ -148,7 +148,7 @@ def test_weights_that_are_all_zero_and_columns_that_are_not_there(fails, misused
     assert "--weights and --target both name 'y'" in error
     data.write_text("w,y\n1,p\n2,q\n")
     error = fails("train", data, "--target", "y", "--weights", "w", *end)
-    assert "no feature column beside that of --weights" in error
+    assert "no feature column other than that of --weights" in error
 
 
 # --------------------------------------------------------------------------- classes

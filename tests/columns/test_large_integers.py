@@ -237,18 +237,18 @@ def test_programs_answer_as_python_does(fitted):
 
 def test_targets_that_cannot_hold_them_say_so(fitted):
     pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match=r"'id' has whole numbers beyond 2\*\*53 as categories"):
+    with pytest.raises(ValueError, match=r"'id' has integers beyond 2\*\*53 as categories"):
         to_onnx(fitted[0])
     to_onnx(fitted[0], inputs="matrix")  # codes
     small = DecisionTreeClassifier(categorical_features=["id"]).fit(
         pd.DataFrame({"id": [1, 2] * 4}), np.array([2**63, 2**63 + 1] * 4, np.uint64)
     )
-    with pytest.raises(ValueError, match=f"ONNX cannot hold the label {2**63 + 1}"):
+    with pytest.raises(ValueError, match=f"ONNX cannot represent the label {2**63 + 1}"):
         to_onnx(small)
-    with pytest.raises(ValueError, match=f"cannot hold the whole number {2**63}"):
+    with pytest.raises(ValueError, match=f"cannot represent the integer {2**63}"):
         export_sql(small, dialect="sqlite")
     assert str(2**63 + 1) in export_sql(small)
-    with pytest.raises(ValueError, match=f"cannot hold the label {2**63 + 1}"):
+    with pytest.raises(ValueError, match=f"cannot represent the label {2**63 + 1}"):
         export_sql(small, table="t", nodes="n")
 
 

@@ -104,7 +104,7 @@ def test_arrays_are_lent(function, expected):
      (of_counting, "takes arrays from")],
 )  # fmt: skip
 def test_what_breaks_a_rule_is_refused(function, fault):
-    with pytest.raises(TypeError, match=f"{function.__name__}, which arrays are lent to, {fault}"):
+    with pytest.raises(TypeError, match=f"{function.__name__}, which borrows arrays, {fault}"):
         compiled(function)(np.zeros(4))
 
 

@@ -19,7 +19,7 @@ from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cuda import categories
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
-pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 SPLITS = ("auto", "exhaustive", "ordered", "one_vs_rest")
 

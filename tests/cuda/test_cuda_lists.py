@@ -18,7 +18,7 @@ from gputree import C45Classifier, DecisionTreeClassifier, ID3Classifier, datase
 from gputree.growth.lists import Budget
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
-pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 # Some lists are walked by many warps, some by one; some need several pieces.
 LONG_LISTS = st.sampled_from([1, 40, 10**9])

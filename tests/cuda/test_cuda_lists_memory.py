@@ -21,7 +21,7 @@ from gputree.backends.cuda.lists import launch, partition, score
 from gputree.backends.cuda.lists.memory import most_entries
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning"),
     pytest.mark.filterwarnings("ignore:.* holds no value:UserWarning"),
 ]
 

@@ -114,7 +114,7 @@ def test_every_kernel_runs(cuda_device, monkeypatch):
     monkeypatch.setattr(grower, "FEWEST_ROWS", 0)
     few, many = np.arange(300) % 5, np.arange(300)  # many: more than there are bins
     model = DecisionTreeClassifier(categorical_features=[0, 1], max_depth=1, n_jobs=1)
-    with pytest.warns(UserWarning, match="has a value of its own"):
+    with pytest.warns(UserWarning, match="has a unique value"):
         fit_both(model, np.stack([few, many], axis=1), many % 2)
     encode.inspect_columns(kernels.cupy().asarray(sample.values))
     pattern = r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\("

@@ -102,7 +102,7 @@ def test_leading_zeros_further_down_are_told(write, monkeypatch):
     assert in_batches(path, "y", categorical=["a"], text=["a"])[0]["a"][-1].as_py() == "01"
     assert in_batches(path, "y", categorical=["a"], numeric=["a"])[0]["a"][-1].as_py() == 1
     assert in_batches(path, "y")[0]["a"][-1].as_py() == 1  # a number like others
-    message = r"column 'y' holds whole numbers at the beginning, and {} further down.*{}=\['y'\]"
+    message = r"column 'y' holds integers at the beginning, and {} further down.*{}=\['y'\]"
     for cell, kind in (("0.5", "numeric"), ("x", "text")):
         path = write("a,y\n" + rows + f"1,{cell}\n")
         with pytest.raises(ValueError, match=message.format(repr(cell), kind)):

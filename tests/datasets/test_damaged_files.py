@@ -129,7 +129,7 @@ def test_more_rows_than_groups_of_rows_have(tmp_path):
     path.write_bytes(longer + (len(longer) - footer).to_bytes(4, "little") + b"PAR1")
     assert parquet.ParquetFile(path).metadata.num_rows > 2**50
     for read in (lambda: read_table(path, "t"), lambda: least_bytes(path)):
-        with pytest.raises(ValueError, match=r"t.parquet is damaged: it tells of .* rows"):
+        with pytest.raises(ValueError, match=r"t.parquet is damaged: it declares .* rows"):
             read()
 
 

@@ -230,7 +230,7 @@ def test_types_of_the_target(write, cells, expected):
         ("a,y\n1,2\n", {"ignore": ["b"]}, "has no column 'b'"),
         ("a,y\n1,2\n", {"ignore": ["a"]}, "no feature columns"),
         ("a,y\n1,2\n", {"columns": []}, "no feature columns"),
-        ("a,y\n1,2\n", {"columns": ["a", "a"]}, "'a' is asked for twice"),
+        ("a,y\n1,2\n", {"columns": ["a", "a"]}, "'a' is listed twice"),
         ("a,y\n1,2\n", {"columns": ["a", "y"]}, "cannot also be a feature"),
         ("y\n1\n", {}, "no feature columns"),
         ("a,y\n1,2,3\n", {}, "Expected 2 columns, got 3"),
@@ -267,7 +267,7 @@ def test_missing_file(tmp_path):
 
 
 def test_unknown_format(write):
-    with pytest.raises(ValueError, match=r"Cannot tell the format of .*data\.xls"):
+    with pytest.raises(ValueError, match=r"Cannot infer the format of .*data\.xls"):
         read_table(write("a,y\n1,2\n", "data.xls"), "y")
 
 

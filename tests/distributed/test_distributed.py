@@ -32,7 +32,7 @@ from gputree.distributed import (  # noqa: E402
 )
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
-pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 ON_DASK = {
     DecisionTreeClassifier: DaskDecisionTreeClassifier,

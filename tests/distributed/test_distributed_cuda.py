@@ -24,7 +24,7 @@ from gputree.backends.workers import cuda_part as parts  # noqa: E402
 from gputree.distributed import growing  # noqa: E402
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
-pytestmark = pytest.mark.filterwarnings("ignore:.* has a value of its own in:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 
 class Fleet:

@@ -66,7 +66,7 @@ def test_nothing_that_is_taken_is_refused(kind):
         (lambda: Classifier(zzz=3), "no parameter 'zzz': it has criterion, max_depth, "),
         (lambda: Classifier(confidence=0.1), r"Write pruning=Pessimistic\(confidence=\.\.\.\)"),
         (lambda: C45Classifier(alpha=1), r"CostComplexity\(alpha=\.\.\.\) or pruning=Penali"),
-        (lambda: C45Classifier(monotonic_cst=[1, 0]), "not held to be monotonic. Leave it out, or"),
+        (lambda: C45Classifier(monotonic_cst=[1, 0]), "for multiway trees. Leave it out, or"),
         (lambda: C45Classifier(ccp_alpha=0.1), r"write pruning=CostComplexity\(alpha\)"),
     ],
 )  # fmt: skip
@@ -138,8 +138,8 @@ def test_best_is_exact():
     ("model", "message"),
     [
         (Classifier(splitter="random"), "'splitter' parameter of DecisionTreeClassifier must be a "
-         r"str among \{.*\}. Got 'random' instead. Cuts are not drawn at random: max_features"),
-        (Regressor(splitter="random"), "Got 'random' instead. Cuts are not drawn"),
+         r"str among \{.*\}. Got 'random' instead. Cuts are not sampled at random: max_features"),
+        (Regressor(splitter="random"), "Got 'random' instead. Cuts are not sampled"),
         (Regressor(criterion="absolute_error"), "Got 'absolute_error'.*for medians use scikit"),
         (Regressor(criterion="friedman_mse"), "Write 'squared_error', whose cuts are the same"),
         (Regressor(criterion="gini"), "For classes use DecisionTreeClassifier"),

@@ -70,7 +70,7 @@ def batches():
 
 @pytest.mark.usefixtures("full")
 def test_room_is_looked_at_before_the_work(tmp_path):
-    with pytest.raises(OSError, match="no room for 1,500 bytes of the table") as told:
+    with pytest.raises(OSError, match="no space for 1,500 bytes of the table") as told:
         CodedTable.from_batches(batches, folder=tmp_path)
     assert told.value.errno == errno.ENOSPC
     assert told.value.filename == str(tmp_path)
@@ -87,7 +87,7 @@ def test_room_for_files_is_looked_at_before_they_are_read(tmp_path, monkeypatch,
     batches = open_batches(path, target="y")
     monkeypatch.setattr(files, "rows_of", None)  # what reads them
     size = 400 if suffix == "parquet" else 200
-    with pytest.raises(OSError, match=f"no room for {size} bytes of the table"):
+    with pytest.raises(OSError, match=f"no space for {size} bytes of the table"):
         CodedTable.from_batches(batches, folder=tmp_path)
 
 

@@ -273,7 +273,7 @@ def test_a_folder_without_room(monkeypatch, tmp_path, which):
 
     before = open_files()
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with pytest.raises(OSError, match=r"no room for .* bytes .*'folder'"):
+    with pytest.raises(OSError, match=r"no space for .* bytes .*'folder'"):
         CodedTable.from_batches([X2], folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert open_files() == before
@@ -292,7 +292,7 @@ def test_a_disk_that_is_full_while_it_is_written_to(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "posix_fallocate", none, raising=False)
     monkeypatch.setattr(reading, "temporary_file", lambda _: Full())
     monkeypatch.setattr(Full, "fileno", lambda _: 0)
-    with pytest.raises(OSError, match=r"no room for 48 bytes .*'folder'"):
+    with pytest.raises(OSError, match=r"no space for 48 bytes .*'folder'"):
         CodedTable.from_batches([X2], folder=tmp_path)
 
 
@@ -473,7 +473,7 @@ def test_truth_values_of_csv_are_those_of_memory(tmp_path, monkeypatch):
     assert model.fit(read, read.target).tree_.equals(model.fit(whole.columns, whole.target).tree_)
     monkeypatch.setattr("gputree.datasets.delimited.BATCH_BYTES", 64)
     path.write_text("a,y\n" + "true,1\n" * 30 + "perhaps,0\n")
-    with pytest.raises(ValueError, match=r"t\.csv: column 'a' holds truth .*'perhaps' .*text="):
+    with pytest.raises(ValueError, match=r"t\.csv: column 'a' holds booleans .*'perhaps' .*text="):
         CodedTable.from_batches(open_batches(path, "y"))
     read = CodedTable.from_batches(open_batches(path, "y", text=["a"]))
     assert read._view.held.columns.categories[0].tolist() == ["perhaps", "true"]

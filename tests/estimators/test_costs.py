@@ -312,7 +312,7 @@ def test_labels_of_a_data_frame():
 @pytest.mark.parametrize("kind", KINDS)
 def test_class_weights_that_are_all_zero(kind):
     model = make(kind, misclassification_costs=TWO, class_weight={0: 0.0, 1: 0.0})
-    with pytest.raises(ValueError, match=r"greatest sample weight \(times class weight\) must lie"):
+    with pytest.raises(ValueError, match=r"largest sample weight \(times class weight\) must lie"):
         model.fit(*table(0, 2))
 
 
@@ -351,7 +351,7 @@ def test_exports_that_would_answer_otherwise_are_refused():
     X, y = table(2)
     model = DecisionTreeClassifier(misclassification_costs=THREE, max_depth=3).fit(X, y)
     for export in (export_python, export_c, export_lightgbm, to_sklearn, export_json):
-        with pytest.raises(ValueError, match="least of 'misclassification_costs'"):
+        with pytest.raises(ValueError, match="minimum of 'misclassification_costs'"):
             export(model)
 
 
@@ -462,12 +462,12 @@ def test_trees_over_partitions_take_no_costs():
         (np.full((3, 3), np.nan), r"hold finite, non-negative costs"),
         (-THREE, r"hold finite, non-negative costs"),
         (np.where(THREE > 9, np.inf, THREE), r"hold finite, non-negative costs"),
-        (np.ones((3, 3)), r"hold 0 on the diagonal"),
+        (np.ones((3, 3)), r"contain 0 on the diagonal"),
         (np.zeros((3, 3)), r"hold an error that costs more than 0"),
         ({(0, 3): 2.0}, r"\(true, predicted\) of the classes \[0, 1, 2\].*Got the key \(0, 3\)"),
         ({0: 2.0}, r"\(true, predicted\) of the classes .*Got the key 0 instead"),
         ({(0, 1): "dear"}, r"hold numbers\. Got 'dear' for \(0, 1\)"),
-        ({(0, 0): 1.0}, r"hold 0 on the diagonal"),
+        ({(0, 0): 1.0}, r"contain 0 on the diagonal"),
         (5, r"must be an array-like"),
         ("balanced", r"must be an array-like"),
     ],

@@ -107,7 +107,7 @@ def test_no_nvrtc(cupy, monkeypatch, release, extra):
 
 def test_no_device_answers(cupy, monkeypatch):
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 0)
-    assert "needs a CUDA device: none answers. Use device='cpu' or 'auto'." in fails(RuntimeError)
+    assert "a CUDA device: no device responds. Use device='cpu' or 'auto'." in fails(RuntimeError)
 
 
 def test_cupy_for_another_driver(cupy, monkeypatch):
@@ -120,7 +120,7 @@ def test_cupy_for_another_driver(cupy, monkeypatch):
     assert "CuPy installed is made for CUDA 13, and the driver runs CUDA 12.8" in said
     assert 'pip install "gputree-learn[cuda12]"' in said
     monkeypatch.setattr(cupy.cuda.runtime, "driverGetVersion", lambda: 13010)
-    assert "none answers (cudaErrorInsufficientDriver)" in fails(RuntimeError)
+    assert "no device responds (cudaErrorInsufficientDriver)" in fails(RuntimeError)
 
 
 @pytest.mark.parametrize(("major", "minor", "taken"), [(6, 1, False), (7, 0, True), (7, 5, True)])

@@ -72,7 +72,7 @@ def test_the_text_has_all_of_it():
     assert "right                    14 (100.00%)" in lines
     assert "errors                   0 (0.00%)" in lines
     assert "kappa                    1.0000" in lines
-    at = lines.index("true class \\ answer  no  yes")
+    at = lines.index("true class \\ predicted  no  yes")
     assert [line.split() for line in lines[at + 1 : at + 3]] == [
         ["no", "5", "0"],
         ["yes", "0", "9"],

@@ -40,7 +40,7 @@ def said(estimator, X, y) -> list[str]:
 def test_a_value_of_its_own_in_every_row(kind):
     first, *_ = said(kind(), *table(names()))
     assert first == (
-        f"Column 'id' of X has a value of its own in every row. {kind.__name__} cannot learn "
+        f"Column 'id' of X has a unique value in every row. {kind.__name__} cannot learn "
         "from it what holds for other rows: leave it out."
     )
 
@@ -48,7 +48,7 @@ def test_a_value_of_its_own_in_every_row(kind):
 def test_an_identifier_that_wins_is_told_with_its_place():
     _, second = said(ID3Classifier(), *table(names()))
     assert second == (
-        "ID3Classifier chose column 'id' of X, which has a value of its own in every row, at the "
+        "ID3Classifier chose column 'id' of X, which has a unique value in every row, at the "
         "root: what the tree has learned there holds for no other rows. Leave it out."
     )
     model = DecisionTreeClassifier(categorical_split="one_vs_rest", device="cpu")
@@ -66,7 +66,7 @@ def test_one_that_is_pruned_away_does_not_win():
 
 def test_nearly_every_row_is_enough():
     first, *_ = said(ID3Classifier(), names(n_alike=9)[:, None], np.arange(N) % 2)
-    assert "Column 0 of X has a value of its own in 95.5% of the rows." in first
+    assert "Column 0 of X has a unique value in 95.5% of the rows." in first
 
 
 @pytest.mark.parametrize("ids", [names(n_alike=20), np.arange(N), np.arange(N) * 0.5])

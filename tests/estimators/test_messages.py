@@ -53,7 +53,7 @@ def test_text_that_is_not_unicode(tmp_path):
     frame = pd.DataFrame({"t": pd.Series(["\ud800"] * 4 + ["b"] * 4, dtype=object)})
     tree = DecisionTreeClassifier().fit(frame, Y)
     with pytest.raises(
-        ValueError, match=r"cannot hold text that is not Unicode, such as '\\ud800'"
+        ValueError, match=r"cannot represent text that is not Unicode, such as '\\ud800'"
     ):
         save_model(tree, tmp_path / "m.gputree")
     assert list(tmp_path.iterdir()) == []
@@ -94,14 +94,14 @@ def rows(form):
             lambda i, y: (f'"{i},100"' if i > 3 else f"{900 + i}") + f",{y}",
             None,
             "y",
-            "commas before three digits, such as 4,100, and is taken for text. If they part",
+            "commas before three digits, such as 4,100, and is taken for text. If they separate",
         ),
         (
             "pop;p;y",
             lambda i, y: f"{i + 1}.{500 + i * 7};{i},5;{y}",
             None,
             "y",
-            "points before three digits, such as 1.500, and is taken for text. If they part",
+            "points before three digits, such as 1.500, and is taken for text. If they separate",
         ),
         (
             "a,y",

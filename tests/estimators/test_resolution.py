@@ -38,7 +38,7 @@ COARSE = {
 
 @pytest.mark.parametrize("case", COARSE)
 def test_most_targets_are_one(case):
-    with pytest.warns(UserWarning, match="held in steps of about .*Clip the extreme targets"):
+    with pytest.warns(UserWarning, match="to multiples of about .*Clip the extreme targets"):
         STUMP.fit(X, COARSE[case])
 
 
@@ -86,7 +86,7 @@ def test_no_alarm(case, weighted):
 
 @pytest.mark.parametrize("y", [[1.0, 2.0, 3.0, 1e17], [0.1, 0.2, 0.3, 1e15, -1e15]])
 def test_few_rows(y):
-    with pytest.warns(UserWarning, match="held in steps of about"):
+    with pytest.warns(UserWarning, match="rounded to multiples of about"):
         STUMP.fit(X[: len(y)], y)
 
 
@@ -109,7 +109,7 @@ def test_one_weight_beside_which_others_vanish(model):
     y = (X[:, 0] > 0).astype(int)
     weight = np.exp(0.3 * RNG.normal(size=N))
     weight[5] = 1e17
-    with pytest.warns(UserWarning, match="Sample weights reach up to 1e.17.*Clip the greatest"):
+    with pytest.warns(UserWarning, match="Sample weights reach up to 1e.17.*Clip the largest"):
         model.fit(X, y, weight)
     weight[5] = 1e12
     model.fit(X, y, weight)

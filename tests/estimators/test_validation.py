@@ -399,7 +399,7 @@ def test_tiny_weights_beside_large_ones():
         ("heavy", "'class_weight' parameter of DecisionTreeClassifier must be .* Got 'heavy'"),
         ({0: -1}, "must give finite, non-negative weights. Got {0: -1}"),
         ({0: np.nan}, "must give finite, non-negative weights"),
-        ({0: 0, 1: 0, 2: 0}, "greatest sample weight .* got 0"),
+        ({0: 0, 1: 0, 2: 0}, "largest sample weight .* got 0"),
         ({0: 1e300}, "between 1e-100 and 1e.100; got 1e.300"),
         ({"a": 1}, "are not in class_weight"),
     ],

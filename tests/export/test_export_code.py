@@ -145,5 +145,5 @@ def test_labels_that_python_cannot_write():
     model = ID3Classifier().fit(GOLF.data, np.where(GOLF.target == "no", 1.0, 2.0))
     assert module_of(export_python(model))["CLASSES"] == [1.0, 2.0]
     model.classes_ = np.array(["2020-01-01", "2021-01-01"], "datetime64[D]")
-    with pytest.raises(TypeError, match="Python source cannot hold"):
+    with pytest.raises(TypeError, match="Python source cannot represent"):
         export_python(model)

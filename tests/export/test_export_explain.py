@@ -55,14 +55,15 @@ def test_a_known_row_in_words():
         "    outlook = sunny: no 3, yes 2",
         "      humidity = high: no 3",
     ]
-    assert "0.286 of the row by outlook = overcast: yes 4 (outlook is missing)" in missing
+    assert "with weight 0.286, outlook = overcast: yes 4 (outlook is missing)" in missing
     assert "(outlook is unknown)" in unknown
 
 
 def test_a_row_that_ends_above_the_leaves():
     model = ID3Classifier().fit(GOLF.data, GOLF.target)
     told = str(explain(model, ROWS[1:2], feature_names=GOLF.feature_names)[0])
-    assert told.splitlines()[1:] == ["  no 5, yes 9 (outlook is missing here: the row ends)"]
+    why = "outlook is missing: no branch, the node predicts"
+    assert told.splitlines()[1:] == [f"  no 5, yes 9 ({why})"]
 
 
 def test_regression():

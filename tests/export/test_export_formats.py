@@ -164,7 +164,7 @@ def test_bounds_above_a_node(case):
 @pytest.mark.parametrize("export", ALL)
 def test_rows_in_shares_are_refused(export):
     model = C45Classifier(pruning=None).fit(GOLF.data, GOLF.target)
-    with pytest.raises(ValueError, match="sends rows down every branch"):
+    with pytest.raises(ValueError, match="sends rows to all children"):
         export(model)
     assert export(model, missing="largest")
 

@@ -1,4 +1,4 @@
-"""What formats cannot hold: an error, or another name; never other answers."""
+"""What formats cannot represent: an error, or another name; never other answers."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_shares(name, policy, tmp_path):
     by_c.folder = tmp_path
     tree, values = case(policy, len(name))
     if name not in SPREADING and (tree.missing_child[~tree.is_leaf] == MISSING_TO_ALL).any():
-        with pytest.raises(ValueError, match="cannot hold this tree: it sends rows down every"):
+        with pytest.raises(ValueError, match="cannot represent this tree: it sends rows to all"):
             ONE_PATH[name](tree)
     found, exact = FORMATS[name](tree, values)
     expected = (class_distributions if name in SPREADING else heaviest_answers)(tree, values)
@@ -108,7 +108,7 @@ def test_shares(name, policy, tmp_path):
 def test_nodes(dialect, policy, request):
     tree, values = case(policy, 99)
     if (tree.missing_child[~tree.is_leaf] == MISSING_TO_ALL).any():
-        with pytest.raises(ValueError, match="cannot hold this tree: it sends rows down every"):
+        with pytest.raises(ValueError, match="cannot represent this tree: it sends rows to all"):
             export_sql(tree, dialect=dialect)
     query = export_sql(tree, dialect=dialect, output="node", table="rows", missing="largest")
     expected = [heaviest(tree, row) for row in values]

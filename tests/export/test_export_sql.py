@@ -161,7 +161,7 @@ def test_truth_values(dialect, form):
 
 def test_rows_in_shares_are_refused_or_sent_to_the_largest():
     model = C45Classifier(pruning=None).fit(GOLF.data, GOLF.target)
-    with pytest.raises(ValueError, match=r"SQL cannot hold this tree.*missing='largest'"):
+    with pytest.raises(ValueError, match=r"SQL cannot represent this tree.*missing='largest'"):
         export_sql(model)
     whole = dict(zip([f"x{j}" for j in range(4)], GOLF.data.T.tolist(), strict=True))
     query = export_sql(model, dialect="sqlite", missing="largest", table="rows")
@@ -225,7 +225,7 @@ def test_one_case_answers_as_the_tree_does(case):
 
 def test_columns_that_databases_take_for_one():
     model = DecisionTreeClassifier().fit(GOLF.data, GOLF.target)
-    with pytest.raises(ValueError, match=r"does not tell the columns 'A' and 'a' apart"):
+    with pytest.raises(ValueError, match=r"does not distinguish the columns 'A' and 'a'"):
         export_sql(model, feature_names=["A", "b", "a", "c"])
 
 
@@ -237,7 +237,7 @@ def test_sqlite_misses_a_column():
 
 def test_what_sql_has_not():
     model = DecisionTreeClassifier().fit(GOLF.data, GOLF.target)
-    with pytest.raises(ValueError, match="cannot hold the name"):
+    with pytest.raises(ValueError, match="cannot represent the name"):
         export_sql(model, feature_names=["a", "b\0", "c", ""])
     mixed = np.array([1, "a", 1, "b"], object)[:, None]
     with pytest.raises(ValueError, match="both numbers and text"):
@@ -255,7 +255,7 @@ def test_an_expression_alone():
 @in_each_database
 def test_trees_that_no_expression_holds(dialect):
     tree = chain(2000)
-    with pytest.raises(ValueError, match=r"cannot hold this tree: its depth .* Pass nodes='NAME'"):
+    with pytest.raises(ValueError, match=r"represent this tree: its depth .* Pass nodes='NAME'"):
         export_sql(tree, dialect=dialect, table="rows")
     query = export_sql(tree, dialect=dialect, output="node", table="rows", nodes="tree")
     asked = np.append(np.arange(0.0, 2010.0, 67), np.nan)
@@ -299,6 +299,6 @@ def test_what_a_table_of_nodes_needs():
     with pytest.raises(ValueError, match="nodes needs table"):
         export_sql(model, nodes="tree")
     model.classes_ = np.array(["a", 1], object)
-    with pytest.raises(ValueError, match=r"cannot hold labels of type int, str: .* class_names"):
+    with pytest.raises(ValueError, match=r"represent labels of type int, str: .* class_names"):
         export_sql(model, nodes="tree", table="rows")
     export_sql(model, nodes="tree", table="rows", class_names=["a", "1"])

@@ -318,7 +318,7 @@ def test_an_id_column_does_not_win():
     X = np.stack([np.arange(300.0), signal], axis=1)
     y = (signal + 0.3 * rng.normal(size=300) > 0).astype(int)
     with (
-        pytest.warns(UserWarning, match="Column 0 of X has a value of its own in every row"),
+        pytest.warns(UserWarning, match="Column 0 of X has a unique value in every row"),
         pytest.warns(UserWarning, match="chose column 0 of X, .* at the root"),
     ):
         stumps = {

@@ -58,7 +58,7 @@ def test_on_a_terminal(monkeypatch):
     percents = [int(percent) for percent in re.findall(r"(\d+)%", shown)]
     assert percents == sorted(percents)  # rows set aside were placed before they are finished
     assert 75 in percents
-    finishing = next(line for line in shown.split("\r") if "finishing small nodes" in line)
+    finishing = next(line for line in shown.split("\r") if "building small subtrees" in line)
     assert " 75%" in finishing
     assert "900 rows" in finishing
     assert percents[-1] == 100

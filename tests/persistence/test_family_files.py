@@ -319,8 +319,8 @@ HEADERS = [
     ("boosted_rules", {"algorithm": "BoostedC45Classifier"}, "has no parameter .confidence."),
     ("boosted_rules", {"n_rules": [1, 2, 3]}, "n_rules must add up to"),
     ("boosted_rules", {"n_rules": [1]}, "n_rules must contain 3 elements"),
-    ("boosted_rules", {"n_rules": [1, 2, -1]}, "n_rules must be whole numbers"),
-    ("boosted_rules", {"defaults": [0, 0, 3]}, "defaults must be whole numbers from 0 to 2"),
+    ("boosted_rules", {"n_rules": [1, 2, -1]}, "n_rules must be integers"),
+    ("boosted_rules", {"defaults": [0, 0, 3]}, "defaults must be integers from 0 to 2"),
     ("boosted_rules", {"defaults": 1}, "defaults must be of type list"),
     ("boosted_rules", {"errors": None}, "errors must be of type list"),
 ]

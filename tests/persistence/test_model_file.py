@@ -203,7 +203,7 @@ def test_what_cannot_be_saved(tmp_path):
         save_model(DecisionTreeClassifierChild().fit(X, CODES), path)
     fitted = DecisionTreeClassifier().fit(X, CODES)
     fitted.random_state = object()
-    with pytest.raises(TypeError, match="cannot hold random_state of type object"):
+    with pytest.raises(TypeError, match="cannot represent random_state of type object"):
         save_model(fitted, path)
     assert not path.exists()
 

@@ -360,7 +360,7 @@ def test_pickle():
         ),
         (
             lambda X, y: MDLPDiscretizer().fit(X, y).inverse_transform(X),
-            r"takes whole numbers from 0 to 2, or NaN, in column 0\. Got 5\.1",
+            r"takes integers from 0 to 2, or NaN, in column 0\. Got 5\.1",
         ),
     ],
 )

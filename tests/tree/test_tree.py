@@ -67,7 +67,7 @@ WRONG = {
     "a leaf sends missing values on": {"missing_child": [-1, -1, 0, -2, -2, -2]},
     "impurity is not finite": {"impurity": [0.1, 0.0, np.inf, 0.0, 0.0, 0.0]},
     "arrays differ in length": {"gain": [0.0]},
-    "once a node": {"branch_begin": [0, 4]},
+    "has no entry per node": {"branch_begin": [0, 4]},
     "lead to the root": {"branch_end": [1, 1, 2, 3, 3, 3]},
     "that tests none": {"branch_end": [0, 1, 2, 3, 3, 3], "branch_begin": [0, 0, 1, 2, 2, 3]},
     "a category is negative": {"branch_code": [1, -3, 0]},

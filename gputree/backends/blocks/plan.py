@@ -80,7 +80,7 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
     beside = own.least_work + column_bytes(sizes) + 4 * ARRAYS * ALIGNMENT
     needed = beside + sizes.result_bytes + fewest * passing_row
     if needed > budget:
-        what = "max_device_memory allows" if task.max_device_memory else "the device has room for"
+        what = "max_device_memory allows" if task.max_device_memory else "the free device memory is"
         raise MemoryError(
             f"Growing a tree on parts of {fewest:,} rows needs at least {needed:,} bytes of "
             f"device memory; {what} {budget:,}. Use device='cpu', or fewer columns."

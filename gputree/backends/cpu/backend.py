@@ -199,8 +199,8 @@ class CpuBackend:
     ) -> None:
         for c in chunk:
             histograms_.histogram(
-                self.task.criterion, self.table, self.rows, self.entries, first[c], last[c],
-                columns, self.task.channels, target[c],
+                self.task.criterion, self.table.of_codes(), self.rows, self.entries, first[c],
+                last[c], columns, self.task.channels, target[c],
             )  # fmt: skip
 
     def subtract(self, out: NDArray, larger: Larger) -> None:
@@ -230,7 +230,7 @@ class CpuBackend:
             score_nodes,
             [
                 (
-                    new_vectors(self.task), self.task.criterion, self.table,
+                    new_vectors(self.task), self.task.criterion, self.table.of_codes(),
                     self.task.limits, self.rows.weight is not None, histograms, slots, a, b,
                     bounds, *scores[:-1],
                 )

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
-from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.dtypes import CODE
@@ -285,7 +285,7 @@ def sort_columns(table, first, m, bits, block, sorting, sorter, places):
 @lent
 def load_rows(targets, weights, entries, begin, first, m, block):
     """Copy the rows of m entries from `begin` on, with their statistics, to the block."""
-    weighted = weights is not None
+    weighted = weights.size > 0
     final = begin + m - 1
     for i in range(m):
         prefetch(targets, entries[min(begin + i + PREFETCH_ROWS, final)], 0)
@@ -295,7 +295,7 @@ def load_rows(targets, weights, entries, begin, first, m, block):
         block.local[x] = x
         block.target[x] = targets[row]
         if weighted:
-            block.weight[x] = pick(weights, row, 1)
+            block.weight[x] = weights[row]
 
 
 @lent
@@ -320,18 +320,21 @@ def number_classes(target, first, m, class_of):
 
 
 @kernel
-def load_nodes(table, rows, entries, begins, ends, a, b, block, sorting):
-    """Load nodes ``a .. b`` into a block, one behind the other, and sort their columns."""
+def load_nodes(table, target, weight, of_classes, entries, begins, ends, a, b, block, sorting):
+    """Load nodes ``a .. b`` into a block, one behind the other, and sort their columns.
+
+    `weight` is empty where all are one; targets are classes or weighted sums.
+    """
     bits = 8 * block.order.itemsize // 2
     sorter = new_sorter()
     places = np.empty(258, np.int64)
     first = np.int64(0)
     for j in range(a, b):
         m = ends[j] - begins[j]
-        load_rows(rows.target, rows.weight, entries, begins[j], first, m, block)
+        load_rows(target, weight, entries, begins[j], first, m, block)
         sort_columns(table, first, m, bits, block, sorting, sorter, places)
         channels = 3
-        if rows.square is None:
+        if of_classes:
             channels = max(number_classes(block.target, first, m, sorting.class_of), 2)
         block.channels[j - a] = channels
         first += m

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import inner, kernel, lent, pick
+from gputree.backends.cpu.jit import inner, kernel, lent
 from gputree.backends.cpu.lists.score import Scan, best_cut
 from gputree.criteria.description_length import pays_fayyad_irani, pays_kononenko
 from gputree.criteria.logarithm import log2
@@ -26,9 +26,8 @@ def add_up(target, weight, begin, end, known):
     known[:] = 0
     total = np.int64(0)
     for i in range(begin, end):
-        w = np.int64(pick(weight, i, 1))
-        known[target[i]] += w
-        total += w
+        known[target[i]] += weight[i]
+        total += weight[i]
     return total
 
 
@@ -73,7 +72,7 @@ def cut_sorted(information, rule, scale, n_classes, place, order, keys, target, 
     For the other arguments see `gputree.backends.cut_points.MdlTask`.
     """
     target = gather(target, order)
-    weight = None if weight is None else gather(weight, order)
+    weight = gather(weight, order)
     known = np.empty(n_classes, np.int64)
     left = np.empty(n_classes, np.int64)
     state = Scan(

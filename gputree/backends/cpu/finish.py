@@ -425,11 +425,15 @@ def finish_nodes(
     out = new_subtrees(sizes, depth, task.limits)
     criterion = row_by_row(task.criterion)
     bin_ends = BinEnds(table.by_code, table.greatest, table.least, table.categories)
+    weighted, regression = rows.weight is not None, rows.square is not None
+    weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
     free = 0
     for a, b in blocks.share_blocks(sizes):
-        blocks.load_nodes(table, rows, entries, begin, end, a, b, block, sorting)
+        blocks.load_nodes(
+            table, rows.target, weight, not regression, entries, begin, end, a, b, block, sorting
+        )
         free = grow_nodes(
-            criterion, bin_ends, rows.weight is not None, rows.square is not None, entries, begin,
-            end, a, b, depth, keys, bounds, task.limits, scratch, block, out, free,
+            criterion, bin_ends, weighted, regression, entries, begin, end, a, b, depth, keys,
+            bounds, task.limits, scratch, block, out, free,
         )  # fmt: skip
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

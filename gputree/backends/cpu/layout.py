@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -27,7 +27,7 @@ class Table(NamedTuple):
     bins; a column of many has one bin, and codes never decide there.
     """
 
-    values: NDArray  # (n, d) float32 or float64, C-contiguous
+    values: Any  # (n, d) float32 or float64, C-contiguous; None in `of_codes`
     codes: NDArray  # (n, d) uint8
     offset: NDArray  # (d + 1,) int64
     missing: NDArray  # (d,) bool: the column has missing values
@@ -36,6 +36,10 @@ class Table(NamedTuple):
     greatest: NDArray  # (d, 256) float64: greatest value of a bin, where `by_code`
     least: NDArray  # (d, 256) float64: least value of a bin, where `by_code`
     categories: NDArray  # (d,) int64: categories of a nominal column, 0 of a numeric one
+
+    def of_codes(self) -> Table:
+        """The table for kernels that read no values: of the same type for both precisions."""
+        return self._replace(values=None)
 
 
 class BinEnds(NamedTuple):

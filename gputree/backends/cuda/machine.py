@@ -142,11 +142,11 @@ def _why_none_answers(xp: Any) -> str | None:
     """Why there is no device, or None. Without a fitting driver CuPy raises, not counts."""
     runtime = xp.cuda.runtime
     try:
-        return None if runtime.getDeviceCount() > 0 else "none answers"
+        return None if runtime.getDeviceCount() > 0 else "no device responds"
     except runtime.CUDARuntimeError as error:
         made_for, release = runtime.runtimeGetVersion() // 1000, _release(xp)
         if release is None or release[0] >= made_for:
-            return f"none answers ({error})"
+            return f"no device responds ({error})"
     runs = "CUDA {}.{}".format(*release)
     return (
         f"the CuPy installed is made for CUDA {made_for}, and the driver runs {runs}. Install "

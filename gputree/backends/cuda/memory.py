@@ -67,7 +67,7 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, held_bytes: 
     given = task.max_device_memory is not None
     needed = rows * (stride + ENTRY_BYTES + statistics_bytes(task))
     if needed + own.least_work > budget:
-        what = "max_device_memory allows" if given else "the device has room for"
+        what = "max_device_memory allows" if given else "the free device memory is"
         raise MemoryError(
             f"Growing a tree on {rows:,} rows needs at least {needed + own.least_work:,} bytes of "
             f"device memory; {what} {budget:,}. Use device='cpu', or fewer rows or columns."

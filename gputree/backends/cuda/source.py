@@ -174,7 +174,7 @@ def map_to_device(values: NDArray[Any]) -> Any:
             owner = _locked_copy(values)
         except (xp.cuda.runtime.CUDARuntimeError, MemoryError) as error:
             raise MemoryError(
-                f"The values of X, {values.nbytes:,} bytes, do not fit the device beside their "
+                f"The values of X, {values.nbytes:,} bytes, do not fit the device with their "
                 f"codes, cannot be read where they lie ({refusal}), and the host cannot lock "
                 f"memory for a copy ({error}). Use splitter='binned', which needs codes alone, "
                 "float32 values, or device='cpu'."

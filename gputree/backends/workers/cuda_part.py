@@ -190,7 +190,7 @@ class CudaPart:
         if held + work > budget:
             raise MemoryError(
                 f"A part of {len(self.rows_of):,} rows needs at least {held + work:,} bytes of "
-                f"device memory; there is room for {budget:,}. Use smaller partitions, or "
+                f"device memory; {budget:,} are free. Use smaller partitions, or "
                 "device='cpu'."
             )
         found = COPIES.find(self.rows_of)

@@ -1,4 +1,4 @@
-"""Texts with holes, from which formats are made."""
+"""Texts with missing values, from which formats are made."""
 
 from pathlib import Path
 from string import Template

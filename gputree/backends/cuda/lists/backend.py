@@ -29,7 +29,7 @@ class CudaLists:
 
     def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None:
         if task.one_against_rest:
-            raise NotImplementedError("CUDA parts no category from all others of its column.")
+            raise NotImplementedError("One-vs-rest splits of categories are not supported on CUDA.")
         ledger, (d, n) = Ledger(task), codes.order.shape
         ledger.held = nbytes_of(task.nominal, task.information.terms)
         ledger.require_table(task, d, n)

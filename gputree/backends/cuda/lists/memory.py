@@ -61,7 +61,7 @@ class Ledger:
     @property
     def bound(self) -> str:
         """The budget in words."""
-        what = "max_device_memory allows" if self.is_given else "the device has room for"
+        what = "max_device_memory allows" if self.is_given else "the free device memory is"
         return f"{what} {self.budget:,}"
 
     def require(self, nbytes: int, what: str) -> None:
