@@ -18,6 +18,7 @@ from gputree.estimators import (
     DecisionTreeRegressor,
     ID3Classifier,
 )
+from gputree.export import shap_values
 from gputree.pruning import PRUNERS, CostComplexity, Pessimistic, get_pruner
 from gputree.rules import C45Rules
 from gputree.scores import rank_features
@@ -45,6 +46,8 @@ KINDS = {
     "categories": "CART over columns of categories",
     "c45": "C4.5",
     "id3": "ID3",
+    "options": "CART with one class or three, max_leaf_nodes, monotonic_cst of small tables, and "
+    "Shapley values",
     "pruning": "pruning by every method",
     "rules": "rules from trees of C4.5",
     "scores": "scores of columns, and MDLPDiscretizer",
@@ -105,6 +108,26 @@ def _use_cart(task: str, criterion: str, X: Any, quantity: Any, weighted: bool) 
     _use(kind(max_depth=6, criterion=criterion), X, y(quantity), **weights)
 
 
+def _vary() -> None:
+    """What common options need beyond the kernels of the default criteria."""
+    for rows, columns in ((FEW_ROWS, 3), (ROWS, COLUMNS)):
+        X, quantity = _numbers(rows, np.float64, columns)
+        for n_classes in (3, 1):  # gini of two has kernels of its own
+            _use(DecisionTreeClassifier(max_depth=6), X, _classes(quantity, n_classes))
+    for dtype in (np.float32, np.float64):
+        X, quantity = _numbers(FEW_ROWS, dtype)
+        for kind, y in _TASKS.values():
+            for options in ({"max_leaf_nodes": 4}, {"monotonic_cst": [1, 0, 0]}):
+                tree = kind(max_depth=6, **options)
+                _use(tree, X, y(quantity))
+            shap_values(tree, X)
+
+
+def _classes(quantity: Any, n_classes: int) -> Any:
+    """So many classes, of as many rows each."""
+    return np.argsort(np.argsort(quantity)) * n_classes // len(quantity)
+
+
 def _weigh() -> None:
     for task, criterion in _CART.values():
         _grow(task, criterion, weighted=True)
@@ -162,6 +185,7 @@ _WORK: dict[str, Callable[[], None]] = {
     "categories": _categorize,
     "c45": lambda: _branch(C45Classifier),
     "id3": lambda: _branch(ID3Classifier),
+    "options": _vary,
     "pruning": _prune,
     "rules": _rule,
     "scores": _score,

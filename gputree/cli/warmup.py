@@ -29,7 +29,8 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
         type=parse_names,
         metavar="A,B,...",
         help="gini, entropy, regression, poisson, weights (CART); categories (CART over them); "
-        "c45; id3; pruning; rules; scores (feature scores and MDLPDiscretizer); default: all",
+        "c45; id3; options (one or three classes, monotonic_cst, Shapley values); pruning; rules; "
+        "scores (feature scores and MDLPDiscretizer); default: all",
     )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes at a time; default: as many as cores"

@@ -692,6 +692,41 @@ def test_what_is_warmed_needs_no_other_kernels():
     assert int(result.stdout) > 10
 
 
+OPTIONS_USES = """
+import numpy as np
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.cli.kinds import compile_kind
+from gputree.compilation.tiers import forced
+from gputree.compilation.waits import waiting
+from gputree.export import shap_values
+
+for kind in ("gini", "regression", "options"):
+    compile_kind(kind)
+with forced("always"), waiting() as wait:
+    for dtype in (np.float32, np.float64):
+        for shape in ((100, 3), (15_000, 16)):
+            X = np.random.default_rng(0).normal(size=shape).astype(dtype)
+            for n_classes in (1, 2, 3, 5):
+                y = np.arange(len(X)) % n_classes
+                DecisionTreeClassifier(max_leaf_nodes=9, device="cpu").fit(X, y).predict(X)
+        X = X[:100]
+        for tree in (DecisionTreeClassifier(device="cpu"), DecisionTreeRegressor(device="cpu")):
+            tree.set_params(monotonic_cst=[-1] + [0] * 15).fit(X, X[:, 0] > 0).predict(X)
+            shap_values(tree, X[:5])
+print(wait.kernels)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.process
+def test_what_is_warmed_needs_no_kernels_for_options():
+    """Half a minute of a processor where nothing is kept."""
+    result = subprocess.run(
+        [sys.executable, "-c", OPTIONS_USES], capture_output=True, text=True, timeout=600
+    )
+    assert (result.returncode, result.stdout) == (0, "0\n"), result.stderr
+
+
 @pytest.mark.parametrize("arguments", [["--kinds", "gini,xgb"], ["--jobs", "0"]])
 def test_warmup_says_what_it_knows(arguments, capsys):
     assert main(["warmup", *arguments]) == 2
