@@ -122,7 +122,7 @@ def warn_of_quantities(estimator: Any, X: Any) -> None:
         What it has learned from.
     """
     d = len(estimator.columns_.categories)
-    n = len(X) if isinstance(X, list | tuple) else X.shape[0]
+    n = int(estimator.tree_.n_rows[0])
     declared = declared_nominal(X, estimator.categorical_features, d)
     names = getattr(estimator, "feature_names_in_", None)
     found = [
