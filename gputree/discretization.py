@@ -139,8 +139,8 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ValueError
             Columns of categories, infinite values, continuous or missing labels, wrong shapes,
             or invalid weights.
-        TypeError
-            Sparse input.
+        MemoryError
+            Sparse input is too large for a dense array.
         """
         before = vars(self).copy()
         try:
@@ -267,6 +267,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
 

@@ -66,7 +66,9 @@ def check_table(
         Wrong shape, no rows, no columns, other columns than at fit, dates, bytes, complex
         numbers.
     TypeError
-        Sparse input, objects that are no cells.
+        Objects that are no cells.
+    MemoryError
+        Sparse input is too large for a dense array.
     """
     if on_device(X):
         matrix = _device_table(estimator, X) if reset else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._memory import require_memory
 from gputree.columns.categories import (
     EXACT_IN_FLOAT64,
     NUMBERS,
@@ -56,12 +59,32 @@ Cells = NDArray[Any] | Exact | Coded
 
 
 def as_table(X: Any) -> Any:
-    """A batch of records of pyarrow as a table, which narwhals and scikit-learn know; or `X`."""
+    """A batch of records of pyarrow as a table, sparse matrices as arrays; anything else as it is.
+
+    Raises
+    ------
+    MemoryError
+        A sparse matrix is too large for a dense array.
+    """
+    if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(X):
+        return _dense(X)
     if type(X).__module__.partition(".")[0] != "pyarrow" or type(X).__name__ != "RecordBatch":
         return X
     import pyarrow as pa
 
     return pa.Table.from_batches([X])
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    """A sparse matrix as an array: trees are grown on all values of a column."""
+    require_memory(
+        float(math.prod(X.shape)) * X.dtype.itemsize,
+        f"Converting sparse X of shape {X.shape} to a dense array",
+        "Keep fewer columns (min_frequency of OneHotEncoder, SelectKBest, TruncatedSVD), or pass "
+        "the categorical columns themselves, which need no encoding.",
+    )
+    array: NDArray[Any] = X.toarray()
+    return array
 
 
 def is_frame(X: Any) -> bool:

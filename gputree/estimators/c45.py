@@ -192,7 +192,7 @@ class C45Classifier(MultiwayTree):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
             Numbers and categories; None, NaN or NA where missing.
         y : array-like of shape (n_rows,)
             Class labels: integers, strings or booleans.

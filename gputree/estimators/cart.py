@@ -122,7 +122,7 @@ class Cart(BaseDecisionTree):
 
         Parameters
         ----------
-        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
+        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
             As for `fit`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), default=None
@@ -266,7 +266,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
 
         Parameters
         ----------
-        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
+        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
             Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
             their precision.
         y : array-like of shape (n_rows,)
@@ -376,7 +376,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
 
         Parameters
         ----------
-        X : array-like, data frame or CodedTable of shape (n_rows, n_features)
+        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
             Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
             their precision.
         y : array-like of shape (n_rows,)

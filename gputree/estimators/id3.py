@@ -92,7 +92,7 @@ class ID3Classifier(MultiwayTree):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
             Categories or numbers; None, NaN or NA where missing.
         y : array-like of shape (n_rows,)
             Class labels: integers, strings or booleans.

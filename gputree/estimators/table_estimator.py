@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from gputree._sklearn import InvalidParameterError, validate_parameter_constraints
 from gputree.backends.arrays import to_host
 from gputree.columns import Columns
+from gputree.columns.cells import as_table
 from gputree.compilation.waits import on_screen, waiting
 from gputree.encoding import InfinityError
 from gputree.errors import InputError
@@ -62,7 +63,7 @@ class TableEstimator(BaseEstimator):
         try:
             with waiting(on_screen if self.verbose else None):
                 try:
-                    return self._fit_afresh(X, y, sample_weight)
+                    return self._fit_afresh(as_table(X), y, sample_weight)
                 except InfinityError as error:
                     raise error.named(getattr(self, "feature_names_in_", None)) from error
         except BaseException:
@@ -148,6 +149,7 @@ class TableEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
 

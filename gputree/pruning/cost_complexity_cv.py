@@ -19,6 +19,7 @@ from gputree._sklearn import (
     check_sample_weight,
     safe_indexing,
 )
+from gputree.columns.cells import as_table
 from gputree.errors import InputError, checks
 from gputree.pruning.base import (
     Pruner,
@@ -177,6 +178,7 @@ class CostComplexityCV(Pruner):
         if X is None or y is None:
             raise InputError("CostComplexityCV grows trees on folds: pass the training X and y.")
         check_consistent_length(X, y)
+        X = as_table(X)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
         sequence = _nested_sequence(tree, self.risk)
         y = np.asarray(y)

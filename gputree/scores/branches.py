@@ -86,7 +86,9 @@ def read_table(
     ValueError
         Wrong shape, no rows, infinite values, dates, or `categorical_features` that do not fit.
     TypeError
-        Sparse input, objects that are no cells.
+        Objects that are no cells.
+    MemoryError
+        Sparse input is too large for a dense array.
     """
     threads = n_threads(n_jobs)
     view = read_view(caller, X, categorical_features, device)

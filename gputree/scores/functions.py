@@ -74,8 +74,8 @@ _SECTIONS = """Rows without a value (NaN, None) are a separate branch (Quinlan 1
     ------
     ValueError
         {wrong}, infinite values, wrong shapes, or invalid weights.
-    TypeError
-        Sparse input."""
+    MemoryError
+        Sparse input is too large for a dense array."""
 
 CONSTRAINTS = {
     "categorical_features": [StrOptions({"auto"}), "array-like", None],

@@ -182,8 +182,8 @@ def rank_features(
     ValueError
         Missing labels or targets, infinite values, wrong shapes, invalid weights, another number
         of names than of columns, or "mdl" for regression.
-    TypeError
-        Sparse input.
+    MemoryError
+        Sparse input is too large for a dense array.
 
     Examples
     --------

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -54,7 +53,6 @@ BAD_TABLES = {
     "a string": ("table", ValueError, "Expected 2D array, got scalar"),
     "records": (np.zeros(50, [("a", "f8"), ("b", "i4")]), ValueError, "Expected 2D array"),
     "complex": (X + 1j, ValueError, "Complex data not supported"),
-    "sparse": (csr_array(X), TypeError, "Sparse data was passed for X"),
     "bytes": (X.astype("S9"), ValueError, r"Column 0 of X: .*got \|S9"),
     "lists as objects": (with_value({}, object), TypeError, "Column 1 of X: .*dict"),
     "dates": (
