@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _refuse(rest, words, arguments.command)
         from gputree.compilation.waits import waiting
 
-        with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else None):
+        with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else _ignore):
             warnings.showwarning = _showing_warnings()
             status: int | None = arguments.run(arguments)
             sys.stdout.flush()
@@ -74,6 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         return _told(error, arguments.debug)
     return status or 0
+
+
+def _ignore(_: str) -> None:
+    """Of what is for people at a terminal."""
 
 
 def _told(error: BaseException, debug: bool) -> int:

@@ -18,6 +18,14 @@ from gputree.compilation import tiers
 MESSAGE = "compiling kernels for this kind of table, once on this machine"
 COMPILE = "numba:compile"
 
+# Seconds after which a process says once that it compiles, unless it is told otherwise.
+LONG = 2.0
+LONG_MESSAGE = (
+    "gputree compiles kernels for this kind of table, once on this machine; then the fit goes on. "
+    "`gputree warmup` does so in advance; logging.getLogger('gputree').setLevel('ERROR') hides "
+    "this message."
+)
+
 _log = logging.getLogger("gputree")
 
 
@@ -47,6 +55,12 @@ class Wait:
                 self.tell(MESSAGE)
 
 
+class _Once:
+    """Whether a warning was logged in this process."""
+
+    logged = False
+
+
 # Of the whole process, for kernels that nobody waits for by name; then those under way. Work
 # within other work is announced with that.
 _waits = [Wait()]
@@ -56,7 +70,9 @@ _waits = [Wait()]
 def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
     """Within the block, `tell` once if kernels are compiled, and count them.
 
-    The logger "gputree" is told, too: of the first kernel (INFO), and of each (DEBUG).
+    The logger "gputree" is told, too: of the first kernel (INFO), and of each (DEBUG); and once in
+    a process, if there is no `tell`, of compiling for more than `LONG` seconds (WARNING, which
+    Python writes to standard error where no handler is set).
     Compilations of other threads count as well, since all wait for them.
     """
     wait = Wait(tell)
@@ -73,12 +89,25 @@ def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
 def elsewhere() -> Iterator[None]:
     """Within the block, another process compiles what is needed: announced and counted, too."""
     start = time.perf_counter()
-    _waits[min(1, len(_waits) - 1)].announce()
+    _outermost().announce()
     try:
         yield
     finally:
         for wait in _waits:
             wait.seconds += time.perf_counter() - start
+        _warn_if_long(0.0)
+
+
+def _outermost() -> Wait:
+    return _waits[min(1, len(_waits) - 1)]
+
+
+def _warn_if_long(under_way: float) -> None:
+    """Log once that kernels are compiled, if that takes long and no one is told otherwise."""
+    wait = _outermost()
+    if wait.tell is None and not _Once.logged and wait.seconds + under_way >= LONG:
+        _Once.logged = True
+        _log.warning(LONG_MESSAGE)
 
 
 class Watch:
@@ -93,8 +122,9 @@ class Watch:
         if event.is_start:
             if self.depth == 0:
                 self.start = time.perf_counter()
-                _waits[min(1, len(_waits) - 1)].announce()
+                _outermost().announce()
             self.depth += 1
+            _warn_if_long(time.perf_counter() - self.start)
             return
         self.depth -= 1
         if self.depth == 0:
@@ -102,6 +132,7 @@ class Watch:
             for wait in _waits:
                 wait.seconds += seconds
                 wait.kernels += 1
+            _warn_if_long(0.0)
             _log.debug("compiled %s in %.2f s", event.data["dispatcher"].__qualname__, seconds)
 
 

@@ -595,6 +595,30 @@ def test_compiling_is_named_once_and_counted(kept, caplog):
     assert levels == ["INFO", "DEBUG", "DEBUG"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "tell", "warned"), [(0.0, None, 1), (1e9, None, 0), (0.0, [].append, 0)]
+)
+def test_long_compilation_is_a_warning_once(kept, caplog, monkeypatch, seconds, tell, warned):
+    """Of a process, unless it is told otherwise: Python writes it to standard error."""
+    monkeypatch.setattr(waits, "LONG", seconds)
+    monkeypatch.setattr(waits._Once, "logged", False)
+    for value in (np.float32, np.float64):
+        with waits.waiting(tell):
+            kernel, _ = kept()
+            kernel(Gini(2, 1.0), np.array([3.0], value), np.array([[3, 1]]))
+    found = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.getMessage() for record in found] == [waits.LONG_MESSAGE] * warned
+
+
+@pytest.mark.process
+def test_the_warning_is_written_to_standard_error_and_can_be_hidden():
+    code = "import logging; from gputree.compilation import waits; {}waits._warn_if_long(9.0)"
+    hide = "logging.getLogger('gputree').setLevel('ERROR'); "
+    for before, expected in (("", waits.LONG_MESSAGE + "\n"), (hide, "")):
+        words = [sys.executable, "-c", code.format(before)]
+        assert subprocess.run(words, capture_output=True, text=True).stderr == expected
+
+
 @pytest.mark.parametrize("collecting", [True, False])
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
 def test_nothing_is_collected_while_a_kernel_compiles(kept, collecting, error):
