@@ -2,7 +2,7 @@
 一、熵、信息增益与 ID3
 ======================
 
-决策树每一步都问同一个问题：先看哪一列，标签的不确定性减少得最多？本节用鱼、打球、贷款、西瓜四张小表，先手算，再和 ``gputree`` 的结果对照。
+决策树每一步都问同一个问题：按哪个特征（属性）划分，标签的不确定性减少得最多？本节用鱼、打球、贷款、西瓜四张小表，先手算，再和 ``gputree`` 的结果对照。
 
 熵
 --
@@ -13,12 +13,20 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-
-from gputree import ID3Classifier, entropy, export_text, information_gain, rank_features
+from gputree import (
+    ID3Classifier,
+    entropy,
+    export_text,
+    information_gain,
+    rank_features,
+)
 from gputree.datasets import load_fish, load_golf, load_loan, load_watermelon
 from gputree.export import plot_feature_ranking, plot_tree
 
-plt.rcParams["font.sans-serif"] = ["Noto Sans CJK SC", "DejaVu Sans"]  # 中文字体
+plt.rcParams["font.sans-serif"] = [
+    "Noto Sans CJK SC",
+    "DejaVu Sans",
+]  # 中文字体
 
 by_hand = -(9 / 14) * np.log2(9 / 14) - (5 / 14) * np.log2(5 / 14)
 print(f"手算 {by_hand:.6f}   gputree {entropy(counts=[9, 5]):.6f}")
@@ -39,13 +47,13 @@ ax.set(xlabel="正类的比例", ylabel="熵（比特）", title="两类的熵")
 # 信息增益
 # --------
 #
-# 按一列的取值把数据分开，各分支的熵按行数加权平均，就是条件熵；熵减去条件熵，就是信息增益：
+# 按一个特征的取值把样本分开，各分支的熵按样本数加权平均，就是条件熵；熵减去条件熵，就是信息增益：
 #
 # .. math:: g(D, A) = H(D) - \sum_v \frac{|D_v|}{|D|} H(D_v)
 
 
 def gain_by_hand(column, labels):
-    """一列的信息增益，照公式写。"""
+    """一个特征的信息增益，照公式写。"""
     remains = 0.0
     for value in set(column):
         branch = labels[column == value]
@@ -57,9 +65,8 @@ golf = load_golf()
 golf_names = ["天气", "温度", "湿度", "风"]
 scores = information_gain(golf.data, golf.target)
 for j, name in enumerate(golf_names):
-    print(
-        f"{name}  手算 {gain_by_hand(golf.data[:, j], golf.target):.4f}   gputree {scores[j]:.4f}"
-    )
+    own = gain_by_hand(golf.data[:, j], golf.target)
+    print(f"{name}  手算 {own:.4f}   gputree {scores[j]:.4f}")
 
 # %%
 # 天气的增益最大（0.247 比特），所以 ID3 的根结点是天气。
@@ -67,11 +74,12 @@ for j, name in enumerate(golf_names):
 # 鱼：最小的例子
 # --------------
 #
-# 五种动物，两列：不浮出水面能否生存，有没有脚蹼。
+# 五种动物，两个特征：不浮出水面能否生存，有没有脚蹼。
 fish = load_fish()
 tree = ID3Classifier().fit(fish.data, fish.target)
 print(f"熵 {entropy(fish.target):.6f}")
-print(export_text(tree, feature_names=["不浮出水面", "脚蹼"], class_names=["不是鱼", "是鱼"]))
+fish_names, kinds = ["不浮出水面", "脚蹼"], ["不是鱼", "是鱼"]
+print(export_text(tree, feature_names=fish_names, class_names=kinds))
 
 # %%
 # 贷款：李航《统计学习方法》表 5.1
@@ -96,22 +104,22 @@ tree = ID3Classifier().fit(X, y)
 plot_tree(tree, feature_names=loan_names)
 
 # %%
-# 方框里依次是：走到这里的条件、答案、括号里的行数（斜线后是其中答错的行数）。方框下面的色条是各类的比例。
+# 方框里依次是：走到这里的条件、预测的类别、括号里的样本数（斜线后是其中预测错的样本数）。方框下面的色条是各类的比例。
 #
 # 西瓜：周志华《机器学习》表 4.1
 # ------------------------------
 #
-# 17 个西瓜，6 列。书中算得熵 0.998，纹理的增益 0.381，色泽的增益 0.109（由四舍五入过的熵算得，精确值是 0.108）。
+# 17 个西瓜，6 个属性。书中算得熵 0.998，纹理的增益 0.381，色泽的增益 0.109（由四舍五入过的熵算得，精确值是 0.108）。
 melon = load_watermelon()
 melon_names = ["色泽", "根蒂", "敲声", "纹理", "脐部", "触感"]
 print(f"熵 {entropy(melon.target):.3f}")
 ranking = rank_features(melon.data, melon.target, feature_names=melon_names)
 print(ranking)
 ax = plot_feature_ranking(ranking)
-ax.set(xlabel="信息增益（比特）", ylabel="", title="西瓜：各列的信息增益")
+ax.set(xlabel="信息增益（比特）", ylabel="", title="西瓜：信息增益")
 
 # %%
-# ID3 长出的树，用文字：
+# ID3 生成的树，用文字：
 MELON_WORDS = {
     "green": "青绿", "black": "乌黑", "pale": "浅白",
     "curled": "蜷缩", "slightly curled": "稍蜷", "stiff": "硬挺",
@@ -126,6 +134,6 @@ tree = ID3Classifier().fit(X, y)
 print(export_text(tree, feature_names=melon_names))
 
 # %%
-# 与书中图 4.4 相比：几处增益相等，书上任取一列， ``gputree`` 取最靠前的一列，所以并列处的树形可以不同。
+# 与书中图 4.4 只差一处：书上为结点里没有样本的取值也生成叶结点（空分支，“色泽 = 浅白”，类别是父结点里样本最多的类别）， ``gputree`` 的 ID3 只为出现过的取值生成分支；没有分支的取值在这个结点停下，预测也是这里样本最多的类别，所以预测相同。增益相等时书上任取一个属性， ``gputree`` 取最靠前的一个。
 #
 # ID3 的两个弱点，下一节的 C4.5 来补：偏好取值多的特征，不能处理连续值和缺失值。

@@ -7,22 +7,31 @@ CART 的每个结点只有两个分支。分类用基尼指数，回归用平方
 基尼指数
 --------
 
-:math:`\\mathrm{Gini}(p) = 1 - \\sum_k p_k^2` ：随机抽两行，标签不同的概率。贷款表里 9 批准、6 拒绝：
+:math:`\\mathrm{Gini}(p) = 1 - \\sum_k p_k^2` ：随机抽两个样本，标签不同的概率。贷款表里 9 批准、6 拒绝：
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
-
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, export_text, gini, gini_gain
+from gputree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    export_text,
+    gini,
+    gini_gain,
+)
 from gputree.datasets import load_iris, load_loan
 from gputree.export import plot_partition, plot_tree
 
-plt.rcParams["font.sans-serif"] = ["Noto Sans CJK SC", "DejaVu Sans"]  # 中文字体
+plt.rcParams["font.sans-serif"] = [
+    "Noto Sans CJK SC",
+    "DejaVu Sans",
+]  # 中文字体
 
-print(f"手算 {1 - (9 / 15) ** 2 - (6 / 15) ** 2:.3f}   gputree {gini(counts=[9, 6]):.3f}")
+by_hand = 1 - (9 / 15) ** 2 - (6 / 15) ** 2
+print(f"手算 {by_hand:.3f}   gputree {gini(counts=[9, 6]):.3f}")
 
 # %%
-# 按“某列等于某值”分成两支，两支的基尼指数按行数加权，越小越好。李航《统计学习方法》例 5.4 的那张表：
+# 按“某特征等于某值”分成两支，两支的基尼指数按样本数加权，越小越好。李航《统计学习方法》例 5.4 的数据：
 WORDS = {
     "young": "青年", "middle-aged": "中年", "old": "老年",
     "yes": "是", "no": "否",
@@ -64,7 +73,7 @@ for s in range(1, 10):
     print(f"x <= {s + 0.5}：{loss(t[:s]) + loss(t[s:]):.3f}")
 
 # %%
-# 最小的是 ``x <= 5.5`` 。树也这样切，再各自切下去：
+# 最小的是 ``x <= 5.5`` 。树也这样切分，再各自切分下去：
 tree = DecisionTreeRegressor(max_depth=2).fit(x[:, None], t)
 print(tree.tree_.threshold[0])
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
@@ -83,11 +92,15 @@ plot_tree(tree, feature_names=["x"])
 # 平面怎样被分开
 # --------------
 #
-# 只用鸢尾花的花瓣长、宽两列，树就是平面上的一些横线和竖线：
+# 只用鸢尾花的花瓣长、宽两个特征，树就是平面上的一些横线和竖线：
 iris = load_iris()
 petals = iris.data[:, 2:]
 classes = ["山鸢尾", "变色鸢尾", "弗吉尼亚鸢尾"]
 tree = DecisionTreeClassifier(max_depth=3).fit(petals, iris.target)
 plot_partition(
-    tree, X=petals, y=iris.target, feature_names=["花瓣长", "花瓣宽"], class_names=classes
+    tree,
+    X=petals,
+    y=iris.target,
+    feature_names=["花瓣长", "花瓣宽"],
+    class_names=classes,
 )
