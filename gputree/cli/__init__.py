@@ -9,7 +9,7 @@ Data goes to standard output, messages to standard error. The exit status is one
 1    an error in a table, a model or the machine
 2    an error in the command line
 3    `gputree check` found a tree that differs
-70   gputree is at fault: an error that is none of `gputree.errors`, shown with its traceback
+70   a bug of gputree: an error that is none of `gputree.errors`, shown with its traceback
 130  interrupted
 """
 
@@ -91,8 +91,8 @@ def _told(error: BaseException, debug: bool) -> int:
         return INTERRUPTED
     name = type(error).__name__
     if is_bug:
-        say(f"error: {name}, which is a fault of gputree. Please report it, with the lines above, "
-            "the command and what `gputree info` prints")  # fmt: skip
+        say(f"error: {name}, which is a bug of gputree. Please report it, with the lines above, the "
+            "command and the output of `gputree info`")  # fmt: skip
         return BUG
     say(f"error: {in_words_of_the_command(_message(error)) or name}")
     return USAGE_ERROR if is_usage else FAULT
