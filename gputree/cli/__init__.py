@@ -91,8 +91,10 @@ def _told(error: BaseException, debug: bool) -> int:
         return INTERRUPTED
     name = type(error).__name__
     if is_bug:
-        say(f"error: {name}, which is a bug of gputree. Please report it, with the lines above, the "
-            "command and the output of `gputree info`")  # fmt: skip
+        say(
+            f"error: {name}, which is a bug of gputree. Please report it, with the lines above, "
+            "the command and the output of `gputree info`"
+        )
         return BUG
     say(f"error: {in_words_of_the_command(_message(error)) or name}")
     return USAGE_ERROR if is_usage else FAULT
