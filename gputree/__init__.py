@@ -98,6 +98,7 @@ if not TYPE_CHECKING:  # checkers are to know of no other names
             "criteria",
             "datasets",
             "discretization",
+            "errors",
             "estimators",
             "export",
             "growth",

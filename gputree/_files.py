@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from gputree.errors import InputTypeError
+
 try:
     import fcntl
 except ImportError:  # of systems other than POSIX
@@ -109,7 +111,7 @@ def as_path(path: Any, what: str) -> Path:
         return Path(os.fspath(path))
     except TypeError:
         kind = type(path).__name__
-        raise TypeError(f"{what} must be a str or path-like, got {kind}.") from None
+        raise InputTypeError(f"{what} must be a str or path-like, got {kind}.") from None
 
 
 def require_file(path: str | os.PathLike[str], kind: str) -> Path:

@@ -12,6 +12,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from gputree.errors import GputreeError
+
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -33,7 +35,7 @@ _VERSION_1 = _Group("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cac
 _VERSION_2 = _Group("memory.max", "memory.current", "file")
 
 
-class OutOfMemory(MemoryError):
+class OutOfMemory(MemoryError, GputreeError):  # in this order, or it cannot be unpickled
     """More is needed than there is: the reason, and advice."""
 
     def __init__(self, reason: str, advice: str) -> None:

@@ -8,6 +8,8 @@ import sys
 from functools import cache
 from types import ModuleType
 
+from gputree.errors import MissingPackageError
+
 EXTRAS = {
     "matplotlib": "plot",
     "dask": "dask",
@@ -34,11 +36,13 @@ def require(name: str, purpose: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         extra = cuda_extra(driver_version()) if package == "cupy" else EXTRAS[package]
-        raise ImportError(
+        raise MissingPackageError(
             f"{purpose} needs {package}, which is not installed. Install it with: {pip(extra)}"
         ) from error
     except OSError as error:  # CuPy makes a folder for its kernels when it is imported
-        raise ImportError(f"{purpose} needs {package}, which cannot start: {error}") from error
+        raise MissingPackageError(
+            f"{purpose} needs {package}, which cannot start: {error}"
+        ) from error
 
 
 def pip(extra: str) -> str:

@@ -1,7 +1,8 @@
-"""What gputree takes from scikit-learn that it does not call public: here and nowhere else.
+"""What gputree takes from scikit-learn that it does not call public, and its checks of input.
 
-All of it exists in every release that the package allows; where one moves or renames a name,
-this is the file to mend.
+The checks raise errors of ours. What is not public is named here and nowhere else: all of it
+exists in every release that the package allows; where one moves or renames a name, this is the
+file to mend.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils import class_weight, multiclass, validation
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -20,9 +22,13 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
     validate_params,
 )
-from sklearn.utils.validation import _check_monotonic_cst as check_monotonic_cst
-from sklearn.utils.validation import _check_sample_weight as check_sample_weight
-from sklearn.utils.validation import _is_arraylike_not_scalar
+from sklearn.utils.validation import (
+    _check_monotonic_cst,
+    _check_sample_weight,
+    _is_arraylike_not_scalar,
+)
+
+from gputree.errors import checks
 
 __all__ = [
     "HasMethods",
@@ -31,14 +37,31 @@ __all__ = [
     "Ordered",
     "RealNotInt",
     "StrOptions",
+    "assert_all_finite",
+    "check_array",
+    "check_classification_targets",
+    "check_consistent_length",
     "check_monotonic_cst",
     "check_sample_weight",
+    "column_or_1d",
+    "compute_sample_weight",
     "fit_context",
     "safe_indexing",
     "tree_of",
+    "validate_data",
     "validate_parameter_constraints",
     "validate_params",
 ]
+
+assert_all_finite = checks()(validation.assert_all_finite)
+check_array = checks()(validation.check_array)
+check_classification_targets = checks()(multiclass.check_classification_targets)
+check_consistent_length = checks()(validation.check_consistent_length)
+check_monotonic_cst = checks()(_check_monotonic_cst)
+check_sample_weight = checks()(_check_sample_weight)
+column_or_1d = checks()(validation.column_or_1d)
+compute_sample_weight = checks()(class_weight.compute_sample_weight)
+validate_data = checks()(validation.validate_data)
 
 
 class Ordered(HasMethods):  # of the kinds that it lets others make

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def aligned(lines: dict[str, str]) -> str:
@@ -32,3 +33,16 @@ def shown(value: float) -> str:
 def amount(value: float) -> str:
     """Rows as text, or their weights: a decimal where that is no integer."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name that was probably meant, whatever its case; None if none is near."""
+    folded = {own.casefold(): own for own in reversed(list(known))}
+    near = difflib.get_close_matches(name.casefold(), folded, 1)
+    return folded[near[0]] if near else None
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """A sentence, after a blank, that names what was probably meant; or nothing."""
+    near = nearest(name, known)
+    return "" if near is None else f" Did you mean {near!r}?"

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._sklearn import Interval, StrOptions, fit_context
+from gputree._sklearn import Interval, StrOptions, check_array, fit_context
 from gputree.backends.arrays import to_host
 from gputree.backends.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
 from gputree.compilation.waits import on_screen, waiting
+from gputree.errors import InputError
 from gputree.estimators.held import missing_columns
 from gputree.estimators.table_estimator import MOST_JOBS
 from gputree.growth.progress import new_bar
@@ -176,7 +176,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         nominal = np.flatnonzero(self.columns_.nominal)
         if nominal.size:
             names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} cuts columns of numbers, and column {names[nominal[0]]!r} "
                 "holds categories. Leave it to another transformer by a ColumnTransformer with "
                 "make_column_selector(dtype_include='number')."
@@ -240,7 +240,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X, dtype=np.float64, ensure_all_finite="allow-nan", estimator=self, input_name="X"
         )
         if bins.shape[1] != self.n_features_in_:
-            raise ValueError(
+            raise InputError(
                 f"X has {bins.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
@@ -256,7 +256,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         most = n_bins - 1 if self.missing == "keep" else n_bins
         wrong = ~missing & ((code < 0) | (code > most) | (code % 1 != 0))
         if wrong.any():
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.inverse_transform takes integers from 0 to {most}, or "
                 f"NaN, in column {f}. Got {bins[wrong][0]:g}."
             )

@@ -12,6 +12,7 @@ from gputree.backends.cpu.few_values import sort_few
 from gputree.backends.cpu.radix import radix_argsort
 from gputree.backends.lists import ColumnCodes
 from gputree.dtypes import MISSING_CODE, ROW
+from gputree.errors import InputError
 from gputree.threads import run
 
 # Codes, and the distinct values of each numeric column.
@@ -58,7 +59,7 @@ def code_columns(values: NDArray, nominal: NDArray[np.bool_], n_threads: int) ->
     return codes, distinct
 
 
-class InfinityError(ValueError):
+class InfinityError(InputError):
     """A column holds an infinite value.
 
     Attributes

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array
 
-from gputree._sklearn import check_sample_weight
+from gputree._sklearn import (
+    check_array,
+    check_classification_targets,
+    check_sample_weight,
+    column_or_1d,
+)
 from gputree._warnings import warn
 from gputree.columns.categories import EXACT_IN_FLOAT64, as_numbers, is_missing
+from gputree.errors import InputError, InputTypeError
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -47,8 +50,19 @@ def exact_labels(y: Any) -> Any:
 
         column = pa.array(getattr(y, "array", y), from_pandas=True)
     if column.null_count:
-        raise ValueError("Input y contains missing values.")
+        raise missing_labels(column.null_count)
     return np.asarray(column)
+
+
+def missing_labels(count: int) -> InputError:
+    """An error for so many labels that are missing."""
+    return InputError(f"Input y contains {count:,} missing value{'' if count == 1 else 's'}.")
+
+
+def forbid_missing(labels: NDArray[Any]) -> None:
+    """Raise ValueError for objects among which some are missing."""
+    if labels.dtype.kind == "O" and (count := sum(map(is_missing, labels))):
+        raise missing_labels(count)
 
 
 def _exact_objects(y: Any) -> Any:
@@ -66,7 +80,7 @@ def _is_whole(value: Any) -> bool:
 def forbid_long(labels: NDArray[Any]) -> None:
     """Raise ValueError for integers that no type of NumPy's holds."""
     if labels.dtype.kind == "O" and labels.size and all(map(_is_whole, labels)):
-        raise ValueError(
+        raise InputError(
             f"y holds integers of more than 64 bits, such as {labels[0]}: pass labels as text."
         )
 
@@ -74,8 +88,7 @@ def forbid_long(labels: NDArray[Any]) -> None:
 def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:
     """Code of each row's label, and its weight."""
     labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
-    if labels.dtype.kind == "O" and any(map(is_missing, labels)):
-        raise ValueError("Input y contains missing values.")
+    forbid_missing(labels)
     weight = check_weights(sample_weight, labels)
     forbid_long(labels)
     check_classification_targets(labels)
@@ -90,7 +103,7 @@ def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
     given = labels.tolist() if labels.size <= 6 else [...]
     advice = f"write {name}(counts={given})".replace("Ellipsis", "...")
     if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels % 1 != 0).any():
-        raise ValueError(
+        raise InputError(
             f"{name} takes labels, one a row; got continuous numbers. If they are the shares or "
             f"weights of labels, {advice}."
         )
@@ -105,10 +118,10 @@ def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
 def check_counts(name: str, counts: ArrayLike | None, sample_weight: ArrayLike | None) -> Floats:
     """How many rows each label has."""
     if sample_weight is not None:
-        raise TypeError(f"{name} takes sample_weight with labels only, not with counts.")
+        raise InputTypeError(f"{name} takes sample_weight with labels only, not with counts.")
     weight: Floats = check_array(counts, dtype=np.float64, ensure_2d=False, input_name="counts")
     if weight.ndim != 1 or (weight < 0.0).any() or not weight.any():
-        raise ValueError(
+        raise InputError(
             f"counts of {name} must be one non-negative number a label, not all zero; got "
             f"{counts!r}."
         )
@@ -125,8 +138,8 @@ def check_targets(y: ArrayLike) -> Floats:
 def check_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> Floats:
     """A weight for each of the rows of `y`, of which there is one at least."""
     if y.size == 0:
-        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        raise InputError("Found array with 0 sample(s) while a minimum of 1 is required.")
     weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
-        raise ValueError("Sample weights must not all be zero.")
+        raise InputError("Sample weights must not all be zero.")
     return weight

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.errors import InputError
+
 # What any file may unpack to. A tree of two classes has about 100 bytes a node.
 LEAST_BYTES = 1 << 28
 
@@ -30,7 +32,7 @@ MOST_TEXT_TIMES = 20
 CHUNK = 1 << 20
 
 
-class RefusedError(ValueError):
+class RefusedError(InputError):
     """A file that is whole, for all one can see, and is not read: the message says all."""
 
 
@@ -105,13 +107,13 @@ class Members:
         with self.archive.open(info) as stream:
             shape, by_column, found = _header(stream, name)
             if len(shape) != n_dimensions or not np.can_cast(found, dtype, "equiv"):
-                raise ValueError(
+                raise InputError(
                     f"array {name} must be {np.dtype(dtype)} with {n_dimensions} dimensions, "
                     f"got {found} with {len(shape)}."
                 )
             size = math.prod(shape) * found.itemsize
             if info.file_size != stream.tell() + size:
-                raise ValueError(
+                raise InputError(
                     f"array {name} of shape {shape} has {size:,} bytes, but its member holds "
                     f"{info.file_size - stream.tell():,}."
                 )
@@ -121,10 +123,10 @@ class Members:
 
     def _info(self, name: str) -> zipfile.ZipInfo:
         if name not in self:
-            raise ValueError(f"it holds no {name}.")
+            raise InputError(f"it holds no {name}.")
         info = self.archive.getinfo(name)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError(f"{name} is compressed by a method that model files do not use.")
+            raise InputError(f"{name} is compressed by a method that model files do not use.")
         return info
 
 
@@ -132,12 +134,12 @@ def _header(stream: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, order and type of an array of NumPy's format 1.0, whose header is short."""
     try:
         if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError("it is not of version 1.0")
+            raise InputError("it is not of version 1.0")
         shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
         if min(shape, default=0) < 0:
-            raise ValueError("its shape is negative")
+            raise InputError("its shape is negative")
     except Exception as error:  # of tokenize, ast and others, for text of any kind
-        raise ValueError(f"array {name} has no valid header.") from error
+        raise InputError(f"array {name} has no valid header.") from error
     return shape, by_column, dtype
 
 
@@ -148,9 +150,9 @@ def _read(stream: BinaryIO | Any, size: int, name: str) -> NDArray[np.uint8]:
     while at < size:
         chunk = np.frombuffer(stream.read(min(CHUNK, size - at)), np.uint8)
         if chunk.size == 0:
-            raise ValueError(f"{name} ends after {at:,} of {size:,} bytes.")
+            raise InputError(f"{name} ends after {at:,} of {size:,} bytes.")
         out[at : at + chunk.size] = chunk
         at += chunk.size
     if stream.read(1):
-        raise ValueError(f"{name} goes on after {size:,} bytes.")
+        raise InputError(f"{name} goes on after {size:,} bytes.")
     return out

@@ -71,6 +71,7 @@ from gputree._files import naming, replaced_file, require_file
 from gputree.branches import BranchLists
 from gputree.criteria.named import CRITERIA
 from gputree.dtypes import CATEGORY, MOST_COLUMNS, NO_BRANCH, NODE
+from gputree.errors import InputError
 from gputree.members import Members, RefusedError
 from gputree.plausibility import check_statistics
 from gputree.tree import Task, Tree
@@ -187,7 +188,7 @@ def write_contents(path: str | os.PathLike[str], contents: Contents) -> None:
 def _forbid_reserved(header: dict[str, Any]) -> None:
     reserved = [key for key in _OWN_KEYS if key in header]
     if reserved:
-        raise ValueError(f"The header keys {reserved} are reserved.")
+        raise InputError(f"The header keys {reserved} are reserved.")
 
 
 def _write(
@@ -206,7 +207,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(
+        raise InputError(
             f"A file cannot represent text that is not Unicode, such as {text[error.start]!r}, in "
             "a "
             "category, a label or the name of a column. Replace it, and fit again."
@@ -225,7 +226,7 @@ def read_model(
     """
     header, trees, _ = read_contents(path, max_bytes)
     if "tree" not in header:
-        raise ValueError(f"{path} holds several trees, or rules: load_model reads it.")
+        raise InputError(f"{path} holds several trees, or rules: load_model reads it.")
     return header, trees[0]
 
 
@@ -271,7 +272,7 @@ def read_contents(path: str | os.PathLike[str], max_bytes: int | None = None) ->
     except Exception as error:  # damage can make zipfile, zlib and JSON raise anything
         if isinstance(error, OSError) and (type(error) is not OSError or error.errno not in _BENT):
             raise
-        raise ValueError(f"{path} is damaged: {_reason(error)}") from error
+        raise InputError(f"{path} is damaged: {_reason(error)}") from error
 
 
 def _read_end(file: BinaryIO) -> None:
@@ -364,7 +365,7 @@ def _read(header: dict[str, Any], members: Members) -> Contents:
         return Contents(header, [_read_tree(header.get("tree"), added, "tree", members)], None)
     listed = header.get("trees")
     if not isinstance(listed, list) or not listed:
-        raise ValueError("the header's trees must be a list of one or more.")
+        raise InputError("the header's trees must be a list of one or more.")
     trees = []
     for place, scalars in enumerate(listed):
         folder = f"trees/{place}"
@@ -382,10 +383,10 @@ def check_format(header: Any, path: str, part: str, name: str, version: int) -> 
     `path` is the file, and `part` what of it the header is: for messages.
     """
     if not isinstance(header, dict) or header.get("format") != name:
-        raise ValueError(f"{part} does not name the format {name!r}.")
+        raise InputError(f"{part} does not name the format {name!r}.")
     found = header.get("format_version")
     if type(found) is not int or found < 1:
-        raise ValueError(f"format_version must be an int >= 1, got {found!r}.")
+        raise InputError(f"format_version must be an int >= 1, got {found!r}.")
     if found > version:
         raise FutureModelError(
             f"{path} was written by a newer gputree ({header.get('gputree_version')}, format "
@@ -402,17 +403,17 @@ def check_scalars(scalars: Any, others: set[str], added: int) -> None:
     keys = {"task", "criterion", "n_features"} | others
     keys |= {"smoothing"} if added == 2 else set()
     if not isinstance(scalars, dict) or set(scalars) != keys:
-        raise ValueError(f"the header's tree must have the keys {sorted(keys)}.")
+        raise InputError(f"the header's tree must have the keys {sorted(keys)}.")
     if scalars["task"] not in get_args(Task):
-        raise ValueError(f"task must be one of {get_args(Task)}, got {scalars['task']!r}.")
+        raise InputError(f"task must be one of {get_args(Task)}, got {scalars['task']!r}.")
     if scalars["criterion"] not in CRITERIA[scalars["task"]]:
-        raise ValueError(
+        raise InputError(
             f"criterion must be one of {CRITERIA[scalars['task']]}, got {scalars['criterion']!r}."
         )
     if type(scalars.get("smoothing", 0.0)) not in (int, float):
-        raise ValueError(f"smoothing must be a number, got {scalars['smoothing']!r}.")
+        raise InputError(f"smoothing must be a number, got {scalars['smoothing']!r}.")
     if type(scalars["n_features"]) is not int or not 1 <= scalars["n_features"] <= MOST_COLUMNS:
-        raise ValueError(
+        raise InputError(
             f"n_features must be an int from 1 to {MOST_COLUMNS}, got {scalars['n_features']!r}."
         )
 
@@ -439,11 +440,11 @@ def _from_tables(tree: Tree, offset: NDArray[np.int64], child: NDArray[np.int32]
     sizes = np.diff(offset)
     wrong = offset.size != tree.n_nodes + 1 or offset[0] != 0 or offset[-1] != child.size
     if wrong or (sizes < 0).any():
-        raise ValueError("branch_offset does not delimit one table a node.")
+        raise InputError("branch_offset does not delimit one table a node.")
     if ((child < NO_BRANCH) | (child >= np.repeat(tree.n_children, sizes))).any():
-        raise ValueError("a branch names no child.")
+        raise InputError("a branch names no child.")
     if (tree.first_child[sizes > 0] < 0).any():
-        raise ValueError("a leaf has a branch table.")
+        raise InputError("a leaf has a branch table.")
     return BranchLists.of_tables(tree.first_child, offset, child)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.dtypes import MISSING_TO_ALL
+from gputree.errors import InputError
 from gputree.tree import Tree
 
 # Of sums of rounded numbers, relative to what is added up; a tree's own are off by 1e-12.
@@ -50,7 +51,7 @@ def check_statistics(tree: Tree) -> None:
         nodes = np.flatnonzero(wrong)
         if nodes.size:
             value = getattr(tree, field)[nodes[0]].tolist()
-            raise ValueError(f"Invalid tree: {field} of node {nodes[0]} {problem}, got {value!r}.")
+            raise InputError(f"Invalid tree: {field} of node {nodes[0]} {problem}, got {value!r}.")
 
 
 def _problems(tree: Tree) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import interrupts
+from gputree.errors import InputError
 
 # Spans a thread takes on average: more balance better, fewer cost less to hand out.
 SPANS_PER_THREAD = 8
@@ -34,7 +35,7 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return most
     if n_jobs == 0:
-        raise ValueError("n_jobs == 0 has no meaning; use None for all threads, or 1.")
+        raise InputError("n_jobs == 0 has no meaning; use None for all threads, or 1.")
     return max(n_jobs if n_jobs > 0 else most + 1 + n_jobs, 1)
 
 

@@ -36,6 +36,7 @@ from gputree.dtypes import (
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
 )
+from gputree.errors import InputError
 
 Task = Literal["classification", "regression"]
 
@@ -402,7 +403,7 @@ class Tree:
         """Raise ValueError unless the arrays form one valid breadth-first tree."""
         for problem, wrong in self._problems():
             if np.any(wrong):
-                raise ValueError(f"Invalid tree: {problem}.")
+                raise InputError(f"Invalid tree: {problem}.")
 
     def _problems(self) -> Iterator[tuple[str, Any]]:
         """Descriptions of invariants, each with whether (or where) it is broken."""

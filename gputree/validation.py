@@ -6,11 +6,15 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, validate_data
 
-from gputree._sklearn import check_sample_weight
+from gputree._sklearn import (
+    assert_all_finite,
+    check_array,
+    check_classification_targets,
+    check_sample_weight,
+    column_or_1d,
+    validate_data,
+)
 from gputree.backends.arrays import (
     count_labels,
     device_matrix,
@@ -19,13 +23,14 @@ from gputree.backends.arrays import (
     to_host,
 )
 from gputree.columns import Columns, fit_encode
-from gputree.columns.categories import EXACT_IN_FLOAT64, is_missing
+from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.cells import Coded, as_table, is_frame, read_array
 from gputree.compilation.arrays import writable
 from gputree.criteria.named import check_ends
 from gputree.dtypes import MOST_ROWS
+from gputree.errors import InputError, InputTypeError
 from gputree.estimators.devices import resolve_device
-from gputree.labels import exact_labels, forbid_long
+from gputree.labels import exact_labels, forbid_long, forbid_missing, missing_labels
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
@@ -109,7 +114,7 @@ def _check_shape(estimator: Any, X: Any) -> None:
 
 def _limit_rows(estimator: Any, X: Any) -> None:
     if X.shape[0] > MOST_ROWS:
-        raise ValueError(
+        raise InputError(
             f"{type(estimator).__name__} takes at most {MOST_ROWS:,} rows, got {X.shape[0]:,}."
         )
 
@@ -143,13 +148,13 @@ def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
     """Objects as float64, None as NaN; text and dates, whose unit would be lost, are refused."""
     types = set(map(type, values.flat)) if values.dtype.kind == "O" else set()
     if values.dtype.kind in "USMm" or any(issubclass(t, (str, bytes)) for t in types):
-        raise ValueError(f"{complaint}. Convert text and dates to numbers first.")
+        raise InputError(f"{complaint}. Convert text and dates to numbers first.")
     try:
         return values.astype(np.float64)
     except (OverflowError, ValueError) as error:
-        raise ValueError(f"{complaint}: {error}") from error
+        raise InputError(f"{complaint}: {error}") from error
     except TypeError as error:
-        raise TypeError(f"{complaint}: {error}") from error
+        raise InputTypeError(f"{complaint}: {error}") from error
 
 
 def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[np.integer]]:
@@ -181,7 +186,7 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
         return text
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
-    _forbid_missing(y)
+    forbid_missing(y)
     forbid_long(y)
     if y.dtype.kind not in "US":  # of text, nothing is left to check
         check_classification_targets(y)
@@ -198,8 +203,8 @@ def _text_labels(y: NDArray) -> tuple[NDArray, NDArray[np.integer]] | None:
     coded = read_array(y)
     if not isinstance(coded, Coded) or not all(isinstance(value, str) for value in coded.values):
         return None
-    if (coded.code < 0).any():
-        raise ValueError("Input y contains missing values.")
+    if count := np.count_nonzero(coded.code < 0):
+        raise missing_labels(int(count))
     classes, place = np.unique(coded.values.astype(y.dtype), return_inverse=True)
     return classes, place.astype(code_dtype(classes.size))[coded.code]
 
@@ -262,7 +267,7 @@ def read_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
         Labels that are not numbers, missing or infinite targets, another length than X.
     """
     y = _check_target(estimator, y, n_rows)
-    _forbid_missing(y)
+    forbid_missing(y)
     if y.dtype.kind in "fiub":
         y = y.astype(np.float64, copy=False)
     else:
@@ -278,7 +283,7 @@ def check_target_range(low: float, high: float, criterion: str) -> None:
     """Refuse targets from `low` to `high` that the criterion does not take, or float64 squared."""
     check_ends(criterion, low, high)
     if max(-low, high) > MOST_TARGET or 0.0 < high - low < LEAST_TARGET_RANGE:
-        raise ValueError(
+        raise InputError(
             f"Input y must lie within +-{MOST_TARGET:g} and be constant or span at least "
             f"{LEAST_TARGET_RANGE:g}, for squared errors in float64; got {low:g} to {high:g}."
         )
@@ -286,7 +291,7 @@ def check_target_range(low: float, high: float, criterion: str) -> None:
 
 def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
     if y is None:
-        raise ValueError(
+        raise InputError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target "
             "y is None."
         )
@@ -297,7 +302,7 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
         return y
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
-        raise ValueError(
+        raise InputError(
             f"{type(estimator).__name__} takes one target column, got an array of shape "
             f"{shape}. Fit one estimator a column."
         )
@@ -308,14 +313,9 @@ def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
 
 def _check_length(y: Any, n_rows: int) -> None:
     if y.size != n_rows:
-        raise ValueError(
+        raise InputError(
             f"Found input variables with inconsistent numbers of samples: [{n_rows}, {y.size}]"
         )
-
-
-def _forbid_missing(y: NDArray) -> None:
-    if y.dtype.kind == "O" and any(map(is_missing, y)):
-        raise ValueError("Input y contains missing values.")
 
 
 def check_weights(sample_weight: Any, X: NDArray) -> NDArray[np.float64] | None:
@@ -341,7 +341,7 @@ def check_weight_range(weight: NDArray[np.float64] | None) -> None:
     """
     greatest = 1.0 if weight is None else float(weight.max())
     if not LEAST_WEIGHT <= greatest <= MOST_WEIGHT:
-        raise ValueError(
+        raise InputError(
             "The largest sample weight (times class weight) must lie between "
             f"{LEAST_WEIGHT:g} and {MOST_WEIGHT:g}; got {greatest:g}."
         )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gputree.backends.cuda import machine
 from gputree.check import record
 from gputree.check.cases import CASES, Case, Table
+from gputree.errors import InputError
 from gputree.threads import most_threads
 from gputree.tree import Tree
 
@@ -142,7 +143,7 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
     True
     """
     if device not in ("cuda", "cpu"):
-        raise ValueError(f"The 'device' to check must be 'cuda' or 'cpu', got {device!r}.")
+        raise InputError(f"The 'device' to check must be 'cuda' or 'cpu', got {device!r}.")
     if device == "cpu":
         return _run(*_threads(), CASES, tell)
     if (problem := machine.missing()) is not None:

@@ -9,6 +9,7 @@ Data goes to standard output, messages to standard error. The exit status is one
 1    an error in a table, a model or the machine
 2    an error in the command line
 3    `gputree check` found a tree that differs
+70   gputree is at fault: an error that is none of `gputree.errors`, shown with its traceback
 130  interrupted
 """
 
@@ -16,7 +17,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -29,14 +32,15 @@ from gputree.cli.report import (
     say,
     with_examples,
 )
+from gputree.errors import GputreeError
 
 FAULT = 1
 USAGE_ERROR = 2
+BUG = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
-# What a user's files, options and machine can cause; anything else is a bug and
-# keeps its traceback.
-_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError)
+# What a user's files and machine can cause, beside parameters; anything else is a bug.
+_EXPECTED = (GputreeError, OSError, MemoryError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,9 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         Exit status, see the top of this module.
     """
+    arguments = argparse.Namespace(debug=False)
     try:
         words = sys.argv[1:] if argv is None else argv
-        arguments = _parser(words).parse_args(words)
+        _, rest = _parser(words).parse_known_args(words, arguments)
+        if rest:
+            _refuse(rest, words, arguments.command)
         from gputree.compilation.waits import waiting
 
         with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else None):
@@ -64,23 +71,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `gputree show ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # flushed at exit
         return 0
-    except KeyboardInterrupt:
-        say("error: interrupted")
-        return INTERRUPTED
-    except _EXPECTED as error:
-        say(f"error: {in_words_of_the_command(_message(error)) or type(error).__name__}")
-        return USAGE_ERROR if _is_of_usage(error) else FAULT
+    except (Exception, KeyboardInterrupt) as error:
+        return _told(error, arguments.debug)
     return status or 0
 
 
-def _is_of_usage(error: Exception) -> bool:
-    """Whether the command line is at fault; scikit-learn is not imported to learn that."""
+def _told(error: BaseException, debug: bool) -> int:
+    """Say what went wrong, with its traceback where that tells more; the exit status."""
+    is_usage = isinstance(error, (UsageError, *_of_parameters()))
+    is_bug = not (is_usage or isinstance(error, (*_EXPECTED, KeyboardInterrupt)))
+    if is_bug or debug:
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        say("error: interrupted")
+        return INTERRUPTED
+    name = type(error).__name__
+    if is_bug:
+        say(f"error: {name}, which is a fault of gputree. Please report it, with the lines above, "
+            "the command and what `gputree info` prints")  # fmt: skip
+        return BUG
+    say(f"error: {in_words_of_the_command(_message(error)) or name}")
+    return USAGE_ERROR if is_usage else FAULT
+
+
+def _of_parameters() -> tuple[type[Exception], ...]:
+    """Errors of the values of parameters; scikit-learn is not imported to learn of one."""
     names = sys.modules.get("gputree._sklearn")
-    refused = () if names is None else (names.InvalidParameterError,)
-    return isinstance(error, (UsageError, *refused))
+    return () if names is None else (names.InvalidParameterError,)
 
 
-def _message(error: Exception) -> str:
+def _message(error: BaseException) -> str:
     """What an error says; those of the system without their number."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
@@ -109,6 +129,14 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE_ERROR)
 
 
+def _refuse(rest: list[str], words: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
+    """End for words that no option of the command takes."""
+    from gputree.cli.habits import unrecognized
+
+    known = re.findall(r"--[a-z][a-z-]+", command.format_help())
+    command.error(unrecognized(rest, list(words), known))
+
+
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of a command line of these words: commands not among them have no options."""
     from gputree import __version__
@@ -123,14 +151,19 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "",
         "COMMAND --help has more examples. A file named - is standard input or output.",
         "Exit status: 0 success; 1 error in a table, a model or the machine; 2 error",
-        f"in the command line; {DIFFERENT} check found a difference; {INTERRUPTED} interrupt.",
+        f"in the command line; {BUG} bug in gputree; {DIFFERENT} check found a difference;",
+        f"{INTERRUPTED} interrupt.",
     )
     parser.add_argument("--version", action="version", version=f"gputree {__version__}")
+    debug: dict[str, Any] = {"action": "store_true", "help": "show the traceback of any error"}
+    parser.add_argument("--debug", **debug)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, text in _COMMANDS.items():
         command = commands.add_parser(name, help=text)
         if name in words:
             getattr(import_module(f"{__name__}.{name}"), f"add_{name}")(command)
+            command.add_argument("--debug", **debug, default=argparse.SUPPRESS)
+            command.set_defaults(command=command)
     return parser
 
 

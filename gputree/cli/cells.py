@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.cli.names import as_argument
 from gputree.cli.report import say
+from gputree.errors import InputError
 
 # What often stands in a cell that is missing; the first among text, too.
 MARKS = ("?", "-", "--", ".", "*", "None", "none", "unknown", "missing", "na", "n.a.")
@@ -46,7 +47,7 @@ def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     such = next((f", such as {cell}" for cell in found.values() if cell), "")
     listed = ", ".join(map(repr, found))
     words = "" if lasting else f"if they are categories: --categorical {as_argument(found)}; "
-    raise ValueError(
+    raise InputError(
         f"{label} has dates or times in {columns} {listed}{such}, which a tree cannot split. "
         f"{_AS_NUMBERS}; {words}or leave {them} out: --ignore {as_argument(found)}"
     )
@@ -62,7 +63,7 @@ def forbid_dates_as_target(label: str, name: str, target: NDArray[Any]) -> None:
         return
     cell = dates_in(pa.chunked_array([pa.array(target)]))
     if cell is not None:
-        raise ValueError(
+        raise InputError(
             f"The target column {name!r} of {label} holds dates or times, such as {cell}. "
             f"{_AS_NUMBERS}, or write --task classification if each is a class."
         )
@@ -223,11 +224,11 @@ def told(missing: Sequence[str]) -> Iterator[None]:
     except NotANumberError as error:
         mark = error.cell.strip()
         if _DECIMAL_COMMA.fullmatch(mark):
-            raise ValueError(
+            raise InputError(
                 f"{error} Write points, or separate the cells by semicolons, where commas are read."
             ) from error
         if not mark or mark in missing or len(mark) > _LONGEST_MARK:
             raise
-        raise ValueError(
+        raise InputError(
             f"{error} If that stands for a missing value, add --missing {shlex.quote(mark)}"
         ) from error

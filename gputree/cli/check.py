@@ -6,6 +6,7 @@ import argparse
 
 from gputree._texts import aligned
 from gputree.cli.report import DIFFERENT, escape_unknown_characters, say, with_examples
+from gputree.errors import DeviceError
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +55,7 @@ def _show_requirements() -> None:
         problem.removeprefix(machine.NEEDS).removesuffix(machine.INSTEAD).strip(" .")
         for problem in problems
     ]
-    raise RuntimeError(
+    raise DeviceError(
         f"a CUDA device needs {'; and '.join(told)}. Trees are grown on the CPU without one; "
         "gputree check --device cpu checks that."
     )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.cli.names import parse_quoted
+from gputree.errors import InputError
 
 # A name in double quotes, or one in which a backslash stands before a comma, a colon, a bar.
 _NAME = r'\s*("(?:[^"]|"")+"|(?:\\.|[^\\,:|"])+?)\s*'
@@ -46,12 +47,12 @@ def read_costs(path: str, y: NDArray[Any]) -> dict[tuple[Any, Any], float]:
         for name in (predicted, true):
             if name not in labels:
                 known = ", ".join(labels)
-                raise ValueError(f"{place}: the target has no class {name!r}; it has {known}.")
+                raise InputError(f"{place}: the target has no class {name!r}; it has {known}.")
         if (labels[true], labels[predicted]) in found:
-            raise ValueError(f"{place}: the cost of {predicted!r} for {true!r} stands above.")
+            raise InputError(f"{place}: the cost of {predicted!r} for {true!r} stands above.")
         found[labels[true], labels[predicted]] = cost
     if not found:
-        raise ValueError(f"{path} holds no costs: a line is {FORM}.")
+        raise InputError(f"{path} holds no costs: a line is {FORM}.")
     return found
 
 
@@ -59,11 +60,11 @@ def _parse(text: str, place: str) -> tuple[str, str, float]:
     match = _LINE.fullmatch(text)
     try:
         if match is None:
-            raise ValueError
+            raise InputError
         predicted, true = (_plain(name) for name in match.groups()[:2])
         return predicted, true, float(match[3])
     except ValueError:
-        raise ValueError(f"{place}: must be {FORM}, got {text.strip()!r}.") from None
+        raise InputError(f"{place}: must be {FORM}, got {text.strip()!r}.") from None
 
 
 def _plain(name: str) -> str:

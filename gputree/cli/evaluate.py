@@ -22,6 +22,7 @@ from gputree.cli.report import (
 from gputree.cli.streams import check_inputs, check_output, load, write_text
 from gputree.cli.tables import add_missing, add_target, label_of, table_with_target
 from gputree.cli.weights import add_weights
+from gputree.errors import InputError
 from gputree.evaluation import (
     Answers,
     Lines,
@@ -68,8 +69,8 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     try:
         found = answers(estimator, *rows)
         tables = estimator._report_tables(*rows)
-    except ValueError as error:
-        raise ValueError(f"{label_of(arguments.data)}: {error}") from error
+    except InputError as error:
+        raise InputError(f"{label_of(arguments.data)}: {error}") from error
     if found.labels is not None:
         _tell_unknown(found.y, estimator.classes_)
     escape_unknown_characters()

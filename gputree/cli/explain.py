@@ -11,6 +11,7 @@ from gputree.cli.models import add_tree, chosen, has_rules, require_one
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import check_inputs, load
 from gputree.cli.tables import add_missing, batches_for, label_of
+from gputree.errors import InputError
 
 FIRST_ROWS = "1-3"
 
@@ -80,7 +81,7 @@ def _explain(arguments: argparse.Namespace) -> None:
             return
     if arguments.rows != _rows(FIRST_ROWS):
         have = counted(seen, "row")
-        raise ValueError(f"{label_of(arguments.data)} has {have}; there is no row {last}.")
+        raise InputError(f"{label_of(arguments.data)} has {have}; there is no row {last}.")
 
 
 def _rules_of(estimator: Any, X: Any, decimals: int) -> list[str]:

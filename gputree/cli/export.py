@@ -20,6 +20,7 @@ from gputree.cli.streams import (
     opened_output,
     write_text,
 )
+from gputree.errors import InputError
 
 # A tree is nested as deep as it is; Python prints by recursion.
 DEEPEST_PRINTED = 300
@@ -169,7 +170,7 @@ def _rules(estimator: Any, **given: Any) -> str:
 
 def _dict(estimator: Any, **given: Any) -> str:
     if estimator.tree_.max_depth > DEEPEST_PRINTED:
-        raise ValueError(
+        raise InputError(
             f"The tree has depth {estimator.tree_.max_depth:,}; dictionaries are printed to depth "
             f"{DEEPEST_PRINTED}. Use --format rules or text."
         )

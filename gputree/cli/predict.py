@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gputree.cli.report import UsageError, with_examples
 from gputree.cli.streams import STANDARD, check_inputs, check_output, load, opened_output
 from gputree.cli.tables import add_missing, batches_for, label_of
+from gputree.errors import InputError
 
 Write = Callable[[dict[str, NDArray]], None]
 
@@ -78,8 +79,8 @@ def answers(estimator: Any, arguments: argparse.Namespace) -> Iterator[dict[str,
                 shares = estimator.predict_proba(X).T
                 pairs = zip(estimator.classes_, shares, strict=True)
                 columns |= {f"probability_{label}": share for label, share in pairs}
-        except ValueError as error:
-            raise ValueError(f"{label_of(arguments.data)}: {error}") from error
+        except InputError as error:
+            raise InputError(f"{label_of(arguments.data)}: {error}") from error
         yield columns
 
 

@@ -10,10 +10,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from gputree.errors import InputError
+
 DIFFERENT = 3  # the exit status of `gputree check` where a tree differs
 
 
-class UsageError(ValueError):
+class UsageError(InputError):
     """The command line is wrong, independent of the contents of files."""
 
 
@@ -47,6 +49,8 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r": ignore=\[\.\.\.\]", " with --ignore"),
     (r" Read it as (text|numbers): \w+=\[.*\]", " Write it alike everywhere, or raise --memory"),
     (r"device='(\w+)'", r"--device \1"),
+    (r"Use C45Classifier, which has thresholds.* If they are", "Add --algorithm c45. If they are"),
+    (r"list them in 'categorical_features'", "add --categorical NAME"),
     (r"Name another one in 'folder'", "Set TMPDIR to another one, or raise --memory"),
     (r"\bPass missing='largest'", "Use --missing-rows largest"),
     (r"\bPass nodes='NAME'", "Add --nodes NAME"),

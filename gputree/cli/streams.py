@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from gputree._files import replaced_file, require_destination
 from gputree.cli.report import UsageError, say
+from gputree.errors import InputError
 
 STANDARD = "-"
 
@@ -73,8 +74,8 @@ def _read(model: str, read: Callable[[str | Path], Any]) -> Any:
         path.write_bytes(sys.stdin.buffer.read())
         try:
             return read(path)
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(path), "standard input")) from error
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), "standard input")) from error
 
 
 def save(estimator: Any, output: str) -> None:

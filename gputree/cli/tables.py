@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gputree._texts import hint
 from gputree.cli.cells import (
     forbid_dates,
     forbid_dates_as_target,
@@ -24,6 +25,7 @@ from gputree.cli.names import HOW, parse_names
 from gputree.cli.report import UsageError
 from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.weights import Weight, check_name, taken_out, with_column
+from gputree.errors import InputError
 
 
 def add_missing(parser: Any) -> None:
@@ -112,7 +114,7 @@ def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -
     """Refuse names of columns that the table has not."""
     for name in (*arguments.categorical, *arguments.numeric):
         if name not in names:
-            raise ValueError(f"{label} has no feature column {name!r}.")
+            raise InputError(f"{label} has no feature column {name!r}.{hint(name, names)}")
 
 
 def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:
@@ -136,7 +138,7 @@ def feature_names(estimator: Any, model: str) -> list[str]:
     """Names of the columns that a model was trained on."""
     found = getattr(estimator, "feature_names_in_", None)
     if found is None:
-        raise ValueError(f"{model} holds no column names to match a table with.")
+        raise InputError(f"{model} holds no column names to match a table with.")
     return list(map(str, found))
 
 
@@ -235,7 +237,7 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[An
     wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else held
     if wanted != held:
         what = "was trained on a numeric target" if classes is None else "has numeric classes"
-        raise ValueError(
+        raise InputError(
             f"{arguments.model} {what}; column {table.target_name!r} of "
             f"{label_of(arguments.data)} holds others, such as {str(table.target[0])!r}."
         )

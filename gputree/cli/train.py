@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from gputree._texts import aligned, amount
 from gputree.cli.classes import add_classes, classes_of
 from gputree.cli.costs import read_costs
+from gputree.cli.habits import one_of
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
 from gputree.cli.report import (
@@ -25,9 +27,13 @@ from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, check_kinds
 from gputree.cli.training import Training, add_memory, files_of, read_training
 from gputree.cli.weights import add_weights
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     from gputree.compilation.waits import Wait
+
+
+ALGORITHMS = ("cart", "c45", "id3")
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +69,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "standard output")  # fmt: skip
     add(
         "--algorithm",
-        choices=["cart", "c45", "id3"],
+        type=partial(one_of, ALGORITHMS),
+        metavar="{" + ",".join(ALGORITHMS) + "}",
         default="cart",
         help="cart: binary splits (Breiman et al. 1984); c45, id3: multiway splits of categories "
         "(Quinlan 1993, 1986)",
@@ -226,12 +233,12 @@ def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
     if arguments.task == "auto" and arguments.classes is not None:
         task = "classification"
     if task == "regression" and y.dtype.kind not in "iuf":
-        raise ValueError(
+        raise InputError(
             f"Regression needs numbers in the target column {arguments.target!r}; it holds "
             f"{'booleans' if y.dtype.kind == 'b' else 'text'}, such as {str(y[0])!r}."
         )
     if task == "regression" and arguments.algorithm != "cart":
-        raise ValueError(
+        raise InputError(
             f"--algorithm {arguments.algorithm} is for classification, and the target column "
             f"{arguments.target!r} holds quantities. Use cart, or --task classification."
         )

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._texts import hint
 from gputree.cli.report import UsageError
+from gputree.errors import InputError
 
 Weight = NDArray[np.float64] | None
 
@@ -52,14 +54,14 @@ def taken_out(
     if not keep:
         columns = columns.drop_columns([arguments.weights])
     if columns.num_columns == 0:
-        raise ValueError(f"{label} has no feature column other than that of --weights.")
+        raise InputError(f"{label} has no feature column other than that of --weights.")
     return columns, weight
 
 
 def require_column(names: list[str], name: str, label: str) -> None:
     """Raise ValueError unless a table has the column of weights."""
     if name not in names:
-        raise ValueError(f"{label} has no column {name!r} (--weights).")
+        raise InputError(f"{label} has no column {name!r} (--weights).{hint(name, names)}")
 
 
 def values_of(columns: Any, name: str) -> NDArray[np.float64]:
@@ -74,8 +76,8 @@ def check_values(weight: NDArray[np.float64], name: str, label: str) -> None:
 
     try:
         check_weights(weight, weight)
-    except ValueError as error:
-        raise ValueError(f"Column {name!r} of {label} (--weights): {error}") from error
+    except InputError as error:
+        raise InputError(f"Column {name!r} of {label} (--weights): {error}") from error
 
 
 class WithoutWeights:
@@ -91,6 +93,11 @@ class WithoutWeights:
         self.names = [own for own in batches.names if own != name]
         self._batches, self._name = batches, name
         self._found: list[NDArray[np.float64]] = []
+
+    def least_rows(self) -> int:
+        """As of the batches that are passed on."""
+        rows: int = self._batches.least_rows()
+        return rows
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         self._found = []

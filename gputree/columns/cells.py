@@ -18,6 +18,7 @@ from gputree.columns.categories import (
     text_first_seen,
 )
 from gputree.dtypes import MISSING_CELL
+from gputree.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,9 +86,9 @@ def read_cells(X: Any, labels: Sequence[str]) -> list[Cells]:
         try:
             cells.append(read(column))
         except TypeError as error:
-            raise TypeError(f"Column {label} of X: {error}") from error
+            raise InputTypeError(f"Column {label} of X: {error}") from error
         except (ValueError, OverflowError) as error:
-            raise ValueError(f"Column {label} of X: {error}") from error
+            raise InputError(f"Column {label} of X: {error}") from error
     return cells
 
 
@@ -296,7 +297,7 @@ def _of_objects(values: NDArray) -> Cells:
     except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
         return _of_mixed(values)
     if _is_text(column.type) and any(issubclass(kind, bytes) for kind in set(map(type, values))):
-        raise TypeError("it holds bytes among text. Decode them first.")
+        raise InputTypeError("it holds bytes among text. Decode them first.")
     if _is_text(column.type) or _is_number(column.type):
         return _of_arrow(column)
     return _of_mixed(values)
@@ -310,7 +311,7 @@ def _of_mixed(values: NDArray) -> Cells:
         return _of_numbers(values, known)
     for kind in kinds:
         if not issubclass(kind, (str, Real, np.bool_)):
-            raise TypeError(f"it holds a {kind.__name__} among text or booleans.")
+            raise InputTypeError(f"it holds a {kind.__name__} among text or booleans.")
     code = np.full(values.size, MISSING_CELL, np.int64)
     code[known], distinct = text_first_seen(values[known])
     return Coded(code, distinct, False)
@@ -323,14 +324,14 @@ def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64
             raise _refusal(kind.__name__)
         if not hasattr(kind, "__float__") and not hasattr(kind, "__index__"):
             said = "float() argument must be a string or a real number"  # in scikit-learn's words
-            raise TypeError(f"{_refusal(kind.__name__)} ({said}.)")
+            raise InputTypeError(f"{_refusal(kind.__name__)} ({said}.)")
     numbers = np.full(values.size, np.nan)
     numbers[known] = values[known].astype(np.float64)
     return _with_large(numbers, values)
 
 
 def _refusal(kind: Any) -> ValueError:
-    return ValueError(
+    return InputError(
         f"it must hold numbers, booleans or text, got {kind}. Convert dates and bytes first, or "
         "leave the column out."
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gputree.columns.categories import Lookup, as_numbers, as_objects, in_order, kind_of
 from gputree.columns.specification import Columns
+from gputree.errors import InputError
 
 
 class MergedColumns:
@@ -49,7 +50,7 @@ class MergedColumns:
                 self._nominal[f] = nominal
             if self._nominal[f] != nominal:
                 held, holds = ("categories", "numbers")[:: 1 if self._nominal[f] else -1]
-                raise ValueError(
+                raise InputError(
                     f"Column {label} of X held {held} in earlier batches and holds {holds} in "
                     "this one. Convert it, or list it in 'categorical_features'."
                 )
@@ -105,7 +106,7 @@ class _Merged:
             self._all.update(dict.fromkeys(self._first.tolist()))
             self._dtypes = {self._first.dtype}
         if self._numeric != (kind_of(more) == "numbers"):
-            raise ValueError(
+            raise InputError(
                 f"Column {self._label} of X holds text in some batches and numbers in others. "
                 "Convert it."
             )

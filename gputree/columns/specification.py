@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from gputree._memory import require_memory
 from gputree.columns.categories import NUMBERS, Lookup, hold_text, in_order, kind_of
-from gputree.columns.cells import Cells, Coded, Exact, is_frame, read_cells
+from gputree.columns.cells import Cells, Coded, Exact, as_table, is_frame, read_cells
 from gputree.columns.integers import codes_present, hold_codes
 from gputree.dtypes import MISSING_CELL
+from gputree.errors import InputError
 
 Order = Literal["C", "F"]
 
@@ -113,7 +114,7 @@ class Columns:
             neither numbers, booleans nor text.
         """
         if X.shape[1] != self.nominal.size:
-            raise ValueError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
+            raise InputError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
         plain = _plain_numbers(X)
         if plain is not None and not self.nominal.any():
             return _as_floats(plain, order)
@@ -284,22 +285,35 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
         return mask
     if listed.ndim == 1 and all(isinstance(name, str) for name in listed.tolist()):
         return _named(listed.tolist(), X)
-    raise ValueError(
+    raise InputError(
         "The 'categorical_features' parameter must be 'auto', None, names of columns, indices "
         f"from 0 to {d - 1} or a mask of {d} booleans. Got {categorical_features!r} instead."
     )
 
 
+def declared_nominal(X: Any, categorical_features: Any, d: int) -> NDArray[np.bool_]:
+    """Which of the d columns are said to hold categories: by a list, or by their types."""
+    table = as_table(X)
+    frame = table if is_frame(table) else np.empty((0, d))
+    listed = _listed(categorical_features, frame)
+    if listed is not None or not is_frame(table):
+        return np.zeros(d, np.bool_) if listed is None else listed
+    import narwhals as nw
+
+    kinds = nw.from_native(table).schema.values()
+    return np.array([kind in (nw.Categorical, nw.Enum) for kind in kinds], np.bool_)
+
+
 def _named(names: list[str], X: Any) -> NDArray[np.bool_]:
     present = _names(X)
     if present is None:
-        raise ValueError(
+        raise InputError(
             "The 'categorical_features' parameter names columns, but X has no column names. Got "
             f"{names!r}; pass a data frame, or indices."
         )
     unknown = sorted(set(names).difference(present))
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"The 'categorical_features' parameter must name columns of X. Got {unknown!r}, which "
             "are none."
         )
@@ -397,7 +411,7 @@ def _distinct(numbers: NDArray | Exact, label: str) -> Coded:
     if numbers.dtype.kind == "f":
         numbers = _as_floats(numbers, "C") + np.float32(0)  # of two zeros one
         if np.isinf(numbers).any():
-            raise ValueError(
+            raise InputError(
                 f"Input X contains infinity in column {label}, whose values are categories."
             )
     numbers = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
@@ -415,7 +429,7 @@ def _code_column(cells: Cells, categories: Lookup, label: str) -> Writable:
         if categories.categories.dtype.kind == "b":
             before = "booleans"
             words.sort(key=lambda word: str(word).lower() in ("true", "false"))  # the others first
-        raise ValueError(
+        raise InputError(
             f"Column {label} of X held {before} in fit; now it holds {now}, such as {words[0]!r}."
         )
     lookup = np.append(categories.match(cells.values), np.nan)  # the last place: MISSING_CELL
@@ -428,7 +442,7 @@ def _number_column(cells: Cells, label: str) -> Writable:
     if not isinstance(cells, Coded):
         return Writable(cells, None, cells)
     if hold_text(cells.values) and cells.values.size:
-        raise ValueError(
+        raise InputError(
             f"Column {label} of X was numeric in fit; now it holds text, such as "
             f"{str(cells.values[0])!r}."
         )

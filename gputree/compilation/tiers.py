@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 
+from gputree.errors import InputError
+
 MODES = ("auto", "always", "never")
 
 # Seconds of one wait in which kernels are interpreted though they may be compiled later.
@@ -55,7 +57,7 @@ class NotCompiled(Exception):
 def _from_environment() -> str:
     mode = os.environ.get("GPUTREE_JIT", "").strip().lower() or "auto"
     if mode not in MODES:
-        raise ValueError(f"GPUTREE_JIT must be one of {', '.join(MODES)}, got {mode!r}.")
+        raise InputError(f"GPUTREE_JIT must be one of {', '.join(MODES)}, got {mode!r}.")
     return mode
 
 
@@ -92,7 +94,7 @@ def link(stub: Callable, choose: Callable) -> None:
 def forced(mode: str) -> Iterator[None]:
     """Within the block, in all threads: "always" compile, "never", or decide ("auto")."""
     if mode not in MODES:
-        raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}.")
+        raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}.")
     before, _state.mode = _state.mode, mode
     try:
         yield

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gputree.compilation import kernel, lent
 from gputree.compilation.arrays import record
 from gputree.criteria.poisson import NEGATIVE_COUNTS
+from gputree.errors import InputError
 from gputree.subtrees import add_up
 
 if TYPE_CHECKING:  # a tree checks its criterion's name
@@ -64,7 +65,7 @@ def deviances(
     from scipy.special import xlogy  # here, for trees name their criteria, and few are pruned
 
     if target.size and target.min() < 0.0:
-        raise ValueError(NEGATIVE_COUNTS)
+        raise InputError(NEGATIVE_COUNTS)
     order = np.lexsort((weight, target, stop))  # float sums in an order of their own
     tiny = float(np.finfo(np.float64).tiny)
     unit = max(float(tree.answers[0, 0]), tiny)

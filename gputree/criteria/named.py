@@ -28,6 +28,7 @@ from gputree.criteria.kinds import (
 )
 from gputree.criteria.losses import Loss, deviances, squared_errors
 from gputree.criteria.poisson import check_counts, node_deviances
+from gputree.errors import InputError
 from gputree.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
 
 if TYPE_CHECKING:  # which checks its criterion's name
@@ -180,4 +181,4 @@ def target_impurity(name: str, sums: Sums, targets: Targets) -> Floats:
 
 def _require(name: str, task: str) -> None:
     if name not in CRITERIA[task]:
-        raise ValueError(f"The criterion of {task} must be one of {CRITERIA[task]}, got {name!r}.")
+        raise InputError(f"The criterion of {task} must be one of {CRITERIA[task]}, got {name!r}.")

@@ -34,6 +34,7 @@ from gputree.criteria.dispatch import (
 from gputree.criteria.kinds import Poisson
 from gputree.criteria.logarithm import log2, xlog2x
 from gputree.criteria.targets import target_means
+from gputree.errors import InputError
 
 LN_2 = 0.6931471805599453
 
@@ -46,9 +47,9 @@ NEGATIVE_COUNTS = "Some value(s) of y are negative which is not allowed for Pois
 def check_counts(low: float, high: float) -> None:
     """Refuse targets from `low` to `high` that are no counts or rates, or none but zeros."""
     if low < 0.0:
-        raise ValueError(NEGATIVE_COUNTS)
+        raise InputError(NEGATIVE_COUNTS)
     if high <= 0.0:
-        raise ValueError("Sum of y is not positive which is necessary for Poisson regression.")
+        raise InputError("Sum of y is not positive which is necessary for Poisson regression.")
 
 
 @formula(begin, Poisson)

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gputree.errors import InputError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -74,7 +76,7 @@ def read_arff(label: str, text: str, words: Collection[str] = ()) -> pa.Table:
     for place, _, words_of_row in lines:
         cells = _cells(label, place, words_of_row)
         if len(cells) != len(attributes):
-            raise ValueError(
+            raise InputError(
                 f"{label}, line {place}: expected {len(attributes)} cells, got {len(cells)}."
             )
         for column, cell in zip(columns, cells, strict=True):
@@ -140,9 +142,9 @@ def _header(label: str, lines: Iterator[tuple[int, str, list[Word]]]) -> list[At
             hint = ""
             if first in _OF_KEEL:
                 hint = " It is of KEEL's files, and none of ARFF: remove it."
-            raise ValueError(f"{label}, line {place}: this declares no column: {line[:60]}{hint}")
+            raise InputError(f"{label}, line {place}: this declares no column: {line[:60]}{hint}")
         attributes.append(attribute)
-    raise ValueError(f"{label} has no line @data, after which rows begin.")
+    raise InputError(f"{label} has no line @data, after which rows begin.")
 
 
 def _attribute(words: list[Word]) -> Attribute | None:
@@ -160,14 +162,14 @@ def _attribute(words: list[Word]) -> Attribute | None:
 def _cells(label: str, place: int, words: list[Word]) -> list[str | None]:
     """The cells of a row, None where one is missing."""
     if words[0].is_brace("{"):
-        raise ValueError(f"{label}, line {place}: sparse rows are not read.")
+        raise InputError(f"{label}, line {place}: sparse rows are not read.")
     if len(words) > 3 and words[-3].is_brace("{") and words[-1].is_brace("}"):
-        raise ValueError(
+        raise InputError(
             f"{label}, line {place}: {{{words[-2].text}}} is the weight of the row, which is not "
             "read from ARFF. Make a column of the weights, and name that as weights."
         )
     if any(word.is_brace("{") or word.is_brace("}") for word in words):
-        raise ValueError(f"{label}, line {place}: a brace in a word must be in quotes.")
+        raise InputError(f"{label}, line {place}: a brace in a word must be in quotes.")
     return [None if word == Word("?") else word.text for word in words]
 
 
@@ -187,7 +189,7 @@ def _column(
     except (KeyError, ValueError):
         row, cell = next(pair for pair in enumerate(cells) if not _fits(attribute, pair[1]))
         declared = "a number" if attribute.words is None else f"one of {attribute.words[:30]}"
-        raise ValueError(
+        raise InputError(
             f"{label}, line {places[row]}: column {attribute.name!r} holds {cell!r}, which is not "
             f"{declared}, as its header declares."
         ) from None
@@ -207,7 +209,7 @@ def _numbers(attribute: Attribute, cells: list[str | None]) -> pa.Array:
 def _number(cell: str) -> float:
     """A number as Java reads it: Python would take 1_000, and digits of other scripts."""
     if "_" in cell or not cell.isascii():
-        raise ValueError(cell)
+        raise InputError(cell)
     return float(cell)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.errors import InputError
+
 # Bytes of a batch: small compared with the memory, large compared with the cost of a call.
 BATCH_BYTES = 1 << 26
 
@@ -38,9 +40,9 @@ class ArrayBatches:
 
     def __init__(self, X: NDArray[Any], y: NDArray[Any] | None = None) -> None:
         if X.ndim != 2:
-            raise ValueError(f"X must have rows and columns, got an array of shape {X.shape}.")
+            raise InputError(f"X must have rows and columns, got an array of shape {X.shape}.")
         if y is not None and y.shape != (len(X),):
-            raise ValueError(f"y must have the shape ({len(X)},), got {y.shape}.")
+            raise InputError(f"y must have the shape ({len(X)},), got {y.shape}.")
         self.X, self.y = X, y
 
     def __iter__(self) -> Iterator[NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]]:

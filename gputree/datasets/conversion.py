@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from gputree.columns.cells import has_text_of_time, text_of_times
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +18,7 @@ MOST_LISTED = 30
 _ZEROS = re.compile(r"\s*[+-]?0\d")
 
 
-class NotANumberError(ValueError):
+class NotANumberError(InputError):
     """A cell of a column of numbers is none.
 
     Attributes

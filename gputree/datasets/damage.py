@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gputree._memory import OutOfMemory
 from gputree.datasets.delimited import not_utf8
 from gputree.datasets.sources import ARROW, PARQUET, Source
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,15 +29,15 @@ def told(source: Source) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        raise ValueError(not_utf8(source, str(error))) from error
+        raise InputError(not_utf8(source, str(error))) from error
     except OutOfMemory:
         raise  # of a file that is whole, and it names that
     except MemoryError as error:
         if isinstance(error, pa.ArrowException) and not _may_unpack_to(source, error):
-            raise ValueError(f"{source.label} is damaged: {error}") from error
+            raise InputError(f"{source.label} is damaged: {error}") from error
         raise MemoryError(f"Cannot read {source.label}: {error}") from error
     except (pa.ArrowException, OSError, OverflowError) as error:
-        raise ValueError(f"Cannot read {source.label}: {error}") from error
+        raise InputError(f"Cannot read {source.label}: {error}") from error
 
 
 def _may_unpack_to(source: Source, error: MemoryError) -> bool:
@@ -56,7 +57,7 @@ def undamaged(source: Source, table: pa.Table) -> pa.Table:
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise ValueError(
+            raise InputError(
                 f"Cannot read {source.label}: column {name!r} is damaged, or holds text that is "
                 f"not UTF-8: {error}"
             ) from error

@@ -14,6 +14,7 @@ from gputree.datasets.conversion import NotANumberError, convert, listed
 from gputree.datasets.dialect import DELIMITERS, Dialect, dialect_of
 from gputree.datasets.size import require_memory_for_csv
 from gputree.datasets.sources import Source
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +73,7 @@ def read_delimited(
             raise _explained(source, error, opened.names) from error
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:  # what the reader makes of bytes that are not UTF-8
-        raise ValueError(not_utf8(source, f"see {listed(binary)}"))
+        raise InputError(not_utf8(source, f"see {listed(binary)}"))
     table = _exact_whole(table, set(whole).difference(text, dialect.pointed), dialect, missing)
     codes = set(categorical).difference(text)
     table, kept = _types_of_codes(table, codes, dialect, missing)
@@ -128,7 +129,7 @@ def delimited_batches(
 def _explained(source: Source, error: Exception, names: Sequence[str]) -> Exception:
     """What to say of a cell that does not fit its column; other errors as they are."""
     if found := _NOT_UTF8.search(str(error)):
-        return ValueError(not_utf8(source, f"see {names[int(found[1])]!r}"))
+        return InputError(not_utf8(source, f"see {names[int(found[1])]!r}"))
     found = _NOT_CONVERTED.search(str(error))
     if found is None:
         return error
@@ -137,7 +138,7 @@ def _explained(source: Source, error: Exception, names: Sequence[str]) -> Except
         return NotANumberError(source.label, name, cell)
     begins = "booleans" if kind == "bool" else "integers"
     advice = f"numbers: numeric=[{name!r}]" if _is_number(cell) else f"text: text=[{name!r}]"
-    return ValueError(
+    return InputError(
         f"{source.label}: column {name!r} holds {begins} at the beginning, and {cell!r} further "
         f"down. Read it as {advice}."
     )
@@ -185,7 +186,7 @@ def column_types(
         pointed = set(dialect.pointed).intersection(types).difference(kept)
         types |= dict.fromkeys(pointed, pa.float64())
     if binary := [name for name in wanted if pa.types.is_binary(types[name])]:
-        raise ValueError(not_utf8(source, f"see {listed(binary)}"))
+        raise InputError(not_utf8(source, f"see {listed(binary)}"))
     return types
 
 
@@ -197,9 +198,9 @@ def open_delimited(source: Source, file: Any) -> Opened:
     try:
         names = next((names for names in lines if names), [])
     except csv.Error as error:
-        raise ValueError(f"Cannot read the header of {source.label}: {error}.") from error
+        raise InputError(f"Cannot read the header of {source.label}: {error}.") from error
     if any("\ufffd" in name for name in names) and "\ufffd".encode() not in head:
-        raise ValueError(not_utf8(source, "see the names of its columns"))
+        raise InputError(not_utf8(source, "see the names of its columns"))
     return Opened(again, dialect, names)
 
 
@@ -217,12 +218,12 @@ def _after_a_look(source: Source, file: Any) -> tuple[Any, bytes]:
 
     head: bytes = file.read(HEAD_BYTES)
     if not head.strip():
-        raise ValueError(f"{source.label} is empty.")
+        raise InputError(f"{source.label} is empty.")
     for mark, kind in _MARKS.items():
         if head.startswith(mark):
-            raise ValueError(f"Cannot read {source.label}: it is {kind}.")
+            raise InputError(f"Cannot read {source.label}: it is {kind}.")
     if b"\0" in head:
-        raise ValueError(f"Cannot read {source.label}: it holds bytes that are no text.")
+        raise InputError(f"Cannot read {source.label}: it holds bytes that are no text.")
     if source.is_plain:
         file.seek(0)
         return file, head
@@ -309,7 +310,7 @@ def _numbers_of_codes(
             continue
         words = table.column(j)
         if (cell := leading_zeros(words)) is not None:
-            raise ValueError(
+            raise InputError(
                 f"{source.label}: column {name!r} holds numbers at the beginning, and {cell!r} "
                 f"further down. Read it as text: text=[{name!r}]; or as numbers, without the "
                 f"leading zeros: numeric=[{name!r}]."

@@ -15,8 +15,10 @@ from gputree.datasets.conversion import listed
 from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
 from gputree.datasets.readers import feature_names, read_names, rows_of
+from gputree.datasets.size import least_rows
 from gputree.datasets.sources import DELIMITERS, Source, source_of
 from gputree.datasets.targets import target_values
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,28 +43,46 @@ class FileBatches:
         target: str | None,
         names: list[str],
         types: Mapping[str, Sequence[str]],
+        valueless: Collection[str] = (),
     ) -> None:
         self.files, self.target_name, self.names = files, target, names
-        self._types = types
+        self._types, self._valueless = types, valueless
         self._seen = [_state(path) for path in files]
         self.n_bytes = sum(size for size, _ in self._seen)
 
+    def least_rows(self) -> int:
+        """A lower bound of the number of rows of all files, without reading them."""
+        return sum(map(least_rows, self.files))
+
     def __iter__(self) -> Iterator[pa.Table | tuple[pa.Table, NDArray[Any]]]:
+        import pyarrow as pa
+
         wanted = [*self.names, *([] if self.target_name is None else [self.target_name])]
         empty = True
         for path, seen in zip(self.files, self._seen, strict=True):
             for batch in rows_of(path, wanted, self._types):
                 empty = False
                 if _state(path) != seen:
-                    raise ValueError(f"{path} changed while it was read.")
-                columns = batch.select(self.names)
+                    raise InputError(f"{path} changed while it was read.")
+                columns = self._untyped(batch.select(self.names))
                 if self.target_name is None:
                     yield columns
                 else:
                     y = batch[self.target_name]
                     yield columns, target_values(str(path), self.target_name, y)
+        pa.default_memory_pool().release_unused()
         if empty:
-            raise ValueError(f"{self.files[0]} has a header but no rows{self._others}.")
+            raise InputError(f"{self.files[0]} has a header but no rows{self._others}.")
+
+    def _untyped(self, columns: pa.Table) -> pa.Table:
+        """Columns without a value, whose type no file has, as those of any kind."""
+        import pyarrow as pa
+
+        for name in self._valueless:
+            if columns[name].null_count == columns.num_rows:
+                j = columns.column_names.index(name)
+                columns = columns.set_column(j, name, pa.nulls(columns.num_rows))
+        return columns
 
     @property
     def _others(self) -> str:
@@ -123,25 +143,29 @@ def open_batches(
     sources = [source_of(path) for path in files]
     first = sources[0]
     if first.is_stream:
-        raise ValueError(f"{first.label} can be read once only, and batches are read twice.")
+        raise InputError(f"{first.label} can be read once only, and batches are read twice.")
     names = feature_names(first.label, read_names(files[0]), target, columns, ignore)
     for path in files[1:]:
         feature_names(str(path), read_names(path), target, names, ())
     codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
     types = {"text": [*text], "numeric": [*numeric], "boolean": [], "missing": [*missing]}
     types |= {"categorical": sorted(codes), "whole": []}
+    valueless = set()
     if texts := [source for source in sources if source.kind in DELIMITERS]:
         given = {*text, *numeric}
         wanted = [*names, *([] if target is None else [target])]
         rest = [name for name in wanted if name not in given]
         for name, kind in _kinds(texts, rest, codes, missing).items():
-            if kind != "whole":
+            if kind == "unknown":
+                types["numeric"].append(name)
+                valueless.add(name)
+            elif kind != "whole":
                 types[kind].append(name)
             elif name not in codes:  # as labels and categories, integers stay so
                 types["numeric"].append(name)
             elif name != target:
                 types["whole"].append(name)
-    return FileBatches(files, target, names, types)
+    return FileBatches(files, target, names, types, valueless.difference([target]))
 
 
 def _with_bytes(files: list[Path]) -> list[Path]:
@@ -154,7 +178,7 @@ def list_files(paths: Any) -> list[Path]:
     if not isinstance(paths, str | PathLike):
         files = [Path(fspath(path)) for path in paths]
         if not files:
-            raise ValueError("The list of files to read is empty.")
+            raise InputError("The list of files to read is empty.")
         return files
     path = Path(fspath(paths))
     if path.is_dir():
@@ -186,7 +210,7 @@ def _kinds(
 ) -> dict[str, str]:
     """Which columns of CSV files hold text, numbers or booleans, by their beginnings.
 
-    By those of the first file that has a value there; of numbers, if none has.
+    By those of the first file that has a value there; unknown, if none has.
     """
     from pyarrow import types
 
@@ -199,7 +223,7 @@ def _kinds(
             kinds = column_types(source, open_, codes, missing)
         dates = [name for name in open_ if types.is_temporal(kinds[name])]
         if dates:
-            raise ValueError(
+            raise InputError(
                 f"{source.label}: {listed(dates)} hold dates or times. Convert them to numbers, "
                 "such as days or hours, take them for categories: categorical=[...], or leave them "
                 "out: ignore=[...]."
@@ -207,7 +231,7 @@ def _kinds(
         for name in open_:
             if not types.is_null(kinds[name]):
                 found[name] = _KINDS.get(str(kinds[name]), "numeric")
-    return dict.fromkeys(wanted, "numeric") | found
+    return dict.fromkeys(wanted, "unknown") | found
 
 
 # All else is numbers.

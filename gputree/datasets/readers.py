@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from gputree._texts import hint
 from gputree.datasets.arff import read_arff
 from gputree.datasets.conversion import convert, listed
 from gputree.datasets.damage import told, undamaged
@@ -19,9 +20,13 @@ from gputree.datasets.delimited import delimited_batches, open_delimited, read_d
 from gputree.datasets.size import require_memory_for_parquet
 from gputree.datasets.sources import ARFF, DELIMITERS, PARQUET, Origin, Source, source_of
 from gputree.datasets.targets import declared_classes, target_values
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# Bytes of a column of a Parquet file that are read at once.
+_BUFFER_BYTES = 1 << 20
 
 _OTHER_DELIMITERS = (";", "\t", "|", ",")
 
@@ -137,7 +142,7 @@ def read_table(
         table = _read(source, text, codes, whole, missing, verbose)
         _forbid_repeated(source.label, table.column_names)
         if table.num_rows == 0:
-            raise ValueError(f"{source.label} has a header but no rows.")
+            raise InputError(f"{source.label} has a header but no rows.")
         wanted = feature_names(source.label, table.column_names, target, columns, ignore)
         table = table.select([*wanted, *([] if target is None else [target])])
         table = convert(source.label, undamaged(source, table), **types)
@@ -189,7 +194,7 @@ def read_batches(
         empty = False
         yield batch
     if empty:
-        raise ValueError(f"{source_of(path).label} has a header but no rows.")
+        raise InputError(f"{source_of(path).label} has a header but no rows.")
 
 
 def rows_of(
@@ -298,7 +303,8 @@ def _batches(
             yield from delimited_batches(source, opened, wanted, **types)
             return
         if source.kind in PARQUET:
-            parquet = pq.ParquetFile(file)
+            # Page by page: else each group of rows is read whole, which may be most of a file.
+            parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES)
             _check_header(source.label, parquet.schema_arrow.names, wanted)
             batches = parquet.iter_batches(columns=list(wanted))
         else:
@@ -321,7 +327,7 @@ def _check_header(label: str, present: list[str], wanted: Sequence[str]) -> None
 
 def _forbid_repeated(label: str, present: Sequence[str]) -> None:
     if repeated := _repeated(present):
-        raise ValueError(f"{label} has columns of the same name: {listed(repeated)}.")
+        raise InputError(f"{label} has columns of the same name: {listed(repeated)}.")
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
@@ -339,12 +345,12 @@ def feature_names(
     wanted = [name for name in present if name != target] if columns is None else list(columns)
     _check_present(label, present, [*wanted, *ignore, *([] if target is None else [target])])
     if target in wanted:
-        raise ValueError(f"The target column {target!r} cannot also be a feature column.")
+        raise InputError(f"The target column {target!r} cannot also be a feature column.")
     if repeated := _repeated(wanted):
-        raise ValueError(f"{listed(repeated)} is listed twice in columns.")
+        raise InputError(f"{listed(repeated)} is listed twice in columns.")
     wanted = [name for name in wanted if name not in ignore]
     if not wanted:
-        raise ValueError(
+        raise InputError(
             f"{label} has no feature columns other than the target and those left out."
         )
     return wanted
@@ -354,9 +360,9 @@ def _check_present(label: str, present: list[str], wanted: Sequence[str]) -> Non
     missing = [name for name in wanted if name not in set(present)]
     if missing:
         column = "column" if len(missing) == 1 else "columns"
-        raise ValueError(
-            f"{label} has no {column} {listed(missing)}. Its columns are: {listed(present)}."
-            f"{_separator_hint(present)}"
+        raise InputError(
+            f"{label} has no {column} {listed(missing)}.{hint(missing[0], present)} Its columns "
+            f"are: {listed(present)}.{_separator_hint(present)}"
         )
 
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from gputree._memory import available_bytes, require_memory
 from gputree.datasets.sources import DELIMITERS, PARQUET, source_of
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 # Bytes of text that are read to see what a row takes.
 SAMPLE_BYTES = 1 << 22
@@ -35,12 +37,30 @@ def least_bytes(path: Path) -> float:
         if source.kind in PARQUET:
             return _of_parquet(path)
         if source.kind in DELIMITERS:
-            taken, read = _sample(path, source.delimiter, source.codec)
+            taken, read, _ = _sample(path, source.delimiter, source.codec)
             if read:
                 return taken * path.stat().st_size / read
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass  # reading the whole file gives a better estimate
     return path.stat().st_size
+
+
+def least_rows(path: Path) -> int:
+    """Rows of a file, or fewer where only reading all of it tells; 0 where nothing does."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = source_of(path)
+    try:
+        if source.kind in PARQUET:
+            with pq.ParquetFile(path) as file:
+                return _rows_of_parquet(path, file)
+        if source.kind in DELIMITERS and not source.is_stream:
+            _, read, rows = _sample(path, source.delimiter, source.codec)
+            return int(LEAST_SHARE * rows * path.stat().st_size / read) if read else 0
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        pass  # reading the whole file tells it better
+    return 0
 
 
 def require_memory_for_parquet(path: Path) -> None:
@@ -52,15 +72,19 @@ def _of_parquet(path: Path) -> float:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        told = file.metadata
-        groups = [told.row_group(place).num_rows for place in range(told.num_row_groups)]
-        if told.num_rows != sum(groups) or min(groups, default=0) < 0:
-            raise ValueError(
-                f"{path} is damaged: it declares {told.num_rows:,} rows, and its groups of rows of "
-                f"{sum(groups):,}."
-            )
         row_bits = sum(_least_bits(field.type) for field in file.schema_arrow)
-        return float(told.num_rows * row_bits / 8)
+        return _rows_of_parquet(path, file) * row_bits / 8
+
+
+def _rows_of_parquet(path: Path, file: pq.ParquetFile) -> int:
+    told = file.metadata
+    groups = [told.row_group(place).num_rows for place in range(told.num_row_groups)]
+    if told.num_rows != sum(groups) or min(groups, default=0) < 0:
+        raise InputError(
+            f"{path} is damaged: it declares {told.num_rows:,} rows, and its groups of rows of "
+            f"{sum(groups):,}."
+        )
+    return int(told.num_rows)
 
 
 def _least_bits(kind: pa.DataType) -> int:
@@ -79,13 +103,13 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
     available, size = available_bytes(), path.stat().st_size
     if available is None or size < SMALL_SHARE * available:
         return
-    taken, read = _sample(path, delimiter, compression)
+    taken, read, _ = _sample(path, delimiter, compression)
     if read:
         require_memory(LEAST_SHARE * taken * (size / read), f"Reading {path}", ADVICE)
 
 
-def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int]:
-    """Bytes that the first rows take in memory, and in the file; zeros where they are unknown."""
+def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int, int]:
+    """Bytes of the first rows in memory and in the file, and how many; zeros if unknown."""
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -95,6 +119,6 @@ def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, i
         read = file.tell() - (len(rest) if compression is None else 0)
     try:
         table = pc.read_csv(io.BytesIO(head), parse_options=pc.ParseOptions(delimiter=delimiter))
-        return table.nbytes, read
+        return table.nbytes, read, table.num_rows
     except (pa.ArrowInvalid, UnicodeDecodeError):  # reading the whole file tells it better
-        return 0, 0
+        return 0, 0, 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gputree._files import as_path
 from gputree.datasets.counted import opened
+from gputree.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,14 +100,14 @@ def source_of(origin: Origin) -> Source:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory; the table must be a file.")
     if kind is None:
-        raise ValueError(
+        raise InputError(
             f"Cannot infer the format of {path}. Its name must end in .csv, .tsv (or either with "
             f"{', '.join(COMPRESSION)}), {', '.join((*PARQUET, *ARROW, *ARFF))}."
         )
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty.")
+        raise InputError(f"{path} is empty.")
     return Source(str(path), kind, _codec(path) if kind in (*DELIMITERS, *ARFF) else None, path)
 
 

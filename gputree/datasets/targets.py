@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns.cells import has_text_of_time, text_of_times
+from gputree.errors import InputError
 from gputree.tree import Task
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
     import pyarrow as pa
 
     if column.null_count:
-        raise ValueError(_missing_target(label, name, column.null_count))
+        raise InputError(_missing_target(label, name, column.null_count))
     if pa.types.is_decimal(column.type):
         column = _plain_numbers(column)
     types = pa.types
@@ -60,8 +61,8 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         missing = int(np.count_nonzero(np.isnan(values)))
         if missing:
-            raise ValueError(_missing_target(label, name, missing))
-        raise ValueError(f"The target column {name!r} of {label} holds infinite values.")
+            raise InputError(_missing_target(label, name, missing))
+        raise InputError(f"The target column {name!r} of {label} holds infinite values.")
     return values
 
 
@@ -90,5 +91,8 @@ def declared_classes(column: pa.ChunkedArray) -> NDArray | None:
 
 
 def _missing_target(label: str, name: str, count: int) -> str:
-    rows = "row" if count == 1 else "rows"
-    return f"The target column {name!r} of {label} has {count} missing {rows}. Remove them first."
+    rows, them = ("row", "it") if count == 1 else ("rows", "them")
+    return (
+        f"The target column {name!r} of {label} has no value in {count:,} {rows}. Remove {them} "
+        "first."
+    )

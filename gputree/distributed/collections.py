@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gputree._optional import require
+from gputree.errors import InputError, InputTypeError
 
 
 def is_collection(X: Any) -> bool:
@@ -33,17 +34,17 @@ def partitions(caller: str, X: Any, y: Any, sample_weight: Any) -> list[tuple[An
     given = {"X": X, "y": y, "sample_weight": sample_weight}
     for name, own in given.items():
         if own is None and name == "y":
-            raise ValueError(
+            raise InputError(
                 f"This {caller} estimator requires y to be passed, but the target y is None."
             )
         if own is not None and not is_collection(own):
             plain = caller.removeprefix("Dask")
-            raise TypeError(
+            raise InputTypeError(
                 f"{caller} takes arrays and data frames of Dask, got {name} of type "
                 f"{type(own).__name__}: use {plain}, or dask.array.from_array({name})."
             )
     if X.ndim != 2:
-        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+        raise InputError(f"Expected 2D array, got {X.ndim}D array instead.")
     if not is_frame(X) and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     tables = blocks(X)
@@ -57,14 +58,14 @@ def _along(name: str, own: Any, X: Any, count: int) -> list[Any]:
         return [None] * count
     if not is_frame(own) and not is_frame(X) and _known(own) and _known(X):
         if own.shape[0] != X.shape[0]:
-            raise ValueError(
+            raise InputError(
                 "Found input variables with inconsistent numbers of samples: "
                 f"[{X.shape[0]}, {own.shape[0]}]"
             )
         own = own.rechunk({0: X.chunks[0]})
     found = blocks(own)
     if len(found) != count:
-        raise ValueError(
+        raise InputError(
             f"X has {count} partitions and {name} has {len(found)}: repartition one of them, so "
             "that their rows lie together."
         )

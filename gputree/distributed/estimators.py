@@ -14,6 +14,7 @@ from gputree._optional import require
 from gputree.backends.workers.tasks import Tasks
 from gputree.distributed import collections, growing
 from gputree.distributed.reading import Asked, Known, Look
+from gputree.errors import InputError
 from gputree.estimators.cart import Cart, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.declared_classes import declare_classes
 from gputree.estimators.identifiers import (
@@ -103,7 +104,7 @@ class _DaskTree(Cart):
         try:
             return distributed.get_client()
         except ValueError as error:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} grows on the workers of a client of Dask, and there is "
                 "none: make one, distributed.Client(...), or pass it as 'client'."
             ) from error
@@ -114,7 +115,7 @@ class _DaskTree(Cart):
         if pruner is None:
             return None
         if isinstance(pruner, ValidationPruner | CostComplexityCV) or pruner.takes_training_rows:
-            raise ValueError(
+            raise InputError(
                 f"{type(pruner).__name__} prunes by rows, which lie in partitions: prune "
                 f"{type(self).__name__} by 'ccp_alpha' or by a method that needs none, or prune "
                 "the tree of 'to_local()' on rows in memory."
@@ -257,7 +258,7 @@ class DaskDecisionTreeClassifier(_DaskTree, DecisionTreeClassifier):
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Read, grow and prune."""
         if self.misclassification_costs is not None:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} takes no 'misclassification_costs': weight the classes by "
                 "'class_weight'."
             )

@@ -15,6 +15,7 @@ from gputree.backends.workers.rows import Read, join_measures, measure
 from gputree.backends.workers.tasks import Tasks
 from gputree.distributed import reading
 from gputree.distributed.reading import Asked, Known, Look
+from gputree.errors import InputError
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.growing import Grown, Options
 from gputree.estimators.growing_parts import Rowsets, grow_parts
@@ -39,11 +40,11 @@ def look_at(tasks: Tasks, partitions: Partitions, asked: Asked) -> Look:
         _compute(tasks, reading.look, [(*own, asked) for own in partitions], reading.join_looks),
     )
     if found is None:
-        raise ValueError(
+        raise InputError(
             f"Found array with 0 sample(s) while a minimum of 1 is required by {asked.caller}."
         )
     if not found.any_weight:
-        raise ValueError("Sample weights must contain at least one non-zero number.")
+        raise InputError("Sample weights must contain at least one non-zero number.")
     return found
 
 

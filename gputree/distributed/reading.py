@@ -20,6 +20,7 @@ from gputree.backends.arrays import to_host
 from gputree.backends.workers.rows import Read, join_ends
 from gputree.columns import Columns
 from gputree.columns.merging import MergedColumns
+from gputree.errors import InputError
 from gputree.estimators.coded_table import new_reader
 from gputree.estimators.held import missing_columns
 from gputree.validation import check_labels, code_dtype, read_targets
@@ -107,7 +108,7 @@ def join_looks(looks: list[Look | None]) -> Look | None:
 
 def _join_looks(a: Look, b: Look) -> Look:
     if a.columns.nominal.size != b.columns.nominal.size or _listed(a.names) != _listed(b.names):
-        raise ValueError("The partitions of X have different columns.")
+        raise InputError("The partitions of X have different columns.")
     labels = list(map(repr, range(a.empty.size) if a.names is None else a.names.tolist()))
     merged = MergedColumns(labels)
     merged.add(a.columns, a.empty)
@@ -170,7 +171,7 @@ def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
 
 
 def _changed() -> ValueError:
-    return ValueError(
+    return InputError(
         "The partitions changed while they were read: they are computed twice, or again where a "
         "worker is lost, and must be the same each time. Nothing may write to what they come from."
     )

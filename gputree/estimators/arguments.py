@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 from gputree._sklearn import InvalidParameterError
+from gputree._texts import nearest
+from gputree.errors import InputError, InputTypeError
 from gputree.pruning import PRUNERS
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -88,12 +89,14 @@ def explained(method: Method) -> Method:
         if unknown or len(args) > places:
             kind = type(self).__name__
             if method.__name__ != "__init__":
-                raise TypeError(_of_method(f"{kind}.{method.__name__}", names, args, unknown))
+                raise InputTypeError(_of_method(f"{kind}.{method.__name__}", names, args, unknown))
             if args:
                 more = ", ..." if len(args) > 1 or kwargs else ""
                 written = f"{kind}({names[0]}={args[0]!r}{more})"
-                raise TypeError(f"{kind} takes parameters by name: write {written}.")
-            raise TypeError(f"{kind} has no parameter {unknown[0]!r}: {advise(self, unknown[0])}")
+                raise InputTypeError(f"{kind} takes parameters by name: write {written}.")
+            raise InputTypeError(
+                f"{kind} has no parameter {unknown[0]!r}: {advise(self, unknown[0])}"
+            )
         return method(self, *args, **kwargs)
 
     return checked  # type: ignore[return-value]
@@ -117,8 +120,8 @@ def advise(estimator: Any, name: str) -> str:
         options = " or ".join(f"pruning={kind.__name__}({name}=...)" for kind in pruners.values())
         return f"it belongs to a pruner. Write {options}, from gputree.pruning."
     known = list(inspect.signature(type(estimator)).parameters)
-    if near := difflib.get_close_matches(name, known, 1):
-        return f"did you mean {near[0]!r}?"
+    if near := nearest(name, known):
+        return f"did you mean {near!r}?"
     return f"it has {', '.join(known)}."
 
 
@@ -155,7 +158,7 @@ def require_pruner(estimator: Any, nested: list[str]) -> None:
         advice = f"Set {options}, too: in the estimator, or in the same grid."
         if name == "alpha" and "ccp_alpha" in estimator.get_params(deep=False):
             advice += " Or use 'ccp_alpha', which needs no pruner."
-    raise ValueError(
+    raise InputError(
         f"The parameter {nested[0]!r} of {kind} belongs to its pruner, and pruning is None. "
         f"{advice}"
     )

@@ -23,6 +23,7 @@ from gputree.backends import DEVICES
 from gputree.backends.arrays import device_labels, to_host
 from gputree.backends.inspection import Inspection
 from gputree.encoding import forbid_infinity
+from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.devices import resolve_device
@@ -146,7 +147,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
             if rows.size == 0:  # of those that a pruner leaves
-                raise ValueError("Sample weights must contain at least one non-zero number.")
+                raise InputError("Sample weights must contain at least one non-zero number.")
             view, target, weight = view.take(rows), target[rows], weight[rows]
             if not self._shares_codes or getattr(self, "splitter", "exact") == "binned":
                 view = view.alone()  # bins are those of rows that count

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.columns.categories import NUMBERS
 from gputree.columns.cells import Coded, read_array
+from gputree.errors import InputError
 
 
 class Targets:
@@ -37,7 +38,7 @@ class Targets:
         are_numbers = y.dtype.kind in NUMBERS
         if self._parts and are_numbers != self._are_numbers:
             kinds = ("labels that are no numbers", "numbers")
-            raise ValueError(
+            raise InputError(
                 f"its target holds {kinds[are_numbers]}, and those of earlier batches "
                 f"{kinds[self._are_numbers]}."
             )

@@ -27,12 +27,16 @@ from gputree.columns.cells import as_table
 from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE, MOST_ROWS
+from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batch_targets import Targets
 from gputree.estimators.held import Held, Parts
 from gputree.growth.progress import new_bar
 
 # Bytes of values in a part of a table.
 PART_BYTES = 1 << 26
+
+# Bytes of a value in files: a number and its code.
+LEAST_VALUE = np.dtype(np.float32).itemsize + np.dtype(CODE).itemsize
 
 # Errors of a disk that is full, or full for this user, and of a file as long as one may be.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -91,10 +95,14 @@ def read_batches(
     OSError
         The folder has no space for the values.
     """
+    rows = getattr(batches, "least_rows", None)
+    if rows is not None:  # of files, which are not read yet
+        require_room(folder, rows() * len(getattr(batches, "names", ())) * LEAST_VALUE)
     with _Bar(verbose) as bar, temporary_file(folder) as file:
         seen = _learn(batches, reader, bar)
         n, d = sum(seen.sizes), seen.columns.nominal.size
-        require_room(folder, n * d * (seen.dtype.itemsize + CODE().itemsize))  # before the work
+        value = seen.dtype.itemsize + np.dtype(CODE).itemsize
+        require_room(folder, n * d * value)
         reader.columns_ = seen.columns
         _write(batches, reader, seen, file, bar, folder)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
@@ -134,7 +142,7 @@ class MappedHeld(Held):
         return MappedHeld(*held, self._folder)
 
     def __getstate__(self) -> dict[str, Any]:
-        raise TypeError(
+        raise InputTypeError(
             "A CodedTable of batches lies in files of this process, which others cannot open: use "
             "threads, as in joblib.parallel_backend('threading'), or n_jobs=1."
         )
@@ -167,15 +175,15 @@ def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
             if y is not None:
                 targets.add(_target(y, len(values)))
             if (len(targets) > 0) != (y is not None) or len(targets) not in (0, len(sizes) + 1):
-                raise ValueError("it has a target, and others have none, or the other way round.")
+                raise InputError("it has a target, and others have none, or the other way round.")
         sums.append(_sums_of(values))
         sizes.append(len(values))
         dtype = np.promote_types(dtype, values.dtype)
         bar.add(values)
     if merged is None:
-        raise ValueError("Found batches with 0 rows in all while a minimum of 1 is required.")
+        raise InputError("Found batches with 0 rows in all while a minimum of 1 is required.")
     if sum(sizes) > MOST_ROWS:
-        raise ValueError(f"A table has at most {MOST_ROWS:,} rows, got {sum(sizes):,}.")
+        raise InputError(f"A table has at most {MOST_ROWS:,} rows, got {sum(sizes):,}.")
     return _Seen(sizes, sums, merged.columns(), names, dtype, targets)
 
 
@@ -231,7 +239,7 @@ def _sums_of(values: NDArray) -> list[int]:
 
 
 def _changed(n: int) -> ValueError:
-    return ValueError(
+    return InputError(
         f"The batches changed while they were read: {n:,} rows at first, then others. They must "
         "be the same, in the same order, in both passes; nothing may write to what they come from."
     )
@@ -241,12 +249,12 @@ def _numbered(batches: Batches) -> Iterator[tuple[int, Any]]:
     """The batches, counted from 0."""
     source = batches() if callable(batches) else batches
     if hasattr(source, "shape"):
-        raise TypeError(
+        raise InputTypeError(
             f"Batches must be an iterable of tables, got one {type(source).__name__}: give a list "
             "of them, or use CodedTable(X)."
         )
     if not callable(batches) and iter(source) is source:
-        raise TypeError(
+        raise InputTypeError(
             "The batches are read twice, and this iterator can be read once: give a list, "
             "anything else that can be iterated again, or a function that returns an iterator."
         )
@@ -258,7 +266,7 @@ def _parts(batch: Any) -> tuple[Any, Any]:
     X, y = batch, None
     if isinstance(batch, tuple):
         if len(batch) != 2:
-            raise ValueError(
+            raise InputError(
                 f"a batch is a table, or a pair of table and target, got {len(batch)}."
             )
         X, y = batch
@@ -267,7 +275,7 @@ def _parts(batch: Any) -> tuple[Any, Any]:
         array = np.asarray(X)
         X = np.array(X, dtype=object) if array.dtype.kind in "US" else array
     if len(X.shape) != 2:
-        raise ValueError(f"a table of rows and columns is expected, got the shape {X.shape}.")
+        raise InputError(f"a table of rows and columns is expected, got the shape {X.shape}.")
     return X, y
 
 
@@ -281,8 +289,8 @@ class _told:
         pass
 
     def __exit__(self, _: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, TypeError | ValueError):
-            kind = ValueError if isinstance(error, ValueError) else TypeError
+        if isinstance(error, InputError | InputTypeError):
+            kind = InputError if isinstance(error, InputError) else InputTypeError
             raise kind(f"Batch {self.number}: {error}") from error
 
 
@@ -294,15 +302,15 @@ def _check_columns(
     merged: MergedColumns, names: NDArray | None, own: NDArray | None, d: int
 ) -> None:
     if d != len(merged.labels):
-        raise ValueError(f"it has {d} columns, and earlier ones have {len(merged.labels)}.")
+        raise InputError(f"it has {d} columns, and earlier ones have {len(merged.labels)}.")
     if (None if names is None else names.tolist()) != (None if own is None else own.tolist()):
-        raise ValueError("its columns have other names than those of earlier batches.")
+        raise InputError("its columns have other names than those of earlier batches.")
 
 
 def _target(y: Any, n: int) -> NDArray:
     y = np.array(to_host(y))  # a copy: a view would keep the whole batch
     if y.shape != (n,):
-        raise ValueError(f"its target must have the shape ({n},), got {y.shape}.")
+        raise InputError(f"its target must have the shape ({n},), got {y.shape}.")
     return y
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.errors import InputError
 from gputree.estimators.boosting import BoostedC45Classifier
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.header import described, with_params
@@ -73,7 +74,7 @@ def restored_trees(
     boosted.estimator_errors_ = _numbers(header, "errors", len(trees), 1.0)
     boosted.estimator_weights_ = _numbers(header, "weights", len(trees), math.inf)
     if not boosted.estimator_weights_.all():
-        raise ValueError("weights must be greater than 0.")
+        raise InputError("weights must be greater than 0.")
     return _members(boosted, trees, least)
 
 
@@ -81,7 +82,7 @@ def _check_alike(trees: list[Tree]) -> None:
     """Raise ValueError unless trees have the same columns and classes."""
     kinds = {(tree.task, tree.n_features, tree.n_classes) for tree in trees}
     if len(kinds) > 1 or trees[0].task != "classification":
-        raise ValueError("boosted trees must classify, by the same columns and classes.")
+        raise InputError("boosted trees must classify, by the same columns and classes.")
 
 
 def _numbers(header: dict[str, Any], key: str, count: int, most: float) -> NDArray[np.float64]:
@@ -89,10 +90,10 @@ def _numbers(header: dict[str, Any], key: str, count: int, most: float) -> NDArr
     values = field_of(header, key, list)
     check_count(key, values, count)
     if not all(type(value) in (int, float) and 0 <= value <= most for value in values):
-        raise ValueError(f"{key} must be numbers from 0 to {most:g}.")
+        raise InputError(f"{key} must be numbers from 0 to {most:g}.")
     numbers = np.array(values, np.float64)
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{key} must be finite.")
+        raise InputError(f"{key} must be finite.")
     return numbers
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.backends.arrays import to_host
+from gputree.errors import InputError
 from gputree.estimators.arguments import MULTIWAY_LACKS, explained
 from gputree.estimators.base import Given
 from gputree.estimators.documentation import (
@@ -257,7 +258,7 @@ class C45Classifier(MultiwayTree):
 def forbid_binary_splits_on_cuda(estimator: Any) -> None:
     """Raise ValueError where binary splits are to be grown on a CUDA device."""
     if estimator.binary_splits and estimator.device == "cuda":
-        raise ValueError(
+        raise InputError(
             f"{type(estimator).__name__} with binary_splits=True grows on the CPU alone: pass "
             "device='cpu' or 'auto'. Got device='cuda'."
         )

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
 from gputree.criteria.named import CRITERIA
+from gputree.errors import InputError
 from gputree.estimators.arguments import (
     CART_LACKS,
     CLASSIFIER_REFUSES,
@@ -73,7 +74,7 @@ class Cart(BaseDecisionTree):
 
     def _forbid_two_prunings(self) -> None:
         if self.ccp_alpha > 0.0 and self.pruning is not None:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} takes 'ccp_alpha' or 'pruning', not both; got "
                 f"ccp_alpha={self.ccp_alpha!r} and pruning={self.pruning!r}."
             )

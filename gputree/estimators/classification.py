@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._sklearn import StrOptions
+from gputree._sklearn import StrOptions, compute_sample_weight
 from gputree.costs import Costs, class_costs, least_cost, weighs_errors
 from gputree.dtypes import MISSING_TO_ALL
+from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
 from gputree.estimators.costs import check_costs, cost_weights, given_costs
@@ -101,7 +101,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         else:  # of every class, also of those that these rows lack
             by_class = compute_sample_weight(self.class_weight, self.classes_)[codes]
         if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
-            raise ValueError(
+            raise InputError(
                 f"The 'class_weight' parameter of {type(self).__name__} must give finite, "
                 f"non-negative weights. Got {self.class_weight!r} instead."
             )

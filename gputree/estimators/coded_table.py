@@ -15,6 +15,7 @@ from gputree.backends import DEVICES
 from gputree.backends.arrays import to_host
 from gputree.backends.binning import MAX_BINS
 from gputree.encoding import InfinityError
+from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View
@@ -190,7 +191,7 @@ class CodedTable:
         return f"CodedTable of {n:,} rows x {d:,} columns, device={self.device!r}"
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
-        raise TypeError(
+        raise InputTypeError(
             "A CodedTable holds codes, and is no array: pass X itself to what is not of gputree."
         )
 
@@ -212,7 +213,7 @@ class CodedTable:
             rows = rows if rows.size else rows.astype(np.int64)
         places = np.arange(len(self))[rows]
         if places.ndim != 1:
-            raise ValueError("CodedTable.take takes places of rows, or a mask over all of them.")
+            raise InputError("CodedTable.take takes places of rows, or a mask over all of them.")
         table = self.of(self._view.take(places))
         if self._target is not None:
             table._target = self._target[places]
@@ -222,7 +223,7 @@ class CodedTable:
         if isinstance(rows, tuple):  # scikit-learn calls table[rows, ...]
             rows, *others = rows
             if any(place is not Ellipsis and place != slice(None) for place in others):
-                raise TypeError("A CodedTable is indexed by rows: its columns stay together.")
+                raise InputTypeError("A CodedTable is indexed by rows: its columns stay together.")
         return self.take(rows)
 
 
@@ -238,12 +239,12 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
     view, name = table._view, type(estimator).__name__
     held = view.held
     if view.shape[0] == 0:
-        raise ValueError(
+        raise InputError(
             f"Found array with 0 sample(s) (shape={view.shape}) while a minimum of 1 is required "
             f"by {name}."
         )
     if estimator.device not in ("auto", table.device) and held.device is not None:
-        raise ValueError(
+        raise InputError(
             f"The table lies on {table.device!r}, and {name} is to grow on {estimator.device!r}: "
             "make it CodedTable(X, device=...) for that device, or leave the estimator's "
             "'device' at 'auto'."
@@ -251,12 +252,12 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
     listed = getattr(estimator, "categorical_features", "auto")
     given = isinstance(listed, str) and listed == "auto"
     if held.device is not None and not given:
-        raise ValueError(
+        raise InputError(
             f"A CodedTable knows its categories: give 'categorical_features' to CodedTable, and "
             f"leave that of {name} at 'auto'. Got {listed!r}."
         )
     if estimator._every_nominal and not held.columns.nominal.all():
-        raise ValueError(
+        raise InputError(
             f"{name} makes categories of numbers, and the numeric columns of a CodedTable are "
             "coded as numbers: pass X itself, or list all columns in CodedTable's "
             "'categorical_features'."
@@ -280,18 +281,18 @@ def known_view(estimator: Any, table: CodedTable) -> View:
     """
     view, name = table._view, type(estimator).__name__
     if view.shape[1] != estimator.n_features_in_:
-        raise ValueError(
+        raise InputError(
             f"X has {view.shape[1]} features, but {name} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
     names, known = view.held.names, getattr(estimator, "feature_names_in_", None)
     if names is not None and known is not None and names.tolist() != known.tolist():
-        raise ValueError(
+        raise InputError(
             "The feature names should match those that were passed during fit. "
             f"Fitted on {known.tolist()}, got {names.tolist()}."
         )
     if not view.held.columns.same_as(estimator.columns_):
-        raise ValueError(
+        raise InputError(
             f"The categories of this CodedTable are coded otherwise than those that {name} was "
             "fitted on: pass X itself, or fit on this table."
         )

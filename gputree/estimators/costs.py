@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.costs import Costs, class_costs
+from gputree.errors import InputError
 from gputree.fixed_point import fix_weights
 
 if TYPE_CHECKING:
@@ -133,6 +134,6 @@ def cost_weights(
     np.add.at(total, codes[taken], 1 if fixed.weight is None else fixed.weight)
     costly = float((total * of_class).sum())
     if costly == 0.0:
-        raise ValueError("By 'misclassification_costs' no error of the classes that y has costs.")
+        raise InputError("By 'misclassification_costs' no error of the classes that y has costs.")
     factor = of_class * (float(total.sum()) / costly)
     return factor[codes] if weight is None else weight * factor[codes]

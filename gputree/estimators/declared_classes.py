@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns.categories import is_missing
+from gputree.errors import InputError
 from gputree.validation import code_dtype
 
 DECLARED = "declared"
@@ -38,7 +39,7 @@ def declare_classes(
     if isinstance(estimator.classes, str):
         declared = _of_type(y)
         if declared is None:
-            raise ValueError(
+            raise InputError(
                 f"{name}(classes='{DECLARED}') takes the classes that the type of y declares, "
                 "and that declares none. Pass y as a pandas Categorical, a polars Enum or a "
                 "pyarrow dictionary, or list the classes."
@@ -49,7 +50,7 @@ def declare_classes(
     place = np.searchsorted(classes, present).clip(max=classes.size - 1)
     unknown = present[classes[place] != present]
     if unknown.size:
-        raise ValueError(
+        raise InputError(
             f"y contains labels that the 'classes' parameter of {name} does not list: "
             f"{unknown[:5].tolist()}."
         )
@@ -79,18 +80,18 @@ def _ascending(name: str, declared: NDArray[Any], present: NDArray[Any]) -> NDAr
     """Different labels in their order, of the type that those of y have where it holds them."""
     problem = f"The 'classes' parameter of {name} must list different labels"
     if declared.ndim != 1 or declared.size == 0 or any(map(is_missing, declared.tolist())):
-        raise ValueError(f"{problem}, none missing. Got {declared.tolist()!r} instead.")
+        raise InputError(f"{problem}, none missing. Got {declared.tolist()!r} instead.")
     if (declared.dtype.kind in "biuf") != (present.dtype.kind in "biuf"):
         held = "numbers" if present.dtype.kind in "biuf" else "text"
-        raise ValueError(
+        raise InputError(
             f"{problem} of the kind of y, which holds {held}. Got {declared.tolist()!r} instead."
         )
     try:
         classes = np.unique(declared)
     except TypeError as error:
-        raise ValueError(f"{problem} of one kind. Got {declared.tolist()!r} instead.") from error
+        raise InputError(f"{problem} of one kind. Got {declared.tolist()!r} instead.") from error
     if classes.size < declared.size:
-        raise ValueError(f"{problem}. Got {declared.tolist()!r} instead.")
+        raise InputError(f"{problem}. Got {declared.tolist()!r} instead.")
     kind = present.dtype
     if kind.kind == "U":
         return classes.astype(np.str_)

@@ -14,6 +14,7 @@ from gputree.backends.binning import MAX_BINS
 from gputree.columns import Columns
 from gputree.criteria.named import class_impurity, fix, new_criterion, target_impurity
 from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
+from gputree.errors import InputError
 from gputree.estimators.growing_categories import (
     CategoricalSplit,
     add_category_tests,
@@ -173,10 +174,10 @@ def _least_decrease(min_impurity_decrease: float, total: int) -> float:
 def check_statistics(n_nodes: int, n_classes: int) -> None:
     """Refuse a tree whose class weights alone would exhaust the memory."""
     if n_nodes > np.iinfo(NODE).max:
-        raise ValueError(f"The tree has {n_nodes:,} nodes; at most 2**31 - 1 fit.")
+        raise InputError(f"The tree has {n_nodes:,} nodes; at most 2**31 - 1 fit.")
     needed = 2 * n_nodes * max(n_classes, 1) * 8  # integers and floats
     if needed > MOST_STATISTICS_BYTES:
-        raise ValueError(
+        raise InputError(
             f"The class weights of {n_nodes:,} nodes x {n_classes:,} classes need "
             f"{needed / 2**30:.0f} GiB. Limit the tree with max_depth or min_samples_leaf, leave "
             "out columns with very many categories, or use a regressor if y is a quantity."

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import estimators
 from gputree.columns import Columns
+from gputree.errors import InputError, InputTypeError
 from gputree.estimators.costs import check_costs
 from gputree.estimators.header_values import (
     ALGORITHMS,
@@ -54,7 +55,7 @@ def header_of(estimator: Any, caller: str, also: Iterable[str] = ()) -> dict[str
     """
     name = type(estimator).__name__
     if name not in ALGORITHMS or getattr(estimators, name) is not type(estimator):
-        raise TypeError(f"{caller} takes one of {sorted([*ALGORITHMS, *also])}, got {name}.")
+        raise InputTypeError(f"{caller} takes one of {sorted([*ALGORITHMS, *also])}, got {name}.")
     check_is_fitted(estimator, "tree_")
     return described(estimator)
 
@@ -94,7 +95,7 @@ def _require_costs_of_fit(classifier: Any) -> None:
     """Files hold the parameter, but trees predict by the costs of `fit`."""
     costs: Any = check_costs(classifier, classifier.classes_)
     if not np.array_equal(costs, classifier.costs_):
-        raise ValueError(
+        raise InputError(
             f"The 'misclassification_costs' parameter of {type(classifier).__name__} was set "
             "after fit: fit again, or set it back."
         )

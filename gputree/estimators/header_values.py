@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gputree._warnings import warn
 from gputree.columns import Columns
+from gputree.errors import InputError, InputTypeError
 from gputree.estimators.costs import check_costs
 from gputree.tree import Task, Tree
 
@@ -41,14 +42,14 @@ def refusing(source: str, header: dict[str, Any]) -> Iterator[None]:
     """Whatever a damaged header makes of its readers is a ValueError that names the file."""
     try:
         if (taken := _text_bytes(header)) > _MOST_TEXT_BYTES:
-            raise ValueError(
+            raise InputError(
                 f"its arrays of text take {taken:,} bytes, but {_MOST_TEXT_BYTES:,} are allowed."
             )
         yield
     except (
         ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
     ) as error:  # fmt: skip
-        raise ValueError(f"{source} does not hold a valid estimator: {_reason(error)}") from error
+        raise InputError(f"{source} does not hold a valid estimator: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
@@ -64,9 +65,9 @@ def algorithm_of(header: dict[str, Any], tree: Tree | None = None) -> str:
     """The estimator that a header names, one that has such a tree."""
     name: str = field_of(header, "algorithm", str)
     if name not in ALGORITHMS:
-        raise ValueError(f"algorithm must be one of {sorted(ALGORITHMS)}, got {name!r}.")
+        raise InputError(f"algorithm must be one of {sorted(ALGORITHMS)}, got {name!r}.")
     if tree is not None and ALGORITHMS[name] != tree.task:
-        raise ValueError(f"{name} cannot have a tree of task {tree.task!r}.")
+        raise InputError(f"{name} cannot have a tree of task {tree.task!r}.")
     return name
 
 
@@ -105,23 +106,23 @@ def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
     d = estimator.n_features_in_
     places = header.get("winnowed", [])
     if not isinstance(places, list) or not all(type(f) is int and 0 <= f < d for f in places):
-        raise ValueError("winnowed must be a list of columns.")
+        raise InputError("winnowed must be a list of columns.")
     estimator.winnowed_ = np.isin(np.arange(d), places)
 
 
 def field_of(header: dict[str, Any], key: str, *kinds: type) -> Any:
     """What the header has under a key, if it is of one of the kinds."""
     if key not in header:
-        raise ValueError(f"its header lacks {key}.")
+        raise InputError(f"its header lacks {key}.")
     if not isinstance(header[key], kinds):
         names = " or ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"{key} must be of type {names}, got {type(header[key]).__name__}.")
+        raise InputError(f"{key} must be of type {names}, got {type(header[key]).__name__}.")
     return header[key]
 
 
 def _texts(key: str, values: Any) -> list[str]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{key} must be a list of strings.")
+        raise InputError(f"{key} must be a list of strings.")
     return values
 
 
@@ -129,11 +130,11 @@ def _classes(labels: Any) -> NDArray[Any]:
     """Class labels: a list of different ones, as `fit` leaves them."""
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.dtype.kind not in _ARRAY_KINDS:
-        raise ValueError("classes must be a list of labels.")
+        raise InputError("classes must be a list of labels.")
     if labels.size == 0:
-        raise ValueError("classes must contain at least one label.")
+        raise InputError("classes must contain at least one label.")
     if not np.array_equal(np.unique(labels), labels):
-        raise ValueError("classes must be ascending, and none missing.")
+        raise InputError("classes must be ascending, and none missing.")
     return labels
 
 
@@ -145,9 +146,9 @@ def _columns(header: dict[str, Any], trees: list[Tree]) -> Columns:
         if words is None:
             continue
         if not isinstance(words, np.ndarray):
-            raise ValueError("the categories of a column are no array.")
+            raise InputError("the categories of a column are no array.")
         if words.ndim != 1 or len(set(words.tolist())) < words.size:
-            raise ValueError("the categories of a column are no list, or one is repeated.")
+            raise InputError("the categories of a column are no list, or one is repeated.")
     nominal = np.array([words is not None for words in categories])
     columns = Columns(nominal, tuple(categories))
     for tree in trees:
@@ -159,16 +160,16 @@ def _check_tests(tree: Tree, columns: Columns) -> None:
     """Raise ValueError where a tree tests categories that its columns do not have."""
     tests = np.flatnonzero(tree.tests_categories)
     if not columns.nominal[tree.feature[tests]].all():
-        raise ValueError("a split tests categories of a column that has none.")
+        raise InputError("a split tests categories of a column that has none.")
     greatest = tree.branch_spans.greatest(tree.tests_categories, tree.branch_code)[tests]
     if (greatest >= columns.n_categories[tree.feature[tests]]).any():
-        raise ValueError("a split tests a category that its column does not have.")
+        raise InputError("a split tests a category that its column does not have.")
 
 
 def check_count(key: str, values: Any, count: int) -> None:
     """Raise ValueError unless there are so many values."""
     if len(values) != count:
-        raise ValueError(f"{key} must contain {count} elements, got {len(values)}.")
+        raise InputError(f"{key} must contain {count} elements, got {len(values)}.")
 
 
 # ---------------------------------------------------------- JSON and beyond
@@ -194,7 +195,7 @@ def encode(value: Any, name: str) -> Any:
         warn(f"The state of {name} is not stored; None is.")
         return None
     kind = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
-    raise TypeError(f"A file cannot represent {name} of type {kind}.")
+    raise InputTypeError(f"A file cannot represent {name} of type {kind}.")
 
 
 def decode(value: Any) -> Any:
@@ -207,16 +208,16 @@ def decode(value: Any) -> Any:
         return _decode_array(value["array"], value["dtype"])
     if len(value) == 1 and (tag := next(iter(value))) in _DECODERS:
         return _DECODERS[tag](decode(value[tag]))
-    raise ValueError(f"a value has the unknown keys {sorted(value)}.")
+    raise InputError(f"a value has the unknown keys {sorted(value)}.")
 
 
 def _decode_array(values: Any, dtype: str) -> np.ndarray:
     kind = _array_kind(dtype)
     if not isinstance(values, list):
-        raise ValueError(f"an array must be a list, got {type(values).__name__}.")
+        raise InputError(f"an array must be a list, got {type(values).__name__}.")
     array = np.array(decode(values), dtype=kind)
     if array.dtype.kind == "O" and not all(isinstance(v, (str, int, float)) for v in array.flat):
-        raise ValueError("an array holds something that is neither text nor a number.")
+        raise InputError("an array holds something that is neither text nor a number.")
     return array
 
 
@@ -224,7 +225,7 @@ def _array_kind(dtype: Any) -> np.dtype:
     """The dtype of an array, if it is one that arrays of a file may have."""
     kind = np.dtype(dtype) if isinstance(dtype, str) else None
     if kind is None or kind.kind not in _ARRAY_KINDS or kind.itemsize == 0:  # text of any length
-        raise ValueError(f"an array has the unknown dtype {dtype!r}.")
+        raise InputError(f"an array has the unknown dtype {dtype!r}.")
     return kind
 
 
@@ -253,7 +254,7 @@ def _decode_pruner(description: list[Any]) -> Pruner:
 
     short, params = description
     if short not in PRUNERS:
-        raise ValueError(f"pruning must be one of {sorted(PRUNERS)}, got {short!r}.")
+        raise InputError(f"pruning must be one of {sorted(PRUNERS)}, got {short!r}.")
     pruner = PRUNERS[short](**params)
     pruner._validate_params()
     return pruner

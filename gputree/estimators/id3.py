@@ -8,12 +8,14 @@ from numpy.typing import ArrayLike
 
 from gputree._sklearn import fit_context
 from gputree.estimators.arguments import ID3_LACKS, explained
+from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
     MULTIWAY_PARAMETERS,
     document,
 )
 from gputree.estimators.growing_lists import ListOptions
+from gputree.estimators.identifiers import warn_of_quantities
 from gputree.estimators.multiway import MultiwayTree
 from gputree.growth.gain_ratio import InformationGain
 from gputree.pruning import Pruner
@@ -26,6 +28,10 @@ class ID3Classifier(MultiwayTree):
     Every distinct value of a column, numbers included, is a category; missing values are
     one more. A node is a leaf if it is pure, if no column varies in it, or if no gain reaches
     `min_gain`. For a value without a branch the majority class of the node is predicted.
+
+    A warning names columns of fractions, and of integers with more than 20 distinct values or
+    fewer than two rows per value, unless their type or `categorical_features` says that they
+    are categories.
 
     Parameters
     ----------
@@ -100,6 +106,12 @@ class ID3Classifier(MultiwayTree):
         self
         """
         return self._fit(X, y, sample_weight)
+
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        fitted = super()._fit_afresh(X, y, sample_weight)
+        if not isinstance(X, CodedTable):  # whose categories were listed
+            warn_of_quantities(self, X)
+        return fitted
 
     def _options(self, n: int, n_weighted: int) -> ListOptions:
         return ListOptions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from gputree._warnings import warn
 from gputree.columns import Columns
 from gputree.columns.categories import NUMBERS
 from gputree.columns.integers import count_rows
+from gputree.columns.specification import declared_nominal
 from gputree.tree import Tree
 
 # In fewer rows, words that differ are no sign of a name.
@@ -20,6 +21,13 @@ LEAST_ROWS = 100
 # Fraction of the rows with a unique value from which a column is taken to name them. Of
 # words drawn from n equally frequent ones, 37% are drawn once in n rows.
 OWN_SHARE = 0.95
+
+
+# Whole numbers of more values are no codes, nor classes where a task is inferred.
+MOST_CODES = 20
+
+# Columns that a warning names.
+MOST_LISTED = 5
 
 
 class Identifier(NamedTuple):
@@ -67,9 +75,12 @@ def find_identifiers(
         rows = count(f)
         known, own = int(rows.sum()), np.count_nonzero(rows == 1)
         if known >= LEAST_ROWS and own >= OWN_SHARE * known:
-            label = str(f) if names is None else repr(names[f])
-            found.append(Identifier(f, label, own / known))
+            found.append(Identifier(f, _label(f, names), own / known))
     return found
+
+
+def _label(f: int, names: NDArray | None) -> str:
+    return str(f) if names is None else repr(names[f])
 
 
 def count_codes(code: NDArray, categories: int) -> NDArray[np.int64]:
@@ -98,6 +109,45 @@ def warn_of_winners(found: list[Identifier], tree: Tree, estimator: str) -> None
                 f"{estimator} chose column {column.label} of X, which {column.claim}, at {where}: "
                 "what the tree has learned there holds for no other rows. Leave it out.",
             )
+
+
+def warn_of_quantities(estimator: Any, X: Any) -> None:
+    """Warn of columns of numbers, each a category, that no type and no parameter says to be some.
+
+    Parameters
+    ----------
+    estimator : estimator
+        That has learned all columns as categories.
+    X : array or data frame
+        What it has learned from.
+    """
+    d = len(estimator.columns_.categories)
+    n = len(X) if isinstance(X, list | tuple) else X.shape[0]
+    declared = declared_nominal(X, estimator.categorical_features, d)
+    names = getattr(estimator, "feature_names_in_", None)
+    found = [
+        _label(f, names)
+        for f, words in enumerate(estimator.columns_.categories)
+        if not declared[f] and words.dtype.kind in NUMBERS and _are_quantities(words, n)
+    ]
+    if found:
+        columns, each = ("Columns", "hold") if len(found) > 1 else ("Column", "holds")
+        name, more = type(estimator).__name__, len(found) - MOST_LISTED
+        rest = f" and {more} more" if more > 0 else ""
+        warn(
+            f"{columns} {', '.join(found[:MOST_LISTED])}{rest} of X {each} numbers, and {name} has "
+            "a branch for each that occurs: others stop at the node. Use C45Classifier, which has "
+            "thresholds, or make ranges of them with MDLPDiscretizer. If they are codes, list them "
+            "in 'categorical_features'.",
+        )
+
+
+def _are_quantities(words: NDArray, n: int) -> bool:
+    """Whether different numbers in n rows are more, or finer, than codes are, as of targets."""
+    if words.dtype.kind == "b":
+        return False
+    fine = words.dtype.kind == "f" and (words != np.trunc(words)).any()
+    return bool(fine) or words.size > MOST_CODES or 2 * words.size > n
 
 
 def _percent(share: float) -> str:

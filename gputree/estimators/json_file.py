@@ -58,6 +58,7 @@ from sklearn.base import BaseEstimator
 
 from gputree._files import naming, replaced_file, require_file
 from gputree._memory import require_memory
+from gputree.errors import InputError, InputTypeError
 from gputree.estimators.header import header_of, rebuild
 from gputree.estimators.header_values import decode, encode
 from gputree.persistence import (
@@ -118,7 +119,7 @@ def export_json(estimator: Any, file: str | os.PathLike[str] | None = None) -> s
     """
     header = header_of(estimator, "export_json")
     if getattr(estimator, "_weighs_errors", False):
-        raise ValueError(
+        raise InputError(
             "JSON predicts the class of the highest probability, and "
             f"{type(estimator).__name__} with that of the minimum of 'misclassification_costs', "
             "which may be another where there are more than two classes. Keep it with save_model."
@@ -179,10 +180,10 @@ def read_json(source: str | os.PathLike[str]) -> BaseEstimator:
     except (FutureModelError, MemoryError):
         raise
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{name} is not a valid gputree JSON document: {error}") from error
+        raise InputError(f"{name} is not a valid gputree JSON document: {error}") from error
     estimator: BaseEstimator = rebuild(name, document, tree)
     if getattr(estimator, "_weighs_errors", False):
-        raise ValueError(
+        raise InputError(
             f"{name} is not a valid gputree JSON document: its 'misclassification_costs' are of "
             "more than two classes, and JSON predicts the class of the highest probability. "
             "save_model keeps such a tree."
@@ -223,7 +224,7 @@ def _numbers(array: NDArray) -> Any:
 # ------------------------------------------------------------------ reading
 def _read(source: str | os.PathLike[str]) -> bytes:
     if not isinstance(source, (str, os.PathLike)):
-        raise TypeError(
+        raise InputTypeError(
             "read_json takes a JSON document as a str, or the name of a file that holds one, got "
             f"{type(source).__name__}."
         )
@@ -238,7 +239,7 @@ def _read(source: str | os.PathLike[str]) -> bytes:
 
 
 def _refuse_constant(word: str) -> None:
-    raise ValueError(f'JSON has no {word}: write {{"float": "inf"}}, "-inf" or "nan".')
+    raise InputError(f'JSON has no {word}: write {{"float": "inf"}}, "-inf" or "nan".')
 
 
 def _tree(members: Any, version: int) -> Tree:
@@ -259,13 +260,13 @@ def _array(name: str, values: Any, dtype: type[np.generic], n_dimensions: int) -
     """The array, if it is a list of numbers (or of such lists) that the type can represent."""
     rows = values if n_dimensions == 2 else [values]
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-        raise ValueError(f"array {name} must have {n_dimensions} dimensions.")
+        raise InputError(f"array {name} must have {n_dimensions} dimensions.")
     if np.dtype(dtype).kind == "f" and dict in _types(rows):
         rows = decode(rows)
     others = _types(rows) - ({int, float} if np.dtype(dtype).kind == "f" else {int})
     if others:
         kinds = ", ".join(sorted(kind.__name__ for kind in others))
-        raise ValueError(f"array {name} must hold {np.dtype(dtype)}, got {kinds}.")
+        raise InputError(f"array {name} must hold {np.dtype(dtype)}, got {kinds}.")
     return np.array(rows if n_dimensions == 2 else rows[0], dtype=dtype)
 
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from gputree.columns import Columns
+from gputree.errors import InputError
 from gputree.persistence import Contents, read_contents, write_contents, write_model
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def rebuild_several(path: str, contents: Contents) -> BaseEstimator:
     """The estimator of a file of several trees, or of rules."""
     name = contents.header.get("algorithm")
     if not isinstance(name, str) or name not in _SEVERAL:
-        raise ValueError(
+        raise InputError(
             f"{path} does not hold a valid estimator: algorithm must be one of {sorted(_SEVERAL)}, "
             f"got {name!r}."
         )
@@ -141,7 +142,7 @@ def unlisted(path: str | os.PathLike[str], contents: Contents) -> Columns | None
         return None
     tree = contents.trees[0]
     if tree.n_features > _MOST_UNLISTED:
-        raise ValueError(
+        raise InputError(
             f"{path} does not hold a valid estimator: n_features must be at most "
             f"{_MOST_UNLISTED}, got {tree.n_features}."
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import check_monotonic_cst
 from gputree.columns import Columns
+from gputree.errors import InputError
 
 MOST_CLASSES = 2
 
@@ -32,7 +33,7 @@ def monotonic_signs(estimator: Any, columns: Columns) -> NDArray[np.int8] | None
         return None
     n_classes = getattr(estimator, "n_classes_", 0)
     if n_classes > MOST_CLASSES:
-        raise ValueError(
+        raise InputError(
             "Monotonicity constraints are not supported with multiclass classification. "
             f"{type(estimator).__name__} got y with {n_classes} classes and "
             f"monotonic_cst={estimator.monotonic_cst!r}."
@@ -41,7 +42,7 @@ def monotonic_signs(estimator: Any, columns: Columns) -> NDArray[np.int8] | None
     held = np.flatnonzero((signs != 0) & (columns.n_categories > 0))
     if held.size:
         names = getattr(estimator, "feature_names_in_", np.arange(signs.size))
-        raise ValueError(
+        raise InputError(
             "Monotonicity constraints are not supported with categories, which have no order. "
             f"{type(estimator).__name__} got monotonic_cst with {int(signs[held[0]])} for column "
             f"{names[held[0]]!r}, which is categorical. Write 0, or turn its categories into "
@@ -53,7 +54,7 @@ def monotonic_signs(estimator: Any, columns: Columns) -> NDArray[np.int8] | None
 def _signs(estimator: Any) -> NDArray[np.int8]:
     given = estimator.monotonic_cst
     if not isinstance(given, dict) and np.ndim(given) != 1:
-        raise ValueError(
+        raise InputError(
             "monotonic_cst must be None, a dict or an array-like of one dimension, but got one of "
             f"{np.ndim(given)}."
         )

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_array
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
+from gputree._sklearn import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from gputree.backends.arrays import to_host
+from gputree.errors import InputError
 from gputree.estimators.arguments import explained
+from gputree.estimators.notebook import html_of_model
 from gputree.evaluation import Lines, Report, Weight, answers, report, usage_lines
 from gputree.labels import exact_labels
 from gputree.tree import Tree
@@ -27,6 +29,11 @@ class Reporting:
     """What estimators have that `report` of themselves."""
 
     predict: Callable[..., NDArray[Any]]
+
+    def _html_repr(self) -> str:
+        """What scikit-learn shows of an estimator in a notebook, and the model below."""
+        diagram: str = super()._html_repr()  # type: ignore[misc]
+        return diagram + html_of_model(self)
 
     @explained
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
@@ -80,7 +87,7 @@ def _checked(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     elif (y.dtype.kind in "biuf") != (estimator.classes_.dtype.kind in "biuf"):
         held = "numbers" if y.dtype.kind in "biuf" else "others"
-        raise ValueError(
+        raise InputError(
             "y must hold labels of the kind in fit, such as "
             f"{estimator.classes_.item(0)!r}; got {held}."
         )

@@ -15,6 +15,7 @@ from gputree.backends.arrays import to_host
 from gputree.columns import Columns
 from gputree.compilation.waits import on_screen, waiting
 from gputree.encoding import InfinityError
+from gputree.errors import InputError
 from gputree.estimators.arguments import advise, forbid_values, require_pruner
 from gputree.estimators.coded_table import CodedTable, known_view, learn_table
 from gputree.estimators.held import Held, View
@@ -92,7 +93,7 @@ class TableEstimator(BaseEstimator):
         for name in params:
             if name in self._lacks:
                 kind = type(self).__name__
-                raise ValueError(f"{kind} has no parameter {name!r}: {advise(self, name)}")
+                raise InputError(f"{kind} has no parameter {name!r}: {advise(self, name)}")
         pruning = params.get("pruning", self.pruning)
         nested = [name for name in params if name.startswith("pruning__")]
         if nested and pruning is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gputree.errors import InputError, InputTypeError
 from gputree.export.flat import Flat, flatten
 from gputree.export.model import Model, model_of
 from gputree.export.parameters import checked
@@ -134,7 +135,7 @@ def export_c(
     True
     """
     if not (name.isascii() and name.isidentifier()):
-        raise ValueError(f"name must be an identifier of C, got {name!r}.")
+        raise InputError(f"name must be an identifier of C, got {name!r}.")
     model = model_of(estimator_or_tree, feature_names=feature_names, class_names=class_names)
     flat = flatten(model)
     words = [
@@ -191,7 +192,9 @@ def _literal(value: Any) -> Any:
         value = value.item()
     if isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise TypeError(f"Python source cannot represent {value!r} of type {type(value).__name__}.")
+    raise InputTypeError(
+        f"Python source cannot represent {value!r} of type {type(value).__name__}."
+    )
 
 
 def _python_tuple(values: np.ndarray) -> str:
@@ -212,13 +215,13 @@ def _c_words(kind: str, values: list[Any]) -> list[str]:
     for value in values:
         word = str(value)
         if "\0" in word:
-            raise ValueError(
+            raise InputError(
                 f"C cannot represent this tree: of the {kind}, {value!r} holds a NUL, where text "
                 "ends. "
                 "Rename it, and fit again."
             )
         if word in seen:
-            raise ValueError(
+            raise InputError(
                 f"C cannot represent this tree: of the {kind}, {seen[word]!r} and {value!r} are "
                 "the "
                 "same text. Rename one, and fit again."

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gputree.costs import Costs
 from gputree.criteria.named import OF_TARGETS
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
+from gputree.errors import InputError
 from gputree.export.digits import format_number, more_digits
 from gputree.export.model import labels_of, model_of
 from gputree.subtrees import add_up
@@ -86,7 +87,7 @@ class Description:
         """The condition that leads from the parent of `node` (not the root) to it."""
         tree, parent = self.tree, int(self.tree.parent[node])
         if parent == NO_CHILD:
-            raise ValueError("The root has no condition.")
+            raise InputError("The root has no condition.")
         ordinal = node - int(tree.first_child[parent])
         feature = self.feature_names[tree.feature[parent]]
         if tree.split_kind[parent] != THRESHOLD_SPLIT:

@@ -48,9 +48,9 @@ class Step:
     depth: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
-    """The path of one row; ``print`` shows it line by line.
+    """The path of one row; a prompt shows it line by line, as ``print`` does.
 
     Attributes
     ----------
@@ -76,6 +76,15 @@ class Explanation:
             lines.append(f"{'  ' * (step.depth + 1)}{head}{step.mix}{note}")
         return "\n".join(lines)
 
+    __repr__ = __str__
+
+
+class Explanations(list[Explanation]):
+    """Paths of rows: a list, which a prompt shows as text."""
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(str, self))
+
 
 @checked
 def explain(
@@ -85,7 +94,7 @@ def explain(
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
-) -> list[Explanation]:
+) -> Explanations:
     """The path of each row through a fitted tree, in words.
 
     Each step has the condition that the row satisfied, the training rows there by class (or their
@@ -103,7 +112,7 @@ def explain(
 
     Returns
     -------
-    list of Explanation, one per row
+    list of Explanation, one per row; a prompt shows them as text
 
     Raises
     ------
@@ -123,7 +132,7 @@ def explain(
     >>> golf = load_golf()
     >>> tree = C45Classifier().fit(golf.data, golf.target)
     >>> row = ["sunny", "mild", "high", "weak"]
-    >>> print(explain(tree, [row], feature_names=golf.feature_names)[0])
+    >>> explain(tree, [row], feature_names=golf.feature_names)
     no (no 1)
       no 5, yes 9
         outlook = sunny: no 3, yes 2
@@ -134,7 +143,7 @@ def explain(
         estimator, feature_names=feature_names, class_names=class_names, decimals=decimals
     )
     model = model_of(estimator, by_costs=True)
-    return [_explanation(description, model, row) for row in estimator._values(X)]
+    return Explanations(_explanation(description, model, row) for row in estimator._values(X))
 
 
 def _explanation(description: Description, model: Model, row: NDArray) -> Explanation:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.errors import InputError
 from gputree.export.binary import Binary, as_binary
 from gputree.export.model import Model, model_of, single_paths
 from gputree.export.parameters import checked
@@ -113,7 +114,7 @@ def _forbid_small(model: Model) -> None:
     small = (np.abs(tree.threshold) <= _ZERO) & (tree.threshold != 0.0)
     found = np.flatnonzero(small & (tree.split_kind == THRESHOLD_SPLIT))
     if found.size:
-        raise ValueError(
+        raise InputError(
             f"LightGBM cannot represent this tree: node {found[0]} divides numbers at "
             f"{float(tree.threshold[found[0]])!r} (column "
             f"{model.feature_names[tree.feature[found[0]]]!r}), and LightGBM reads numbers nearer "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gputree.costs import Costs, least_cost
 from gputree.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, MISSING_TO_ALL, THRESHOLD_SPLIT
+from gputree.errors import InputError, InputTypeError
 from gputree.tree import Tree
 
 
@@ -100,7 +101,7 @@ class Model(Names):
         feature, children = int(tree.feature[node]), tree.children(node)
         missing = int(tree.missing_child[node])
         if tree.split_kind[node] == LEAF:
-            raise ValueError(f"Node {node} is a leaf.")
+            raise InputError(f"Node {node} is a leaf.")
         if tree.split_kind[node] == THRESHOLD_SPLIT:
             threshold = float(tree.threshold[node])
             return Split(node, feature, threshold, children, (), missing, missing)
@@ -151,7 +152,7 @@ def model_of(
         forbid_soft_thresholds(tree)
     costs = _costs_of(estimator_or_tree)
     if costs is not None and not by_costs:
-        raise ValueError(
+        raise InputError(
             "This format predicts the class of the highest probability, and "
             f"{type(estimator_or_tree).__name__} with that of the minimum of "
             "'misclassification_costs', which may be another where there are more than two "
@@ -199,7 +200,7 @@ def tree_of(estimator_or_tree: Any) -> Tree:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(estimator_or_tree)
-    raise TypeError(
+    raise InputTypeError(
         "Exports take a fitted estimator of gputree or its tree_, got "
         f"{type(estimator_or_tree).__name__}. Of a pipeline or a search, pass the tree in it: "
         "pipeline[-1], search.best_estimator_; of boosted trees, one of estimators_."
@@ -209,7 +210,7 @@ def tree_of(estimator_or_tree: Any) -> Tree:
 def require_estimator(estimator: Any, caller: str) -> None:
     """Raise TypeError for a bare tree, which does not know how its columns are coded."""
     if isinstance(estimator, Tree):
-        raise TypeError(f"{caller} takes a fitted estimator of gputree, got Tree.")
+        raise InputTypeError(f"{caller} takes a fitted estimator of gputree, got Tree.")
 
 
 def check_names(parameter: str, names: Sequence[Any] | None, count: int) -> list[str] | None:
@@ -217,14 +218,14 @@ def check_names(parameter: str, names: Sequence[Any] | None, count: int) -> list
     if names is None:
         return None
     if len(names) != count:
-        raise ValueError(f"{parameter} must contain {count} elements, got {len(names)}.")
+        raise InputError(f"{parameter} must contain {count} elements, got {len(names)}.")
     return list(map(str, names))
 
 
 def forbid_soft_thresholds(tree: Tree) -> None:
     """Raise ValueError if numbers near a threshold go down both branches."""
     if tree.soft_lower is not None:
-        raise ValueError(
+        raise InputError(
             "This tree has soft thresholds: numbers near one go down both branches, with "
             "fractional weights, which save_model and export_json alone support. Fit with "
             "soft_thresholds=False, which changes predictions for such numbers only."
@@ -237,7 +238,7 @@ def forbid_fractions(model: Model, format_name: str) -> None:
     spreads = np.flatnonzero(~tree.is_leaf & (tree.missing_child == MISSING_TO_ALL))
     if spreads.size:
         name = model.feature_names[tree.feature[spreads[0]]]
-        raise ValueError(
+        raise InputError(
             f"{format_name} cannot represent this tree: it sends rows to all children, with "
             f"fractional weights, where a value is missing or unknown (node {spreads[0]}, column "
             f"{name!r}). Pass "

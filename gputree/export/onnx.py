@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gputree._optional import require
 from gputree.columns.categories import EXACT_IN_FLOAT64, hold_text
+from gputree.errors import InputError
 from gputree.export.binary import Binary, as_binary
 from gputree.export.model import Model, model_of, single_paths
 from gputree.export.parameters import checked
@@ -99,7 +100,7 @@ class _Graph:
         self.onnx, self.helper = onnx, onnx.helper
         self.names = set(names)
         if "" in names or len(self.names) < len(names):
-            raise ValueError(
+            raise InputError(
                 "ONNX cannot represent this tree: its inputs need different names, none of them "
                 "empty. Pass feature_names, or inputs='matrix'."
             )
@@ -130,12 +131,12 @@ class _Graph:
         """Codes of a column of categories: -1 where unknown, NaN where missing."""
         words = categories.tolist()
         if is_text and not all(isinstance(word, str) for word in words):
-            raise ValueError(
+            raise InputError(
                 f"ONNX cannot represent this tree: column {name!r} has both numbers and text as "
                 "categories; use inputs='matrix'."
             )
         if not is_text and any(map(_is_large, words)):
-            raise ValueError(
+            raise InputError(
                 f"ONNX cannot represent this tree: column {name!r} has integers beyond 2**53 as "
                 "categories, and its inputs are float64, in which some are the same; use "
                 "inputs='matrix', which takes codes."
@@ -228,7 +229,7 @@ class _Graph:
     ) -> None:
         """Add a node whose output is one of the graph, by a name that is promised."""
         if name in self.names:
-            raise ValueError(
+            raise InputError(
                 f"ONNX cannot represent this tree: {name!r} is a column and an output. Pass "
                 "feature_names with another name for it, or inputs='matrix'."
             )
@@ -240,7 +241,7 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     """Labels as ONNX holds them: integers, float64 or text."""
     if classes.dtype.kind in "biu":
         if int(classes.max()) > np.iinfo(np.int64).max:
-            raise ValueError(
+            raise InputError(
                 f"ONNX cannot represent the label {int(classes.max())}: its integers have 64 bits "
                 "with the sign. Pass class_names of text."
             )

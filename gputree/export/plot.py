@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._optional import require
+from gputree.errors import InputError
 from gputree.export.describe import LONGEST, Description, describe, shorten, shown_part, wrapped
 from gputree.export.glyphs import hint_at_fonts
 from gputree.export.palette import answer_colors, class_color, rgb
@@ -137,7 +138,7 @@ def plot_tree(
 # ---------------------------------------------------------------------- words
 def _check_size(tree: Tree) -> None:
     if tree.n_leaves > _MOST_LEAVES:
-        raise ValueError(
+        raise InputError(
             f"plot_tree shows at most {_MOST_LEAVES} leaves, got {tree.n_leaves}. Pass a smaller "
             "max_depth, prune the tree, or use export_text."
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._optional import require
+from gputree.errors import InputError
 from gputree.export.describe import describe, shorten
 from gputree.export.digits import format_number
 from gputree.export.glyphs import hint_at_fonts
@@ -57,7 +58,7 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
     """
     table = _cp_table(pruner_or_table)
     if table is None:
-        raise ValueError(
+        raise InputError(
             "plot_cp_table needs the cp_table_ of a CostComplexityCV that has pruned an "
             f"estimator. Got {type(pruner_or_table).__name__}."
         )
@@ -116,7 +117,7 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
     """
     table = _cp_table(path_or_pruner)
     if table is None and not hasattr(path_or_pruner, "ccp_alphas"):
-        raise ValueError(
+        raise InputError(
             "plot_pruning_path needs what cost_complexity_pruning_path returns, or a "
             f"CostComplexityCV that has pruned an estimator. Got {type(path_or_pruner).__name__}."
         )
@@ -224,13 +225,13 @@ def plot_feature_ranking(
     """
     scores = getattr(ranking, "scores", None)
     if not isinstance(scores, dict) or not hasattr(ranking, "names"):
-        raise ValueError(
+        raise InputError(
             f"plot_feature_ranking needs what rank_features returns. Got {type(ranking).__name__}."
         )
     if score is None:
         score = next(iter(scores))
     if score not in scores:
-        raise ValueError(
+        raise InputError(
             f"The 'score' parameter of plot_feature_ranking must be one of {list(scores)} or None. "
             f"Got {score!r} instead."
         )

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from gputree._optional import require
+from gputree._sklearn import check_consistent_length, column_or_1d
 from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.errors import InputError
 from gputree.export.describe import Description, describe, shorten
 from gputree.export.glyphs import hint_at_fonts
 from gputree.export.palette import class_color, class_tints
@@ -121,7 +122,7 @@ def plot_partition(
     rows = None if X is None else np.asarray(encode(X), np.float64)
     across, up = (_axis(described, j, rows) for j in (first, second))
     if across.values.size * up.values.size > _MOST_CELLS:
-        raise ValueError(
+        raise InputError(
             f"plot_partition draws at most {_MOST_CELLS:,} cells, but the tree cuts the plane into "
             f"{across.values.size:,} x {up.values.size:,}. Prune the tree, or set max_depth."
         )
@@ -143,7 +144,7 @@ def _features(described: Description, features: Any) -> tuple[int, int]:
     n = described.tree.n_features
     if features is None:
         if n < 2:
-            raise ValueError("plot_partition needs two columns, and the tree has one.")
+            raise InputError("plot_partition needs two columns, and the tree has one.")
         first, second = np.argsort(-impurity_importances(described.tree), kind="stable")[:2]
         return int(first), int(second)
     names = list(described.feature_names)
@@ -151,7 +152,7 @@ def _features(described: Description, features: Any) -> tuple[int, int]:
     found = [names.index(f) if isinstance(f, str) and f in names else f for f in given]
     wrong = [f for f in found if not isinstance(f, (int, np.integer)) or not 0 <= f < n]
     if wrong or len(set(found)) != 2:
-        raise ValueError(
+        raise InputError(
             f"features must be two different columns, by name or as ints from 0 to {n - 1}, "
             f"got {features!r}."
         )
@@ -160,7 +161,7 @@ def _features(described: Description, features: Any) -> tuple[int, int]:
 
 def _targets_of(X: Any, y: Any) -> NDArray[Any]:
     if X is None:
-        raise ValueError("plot_partition colours the rows of X by y, and X is None: pass both.")
+        raise InputError("plot_partition colours the rows of X by y, and X is None: pass both.")
     check_consistent_length(X, y)
     targets: NDArray[Any] = column_or_1d(y, warn=True)
     return targets
@@ -171,7 +172,7 @@ def _check_others(described: Description, drawn: tuple[int, int], at: Any) -> No
     others = set(tree.feature[~tree.is_leaf].tolist()) - set(drawn)
     if others and at is None:
         names = [described.feature_names[j] for j in sorted(others)[:5]]
-        raise ValueError(
+        raise InputError(
             f"plot_partition draws two columns, and the tree also tests {', '.join(names)}: pass "
             "at=, a table of one row whose values they have, or grow a tree on two columns."
         )
@@ -179,7 +180,7 @@ def _check_others(described: Description, drawn: tuple[int, int], at: Any) -> No
 
 def _only_row(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(rows) != 1:
-        raise ValueError(f"at must be a table of one row, got {len(rows)}.")
+        raise InputError(f"at must be a table of one row, got {len(rows)}.")
     return rows[0]
 
 
@@ -246,7 +247,7 @@ def _colors_of(estimator_or_tree: Any, tree: Tree, y: Any) -> Any:
     place = {label: k for k, label in enumerate(classes.tolist())}
     labels = y.tolist()
     if unknown := sorted({repr(label) for label in labels if label not in place}):
-        raise ValueError(
+        raise InputError(
             f"y contains labels that the tree was not grown on: {', '.join(unknown[:5])}."
         )
     return np.array([class_color(place[label]) for label in labels])
@@ -257,7 +258,7 @@ def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError(
+        raise InputError(
             f"y must hold numbers, as the target of a regression tree does; it holds "
             f"{y.tolist()[0]!r}."
         ) from None

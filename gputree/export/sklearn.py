@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import tree_of
 from gputree.dtypes import LEAF, THRESHOLD_SPLIT
+from gputree.errors import InputError
 from gputree.export.bounds import bounds_above
 from gputree.export.model import Model, model_of
 from gputree.tree import Tree
@@ -69,14 +70,14 @@ def _check_splits(model: Model) -> None:
     tree = model.tree
     other = np.flatnonzero(~np.isin(tree.split_kind, (LEAF, THRESHOLD_SPLIT)))
     if other.size:
-        raise ValueError(
+        raise InputError(
             "scikit-learn's trees cannot represent this one: it tests categories (node "
             f"{other[0]}, column {model.feature_names[tree.feature[other[0]]]!r}). "
             "export_lightgbm, to_onnx and to_treelite can."
         )
     apart = np.flatnonzero(~tree.is_leaf & (tree.missing_child < 0))
     if apart.size:
-        raise ValueError(
+        raise InputError(
             "scikit-learn's trees cannot represent this one: a missing value goes to no single "
             "child "
             f"(node {apart[0]}, column {model.feature_names[tree.feature[apart[0]]]!r}). "
@@ -94,7 +95,7 @@ def _check_thresholds(model: Model) -> None:
     )
     if idle.size:
         node = idle[0]
-        raise ValueError(
+        raise InputError(
             "scikit-learn's trees cannot represent this one: they compare float32 numbers, and "
             "node "
             f"{node} divides numbers at {float(tree.threshold[node])!r} (column "

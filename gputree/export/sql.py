@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.errors import InputError
 from gputree.export.model import Model, Names, Split, model_of, single_paths
 from gputree.export.parameters import checked
 from gputree.export.sql_nodes import table_of_nodes, walk
@@ -42,7 +43,7 @@ class Dialect(NamedTuple):
     def name(self, name: str) -> str:
         """An identifier."""
         if "\0" in name or not name:
-            raise ValueError(f"SQL cannot represent the name {name!r}.")
+            raise InputError(f"SQL cannot represent the name {name!r}.")
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
 
@@ -149,7 +150,7 @@ def export_sql(
     )
     model = single_paths(model, missing, "SQL")
     if nodes is not None and table is None:
-        raise ValueError("nodes needs table: the name of the table whose rows are to be predicted.")
+        raise InputError("nodes needs table: the name of the table whose rows are to be predicted.")
     forbid_twins(model)
     writer = Writer(model, DIALECTS[dialect])
     answer, type_name = _answers(model, writer, output, probability_of)
@@ -173,12 +174,12 @@ def _forbid_large(model: Model, dialect: Dialect) -> None:
     depth, n_nodes = model.tree.max_depth, model.tree.n_nodes
     advice = "Pass nodes='NAME' to write a table of nodes, which may have any size, or prune it."
     if depth > _DEEPEST:
-        raise ValueError(
+        raise InputError(
             f"One expression of SQL cannot represent this tree: its depth is {depth}, and "
             f"databases read expressions of about {_DEEPEST} levels. {advice}"
         )
     if n_nodes > dialect.most_nodes:
-        raise ValueError(
+        raise InputError(
             f"One expression of SQL cannot represent this tree: it has {n_nodes:,} nodes, and "
             f"SQLite takes minutes to plan more than {dialect.most_nodes:,} with each query. "
             f"{advice}"
@@ -193,13 +194,13 @@ def _kind_of_answers(model: Model, writer: Writer, output: str) -> str:
     names = {bool: "BOOLEAN", int: "BIGINT", float: writer.dialect.double, str: "TEXT"}
     if len(kinds) > 1 or not kinds <= names.keys():
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(
+        raise InputError(
             f"A table of nodes cannot represent labels of type {listed}: a column of a database "
             "has "
             "one type. Pass class_names of text."
         )
     if kinds == {int} and not -_BIGINT <= min(model.classes) <= max(model.classes) < _BIGINT:
-        raise ValueError(
+        raise InputError(
             f"A table of nodes cannot represent the label {max(model.classes, key=abs)}: it has "
             "more "
             "bits than BIGINT. Pass class_names of text."
@@ -214,7 +215,7 @@ def _answers(
     value = model.tree.value[:, 0]
     double = writer.dialect.double
     if probability_of is not None and output != "probability":
-        raise ValueError(f"probability_of needs output='probability', got output={output!r}.")
+        raise InputError(f"probability_of needs output='probability', got output={output!r}.")
     if output == "node":
         return str, None
     if output == "probability":
@@ -232,7 +233,7 @@ def forbid_twins(names: Names) -> None:
     seen: dict[str, str] = {}
     for name in names.feature_names:
         if (twin := seen.get(name.lower())) is not None:
-            raise ValueError(
+            raise InputError(
                 f"SQL cannot represent this tree: it does not distinguish the columns {twin!r} and "
                 f"{name!r} "
                 "apart. Pass feature_names that differ in more than case."
@@ -242,13 +243,13 @@ def forbid_twins(names: Names) -> None:
 
 def _place_of(model: Model, label: Any) -> int:
     if model.classes is None:
-        raise ValueError(
+        raise InputError(
             "probability_of needs the tree of a classifier: a regression tree has no classes. "
             "Leave it out, and output at 'prediction'."
         )
     labels = model.classes.tolist()
     if label not in labels:
-        raise ValueError(f"probability_of must be one of the classes {labels}, got {label!r}.")
+        raise InputError(f"probability_of must be one of the classes {labels}, got {label!r}.")
     return labels.index(label)
 
 
@@ -272,7 +273,7 @@ class Literals:
         if categories is not None and categories.dtype.kind == "O":
             texts = sum(isinstance(word, str) for word in categories)
             if 0 < texts < categories.size:
-                raise ValueError(
+                raise InputError(
                     f"SQL cannot represent this tree: column {self.names.feature_names[feature]!r} "
                     "has "
                     "both numbers and text as categories, which no column of a database has."
@@ -285,7 +286,7 @@ class Literals:
             return self.dialect.truth[value]
         if isinstance(value, int):
             if not -self.dialect.beyond <= value < self.dialect.beyond:
-                raise ValueError(
+                raise InputError(
                     f"This dialect of SQL cannot represent the integer {value}: it has more bits "
                     "than its integers, and is another as a float."
                 )
@@ -294,7 +295,7 @@ class Literals:
             return self.number(value)
         if isinstance(value, str) and "\0" not in value:
             return "'" + value.replace("'", "''") + "'"
-        raise ValueError(f"SQL cannot represent {value!r} of type {type(value).__name__}.")
+        raise InputError(f"SQL cannot represent {value!r} of type {type(value).__name__}.")
 
     def number(self, value: float) -> str:
         """A float64, so that it is read as the same."""

@@ -6,6 +6,7 @@ smaller one. It prunes a fitted estimator (`prune`) or a bare tree (`prune_tree`
 
 from collections.abc import Collection
 
+from gputree.errors import InputError, InputTypeError
 from gputree.pruning.base import Pruner, RoutedRows, TrainingRows, ValidationPruner
 from gputree.pruning.collapse import collapse_splits
 from gputree.pruning.cost_complexity import (
@@ -51,17 +52,17 @@ def get_pruner(pruning: str | Pruner, given: Collection[str] = ()) -> Pruner:
     if isinstance(pruning, Pruner):
         return pruning
     if not isinstance(pruning, str):
-        raise TypeError(
+        raise InputTypeError(
             "The 'pruning' parameter must be a Pruner instance or one of "
             f"{sorted(PRUNERS)}. Got {pruning!r} instead."
         )
     if pruning not in PRUNERS:
-        raise ValueError(
+        raise InputError(
             f"The 'pruning' parameter must be a Pruner instance or one of {sorted(PRUNERS)}. "
             f"Got {pruning!r} instead."
         )
     if pruning == "cost_complexity" and {"pruning__alpha", "pruning__cp"}.isdisjoint(given):
-        raise ValueError(
+        raise InputError(
             "pruning='cost_complexity' lacks its alpha: pass pruning=CostComplexity(alpha), or "
             "'cost_complexity_cv', which chooses alpha by cross-validation."
         )

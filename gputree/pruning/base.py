@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import (
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from gputree._sklearn import (
+    Interval,
     assert_all_finite,
     check_consistent_length,
-    check_is_fitted,
-    check_random_state,
+    check_sample_weight,
     column_or_1d,
 )
-
-from gputree._sklearn import Interval, check_sample_weight
 from gputree.dtypes import UNKNOWN_CLASS
+from gputree.errors import InputError
 from gputree.labels import exact_labels
 from gputree.prediction import stopping_shares
 from gputree.threads import n_threads
@@ -136,7 +137,7 @@ class Pruner(BaseEstimator):
         """
         check_is_fitted(estimator, "tree_")
         if (X is None) != (y is None):
-            raise ValueError(f"{type(self).__name__}.prune needs X and y together, or neither.")
+            raise InputError(f"{type(self).__name__}.prune needs X and y together, or neither.")
         pruned = copy.copy(estimator)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
         if tree.soft_lower is not None:  # bounds are of one tree and its rows
@@ -220,7 +221,7 @@ class ValidationPruner(Pruner):
         """
         self._validate_params()
         if n_rows < 2:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} holds out rows for validation and needs at least 2 rows. "
                 f"Got {n_rows}."
             )
@@ -241,7 +242,7 @@ class ValidationPruner(Pruner):
 
     def _require_rows(self, data: Rows | None) -> RoutedRows:
         if not isinstance(data, RoutedRows):
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} prunes by rows that the tree was not grown on: "
                 f"pass X and y of a validation set. Got {_kind(data)}."
             )
@@ -292,7 +293,7 @@ def require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
     """Raise ValueError for labels that have no code."""
     unknown = sorted(set(np.asarray(y)[target == UNKNOWN_CLASS].tolist()))
     if unknown:
-        raise ValueError(f"y contains labels that the tree was not grown on: {unknown}.")
+        raise InputError(f"y contains labels that the tree was not grown on: {unknown}.")
 
 
 def encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:

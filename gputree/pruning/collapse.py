@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gputree.errors import InputError
 from gputree.pruning.bottom_up import sum_over_subtrees
 from gputree.tree import Tree
 
@@ -36,7 +37,7 @@ def collapse_splits(tree: Tree) -> Tree:
     J. R. Quinlan. C4.5: Programs for Machine Learning. Morgan Kaufmann, 1993.
     """
     if tree.task != "classification":
-        raise ValueError(
+        raise InputError(
             "collapse_splits counts misclassified rows and needs a classification tree. "
             f"Got a {tree.task} tree."
         )

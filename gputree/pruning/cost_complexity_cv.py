@@ -9,9 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from gputree._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, safe_indexing
+from gputree._sklearn import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_consistent_length,
+    check_sample_weight,
+    safe_indexing,
+)
+from gputree.errors import InputError, checks
 from gputree.pruning.base import (
     Pruner,
     RoutedRows,
@@ -167,12 +175,13 @@ class CostComplexityCV(Pruner):
         self._validate_params()
         check_is_fitted(estimator, "tree_")
         if X is None or y is None:
-            raise ValueError("CostComplexityCV grows trees on folds: pass the training X and y.")
+            raise InputError("CostComplexityCV grows trees on folds: pass the training X and y.")
         check_consistent_length(X, y)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
         sequence = _nested_sequence(tree, self.risk)
         y = np.asarray(y)
-        folds = list(self._folds().split(X, y))
+        with checks():
+            folds = list(self._folds().split(X, y))
         table, at_once = estimator._for_folds(X if table is None else table)
         errors = self._cross_validate(
             estimator, table, y, sample_weight, sequence.alphas, folds, at_once
@@ -322,7 +331,7 @@ def _require_weight(
     """Raise ValueError for a fold without which there are no rows to grow on."""
     for number, (train, _) in enumerate(folds, 1):
         if not weight[train].any():
-            raise ValueError(
+            raise InputError(
                 f"CostComplexityCV grows a tree without the rows of each fold: all of those "
                 f"outside fold {number} of {len(folds)} have weight 0. Leave rows of weight 0 "
                 "out, or pass other folds as 'cv'."

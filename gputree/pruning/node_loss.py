@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.criteria.named import OF_TARGETS
 from gputree.dtypes import NODE
+from gputree.errors import InputError
 from gputree.fixed_point import in_units
 from gputree.pruning.base import RoutedRows
 from gputree.subtrees import add_up
@@ -62,7 +63,7 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     """
     stop = np.asarray(data.node, dtype=NODE)
     if stop.size and not 0 <= stop.min() <= stop.max() < tree.n_nodes:
-        raise ValueError(f"Rows must stop at nodes 0 to {tree.n_nodes - 1} of the tree.")
+        raise InputError(f"Rows must stop at nodes 0 to {tree.n_nodes - 1} of the tree.")
     weight = np.asarray(data.weight, dtype=np.float64) ** power
     if tree.task == "regression":
         target = np.asarray(data.target, np.float64)

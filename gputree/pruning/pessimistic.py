@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._sklearn import Interval, StrOptions
+from gputree.errors import InputError
 from gputree.pruning.base import Pruner, Rows, TrainingRows
 from gputree.pruning.bottom_up import best_pruning
 from gputree.pruning.error_limit import Quantile, error_limit, limit_errors
@@ -94,7 +95,7 @@ class Pessimistic(Pruner):
         """
         self._validate_params()
         if tree.task != "classification":
-            raise ValueError(
+            raise InputError(
                 "Pessimistic prunes by misclassified rows and needs a classification tree. "
                 f"Got a {tree.task} tree."
             )
@@ -103,7 +104,7 @@ class Pessimistic(Pruner):
             as_leaf = limit_errors(tree.statistics, limit)
             return tree.collapse(best_pruning(tree, as_leaf, slack=SLACK))
         if not isinstance(data, TrainingRows):
-            raise ValueError(
+            raise InputError(
                 "Pessimistic with subtree_raising=True sends training rows down the raised "
                 "branches: pass X and y as used for growing, or set subtree_raising=False."
             )

@@ -33,6 +33,7 @@ from gputree.dtypes import (
     ROW,
     THRESHOLD_SPLIT,
 )
+from gputree.errors import InputError
 from gputree.fixed_point import fix_weights
 from gputree.prediction.descent import pack_alike
 from gputree.pruning.base import TrainingRows
@@ -68,7 +69,7 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
         If the total weight of the rows is not that of those the tree was grown on.
     """
     if not np.isclose(data.weight.sum(), tree.weight[0]):
-        raise ValueError(
+        raise InputError(
             "Subtree raising needs the rows that the tree was grown on, with their weights. "
             f"The tree has a weight of {tree.weight[0]:g}; got rows of {data.weight.sum():g}."
         )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.errors import InputError
 from gputree.estimators.boosting_file import header_of_trials, restored_trees
 from gputree.estimators.header import with_params
 from gputree.estimators.header_values import check_count, field_of, refusing
@@ -69,7 +70,7 @@ def rebuild(source: str, contents: Contents) -> BoostedC45Rules:
     header, trees, arrays = contents
     with refusing(source, header):
         if arrays is None:
-            raise ValueError("BoostedC45Rules must have arrays of rules.")
+            raise InputError("BoostedC45Rules must have arrays of rules.")
         boosted: BoostedC45Rules = with_params(BoostedC45Rules, header)
         found = restored_trees(boosted, header, trees)
         n_rules = _counts(header, "n_rules", len(trees), arrays["label"].size)
@@ -88,7 +89,7 @@ def _restore(
     """Give the trials their rules."""
     rules = rules_in(arrays, boosted.columns_, boosted.n_classes_)
     if sum(n_rules) != rules.label.size:
-        raise ValueError(f"n_rules must add up to {rules.label.size}, the rules of all trials.")
+        raise InputError(f"n_rules must add up to {rules.label.size}, the rules of all trials.")
     covered, decided = weights_in(arrays, rules.label.size, len(trees), boosted.n_classes_)
     boosted.estimators_ = []
     begin = 0
@@ -96,7 +97,7 @@ def _restore(
         own = slice(begin, begin + count)
         answered = decided[begin + place : begin + place + count + 1]
         if not answered.any():
-            raise ValueError("the weights that a trial decides must not all be 0.")
+            raise InputError("the weights that a trial decides must not all be 0.")
         member = boosted._new_member()._take(
             tree,
             rules.take(np.arange(begin, begin + count)),
@@ -114,5 +115,5 @@ def _counts(header: dict[str, Any], key: str, count: int, most: int) -> list[int
     values: list[Any] = field_of(header, key, list)
     check_count(key, values, count)
     if not all(type(value) is int and 0 <= value <= most for value in values):
-        raise ValueError(f"{key} must be integers from 0 to {most}.")
+        raise InputError(f"{key} must be integers from 0 to {most}.")
     return values

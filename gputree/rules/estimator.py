@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.backends.arrays import to_host
+from gputree.errors import InputError, InputTypeError
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.held import missing_columns
@@ -362,7 +363,7 @@ def to_rules(
     """
     require_estimator(tree, "to_rules")
     if not isinstance(tree, TreeClassifier):
-        raise TypeError(
+        raise InputTypeError(
             "to_rules takes a fitted classification tree of gputree, got "
             f"{type(tree).__name__}. Of a pipeline or a search, pass the tree in it: "
             "pipeline[-1], search.best_estimator_."
@@ -383,12 +384,12 @@ def to_rules(
 def forbid_parted_answers(tree: Any) -> None:
     """Raise ValueError for trees whose predictions no rules can make."""
     if tree.tree_.soft_lower is not None:
-        raise ValueError(
+        raise InputError(
             f"No rules are made of this {type(tree).__name__}: it has soft thresholds, and rules "
             "test thresholds exactly. Fit with soft_thresholds=False."
         )
     if tree._weighs_errors:
-        raise ValueError(
+        raise InputError(
             f"No rules are made of this {type(tree).__name__}: its 'misclassification_costs' are "
             "of more than two classes, and a rule has one kind of error. Fit with "
             "misclassification_costs=None; class_weight says what each class counts."
@@ -405,7 +406,7 @@ def _rows(tree: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         heavy = np.flatnonzero(weight)
         values, label, weight = values[heavy], label[heavy], weight[heavy]
     if weight.size == 0:
-        raise ValueError("Sample weights must contain at least one non-zero number.")
+        raise InputError("Sample weights must contain at least one non-zero number.")
     fixed = fix_weights(weight, weight.size)
     units = np.empty(0, np.int64) if fixed.weight is None else fixed.weight
     return Rows(values, label, units, fixed.unit * fixed.scale, tree.n_classes_)

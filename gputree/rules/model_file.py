@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.columns import Columns
 from gputree.dtypes import CATEGORY
+from gputree.errors import InputError
 from gputree.estimators.header import header_of, params_of, unfitted_of, with_params
 from gputree.estimators.header import rebuild as rebuild_tree
 from gputree.estimators.header_values import encode, field_of, refusing, restore_marks
@@ -89,7 +90,7 @@ def rebuild(source: str, contents: Contents) -> C45Rules:
     header, trees, arrays = contents
     with refusing(source, header):
         if arrays is None or len(trees) != 1:
-            raise ValueError("C45Rules must have one tree, and arrays of rules.")
+            raise InputError("C45Rules must have one tree, and arrays of rules.")
         tree_header = field_of(header, "tree_of", dict)
     tree = rebuild_tree(source, tree_header, trees[0])
     with refusing(source, header):
@@ -98,11 +99,11 @@ def rebuild(source: str, contents: Contents) -> C45Rules:
         rules.estimator = None if unfitted is None else unfitted_of(unfitted)
         rules._validate_params()
         if not hasattr(tree, "classes_"):
-            raise ValueError("rules must be of a tree that classifies.")
+            raise InputError("rules must be of a tree that classifies.")
         forbid_parted_answers(tree)
         default = field_of(header, "default", int)
         if not 0 <= default < tree.n_classes_:
-            raise ValueError(f"default must be a class, got {default}.")
+            raise InputError(f"default must be a class, got {default}.")
         found = rules_in(arrays, tree.columns_, tree.n_classes_)
         weights = weights_in(arrays, found.label.size, 1, tree.n_classes_)
         rules._take(tree, found, arrays["confidence"], weights[0], default, weights[1])
@@ -114,16 +115,16 @@ def rules_in(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Ru
     """Conditions and the rules that are made of them."""
     kind, feature, threshold = arrays["kind"], arrays["feature"], arrays["threshold"]
     if not kind.size == feature.size == threshold.size == arrays["code_begin"].size - 1:
-        raise ValueError("the arrays of conditions differ in length.")
+        raise InputError("the arrays of conditions differ in length.")
     _check_within("kind", kind, len(_KINDS))
     _check_within("feature", feature, columns.nominal.size)
     if np.isnan(threshold).any():
-        raise ValueError("a condition has no number as its threshold.")
+        raise InputError("a condition has no number as its threshold.")
     _check_codes(arrays, columns)
     begin, condition, label = arrays["begin"], arrays["condition"], arrays["label"]
     _check_bounds("begin", begin, condition.size, label.size)
     if (np.diff(begin) < 1).any():
-        raise ValueError("a rule has no condition.")
+        raise InputError("a rule has no condition.")
     _check_within("condition", condition, kind.size)
     _check_within("label", label, n_classes)
     parts = np.split(arrays["code"], arrays["code_begin"][1:-1]) if kind.size else []
@@ -134,7 +135,7 @@ def rules_in(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Ru
         )
     ]
     if len(set(conditions)) < len(conditions):
-        raise ValueError("a condition is repeated.")
+        raise InputError("a condition is repeated.")
     return Rules(conditions, begin, condition, label)
 
 
@@ -145,11 +146,11 @@ def _check_codes(arrays: dict[str, NDArray], columns: Columns) -> None:
     sizes = np.diff(begin)
     owner = np.repeat(np.arange(sizes.size), sizes)
     if (arrays["kind"][owner] != _KINDS.index("in")).any():
-        raise ValueError("a condition without categories lists some.")
+        raise InputError("a condition without categories lists some.")
     if ((code < 0) | (code >= columns.n_categories[arrays["feature"][owner]])).any():
-        raise ValueError("a condition names a category that its column does not have.")
+        raise InputError("a condition names a category that its column does not have.")
     if ((np.diff(code) <= 0) & (np.diff(owner) == 0)).any():
-        raise ValueError("the categories of a condition are not ascending.")
+        raise InputError("the categories of a condition are not ascending.")
 
 
 def weights_in(
@@ -158,26 +159,26 @@ def weights_in(
     """Weights that rules cover and that they decide, by class; of so many sets of rules."""
     covered, decided = arrays["class_weights"], arrays["decided_weights"]
     if covered.shape != (n_rules, n_classes) or decided.shape != (n_rules + n_sets, n_classes):
-        raise ValueError("the weights are not those of the rules and classes.")
+        raise InputError("the weights are not those of the rules and classes.")
     if arrays["confidence"].shape != (n_rules,):
-        raise ValueError("confidence must have an entry for each rule.")
+        raise InputError("confidence must have an entry for each rule.")
     for name in ("confidence", "class_weights", "decided_weights"):
         if not (np.isfinite(arrays[name]) & (arrays[name] >= 0.0)).all():
-            raise ValueError(f"{name} must be finite and not negative.")
+            raise InputError(f"{name} must be finite and not negative.")
     if (arrays["confidence"] > 1.0).any():
-        raise ValueError("confidence must be at most 1.")
+        raise InputError("confidence must be at most 1.")
     if not (decided.any() and np.isfinite(decided.sum() + covered.sum())):
-        raise ValueError("the weights of all rows must have a sum that is greater than 0.")
+        raise InputError("the weights of all rows must have a sum that is greater than 0.")
     return covered, decided
 
 
 def _check_within(name: str, values: NDArray, count: int) -> None:
     if ((values < 0) | (values >= count)).any():
-        raise ValueError(f"{name} of rules must be from 0 to {count - 1}.")
+        raise InputError(f"{name} of rules must be from 0 to {count - 1}.")
 
 
 def _check_bounds(name: str, begin: NDArray[np.int64], end: int, count: int) -> None:
     """Raise ValueError unless `begin` delimits so many parts of a list of `end` entries."""
     ends = begin.size == count + 1 and begin[0] == 0 and begin[-1] == end
     if not ends or (begin[1:] < begin[:-1]).any():
-        raise ValueError(f"{name} of rules does not delimit {count} parts.")
+        raise InputError(f"{name} of rules does not delimit {count} parts.")

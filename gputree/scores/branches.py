@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gputree.backends.arrays import take_column
 from gputree.backends.cut_points import MdlRule, cut_values, new_mdl_task
 from gputree.columns import Columns
+from gputree.errors import InputError
 from gputree.estimators.coded_table import read_view
 from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View, missing_columns
@@ -68,7 +69,7 @@ class Table(NamedTuple):
         """
         n = self.view.shape[0]
         if target.given != n:
-            raise ValueError(
+            raise InputError(
                 f"Found input variables with inconsistent numbers of samples: [{n}, {target.given}]"
             )
         rows = target.rows

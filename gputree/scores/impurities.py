@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gputree.errors import InputTypeError
 from gputree.labels import Floats, check_counts, check_labels, labels_not_counts
 from gputree.scores.measures import entropy_of, gini_of
 
@@ -113,7 +114,7 @@ def _impurity_of(
     """Impurity of all rows, given by labels or by counts."""
     if (y is None) == (counts is None):
         both = "neither" if y is None else "both"
-        raise TypeError(
+        raise InputTypeError(
             f"{name} takes labels, one a row, or counts=, how many rows each label has; got {both}."
         )
     if y is not None:

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 from gputree._optional import require
 from gputree._sklearn import Ordered, StrOptions, validate_params
 from gputree.backends.arrays import to_host
+from gputree.errors import InputError
 from gputree.export.digits import format_number
 from gputree.export.plot_curves import plot_feature_ranking
 from gputree.labels import Floats
@@ -201,7 +202,7 @@ def rank_features(
         labels = new_labels(y, sample_weight, "entropy")
         n_rows, (found, scores) = labels.size, _of_classes(table, labels, numeric)
     elif numeric == "mdl":
-        raise ValueError(
+        raise InputError(
             "The 'numeric' parameter of rank_features must be 'threshold' or 'distinct' for "
             "regression: cut points by MDL need labels. Got 'mdl' instead."
         )
@@ -245,7 +246,7 @@ def _names(table: Table, given: Sequence[str] | None) -> NDArray[Any]:
         known = table.view.held.names
         return np.array([f"x{f}" for f in range(d)], dtype=object) if known is None else known
     if len(given) != d:
-        raise ValueError(
+        raise InputError(
             f"The 'feature_names' parameter of rank_features must name all {d} columns of X. Got "
             f"{len(given)} names instead."
         )

@@ -169,7 +169,7 @@ def test_booleans_and_small_numbers_keep_their_type():
     text = pd.Series(["a", "b"])
     assert exact_labels(text) is text
     for missing in (pd.Series([1, None], dtype="Int64"), pa.array([1, None])):
-        with pytest.raises(ValueError, match="Input y contains missing values"):
+        with pytest.raises(ValueError, match="Input y contains 1 missing value"):
             exact_labels(missing)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
-from gputree import DecisionTreeClassifier
+from gputree import CodedTable, DecisionTreeClassifier
 from gputree.columns import fit_columns
 from gputree.columns.cells import text_of_times
 from gputree.columns.merging import MergedColumns
@@ -87,7 +87,7 @@ def test_a_missing_target_is_told_in_every_format(tmp_path):
     for suffix in ("csv", "parquet", "feather", "arff"):
         path = tmp_path / f"t.{suffix}"
         write(CELLS.select(["c", "a"]), path)
-        with pytest.raises(ValueError, match="has 1 missing row"):
+        with pytest.raises(ValueError, match="has no value in 1 row"):
             read_table(path, "a", missing=["-999"])
 
 
@@ -215,3 +215,26 @@ def test_a_fold_may_lack_the_words():
     ]
     assert np.isfinite(scores[0]).all()
     np.testing.assert_array_equal(*scores)
+
+
+# ------------------------------------------------------------------------------ no value at all
+def test_a_csv_column_without_a_value_is_unknown_in_batches(tmp_path):
+    """As in one table: text in it later is no error, and no file says that it holds numbers."""
+    for name, rows in {"a": ",1,n\n,2,p\n", "b": ",3,n\n,4,p\n"}.items():
+        (tmp_path / f"{name}.csv").write_text("void,x,y\n" + rows)
+    batches = open_batches(tmp_path, target="y")
+    table = CodedTable.from_batches(batches)
+    tree = DecisionTreeClassifier().fit(table, table.target)
+    whole = DecisionTreeClassifier().fit(pa.concat_tables(X for X, _ in batches), table.target)
+    for fitted in (tree, whole):
+        assert fitted.columns_.nominal.tolist() == [True, False]
+        assert fitted.columns_.categories[0].tolist() == []
+        later = pa.table({"void": ["text", None], "x": [1, 4]})
+        assert fitted.predict(later).tolist() == ["n", "p"]
+
+
+def test_a_csv_column_with_numbers_further_down_is_numeric(tmp_path):
+    (tmp_path / "a.csv").write_text("void,x,y\n,1,n\n,2,p\n")
+    (tmp_path / "b.csv").write_text("void,x,y\n7,3,n\n8,4,p\n")
+    table = CodedTable.from_batches(open_batches(tmp_path, target="y"))
+    assert DecisionTreeClassifier().fit(table, table.target).columns_.nominal.tolist() == [0, 0]

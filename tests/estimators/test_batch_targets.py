@@ -12,10 +12,11 @@ from collections import namedtuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from gputree import CodedTable
 from gputree.cli import main
+from gputree.datasets import files, open_batches
 from gputree.estimators.batch_targets import Targets
 
 CASES = {
@@ -74,6 +75,20 @@ def test_room_is_looked_at_before_the_work(tmp_path):
     assert told.value.errno == errno.ENOSPC
     assert told.value.filename == str(tmp_path)
     assert "Name another one in 'folder'" in str(told.value)
+
+
+@pytest.mark.usefixtures("full")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_room_for_files_is_looked_at_before_they_are_read(tmp_path, monkeypatch, suffix):
+    """40 rows x 2 columns x 5 bytes; of CSV half of what the first rows tell."""
+    path = tmp_path / f"t.{suffix}"
+    table = pa.table({"a": np.arange(40.0), "b": np.arange(40.0), "y": ["n", "p"] * 20})
+    (parquet.write_table if suffix == "parquet" else csv.write_csv)(table, path)
+    batches = open_batches(path, target="y")
+    monkeypatch.setattr(files, "rows_of", None)  # what reads them
+    size = 400 if suffix == "parquet" else 200
+    with pytest.raises(OSError, match=f"no room for {size} bytes of the table"):
+        CodedTable.from_batches(batches, folder=tmp_path)
 
 
 @pytest.mark.usefixtures("full")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -72,7 +73,7 @@ def test_nearly_every_row_is_enough():
 def test_words_that_rows_share_and_numbers_name_no_rows(ids):
     X, y = table(ids)
     for kind in (ID3Classifier, C45Classifier, DecisionTreeClassifier):
-        assert said(kind(), X, y) == []
+        assert [told for told in said(kind(), X, y) if "its own" in told] == []
 
 
 def test_numbers_that_are_listed_as_categories_may_name_rows():
@@ -90,3 +91,39 @@ def test_few_rows_and_missing_values_are_no_evidence():
 def test_categories_that_no_row_has_do_not_count():
     ids = pa.DictionaryArray.from_arrays(np.arange(N) % 2, names())
     assert said(ID3Classifier(), pa.table({"id": ids}), np.arange(N) % 2) == []
+
+
+# --------------------------------------------------------------- numbers of ID3
+CODES = np.arange(60) % 4
+QUANTITIES = {
+    "fractions": (CODES + 0.5, "auto", True),
+    "many": (np.arange(60) // 2, "auto", True),
+    "few": (CODES, "auto", False),
+    "booleans": (CODES > 1, "auto", False),
+    "listed": (np.arange(60) // 2, [0], False),
+    "others are listed": (np.arange(60) // 2, [1], True),
+    "all rows differ": (np.arange(60)[:12], "auto", True),
+}
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("case", QUANTITIES)
+def test_id3_warns_of_numbers_that_are_no_codes(case, frame):
+    column, listed, warned = QUANTITIES[case]
+    X = np.column_stack([column, np.zeros(column.size)])
+    if frame:
+        X = pd.DataFrame({"a": column, "b": np.zeros(column.size)})
+        listed = listed if listed == "auto" else ["ab"[f] for f in listed]
+    with warnings.catch_warnings(record=True) as found:
+        ID3Classifier(categorical_features=listed).fit(X, np.arange(column.size) % 2)
+    told = [str(one.message) for one in found]
+    label = "'a'" if frame else "0"
+    expected = f"Column {label} of X holds numbers, and ID3Classifier has a branch for each"
+    assert [one.startswith(expected) for one in told] == [True] * warned
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_a_categorical_type_are_codes():
+    X = pd.DataFrame({"a": pd.Categorical(np.arange(60) + 0.5)})
+    ID3Classifier().fit(X, np.arange(60) % 2)

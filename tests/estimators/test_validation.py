@@ -183,7 +183,7 @@ BAD_TARGETS = {
     "short": (np.zeros(40), ValueError, r"inconsistent numbers of samples: \[50, 40\]"),
     "NaN": (np.where(ROWS == 7, np.nan, 1.0), ValueError, "Input y contains NaN"),
     "infinity": (np.where(ROWS == 7, np.inf, 1.0), ValueError, "Input y contains infinity"),
-    "None": (np.where(ROWS == 7, None, 1.0), ValueError, "Input y contains missing values"),
+    "None": (np.where(ROWS == 7, None, 1.0), ValueError, "Input y contains 1 missing value"),
     "complex": (TARGETS + 1j, ValueError, "Complex data not supported"),
 }
 
@@ -200,8 +200,8 @@ def test_bad_targets(kind, case):
     ("y", "message"),
     [
         (TARGETS, "Unknown label type: continuous"),
-        (np.where(ROWS == 7, None, "a"), "y contains missing values"),
-        (np.array(["a"] * 49 + [np.nan], dtype=object), "y contains missing values"),
+        (np.where(ROWS == 7, None, "a"), "y contains 1 missing value"),
+        (np.array(["a"] * 49 + [np.nan], dtype=object), "y contains 1 missing value"),
         (np.array([1, "a"] * 25, dtype=object), "Unknown label type"),
     ],
 )

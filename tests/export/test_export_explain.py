@@ -79,3 +79,11 @@ def test_a_bare_tree_knows_no_columns():
     model = C45Classifier().fit(GOLF.data, GOLF.target)
     with pytest.raises(TypeError, match="explain takes a fitted estimator of gputree, got Tree"):
         explain(model.tree_, ROWS)
+
+
+def test_a_prompt_shows_the_text():
+    tree = C45Classifier().fit(GOLF.data, GOLF.target)
+    told = explain(tree, ROWS)
+    assert isinstance(told, list)
+    assert repr(told[1]) == str(told[1])
+    assert repr(told) == "\n\n".join(map(str, told))

@@ -12,6 +12,7 @@ MODULES = [
     "gputree.check",
     "gputree.datasets",
     "gputree.distributed",
+    "gputree.errors",
     "gputree.export",
     "gputree.pruning",
     "gputree.rules",

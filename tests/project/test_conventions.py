@@ -79,6 +79,30 @@ def test_values_of_a_bin_lie_between_its_least_and_its_greatest():
         assert (table.least[0, b], table.greatest[0, b]) == (inside.min(), inside.max())
 
 
+# What finds mistakes of this package's own, which are no matter of the caller.
+INTERNAL = {
+    "_lazy.py",
+    "backends/__init__.py",
+    "backends/cuda/kernels.py",
+    "backends/cuda/structs.py",
+    "compilation/lending.py",
+    "compilation/machine_code.py",
+}
+
+
+def test_errors_of_callers_are_our_own():
+    """The command takes any other error for a fault of gputree, and shows its traceback."""
+    builtin = re.compile(r"(?:raise|return) (?:Value|Type|Runtime|Import|Key|Index)Error\b")
+    subclass = re.compile(r"^class \w+\((?:Value|Type|Runtime|Import|Memory)Error\)", re.M)
+    found = {
+        path
+        for source in SOURCES
+        if builtin.search(text := source.read_text("utf-8")) or subclass.search(text)
+        if (path := source.relative_to(PACKAGE).as_posix()) not in INTERNAL
+    }
+    assert found == set()
+
+
 # Rooms of `gputree/backends`, and those that each may take code from.
 ROOMS: dict[str, set[str]] = {
     "cpu": set(),

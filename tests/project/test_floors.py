@@ -27,6 +27,7 @@ FLOORS = {
     "_memory": 0,
     "_optional": 0,
     "_files": 0,
+    "errors": 0,
     "_lazy": 0,
     "_sklearn": 0,
     "bits": 0,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gputree._optional import CUDA_EXTRAS, cuda_extra, driver_version, pip, require
+from gputree.errors import DeviceError, MissingPackageError
 
 # Kernels match values within a warp (`__match_any_sync`), which older devices cannot.
 LEAST_CAPABILITY = (7, 0)
@@ -80,11 +81,11 @@ def _release(xp: Any) -> tuple[int, int] | None:
 
 def _driver(release: tuple[int, int] | None) -> Requirement:
     if release is None:
-        problem = RuntimeError(f"{NEEDS} an NVIDIA driver, and none is installed. {INSTEAD}")
+        problem = DeviceError(f"{NEEDS} an NVIDIA driver, and none is installed. {INSTEAD}")
         return Requirement("driver", "", problem)
     found, oldest = "CUDA {}.{}".format(*release), min(CUDA_EXTRAS)
     if release[0] < oldest:
-        problem = RuntimeError(
+        problem = DeviceError(
             f"{NEEDS} an NVIDIA driver that runs CUDA {oldest} or newer; the one installed "
             f"runs {found}. {INSTEAD}"
         )
@@ -108,7 +109,7 @@ def _nvrtc(xp: Any) -> Requirement:
     try:
         return Requirement("NVRTC", "{}.{}".format(*xp.cuda.nvrtc.getVersion()))
     except (RuntimeError, ImportError, OSError) as error:
-        problem = ImportError(
+        problem = MissingPackageError(
             f"{NEEDS} NVRTC, which compiles its kernels and is not installed ({error}). "
             f"Install it with: {pip(_extra_of(xp))}"
         )
@@ -124,13 +125,13 @@ def _extra_of(xp: Any) -> str:
 def _device(xp: Any) -> Requirement:
     reason = _why_none_answers(xp)
     if reason is not None:
-        problem = RuntimeError(f"{NEEDS} a CUDA device: {reason}. {INSTEAD}")
+        problem = DeviceError(f"{NEEDS} a CUDA device: {reason}. {INSTEAD}")
         return Requirement("device", "", problem)
     name, capability = _name_and_capability(xp)
     found = "{}, compute capability {}.{}".format(name, *capability)
     if capability < LEAST_CAPABILITY:
         least = "{}.{}".format(*LEAST_CAPABILITY)
-        problem = RuntimeError(
+        problem = DeviceError(
             f"{NEEDS} compute capability {least} or newer, got {found}. {INSTEAD}"
         )
         return Requirement("device", found, problem)

@@ -1,0 +1,95 @@
+"""Options of J48, C4.5, C5.0 and rpart, by habit from there: errors that name ours."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Collection, Iterable
+
+from gputree._texts import nearest
+
+_CONFIDENCE = "--pruning pessimistic:confidence={}"
+
+# With the value that follows, or an example of it, in place of {}. "docs/coming_from.md" has more.
+_OPTIONS = {
+    "-C": (_CONFIDENCE, "0.25"),
+    "-M": ("--min-samples-leaf {}", "2"),
+    "-U": ("--pruning none", ""),
+    "-O": ("--no-collapse", ""),
+    "-J": ("--no-mdl-correction", ""),
+    "-B": ("--binary-splits", ""),
+    "-A": ("--laplace", ""),
+    "-R": ("--pruning reduced_error", ""),
+    "-Q": ("--random-state {}", "1"),
+    "-x": ("--cv {}", "10"),
+    "-m": ("--min-samples-leaf {}", "2"),
+    "-r": ("--rules", ""),
+    "-t": ("--trials {}", "10"),
+    "-b": ("--trials 10", ""),
+    "-w": ("--winnow", ""),
+    "-p": ("--soft-thresholds", ""),
+    "-X": ("--cv {}", "10"),
+    "-I": ("--random-state {}", "1"),
+    "--cp": ("--pruning cost_complexity:cp={}", "0.01"),
+    "--xval": ("--pruning cost_complexity_cv:cv={}", "10"),
+    "--minsplit": ("--min-samples-split {}", "20"),
+    "--minbucket": ("--min-samples-leaf {}", "7"),
+    "--maxdepth": ("--max-depth {}", "30"),
+}
+
+_ALGORITHMS = {
+    "j48": "c45",
+    "c4.5": "c45",
+    "c50": "c45 --trials 10",
+    "c5.0": "c45 --trials 10",
+    "see5": "c45 --trials 10",
+    "rpart": "cart",
+    "simplecart": "cart",
+    "id3": "id3",
+    "cart": "cart",
+    "c45": "c45",
+}
+
+_NUMBER = re.compile(r"\d*\.?\d+")
+
+
+def unrecognized(words: list[str], given: list[str], known: Collection[str]) -> str:
+    """What is wrong with words that no option of `known` takes, of those given."""
+    ours, meant = [], []
+    for word in words:
+        name, _, value = word.partition("=")
+        after = given[given.index(word) + 1 :] if word in given else []
+        if form := _ours(name, value or (after[0] if after else ""), known):
+            ours.append(form)
+        elif name.startswith("--") and (near := nearest(name.replace("_", "-"), known)):
+            meant.append(near)
+    text = f"unrecognized arguments: {' '.join(words)}"
+    text += f". Write {' '.join(ours)}" if ours else ""
+    return text + (f". Did you mean {' '.join(meant)}?" if meant else "")
+
+
+def _ours(name: str, value: str, known: Collection[str]) -> str | None:
+    """An option of other programs as it is written here."""
+    if "--algorithm" not in known:  # of train
+        return None
+    number = value if _NUMBER.fullmatch(value) else ""
+    if name == "-c":  # in percent
+        return _CONFIDENCE.format(f"{float(number or 25) / 100:g}")
+    form, example = _OPTIONS.get(name, (None, ""))
+    return None if form is None else form.format(number or example)
+
+
+def one_of(algorithms: Iterable[str], name: str) -> str:
+    """The name of an algorithm, as a type of argparse.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is of another program, or of none.
+    """
+    if name in (listed := list(algorithms)):
+        return name
+    words = f"must be {', '.join(listed[:-1])} or {listed[-1]}, got {name!r}"
+    if (own := _ALGORITHMS.get(name.casefold())) is not None:
+        words += f". Write --algorithm {own}"
+    raise argparse.ArgumentTypeError(words)
