@@ -157,7 +157,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "",
         "COMMAND --help has more examples. A file named - is standard input or output.",
         "Exit status: 0 success; 1 error in a table, a model or the machine; 2 error",
-        f"in the command line; {DIFFERENT} check found a difference; {BUG} bug of gputree;",
+        f"in the command line; {BUG} bug in gputree; {DIFFERENT} check found a difference;",
         f"{INTERRUPTED} interrupt.",
     )
     parser.add_argument("--version", action="version", version=f"gputree {__version__}")

@@ -51,7 +51,7 @@ class FileBatches:
         self.n_bytes = sum(size for size, _ in self._seen)
 
     def least_rows(self) -> int:
-        """The number of rows of all files, or a lower bound where it is not known."""
+        """A lower bound of the number of rows of all files, without reading them."""
         return sum(map(least_rows, self.files))
 
     def __iter__(self) -> Iterator[pa.Table | tuple[pa.Table, NDArray[Any]]]:
@@ -75,7 +75,7 @@ class FileBatches:
             raise InputError(f"{self.files[0]} has a header but no rows{self._others}.")
 
     def _untyped(self, columns: pa.Table) -> pa.Table:
-        """Columns without a value, whose type no file tells, as those of any kind."""
+        """Columns without a value, whose type no file has, as those of any kind."""
         import pyarrow as pa
 
         for name in self._valueless:

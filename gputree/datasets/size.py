@@ -109,7 +109,7 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
 
 
 def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int, int]:
-    """Bytes of the first rows in memory and in the file, and their number; zeros if unknown."""
+    """Bytes of the first rows in memory and in the file, and how many; zeros if unknown."""
     import pyarrow as pa
     import pyarrow.csv as pc
 
