@@ -62,9 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _, rest = _parser(words).parse_known_args(words, arguments)
         if rest:
             _refuse(rest, words, arguments.command)
-        from gputree.compilation.waits import waiting
+        from gputree.compilation.waits import nowhere, waiting
 
-        with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else _ignore):
+        with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else nowhere):
             warnings.showwarning = _showing_warnings()
             status: int | None = arguments.run(arguments)
             sys.stdout.flush()
@@ -74,10 +74,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         return _told(error, arguments.debug)
     return status or 0
-
-
-def _ignore(_: str) -> None:
-    """Of what is for people at a terminal."""
 
 
 def _told(error: BaseException, debug: bool) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.compilation.tiers import forced
-from gputree.compilation.waits import waiting
+from gputree.compilation.waits import nowhere, waiting
 from gputree.criteria.named import CRITERIA
 from gputree.discretization import MDLPDiscretizer
 from gputree.estimators import (
@@ -64,7 +64,7 @@ class Warmed(NamedTuple):
 
 def compile_kind(kind: str) -> Warmed:
     """Have all kernels of a kind compiled, in both precisions, for fit and prediction."""
-    with forced("always"), waiting() as wait:
+    with forced("always"), waiting(nowhere) as wait:
         _WORK[kind]()
     return Warmed(kind, wait.kernels, wait.seconds)
 
@@ -184,7 +184,7 @@ _WORK: dict[str, Callable[[], None]] = {
     "weights": _weigh,
     "categories": _categorize,
     "c45": lambda: _branch(C45Classifier),
-    "id3": lambda: _branch(ID3Classifier),
+    "id3": lambda: _branch(partial(ID3Classifier, categorical_features=[0, 1, 2])),
     "options": _vary,
     "pruning": _prune,
     "rules": _rule,

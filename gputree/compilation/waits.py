@@ -136,6 +136,10 @@ class Watch:
             _log.debug("compiled %s in %.2f s", event.data["dispatcher"].__qualname__, seconds)
 
 
+def nowhere(message: str) -> None:
+    """A `tell` of those who do not want to know."""
+
+
 def on_screen(message: str) -> None:
     """Write a line to standard error, above a progress bar where there is one."""
     import sys

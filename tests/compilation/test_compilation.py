@@ -668,11 +668,13 @@ def test_help_of_warmup_names_all_kinds(capsys):
 
 
 @pytest.mark.process
-def test_warmup_leaves_nothing_to_compile(capsys):
+def test_warmup_leaves_nothing_to_compile(capfd):
     assert main(["warmup", "--kinds", "id3", "--jobs", "1"]) == 0
-    assert capsys.readouterr().out.startswith("id3 ")
+    output, errors = capfd.readouterr()
+    assert output.startswith("id3 ")
+    assert errors == ""
     assert main(["warmup", "--kinds", "id3"]) == 0
-    assert capsys.readouterr().out.split("\n")[0] == "id3         nothing to compile"
+    assert capfd.readouterr().out.split("\n")[0] == "id3         nothing to compile"
 
 
 WARMED_USES = """
