@@ -34,14 +34,8 @@ class Condition(NamedTuple):
     codes: tuple[int, ...] = ()
 
 
-# Conditions of a column that one further down the path makes superfluous.
-_REPLACES: dict[Kind, frozenset[Kind]] = {
-    "<=": frozenset(["<=", "present"]),
-    ">": frozenset([">", "present"]),
-    "in": frozenset(["in", "present"]),
-    "present": frozenset(["present"]),
-    "missing": frozenset(["<=", ">", "in", "present", "missing"]),
-}
+# Leaves of less weight make no rule, as in C4.5rules: fractions of rows whose values are missing.
+LEAST_LEAF = 1.0 - 1e-9
 
 
 class Rules(NamedTuple):
@@ -105,35 +99,27 @@ def rules_of(rules: Iterator[tuple[Sequence[Condition], int]]) -> Rules:
 
 
 def rules_of_leaves(tree: Tree) -> Rules:
-    """One rule a leaf that training rows reached, from left to right.
+    """One rule a leaf of weight 1 or more, from left to right.
 
-    The conditions of a column on a path are narrowed to at most one of each kind, at the place of
-    the last test that narrowed them.
+    Every test of the path is a condition, also where one further down implies it: what
+    simplification drops may be the narrower one.
     """
     label = tree.answers.argmax(axis=1)
     return rules_of((path, int(label[leaf])) for leaf, path in _paths(tree))
 
 
 def _paths(tree: Tree) -> Iterator[tuple[int, tuple[Condition, ...]]]:
-    """Leaves with weight, from left to right, and the conditions of their paths."""
+    """Leaves of weight 1 or more, from left to right, and the conditions of their paths."""
     rest: list[tuple[int, tuple[Condition, ...]]] = [(0, ())]
     while rest:
         node, path = rest.pop()
-        if tree.weight[node] == 0.0:
+        if tree.weight[node] < LEAST_LEAF:
             continue
         if tree.is_leaf[node]:
             yield node, path
             continue
         for child in reversed(tree.children(node)):
-            rest.append((child, _narrowed(path, condition_of(tree, child))))
-
-
-def _narrowed(path: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
-    """The path with one condition more, without those that it implies."""
-    replaced = _REPLACES[new.kind]
-    kept = tuple(old for old in path if old.feature != new.feature or old.kind not in replaced)
-    implied = new.kind == "present" and any(old.feature == new.feature for old in kept)
-    return kept if implied else (*kept, new)
+            rest.append((child, (*path, condition_of(tree, child))))
 
 
 def condition_of(tree: Tree, node: int) -> Condition:

@@ -1,4 +1,4 @@
-"""Conditions of rules are dropped while that lowers a pessimist's estimate of their errors.
+"""Conditions of rules are dropped while that does not raise their errors, estimated or counted.
 
 A row that misses one condition of a rule is covered once that condition is gone. So one pass over
 the table tells, for every rule and every condition of it, what the rule would cover without it:
@@ -21,6 +21,10 @@ from gputree.pruning.error_limit import ErrorLimit, added_errors
 from gputree.rules.conditions import Rules
 from gputree.rules.masks import Block, Masks, groups
 from gputree.threads import run, spans
+
+
+# Rules of a greater pessimistic error rate are left out: in Release 8 they never fire.
+MOST_ERROR = 0.7
 
 
 class Rows(NamedTuple):
@@ -60,7 +64,7 @@ class Rows(NamedTuple):
 def simplify(
     rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int
 ) -> tuple[Rules, NDArray[np.float64]]:
-    """Drop conditions greedily, then rules that are no better than their class's share of rows.
+    """Drop conditions greedily, then rules that err too often to be of use.
 
     Parameters
     ----------
@@ -234,6 +238,12 @@ def error_rate(weight: float, errors: float, limit: ErrorLimit) -> float:
     return (errors + added_errors(weight, errors, limit)) / weight
 
 
+@inner
+def _share(errors: int, weight: int) -> float:
+    """The observed error rate of a rule; 0 where it covers nothing."""
+    return errors / weight if weight > 0 else 0.0
+
+
 @kernel
 def _drop(
     begin: NDArray[np.int64],
@@ -246,19 +256,25 @@ def _drop(
     error: NDArray[np.float64],
     dropped: NDArray[np.bool_],
 ) -> None:
-    """Drop the condition of each rule without which its error rate is least; of equals the last."""
+    """Drop the condition of each rule without which its error rate is least; of equals the last.
+
+    If without some condition, that one or another, the pessimistic rate or the observed one does
+    not rise.
+    """
     for r in range(rules.size):
         rule = rules[r]
         all_rows, own = covered[r, 0], covered[r, 1]
         error[rule] = error_rate(all_rows * unit, (all_rows - own) * unit, limit)
-        best, least = begin[rule + 1], error[rule]
+        observed = _share(all_rows - own, all_rows)
+        best, least, rises = begin[rule + 1], np.inf, True
         for i in range(begin[rule], begin[rule + 1]):
             if kept[i]:
                 more, more_own = all_rows + without[i, 0], own + without[i, 1]
                 rate = error_rate(more * unit, (more - more_own) * unit, limit)
                 if rate <= least:
                     best, least = i, rate
-        if best < begin[rule + 1]:
+                rises &= rate > error[rule] and _share(more - more_own, more) > observed
+        if not rises:
             kept[best] = False
             dropped[r] = True
 
@@ -269,13 +285,17 @@ def _useful(
     error: NDArray[np.float64],
     default_error: NDArray[np.float64],
 ) -> tuple[Rules, NDArray[np.float64]]:
-    """Different rules with conditions that err less than their class's share of all rows does."""
+    """Different rules with conditions that err less than their class's share of all rows does.
+
+    And not more than `MOST_ERROR`.
+    """
     condition = rules.condition[kept]
     begin = np.append(0, np.cumsum(kept))[rules.begin]
     left = Rules(rules.conditions, begin, condition, rules.label)
     seen: set[tuple[int, ...]] = set()
     found = []
-    for rule in np.flatnonzero((left.sizes > 0) & (error < default_error[rules.label])).tolist():
+    useful = (error < default_error[rules.label]) & (error <= MOST_ERROR)
+    for rule in np.flatnonzero((left.sizes > 0) & useful).tolist():
         key = (int(left.label[rule]), *sorted(left.of(rule).tolist()))
         if key not in seen:
             seen.add(key)
