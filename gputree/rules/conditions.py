@@ -34,9 +34,6 @@ class Condition(NamedTuple):
     codes: tuple[int, ...] = ()
 
 
-# Leaves of less weight make no rule, as in C4.5rules: fractions of rows whose values are missing.
-LEAST_LEAF = 1.0 - 1e-9
-
 
 class Rules(NamedTuple):
     """Many rules as arrays, over one list of conditions.
@@ -99,7 +96,7 @@ def rules_of(rules: Iterator[tuple[Sequence[Condition], int]]) -> Rules:
 
 
 def rules_of_leaves(tree: Tree) -> Rules:
-    """One rule a leaf of weight 1 or more, from left to right.
+    """One rule a leaf that training rows reached, from left to right.
 
     Every test of the path is a condition, also where one further down implies it: what
     simplification drops may be the narrower one.
@@ -109,11 +106,11 @@ def rules_of_leaves(tree: Tree) -> Rules:
 
 
 def _paths(tree: Tree) -> Iterator[tuple[int, tuple[Condition, ...]]]:
-    """Leaves of weight 1 or more, from left to right, and the conditions of their paths."""
+    """Leaves with weight, from left to right, and the conditions of their paths."""
     rest: list[tuple[int, tuple[Condition, ...]]] = [(0, ())]
     while rest:
         node, path = rest.pop()
-        if tree.weight[node] < LEAST_LEAF:
+        if tree.weight[node] == 0.0:
             continue
         if tree.is_leaf[node]:
             yield node, path

@@ -1,4 +1,4 @@
-"""Conditions of rules are dropped while that does not raise their errors, estimated or counted.
+"""Conditions of rules are dropped while that lowers a pessimist's estimate of their errors.
 
 A row that misses one condition of a rule is covered once that condition is gone. So one pass over
 the table tells, for every rule and every condition of it, what the rule would cover without it:
@@ -238,12 +238,6 @@ def error_rate(weight: float, errors: float, limit: ErrorLimit) -> float:
     return (errors + added_errors(weight, errors, limit)) / weight
 
 
-@inner
-def _share(errors: int, weight: int) -> float:
-    """The observed error rate of a rule; 0 where it covers nothing."""
-    return errors / weight if weight > 0 else 0.0
-
-
 @kernel
 def _drop(
     begin: NDArray[np.int64],
@@ -256,25 +250,19 @@ def _drop(
     error: NDArray[np.float64],
     dropped: NDArray[np.bool_],
 ) -> None:
-    """Drop the condition of each rule without which its error rate is least; of equals the last.
-
-    If without some condition, that one or another, the pessimistic rate or the observed one does
-    not rise.
-    """
+    """Drop the condition of each rule without which its error rate is least; of equals the last."""
     for r in range(rules.size):
         rule = rules[r]
         all_rows, own = covered[r, 0], covered[r, 1]
         error[rule] = error_rate(all_rows * unit, (all_rows - own) * unit, limit)
-        observed = _share(all_rows - own, all_rows)
-        best, least, rises = begin[rule + 1], np.inf, True
+        best, least = begin[rule + 1], error[rule]
         for i in range(begin[rule], begin[rule + 1]):
             if kept[i]:
                 more, more_own = all_rows + without[i, 0], own + without[i, 1]
                 rate = error_rate(more * unit, (more - more_own) * unit, limit)
                 if rate <= least:
                     best, least = i, rate
-                rises &= rate > error[rule] and _share(more - more_own, more) > observed
-        if not rises:
+        if best < begin[rule + 1]:
             kept[best] = False
             dropped[r] = True
 
