@@ -34,7 +34,6 @@ class Condition(NamedTuple):
     codes: tuple[int, ...] = ()
 
 
-
 class Rules(NamedTuple):
     """Many rules as arrays, over one list of conditions.
 

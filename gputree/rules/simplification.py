@@ -22,7 +22,6 @@ from gputree.rules.conditions import Rules
 from gputree.rules.masks import Block, Masks, groups
 from gputree.threads import run, spans
 
-
 # Rules of a greater pessimistic error rate are left out: in Release 8 they never fire.
 MOST_ERROR = 0.7
 
