@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -40,8 +40,15 @@ class BoostedC45Classifier(Boosted):
         Trees to grow, at most.
     min_samples_leaf : float, default=2
         Least weight (rows, where no weights are given) of two of a split's branches.
+    max_leaf_ratio : float or None, default=1.1
+        Trees after the first have at most about so many times its leaves: a node of weight w has
+        one leaf, unless ``r * w``, rounded, is 2 or more, with r this parameter times the leaves
+        of the first tree, after pruning, over its weight; and a split on categories has at most
+        ``r * w``, rounded, plus one branches. That is C5.0's rule; None for no limit.
     average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
         As for `C45Classifier`.
+    mdl_gain_threshold, exclude_high_cardinality : bool, default=True
+        As for `C45Classifier`, where they are off.
     pruning : Pruner, str or None, default="pessimistic"
         How each tree is pruned.
     winnow : bool, default=False
@@ -89,6 +96,7 @@ class BoostedC45Classifier(Boosted):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **C45Classifier._parameter_constraints,
         "n_trials": [Interval(Integral, 1, None, closed="left")],
+        "max_leaf_ratio": [Interval(Real, 0.0, None, closed="neither"), None],
     }
     del _parameter_constraints["laplace"]  # votes have an estimate of their own
 
@@ -97,8 +105,11 @@ class BoostedC45Classifier(Boosted):
         self,
         *,
         n_trials: int = 10,
+        max_leaf_ratio: float | None = 1.1,
         min_samples_leaf: float = 2,
         average_gain_rule: bool = True,
+        mdl_gain_threshold: bool = True,
+        exclude_high_cardinality: bool = True,
         mdl_correction: bool = True,
         threshold_placement: Literal["midpoint", "data"] = "midpoint",
         binary_splits: bool = False,
@@ -120,8 +131,11 @@ class BoostedC45Classifier(Boosted):
         verbose: int = 0,
     ) -> None:
         self.n_trials = n_trials
+        self.max_leaf_ratio = max_leaf_ratio
         self.min_samples_leaf = min_samples_leaf
         self.average_gain_rule = average_gain_rule
+        self.mdl_gain_threshold = mdl_gain_threshold
+        self.exclude_high_cardinality = exclude_high_cardinality
         self.mdl_correction = mdl_correction
         self.threshold_placement = threshold_placement
         self.binary_splits = binary_splits
@@ -148,6 +162,12 @@ class BoostedC45Classifier(Boosted):
         self, tree: C45Classifier, table: CodedTable, target: NDArray, weight: NDArray | None
     ) -> C45Classifier:
         return tree
+
+    def _leaf_ratio(self, first: Tree) -> float:
+        if self.max_leaf_ratio is None:
+            return 0.0
+        leaves = np.count_nonzero(first.is_leaf & (first.weight > 0.0))
+        return float(self.max_leaf_ratio * leaves / first.weight[0])
 
     def _finished(self, member: C45Classifier, own: NDArray[np.intp]) -> C45Classifier:
         return self._adopt(as_grown(member, self, own))
