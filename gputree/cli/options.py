@@ -70,7 +70,15 @@ def add_pruning(parser: Any, required: bool = False) -> None:
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options that the user gave, by the parameters' names."""
-    names = (*_TREE_OPTIONS, *_SWITCHES, *_EXTRAS, *_EITHER, "class_weight", "pruning", "random_state")
+    names = (
+        *_TREE_OPTIONS,
+        *_SWITCHES,
+        *_EXTRAS,
+        *_EITHER,
+        "class_weight",
+        "pruning",
+        "random_state",
+    )
     given = {name: getattr(arguments, name) for name in names}
     given = {name: value for name, value in given.items() if value is not None}
     for name, none in (("pruning", NO_PRUNING), ("max_leaf_ratio", NO_LIMIT)):
