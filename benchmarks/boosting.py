@@ -6,9 +6,9 @@ rows at a time, stratified, the trees grown on the others. AdaBoost is scikit-le
 add up to 1, and C4.5 asks for leaves of 2 rows. c50py is the package of that name, where it is
 installed.
 
-`python -m benchmarks.boosting --resplits 30` compares the rules of C5.0 that boosting has by default
-with C4.5's alone, on 30 random splits of each table into 70% to grow on and 30% to test on (6 of
-tables of more than 1,000 rows): one split of a few hundred rows says little.
+`python -m benchmarks.boosting --resplits 30` compares the rules of C5.0 that boosting has by
+default with C4.5's alone, on 30 random splits of each table into 70% to grow on and 30% to test
+on (6 of tables of more than 1,000 rows): one split of a few hundred rows says little.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ def accuracies(name: str, options: argparse.Namespace) -> NDArray[np.float64]:
 def resplit_lines(names: list[str], options: argparse.Namespace) -> Iterator[str]:
     """Mean accuracies of each table, and over tables with the standard error of differences.
 
-    Differences are those of boosted trees to trees by C4.5's rules, and of rules likewise; the error
-    is that of the draw of splits alone.
+    Differences are those of boosted trees to trees by C4.5's rules, and of rules likewise; the
+    error is that of the draw of splits alone.
     """
     yield table_line(["table", *VARIANTS])
     yield table_line(["---"] * (len(VARIANTS) + 1))

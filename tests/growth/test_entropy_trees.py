@@ -149,7 +149,7 @@ def test_the_rules_of_c50_are_those_of_the_oracle(table, rules, exclude, share, 
         **rules,
     )
     model._leaves_per_weight = leaves  # as boosting sets it
-    with mock.patch.object(C45Classifier, "_bits_share", lambda *_: share):
+    with mock.patch.object(C45Classifier, "_bits_share", return_value=share):
         model.fit(table.X, table.y, table.weight)
     given = {"exclude_high_cardinality": exclude, "leaves_per_weight": leaves}
     assert_same(model.tree_, slow_c45(model, table, bits_share=share, **given, **rules))
