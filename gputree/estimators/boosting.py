@@ -66,11 +66,13 @@ class BoostedC45Classifier(Boosted):
     The weights of the next trial bring the rows that were wrong half way from the weight that
     they have to half of the total: what these rows gain, they share in proportion to their first
     weights, and the others lose it in proportion to those that they have. The total stays. That
-    is C5.0's rule as Kuhn and Johnson describe it; its trees have J48's rules here, not C5.0's,
-    and no row is dropped as hopeless.
+    is C5.0's rule as Kuhn and Johnson describe it. Of its rules of growth, trees have those of
+    `exclude_high_cardinality`, `max_leaf_ratio` and `mdl_gain_threshold`, else J48's; no row is
+    dropped as hopeless.
 
     Boosting ends early after a tree whose errors weigh less than a tenth of a row, and before one
-    whose errors weigh half of the total or more, unless it is the first.
+    whose errors weigh half of the total or more, unless it is the first. ``stop_reason_`` says
+    so, and a record of the logger "gputree" (INFO); a warning, where the first is the only one.
 
     Weights are fixed-point integers, so that the trees depend neither on the order of rows nor
     on the number of threads. The table is coded once for all trees.
