@@ -20,6 +20,7 @@ RELEASE8 = [program for program in PROGRAMS if program.startswith("c45r8")]
 NEIGHBOURS = "J48 makes no cut between values 1e-5 apart; the refractive index has such values"
 FLOAT32 = "Release 8 computes in float32"
 KNOWN = "Release 8 has the known weight of a node as a difference of float32 numbers"
+NO_GAIN = "Release 8 also takes a test without gain, which J48 does not"
 LEAVES_OF_ONE = "leaves of one row; the rule that differs is not known"
 DIFFERENCES = {
     ("glass", "weka397_J48_U_J_O_M1"): NEIGHBOURS,
@@ -27,7 +28,7 @@ DIFFERENCES = {
     **{("adult", program): KNOWN for program in RELEASE8},
     ("labor", "c45r8_default/unpruned"): KNOWN,
     ("labor", "c45r8_m1/unpruned"): KNOWN,
-    ("titanic", "c45r8_m1/unpruned"): LEAVES_OF_ONE,
+    ("titanic", "c45r8_m1/unpruned"): NO_GAIN,
     ("pima_diabetes", "c45r8_m1/unpruned"): LEAVES_OF_ONE,
     ("pima_diabetes", "c45r8_m1/pruned"): LEAVES_OF_ONE,
 }
