@@ -200,6 +200,10 @@ def _refuse(name: str, arguments: argparse.Namespace) -> NoReturn:
     """Say of which algorithm an option is."""
     if name in ("class_weight", "classes"):
         raise UsageError(f"{flag(name)} is for classification; the task is regression.")
+    if name == "max_leaf_ratio" and arguments.algorithm == "c45":
+        raise UsageError(f"{flag(name)} is for boosted trees: add --trials, without --rules.")
+    if name == "mdl_gain_threshold" and arguments.rules and arguments.n_trials is not None:
+        raise UsageError(f"{flag(name)} is no option of boosted rules: leave out --rules.")
     if name == "laplace" and arguments.n_trials is not None:
         raise UsageError(
             "--laplace cannot be combined with --trials: votes are smoothed in any case."
