@@ -5,6 +5,10 @@ rows at a time, stratified, the trees grown on the others. AdaBoost is scikit-le
 `AdaBoostClassifier` over `C45Classifier`, which is given its weights times the number of rows: they
 add up to 1, and C4.5 asks for leaves of 2 rows. c50py is the package of that name, where it is
 installed.
+
+`python -m benchmarks.boosting --resplits 30` compares the rules of C5.0 that boosting has by
+default with C4.5's alone, on 30 random splits of each table into 70% to grow on and 30% to test
+on (6 of tables of more than 1,000 rows): one split of a few hundred rows says little.
 """
 
 from __future__ import annotations
@@ -76,6 +80,26 @@ LEARNERS: dict[str, Callable[[int, list[bool]], Any]] = {
 }
 
 
+# Parameters that turn the rules of C5.0 off, and what turns some of them on again.
+_C45 = {"exclude_high_cardinality": False, "mdl_gain_threshold": False, "max_leaf_ratio": None}
+_EXCLUDE = {"exclude_high_cardinality": True}
+_MDL = {"mdl_gain_threshold": True}
+_LEAVES = {"max_leaf_ratio": 1.1}
+VARIANTS: dict[str, tuple[type, dict[str, Any]]] = {
+    "one tree": (C45Classifier, {}),
+    "excluding": (C45Classifier, _EXCLUDE),
+    "excluding, MDL": (C45Classifier, _EXCLUDE | _MDL),
+    "boosted as C4.5": (BoostedC45Classifier, _C45),
+    "boosted, excluding": (BoostedC45Classifier, _C45 | _EXCLUDE),
+    "and leaves": (BoostedC45Classifier, _C45 | _EXCLUDE | _LEAVES),
+    "and MDL": (BoostedC45Classifier, _C45 | _EXCLUDE | _MDL),
+    "boosted": (BoostedC45Classifier, {}),
+    "rules as C4.5": (BoostedC45Rules, {"exclude_high_cardinality": False}),
+    "boosted rules": (BoostedC45Rules, {}),
+}
+RESPLIT_ROWS = 1000  # tables of more rows are split `FEW_RESPLITS` times
+FEW_RESPLITS = 6
+
 # Of which the summary tells the errors on the tables of each.
 BESIDE = "one tree", "boosted"
 
@@ -112,6 +136,55 @@ def drawn(table: data.FrameTable, rows: int) -> tuple[NDArray, NDArray, list[boo
 def folds(y: NDArray) -> list[tuple[NDArray, NDArray]]:
     """Places of the rows to grow on and to test on."""
     return list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(y[:, None], y))
+
+
+# ----------------------------------------------------------------- re-splits
+def accuracies(name: str, options: argparse.Namespace) -> NDArray[np.float64]:
+    """Test accuracies in percent of all variants on each split, shape (splits, variants)."""
+    X, y, nominal = drawn(data.frame_table(name), options.rows)
+    few = min(options.resplits, FEW_RESPLITS)
+    found = []
+    for seed in range(few if y.size > RESPLIT_ROWS else options.resplits):
+        order = np.random.default_rng(seed).permutation(y.size)
+        train, test = np.split(order, [round(0.7 * y.size)])
+        split = []
+        for kind, params in VARIANTS.values():
+            given = params | {"categorical_features": nominal, "classes": np.unique(y)}
+            if kind is not C45Classifier:
+                given["n_trials"] = options.trials
+            model = kind(device="cpu", **given).fit(X[train], y[train])
+            split.append(100 * model.score(X[test], y[test]))
+        found.append(split)
+    return np.array(found)
+
+
+def resplit_lines(names: list[str], options: argparse.Namespace) -> Iterator[str]:
+    """Mean accuracies of each table, and over tables with the standard error of differences.
+
+    Differences are those of boosted trees to trees by C4.5's rules, and of rules likewise; the
+    error is that of the draw of splits alone.
+    """
+    yield table_line(["table", *VARIANTS])
+    yield table_line(["---"] * (len(VARIANTS) + 1))
+    means, errors = [], []
+    base = np.array([list(VARIANTS).index(_base_of(label)) for label in VARIANTS])
+    for name in names:
+        found = accuracies(name, options)
+        means.append(found.mean(axis=0))
+        errors.append((found - found[:, base]).std(axis=0, ddof=1) / np.sqrt(len(found)))
+        yield table_line([name, *(f"{mean:.2f}" for mean in means[-1])])
+    mean = np.mean(means, axis=0)
+    error = np.sqrt(np.sum(np.square(errors), axis=0)) / len(names)
+    cells = [f"{own:.2f}" for own in mean]
+    for j in np.flatnonzero(base != np.arange(base.size)):
+        cells[j] += f" ({mean[j] - mean[base[j]]:+.2f} ± {error[j]:.2f})"
+    yield table_line([f"mean of {len(names)}", *cells])
+
+
+def _base_of(label: str) -> str:
+    """The variant that one is compared with: the same without C5.0's rules."""
+    bases = {C45Classifier: "one tree", BoostedC45Rules: "rules as C4.5"}
+    return bases.get(VARIANTS[label][0], "boosted as C4.5")
 
 
 # -------------------------------------------------------------------- figures
@@ -185,9 +258,14 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--rows", type=int, default=5000, help="rows drawn of longer tables")
     parser.add_argument("--limit", type=int, default=60, help="seconds a table and learner")
+    parser.add_argument("--resplits", type=int, help="random splits a table, of variants alone")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # columns that name rows
     print(f"{versions()}\n")
+    if options.resplits is not None:
+        for line in resplit_lines(options.tables or list(table_names()), options):
+            print(line, flush=True)
+        return
     print(table_line(["table", *LEARNERS]))
     print(table_line(["---"] * (len(LEARNERS) + 1)))
     found = []

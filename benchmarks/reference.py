@@ -1,5 +1,8 @@
 """`python -m benchmarks.reference [table ...]`: C4.5 trees beside recorded ones of other programs.
 
+With `--rules`, rule sets beside those of Release 8's c4.5rules, whose sizes, errors and default
+classes `reference_rules.json` holds.
+
 The folder of real tables (GPUTREE_DATA), or the one above it, holds `reference.json`:
 for each table and program the leaves, nodes, accuracies and first printed branch of a tree
 grown on the rows of ``splits/NAME.npz``. Programs: J48 of Weka 3.9.7, and C4.5 Release 8, which
@@ -22,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data
-from gputree import C45Classifier
+from gputree import C45Classifier, C45Rules
 from gputree.pruning import Pessimistic
 
 _UNPRUNED = {"pruning": None}
@@ -159,6 +162,81 @@ def outcome(table: data.FrameTable, model: C45Classifier) -> Outcome:
     return Outcome(tree.n_leaves, tree.n_nodes, *accuracy, root)
 
 
+# ------------------------------------------------------------------ rules
+class RuleOutcome(NamedTuple):
+    """What c4.5rules says of its rules."""
+
+    rules: int
+    conditions: int
+    train_errors: int
+    test_errors: int
+    default: str
+    nodes: int  # of the unpruned tree; no part of the comparison
+
+
+# Tables of more rows: their trees differ, or the climbs from random starts decide.
+MOST_ROWS = 8200
+
+
+@lru_cache(maxsize=1)
+def recorded_rules() -> dict[str, Any]:
+    """The entries of `reference_rules.json` by table."""
+    return json.loads((folder() / "reference_rules.json").read_text("utf-8"))
+
+
+def rule_tables() -> list[str]:
+    """Tables of at most `MOST_ROWS` rows with rules of Release 8."""
+    found = recorded_rules().items()
+    return [name for name, of in found if of["n_train"] + of["n_test"] <= MOST_ROWS]
+
+
+def rule_rows(table: data.FrameTable) -> tuple[NDArray, NDArray]:
+    """Indices of the rows to train on and to test on, as the record says that they were split."""
+    record, n = recorded_rules()[table.name], len(table.y)
+    if record["split"].startswith("splits/"):
+        return rows(table.name)
+    order = np.random.RandomState(20240601).permutation(n)
+    return order[: record["n_train"]], order[record["n_train"] :]
+
+
+def rule_outcomes(table: data.FrameTable) -> tuple[RuleOutcome, RuleOutcome]:
+    """What C45Rules makes of a table, and what c4.5rules made of it."""
+    X, y, split = table.declared(), _codes(table), rule_rows(table)
+    tree = C45Classifier(
+        pruning=None,
+        threshold_placement="data",
+        classes=np.arange(len(table.classes)),
+        device="cpu",
+    )
+    model = C45Rules(tree).fit(X.iloc[split[0]], y[split[0]])
+    errors = [int((model.predict(X.iloc[part]) != y[part]).sum()) for part in split]
+    found = model.rules_
+    default = table.classes[model.classes_[found.default]]
+    nodes = model.estimator_.tree_.n_nodes
+    ours = RuleOutcome(len(found), found.n_conditions, *errors, default, nodes)
+    record = recorded_rules()[table.name]
+    theirs = record["c45rules_default"]
+    told = [theirs.get(name) for name in ("rules", "conditions", "train_errors", "test_errors")]
+    nodes = record["c45_tree"]["unpruned_nodes"]
+    return ours, RuleOutcome(*told, theirs["default_class"], nodes)
+
+
+def rule_lines(names: list[str]) -> Iterator[str]:
+    """A table of rule sets, and how many of them are equal."""
+    yield f"| table | {' | '.join(RuleOutcome._fields)} |\n|{'---|' * 7}"
+    equal, accuracies = 0, []
+    for name in names:
+        table = data.frame_table(name)
+        ours, theirs = rule_outcomes(table)
+        cells = [str(a) if a == b else f"{a} (not {b})" for a, b in zip(ours, theirs, strict=True)]
+        yield f"| {' | '.join([name, *cells])} |"
+        equal += ours[:-1] == theirs[:-1]
+        n = rule_rows(table)[1].size
+        accuracies.append([100 * (1 - of.test_errors / n) for of in (ours, theirs)])
+    means = " and ".join(f"{mean:.2f}" for mean in np.mean(accuracies, axis=0))
+    yield f"\n{equal} of {len(names)} equal; mean test accuracy {means}%"
+
+
 # ----------------------------------------------------------------- report
 @dataclass(frozen=True)
 class Comparison:
@@ -199,7 +277,13 @@ def shares(comparisons: list[Comparison]) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reference", description=__doc__)
     parser.add_argument("tables", nargs="*", metavar="table", help="all of them by default")
-    names = parser.parse_args(arguments).tables or tables()
+    parser.add_argument("--rules", action="store_true", help="rule sets beside c4.5rules")
+    options = parser.parse_args(arguments)
+    if options.rules:
+        for line in rule_lines(options.tables or rule_tables()):
+            print(line, flush=True)
+        return
+    names = options.tables or tables()
     heads = ("table", "program", *FIELDS)
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     comparisons = []

@@ -1,4 +1,4 @@
-"""Options of J48, C4.5, C5.0 and rpart, by habit from there: errors that name ours."""
+"""Options of J48, C4.5, C5.0, rpart and scikit-learn: errors that name ours."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ _OPTIONS = {
     "-p": ("--soft-thresholds", ""),
     "-X": ("--cv {}", "10"),
     "-I": ("--random-state {}", "1"),
+    "--test": ("--holdout {}", "0.2"),
+    "--test-size": ("--holdout {}", "0.2"),
+    "--folds": ("--cv {}", "10"),
     "--cp": ("--pruning cost_complexity:cp={}", "0.01"),
     "--xval": ("--pruning cost_complexity_cv:cv={}", "10"),
     "--minsplit": ("--min-samples-split {}", "20"),

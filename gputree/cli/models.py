@@ -68,9 +68,12 @@ def forbid_several(estimator: Any, command: str) -> None:
 
 
 def sizes(estimator: Any) -> dict[str, str]:
-    """How large a fitted model is, and which columns winnowing left out, for a summary."""
+    """How large a fitted model is, which columns winnowing left out, and why boosting ended."""
     first = "trials" if members_of(estimator) else "tree"
-    return dict(zip((first, "rules"), size_of(estimator), strict=False)) | _left_out(estimator)
+    told = dict(zip((first, "rules"), size_of(estimator), strict=False)) | _left_out(estimator)
+    if (reason := getattr(estimator, "stop_reason_", None)) is not None:
+        told["ended"] = f"before {estimator.n_trials} trials, since {reason}"
+    return told
 
 
 def size_of(estimator: Any) -> list[str]:

@@ -11,6 +11,7 @@ from gputree.cli.costs import FORM
 from gputree.cli.names import parse_quoted
 from gputree.cli.pruners import NO_PRUNING, parse_pruner, pruner_help
 
+NO_LIMIT = "none"
 RANDOM_STATE = 0  # the same command twice makes the same model
 
 
@@ -23,6 +24,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         options.add_argument(flag(name), dest=name, action="store_false", default=None, help=text)
     for name, text in _EXTRAS.items():
         options.add_argument(flag(name), dest=name, action="store_true", default=None, help=text)
+    for name, text in _EITHER.items():
+        options.add_argument(
+            flag(name), dest=name, action=argparse.BooleanOptionalAction, default=None, help=text
+        )
     options.add_argument(
         "--class-weight", choices=["balanced"], help="the classes get the same total weight"
     )
@@ -67,11 +72,20 @@ def add_pruning(parser: Any, required: bool = False) -> None:
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options that the user gave, by the parameters' names."""
-    names = (*_TREE_OPTIONS, *_SWITCHES, *_EXTRAS, "class_weight", "pruning", "random_state")
+    names = (
+        *_TREE_OPTIONS,
+        *_SWITCHES,
+        *_EXTRAS,
+        *_EITHER,
+        "class_weight",
+        "pruning",
+        "random_state",
+    )
     given = {name: getattr(arguments, name) for name in names}
     given = {name: value for name, value in given.items() if value is not None}
-    if given.get("pruning") == NO_PRUNING:
-        given["pruning"] = None
+    for name, none in (("pruning", NO_PRUNING), ("max_leaf_ratio", NO_LIMIT)):
+        if given.get(name) == none:
+            given[name] = None
     return given
 
 
@@ -98,6 +112,11 @@ def _number(text: str) -> int | float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def _number_or_none(text: str) -> float | str:
+    """A number, or "none", which the estimator is given as None."""
+    return text if text == NO_LIMIT else _number(text)
 
 
 def _number_or_name(text: str) -> int | float | str:
@@ -146,6 +165,11 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "N",
         "maximum number of boosting iterations, each a tree or a rule set (c45; C5.0's trials)",
     ),
+    "max_leaf_ratio": (
+        _number_or_none,
+        "X",
+        "leaves of later trees, as a multiple of those of the first; 1.1; none (c45 with --trials)",
+    ),
     "n_jobs": (int, "N", "number of threads; -1: all"),
 }
 
@@ -170,4 +194,11 @@ _EXTRAS = {
     "soft_thresholds": "average both branches of a split near its threshold (c45)",
     "winnow": "select features by winnowing before the tree is grown (c45)",
     "laplace": "Laplace smoothing of class probabilities (c45)",
+}
+
+_EITHER = {
+    "exclude_high_cardinality": "do not test columns with 3 categories or more for 10 rows (c45; "
+    "by default with --trials)",
+    "mdl_gain_threshold": "compare gains with a description length, not their average, where "
+    "classes have 1,000 rows (c45; by default with --trials, of trees)",
 }

@@ -155,7 +155,7 @@ def _pooled(found: Answers) -> str:
         for name in ("kappa", "mean_absolute_error", "root_mean_squared_error")
     }
     parts = [aligned(lines), tabled(score_rows(classes)), tabled(confusion_rows(classes))]
-    return "all rows that were held out\n" + "\n\n".join(parts)
+    return "all held-out rows\n" + "\n\n".join(parts)
 
 
 def _one(inside: dict[str, Any], outside: dict[str, Any], size: tuple[str, int]) -> list[list[str]]:
@@ -167,7 +167,7 @@ def _one(inside: dict[str, Any], outside: dict[str, Any], size: tuple[str, int])
 
 
 def _many(found: list[tuple[Any, Any, tuple[str, int]]]) -> list[list[str]]:
-    rows = [["", "mean", "std. dev.", "least", "greatest"]]
+    rows = [["", "mean", "std. dev.", "min", "max"]]
     for name in found[0][1]:
         values = np.array([outside[name].value for _, outside, _ in found])
         spread = float(values.std(ddof=1))

@@ -91,7 +91,7 @@ def save(estimator: Any, output: str) -> None:
         sys.stdout.buffer.write(path.read_bytes())
 
 
-def forbid_terminal(output: str, what: str) -> None:
+def forbid_terminal(output: str | None, what: str) -> None:
     """Refuse to fill a terminal with bytes."""
     if output == STANDARD and sys.stdout.isatty():
         raise UsageError(f"{what} is no text: redirect the output, or name a file with -o.")

@@ -50,7 +50,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "gputree train adult.csv --target income --algorithm c45 --trials 10 --winnow \\",
         "    --costs adult.costs -o boosted.gputree",
         "gputree train cars.csv --target mpg --ignore name --cv 10 \\",
-        "    --pruning cost_complexity:alpha=0.01 -o cars.gputree",
+        "    --pruning cost_complexity:alpha=0.01",
         "gputree train 'data/*.parquet' --target y --memory 4GB -o big.gputree",
         "zcat big.csv.gz | gputree train - --target y -o - > big.gputree",
     )
@@ -65,8 +65,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "input; several files, a folder of them, or a pattern such as 'data/*.parquet'",
     )
     add("--target", required=True, metavar="COL", help="the column to predict")
-    add("-o", "--output", required=True, metavar="MODEL", help="model file to write; - for "
-        "standard output")  # fmt: skip
+    add("-o", "--output", metavar="MODEL", help="model file to write; - for standard output; may "
+        "be left out with --holdout or --cv")  # fmt: skip
     add(
         "--algorithm",
         type=partial(one_of, ALGORITHMS),
@@ -117,6 +117,11 @@ def _train(arguments: argparse.Namespace) -> None:
     from gputree.cli.resampling import resampling, score_table
     from gputree.compilation.waits import waiting
 
+    if arguments.output is None and not (arguments.holdout or arguments.cv):
+        raise UsageError(
+            "the following arguments are required: -o/--output, or --cv or --holdout to evaluate "
+            "without a model file"
+        )
     files = files_of(arguments.data)
     check_output(arguments.output, *files)
     forbid_terminal(arguments.output, "A model file")
@@ -142,7 +147,9 @@ def _train(arguments: argparse.Namespace) -> None:
         score = estimator.score(X, y, sample_weight=weight)
     if arguments.missing:
         estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
-    save(set_verbose(estimator, 0), arguments.output)
+    set_verbose(estimator, 0)
+    if arguments.output is not None:
+        save(estimator, arguments.output)
     if arguments.quiet and scored is None:
         return
     # with a model on standard output, messages go to standard error
@@ -200,6 +207,10 @@ def _refuse(name: str, arguments: argparse.Namespace) -> NoReturn:
     """Say of which algorithm an option is."""
     if name in ("class_weight", "classes"):
         raise UsageError(f"{flag(name)} is for classification; the task is regression.")
+    if name == "max_leaf_ratio" and arguments.algorithm == "c45":
+        raise UsageError(f"{flag(name)} is for boosted trees: add --trials, without --rules.")
+    if name == "mdl_gain_threshold" and arguments.rules and arguments.n_trials is not None:
+        raise UsageError(f"{flag(name)} is no option of boosted rules: leave out --rules.")
     if name == "laplace" and arguments.n_trials is not None:
         raise UsageError(
             "--laplace cannot be combined with --trials: votes are smoothed in any case."
@@ -283,6 +294,8 @@ def _summary(
         **sizes(estimator),
         **(compiling if wait.kernels else {}),
         "training": f"{seconds:.3g} s, {measure} {score:.4f} on the training rows",
-        "model": "standard output" if output == STANDARD else output,
+        **(
+            {} if output is None else {"model": "standard output" if output == STANDARD else output}
+        ),
     }
     return aligned(lines)

@@ -84,7 +84,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         weight = self._combine_weights(check_weights(sample_weight, target), target)
         check_weight_range(weight)
         self.n_outputs_ = 1
-        identifiers = self._warn_of_identifiers(view)
+        identifiers = self._warn_of_identifiers(view, weight)
         self._grow_and_prune(view, target, weight, (X, y, sample_weight))
         warn_of_winners(identifiers, self.tree_, type(self).__name__)
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -30,24 +30,31 @@ class BoostedC45Classifier(Boosted):
     """C4.5 trees, each grown on rows weighted by the errors of the one before.
 
     Rows that a tree misclassifies get a larger weight in the next one. Each tree votes for every
-    class with its confidence: the class's fraction of the weight in the leaf after adding one row,
-    divided evenly among the classes. The class with the highest total confidence is predicted; ties
-    go to the first.
+    class with its confidence: the class's fraction of the weight in the leaf, as if one more row
+    lay there, divided evenly among the classes. The class with most confidence wins; of
+    equals, the first.
 
     Parameters
     ----------
     n_trials : int, default=10
-        Maximum number of trees.
+        Trees to grow, at most.
     min_samples_leaf : float, default=2
-        Minimum weight (number of rows without weights) of two of a split's branches.
+        Least weight (rows, where no weights are given) of two of a split's branches.
+    max_leaf_ratio : float or None, default=1.1
+        Trees after the first have at most about so many times its leaves: a node of weight w has
+        one leaf, unless ``r * w``, rounded, is 2 or more, with r this parameter times the leaves
+        of the first tree, after pruning, over its weight; and a split on categories has at most
+        ``r * w``, rounded, plus one branches. That is C5.0's rule; None for no limit.
     average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
         As for `C45Classifier`.
+    mdl_gain_threshold, exclude_high_cardinality : bool, default=True
+        As for `C45Classifier`, where they are off.
     pruning : Pruner, str or None, default="pessimistic"
         How each tree is pruned.
     winnow : bool, default=False
-        Select columns by winnowing before the first trial; see `C45Classifier`.
+        Columns that do not help are left out before the first trial; see `C45Classifier`.
     soft_thresholds : bool, default=False
-        Numbers near a threshold go to both children in prediction; see `C45Classifier`.
+        Numbers near a threshold go both ways in prediction; see `C45Classifier`.
     {parameters}
 
     Attributes
@@ -56,14 +63,17 @@ class BoostedC45Classifier(Boosted):
 
     Notes
     -----
-    In the next trial the total weight of the misclassified rows is the mean of their present weight
-    and of half of the total weight. The gain is divided among these rows in proportion to their
-    first weights, and taken from the others in proportion to their present weights; the total is
-    unchanged. This is C5.0's rule as Kuhn and Johnson describe it; the trees are those of J48, not
-    of C5.0, and no rows are dropped.
+    The weights of the next trial bring the rows that were wrong half way from the weight that
+    they have to half of the total: what these rows gain, they share in proportion to their first
+    weights, and the others lose it in proportion to those that they have. The total stays. That
+    is C5.0's rule as Kuhn and Johnson describe it. Of its rules of growth, trees have those of
+    `exclude_high_cardinality`, `max_leaf_ratio` and `mdl_gain_threshold`, else J48's; no row is
+    dropped as hopeless.
 
     Boosting ends early after a tree whose weighted errors are less than a tenth of a row, and
     before one whose weighted errors are half of the total or more, unless it is the first.
+    ``stop_reason_`` and a record of the logger "gputree" (INFO) have the reason; a warning is
+    issued if the first tree is the only one.
 
     Weights are fixed-point integers, so that the trees depend neither on the order of rows nor
     on the number of threads. The table is coded once for all trees.
@@ -89,6 +99,7 @@ class BoostedC45Classifier(Boosted):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **C45Classifier._parameter_constraints,
         "n_trials": [Interval(Integral, 1, None, closed="left")],
+        "max_leaf_ratio": [Interval(Real, 0.0, None, closed="neither"), None],
     }
     del _parameter_constraints["laplace"]  # votes have a separate estimate
 
@@ -97,8 +108,11 @@ class BoostedC45Classifier(Boosted):
         self,
         *,
         n_trials: int = 10,
+        max_leaf_ratio: float | None = 1.1,
         min_samples_leaf: float = 2,
         average_gain_rule: bool = True,
+        mdl_gain_threshold: bool = True,
+        exclude_high_cardinality: bool = True,
         mdl_correction: bool = True,
         threshold_placement: Literal["midpoint", "data"] = "midpoint",
         binary_splits: bool = False,
@@ -120,8 +134,11 @@ class BoostedC45Classifier(Boosted):
         verbose: int = 0,
     ) -> None:
         self.n_trials = n_trials
+        self.max_leaf_ratio = max_leaf_ratio
         self.min_samples_leaf = min_samples_leaf
         self.average_gain_rule = average_gain_rule
+        self.mdl_gain_threshold = mdl_gain_threshold
+        self.exclude_high_cardinality = exclude_high_cardinality
         self.mdl_correction = mdl_correction
         self.threshold_placement = threshold_placement
         self.binary_splits = binary_splits
@@ -149,6 +166,12 @@ class BoostedC45Classifier(Boosted):
     ) -> C45Classifier:
         return tree
 
+    def _leaf_ratio(self, first: Tree) -> float:
+        if self.max_leaf_ratio is None:
+            return 0.0
+        leaves = np.count_nonzero(first.is_leaf & (first.weight > 0.0))
+        return float(self.max_leaf_ratio * leaves / first.weight[0])
+
     def _finished(self, member: C45Classifier, own: NDArray[np.intp]) -> C45Classifier:
         return self._adopt(as_grown(member, self, own))
 
@@ -163,7 +186,7 @@ class BoostedC45Classifier(Boosted):
         return "leaves", member.get_n_leaves()
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The trees and their predictions compared with the labels, trial by trial, as in C5.0.
+        """The trees and their predictions compared with the labels, per trial, as C5.0 prints them.
 
         Parameters
         ----------
@@ -171,7 +194,7 @@ class BoostedC45Classifier(Boosted):
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            Sample weights.
+            What each row counts.
 
         Returns
         -------
@@ -182,7 +205,7 @@ class BoostedC45Classifier(Boosted):
         Raises
         ------
         ValueError
-            X, y or sample_weight do not match the fitted trees, or have different lengths.
+            X, y or sample_weight are none that the trees know, or have different lengths.
         """
         return super().report(X, y, sample_weight)
 

@@ -4,6 +4,7 @@ In addition to what `gputree.estimators.header` documents, the header has
 
 - ``errors``, ``weights``: numbers, one a tree: ``estimator_errors_`` and ``estimator_weights_``
 - ``min_samples_split``: that of the trees, in rows, where the parameter may be a fraction of them
+- ``stop_reason``: string, only where boosting ended early: ``stop_reason_``
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from gputree.estimators.boosting import BoostedC45Classifier
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.header import described, with_params
 from gputree.estimators.header_values import check_count, completed, field_of, refusing
-from gputree.estimators.trials import Boosted
+from gputree.estimators.trials import ACCURATE, INACCURATE, Boosted
 from gputree.estimators.winnowing import coded_grower
 from gputree.persistence import Contents
 from gputree.tree import Tree
+
+# What `stop_reason` may be; None where the header has none.
+STOP_REASONS = (None, ACCURATE, INACCURATE)
 
 
 def contents_of(boosted: BoostedC45Classifier) -> Contents:
@@ -42,10 +46,12 @@ def contents_of(boosted: BoostedC45Classifier) -> Contents:
 
 def header_of_trials(boosted: Boosted, first: C45Classifier) -> dict[str, Any]:
     """The header of what boosts; `first` is the tree of the first trial."""
+    reason = boosted.stop_reason_
     return described(boosted) | {
         "errors": boosted.estimator_errors_.tolist(),
         "weights": boosted.estimator_weights_.tolist(),
         "min_samples_split": first.min_samples_split,
+        **({} if reason is None else {"stop_reason": reason}),
     }
 
 
@@ -75,6 +81,9 @@ def restored_trees(
     boosted.estimator_weights_ = _numbers(header, "weights", len(trees), math.inf)
     if not boosted.estimator_weights_.all():
         raise InputError("weights must be greater than 0.")
+    boosted.stop_reason_ = header.get("stop_reason")
+    if boosted.stop_reason_ not in STOP_REASONS:
+        raise ValueError("stop_reason must be one that ends boosting.")
     return _members(boosted, trees, least)
 
 

@@ -25,6 +25,7 @@ from gputree.estimators.documentation import (
 )
 from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.held import View
+from gputree.estimators.identifiers import have_few_categories
 from gputree.estimators.multiway import MultiwayTree
 from gputree.estimators.winnowing import coded_grower, grow_on, winnow, with_weight
 from gputree.growth.gain_ratio import GainRatio
@@ -37,8 +38,9 @@ from gputree.tree import Tree
 CUT_SHARE = 0.1
 MOST_CUT_WEIGHT = 25.0
 
-# Categories of a column whose gain counts for the average, in both, as a fraction of all rows.
-FEW_CATEGORIES = 0.3
+# Rows of an average class up to which the gain must reach the average gain alone, and from which
+# it must reach the description length alone, as in C5.0.
+AVERAGE_ROWS, BITS_ROWS = 500, 1000
 
 
 @document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
@@ -57,6 +59,14 @@ class C45Classifier(MultiwayTree):
         Minimum weight (number of rows without weights) of two of a split's branches.
     average_gain_rule : bool, default=True
         Columns whose gain is below the average of all are left out.
+    mdl_gain_threshold : bool, default=False
+        From 1,000 rows of an average class on, the gain need not reach the average, but 0.9 times
+        the bits that name one of the columns tried, log2 of their number, over the weight of the
+        node; up to 500 rows the average, and between them a mixture, as in C5.0. Only where
+        `average_gain_rule` is set.
+    exclude_high_cardinality : bool, default=False
+        Columns with at least 3 categories for 10 rows are not tested, as in C5.0 and with a
+        warning, unless all columns are such. C4.5 and J48 only leave them out of the average.
     mdl_correction : bool, default=True
         The gain of a numeric split is reduced by the description length of the threshold
         (Quinlan, Improved use of continuous attributes in C4.5, 1996).
@@ -122,10 +132,15 @@ class C45Classifier(MultiwayTree):
 
     _lacks = MULTIWAY_LACKS
 
+    # Leaves per unit of weight that boosting allows a tree; 0 for no limit.
+    _leaves_per_weight: float = 0.0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MultiwayTree._parameter_constraints,
         "min_samples_leaf": [Interval(Real, 0.0, None, closed="neither")],
         "average_gain_rule": ["boolean"],
+        "mdl_gain_threshold": ["boolean"],
+        "exclude_high_cardinality": ["boolean"],
         "mdl_correction": ["boolean"],
         "threshold_placement": [StrOptions({"midpoint", "data"})],
         "binary_splits": ["boolean"],
@@ -141,6 +156,8 @@ class C45Classifier(MultiwayTree):
         *,
         min_samples_leaf: float = 2,
         average_gain_rule: bool = True,
+        mdl_gain_threshold: bool = False,
+        exclude_high_cardinality: bool = False,
         mdl_correction: bool = True,
         threshold_placement: Literal["midpoint", "data"] = "midpoint",
         binary_splits: bool = False,
@@ -164,6 +181,8 @@ class C45Classifier(MultiwayTree):
     ) -> None:
         self.min_samples_leaf = min_samples_leaf
         self.average_gain_rule = average_gain_rule
+        self.mdl_gain_threshold = mdl_gain_threshold
+        self.exclude_high_cardinality = exclude_high_cardinality
         self.mdl_correction = mdl_correction
         self.threshold_placement = threshold_placement
         self.binary_splits = binary_splits
@@ -234,15 +253,16 @@ class C45Classifier(MultiwayTree):
         return "cpu" if self.binary_splits else super()._device()
 
     def _options(self, n: int, n_weighted: int) -> ListOptions:
-        columns = self.columns_
-        few = ~columns.nominal | (columns.n_categories < FEW_CATEGORIES * n_weighted)
         return ListOptions(
             rule=GainRatio(
-                numeric=~columns.nominal,
-                averaged=few if few.any() else ~few,
+                numeric=~self.columns_.nominal,
+                averaged=have_few_categories(self.columns_, n_weighted),
                 average_gain_rule=self.average_gain_rule,
                 mdl_correction=self.mdl_correction,
                 min_gain=float(self.min_gain),
+                averaged_only=self.exclude_high_cardinality,
+                bits_share=self._bits_share(n_weighted),
+                leaves_per_weight=self._leaves_per_weight,
             ),
             missing_is_category=False,
             every_category=not self.binary_splits,
@@ -250,9 +270,17 @@ class C45Classifier(MultiwayTree):
             min_branch_weight=float(self.min_samples_leaf),
             cut_share=CUT_SHARE / self.n_classes_,
             max_cut_weight=MOST_CUT_WEIGHT,
+            leaves_per_weight=self._leaves_per_weight,
             actual_values=self.threshold_placement == "data",
             **self._shared_options(n),
         )
+
+    def _bits_share(self, n_weighted: int) -> float:
+        """Share of the description length in what the gain of a split must reach."""
+        if not self.mdl_gain_threshold:
+            return 0.0
+        rows = n_weighted // self.n_classes_
+        return min(max((rows - AVERAGE_ROWS) / (BITS_ROWS - AVERAGE_ROWS), 0.0), 1.0)
 
 
 def forbid_binary_splits_on_cuda(estimator: Any) -> None:

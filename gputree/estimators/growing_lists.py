@@ -61,6 +61,8 @@ class ListOptions(NamedTuple):
         Least weight of a branch that counts; nodes of less than twice as much are leaves.
     cut_share, max_cut_weight : float
         See `gputree.backends.lists.BranchLimits`.
+    leaves_per_weight : float
+        A node may have so many leaves per unit of its weight, rounded; 0 for no limit.
     actual_values : bool
         Thresholds are values of the table, rather than midpoints.
     """
@@ -75,6 +77,7 @@ class ListOptions(NamedTuple):
     min_branch_weight: float
     cut_share: float
     max_cut_weight: float
+    leaves_per_weight: float
     actual_values: bool
     max_depth: int | None
     min_samples_split: int
@@ -141,11 +144,13 @@ def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:
 
 
 def _limits(weights: Weights, options: ListOptions) -> Limits:
-    weight = weights.unit * weights.scale
+    weight, least = weights.unit * weights.scale, 2 * options.min_branch_weight
+    if options.leaves_per_weight:  # two leaves, rounded
+        least = max(least, 1.5 / options.leaves_per_weight)
     return Limits(
         max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
         min_rows=options.min_samples_split,
-        min_weight=2 * options.min_branch_weight / weight,
+        min_weight=least / weight,
         slack=WEIGHT_SLACK / weights.unit,
     )
 

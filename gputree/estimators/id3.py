@@ -122,6 +122,7 @@ class ID3Classifier(MultiwayTree):
             min_branch_weight=0.0,
             cut_share=0.0,
             max_cut_weight=0.0,
+            leaves_per_weight=0.0,
             actual_values=False,
             **self._shared_options(n),
         )

@@ -1,4 +1,4 @@
-"""Columns that name rows: categories that hardly any two rows share."""
+"""Columns of many categories, and those that name rows: hardly any two share a category."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from gputree.columns.categories import NUMBERS
 from gputree.columns.integers import count_rows
 from gputree.columns.specification import declared_nominal
 from gputree.tree import Tree
+
+# Categories of a column whose gain counts for C4.5's average, as a share of all rows.
+FEW_CATEGORIES = 0.3
 
 # In fewer rows, words that differ are no sign of a name.
 LEAST_ROWS = 100
@@ -50,6 +53,31 @@ class Identifier(NamedTuple):
         """What makes it one."""
         rows = "every row" if self.share == 1.0 else f"{_percent(self.share)} of the rows"
         return f"has a unique value in {rows}"
+
+
+def have_few_categories(columns: Columns, n: int) -> NDArray[np.bool_]:
+    """Which columns are numeric, or of fewer categories than `FEW_CATEGORIES` of n rows.
+
+    All columns where none is.
+    """
+    few = ~columns.nominal | (columns.n_categories < FEW_CATEGORIES * n)
+    return few if few.any() else ~few
+
+
+def warn_of_excluded(
+    columns: Columns, excluded: NDArray[np.bool_], n: int, names: NDArray | None, estimator: str
+) -> None:
+    """Warn once of the columns that are not tested for their many categories."""
+    found = [
+        f"{f if names is None else repr(names[f])} ({columns.n_categories[f]:,} categories)"
+        for f in np.flatnonzero(excluded).tolist()
+    ]
+    if found:
+        of = f"column {found[0]}" if len(found) == 1 else f"columns {', '.join(found)}"
+        warn(
+            f"{estimator} does not test {of} of X: that many for {n:,} rows tell single rows "
+            "apart. To test all columns, pass exclude_high_cardinality=False.",
+        )
 
 
 def find_identifiers(

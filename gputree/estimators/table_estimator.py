@@ -7,6 +7,7 @@ from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
@@ -24,6 +25,8 @@ from gputree.estimators.identifiers import (
     Identifier,
     count_codes,
     find_identifiers,
+    have_few_categories,
+    warn_of_excluded,
     warn_of_identifiers,
 )
 from gputree.pruning import Pruner, get_pruner
@@ -121,15 +124,26 @@ class TableEstimator(BaseEstimator):
         values = check_table(self, X, reset=True, order=self._order)
         return View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
 
-    def _warn_of_identifiers(self, view: View) -> list[Identifier]:
-        """The columns of categories that name rows, each warned of."""
+    def _warn_of_identifiers(self, view: View, weight: NDArray | None) -> list[Identifier]:
+        """The tested columns of categories that name rows, each warned of.
+
+        And those warned of that are not tested.
+        """
+        columns, kind = self.columns_, type(self).__name__
+        names = getattr(self, "feature_names_in_", None)
+        excluded = np.zeros(columns.nominal.size, np.bool_)
+        if getattr(self, "exclude_high_cardinality", False):
+            n = view.shape[0] if weight is None else int(np.count_nonzero(weight))
+            excluded = ~have_few_categories(columns, n)
+            warn_of_excluded(columns, excluded, n, names, kind)
         found = find_identifiers(
-            self.columns_,
-            lambda f: count_codes(view.column(f), int(self.columns_.n_categories[f])),
-            getattr(self, "feature_names_in_", None),
+            columns,
+            lambda f: count_codes(view.column(f), int(columns.n_categories[f])),
+            names,
             self._every_nominal,
         )
-        warn_of_identifiers(found, type(self).__name__)
+        found = [column for column in found if not excluded[column.feature]]
+        warn_of_identifiers(found, kind)
         return found
 
     def _values(self, X: Any) -> NDArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import fit_context
+from gputree._warnings import warn
 from gputree.backends.arrays import to_host
 from gputree.estimators.arguments import explained
 from gputree.estimators.boosting_weights import (
@@ -40,6 +42,12 @@ FEW_ERRORS = 0.1
 # A member that errs for this fraction of the weight, or for more, is not kept.
 MOST_ERRORS = 0.5
 
+# What ends boosting early, in C5.0's words.
+ACCURATE = "last classifier is very accurate"
+INACCURATE = "last classifier is very inaccurate"
+
+_log = logging.getLogger("gputree")
+
 
 def boosted_attributes(estimators: str) -> str:
     """What estimators that boost have; `estimators` says what ``estimators_`` holds."""
@@ -53,6 +61,10 @@ def boosted_attributes(estimators: str) -> str:
         Weighted training error of each of these.
     estimator_weights_ : float64 array of shape (n_trials,)
         Weight of their votes: 1, as in C5.0.
+    stop_reason_ : str or None
+        Why there are fewer of these than `n_trials`, in C5.0's words: "last classifier is very
+        accurate", or "last classifier is very inaccurate" (it is not kept, unless it is the
+        first); None where there are not fewer.
     winnowed_ : bool array of shape (n_features_in_,)
         Which columns `winnow` has left out.
     columns_ : Columns
@@ -74,6 +86,7 @@ class Boosted(Reporting, TableClassifier):
     estimators_: list[Any]
     estimator_errors_: NDArray[np.float64]
     estimator_weights_: NDArray[np.float64]
+    stop_reason_: str | None
     winnowed_: NDArray[np.bool_]
 
     @explained
@@ -103,7 +116,7 @@ class Boosted(Reporting, TableClassifier):
         target = self._check_target(to_host(y), view.shape[0])
         weight = self._combine_weights(check_weights(to_host(sample_weight), target), target)
         check_weight_range(weight)
-        identifiers = self._warn_of_identifiers(view)
+        identifiers = self._warn_of_identifiers(view, weight)
         grower = coded_grower(self, C45Classifier, view.shape[0])
         view, target, weight = with_weight(view, target, weight)
         kept = np.ones(self.n_features_in_, np.bool_)
@@ -123,6 +136,7 @@ class Boosted(Reporting, TableClassifier):
                     bar.update()
         self.estimator_errors_ = np.array(errors)
         self.estimator_weights_ = np.ones(len(errors))
+        self._tell_end()
         own = np.flatnonzero(kept)
         self.estimators_ = [self._finished(member, own) for member in self.estimators_]
         warn_of_winners(identifiers, self._tree_of(self.estimators_[0]), type(self).__name__)
@@ -132,6 +146,7 @@ class Boosted(Reporting, TableClassifier):
         self, grower: C45Classifier, view: View, target: NDArray, weight: NDArray | None
     ) -> Iterator[tuple[Any, float]]:
         """Member after member and its error, until one errs too little or too much."""
+        self.stop_reason_ = None
         weights, table = first_weights(weight, target.size), CodedTable.of(view)
         for trial in range(self.n_trials):
             tree = copy(grower)
@@ -139,19 +154,42 @@ class Boosted(Reporting, TableClassifier):
             member = self._member_of(tree, table, target, weight)
             is_wrong = member.predict(table) != target
             outcome = outcome_of(weights, is_wrong)
-            if trial > 0 and outcome.error >= MOST_ERRORS:
-                return
-            yield member, outcome.error
-            few = outcome.wrong * weights.unit < FEW_ERRORS
-            if few or outcome.error >= MOST_ERRORS:
+            if outcome.wrong * weights.unit < FEW_ERRORS:
+                self.stop_reason_ = ACCURATE
+            elif outcome.error >= MOST_ERRORS:
+                self.stop_reason_ = INACCURATE
+            if trial == 0 or self.stop_reason_ != INACCURATE:
+                yield member, outcome.error
+            if self.stop_reason_ is not None:
                 return
             weights = next_weights(weights, is_wrong, outcome)
             weight = weights.values
+            if trial == 0:
+                grower._leaves_per_weight = self._leaf_ratio(tree.tree_)
+
+    def _leaf_ratio(self, first: Tree) -> float:
+        """Leaves per unit of weight that trees after the first may have; 0 for no limit."""
+        return 0.0
+
+    def _tell_end(self) -> None:
+        """Log that boosting ended early, and why; warn where there is nothing to vote with."""
+        found = len(self.estimators_)
+        if found == self.n_trials:
+            self.stop_reason_ = None
+            return
+        told = (
+            f"{type(self).__name__}: boosting reduced to {found} of {self.n_trials} trials, since "
+            f"{self.stop_reason_}."
+        )
+        _log.info(told)
+        if found == 1 and self.stop_reason_ == INACCURATE:
+            warn(told)
 
     def _adopt(self, tree: C45Classifier) -> C45Classifier:
         """Let a tree that was grown on class codes predict labels."""
         for name in ("classes_", "costs_", "classes", "misclassification_costs"):
             setattr(tree, name, getattr(self, name))
+        tree.__dict__.pop("_leaves_per_weight", None)  # was for growth
         return tree
 
     # ---------------------------------------------------- what a member is

@@ -18,9 +18,13 @@ from gputree.criteria.information import GAIN_BITS, TOLERANCE, Information, loga
 # Gains this little below the average still pass.
 AVERAGE_SLACK = 1e-3
 
+# The least gain by description length: so many times the bits that name one of the candidates,
+# as in C5.0.
+BITS_SHARE = 0.9
+
 
 class GainRatio(NamedTuple):
-    """C4.5's rule.
+    """C4.5's rule, and what C5.0 changed in it.
 
     Attributes
     ----------
@@ -30,6 +34,13 @@ class GainRatio(NamedTuple):
     average_gain_rule, mdl_correction : bool
     min_gain : float
         Least gain of a split in bits, after the correction.
+    averaged_only : bool
+        The other columns are not tested.
+    bits_share : float
+        Share of the description length in the least gain; the rest is the average's.
+    leaves_per_weight : float
+        A test on categories has at most one branch more than the leaves that its node may have,
+        so many per unit of weight; 0 for no limit.
     """
 
     numeric: NDArray[np.bool_]
@@ -37,33 +48,45 @@ class GainRatio(NamedTuple):
     average_gain_rule: bool
     mdl_correction: bool
     min_gain: float
+    averaged_only: bool = False
+    bits_share: float = 0.0
+    leaves_per_weight: float = 0.0
 
     def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
-        information = task.information
+        information, weight = task.information, total * task.limits.unit
         gain = gains(candidates.gain, total, information)
         if self.mdl_correction:
-            cost = _cost_of_cuts(candidates.tries[self.numeric])
-            gain[self.numeric] -= cost / (total * task.limits.unit)
+            gain[self.numeric] -= _cost_of_cuts(candidates.tries[self.numeric]) / weight
         valid = candidates.gain >= 0
         valid &= (gain >= TOLERANCE) | ~self.numeric[:, None]
         valid &= gain >= self.min_gain - TOLERANCE
+        if self.averaged_only:
+            valid &= self.averaged[:, None]
+        if self.leaves_per_weight:
+            valid &= candidates.parts <= np.rint(self.leaves_per_weight * weight) + 1
         split = candidates.split / information.scale
         ratio = np.zeros_like(gain)
         known = split > TOLERANCE
         np.divide(gain, split / (total * information.unit), out=ratio, where=valid & known)
         if self.average_gain_rule:
-            ratio[gain < self._average(gain, valid) - AVERAGE_SLACK] = 0.0
+            ratio[gain < self._least_gain(gain, valid, weight)] = 0.0
         return _first_greatest(ratio)
 
-    def _average(self, gain: NDArray[np.float64], valid: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Mean gain of the valid columns that count; there may be none."""
+    def _least_gain(
+        self, gain: NDArray[np.float64], valid: NDArray[np.bool_], weight: NDArray[np.floating]
+    ) -> NDArray[np.float64]:
+        """What the gain of each node's split must reach, by the valid columns that count."""
         counted = valid & self.averaged[:, None]
         number = counted.sum(axis=0)
         total = np.zeros(gain.shape[1])
         for f in range(gain.shape[0]):  # in the order of columns, whatever the shape
             total += np.where(counted[f], gain[f], 0.0)
-        return np.where(number > 0, total / np.maximum(number, 1), np.inf)
+        least = total / np.maximum(number, 1) - AVERAGE_SLACK
+        if self.bits_share:
+            bits = BITS_SHARE * logarithms(number) / weight
+            least = (1.0 - self.bits_share) * least + self.bits_share * bits
+        return np.where(number > 0, least, np.inf)
 
 
 class InformationGain(NamedTuple):

@@ -34,16 +34,6 @@ class Condition(NamedTuple):
     codes: tuple[int, ...] = ()
 
 
-# Conditions of a column that one further down the path makes superfluous.
-_REPLACES: dict[Kind, frozenset[Kind]] = {
-    "<=": frozenset(["<=", "present"]),
-    ">": frozenset([">", "present"]),
-    "in": frozenset(["in", "present"]),
-    "present": frozenset(["present"]),
-    "missing": frozenset(["<=", ">", "in", "present", "missing"]),
-}
-
-
 class Rules(NamedTuple):
     """Many rules as arrays, over one list of conditions.
 
@@ -107,8 +97,8 @@ def rules_of(rules: Iterator[tuple[Sequence[Condition], int]]) -> Rules:
 def rules_of_leaves(tree: Tree) -> Rules:
     """One rule a leaf that training rows reached, from left to right.
 
-    The conditions of a column on a path are narrowed to at most one of each kind, at the place of
-    the last test that narrowed them.
+    Every test of the path is a condition, also where one further down implies it: what
+    simplification drops may be the narrower one.
     """
     label = tree.answers.argmax(axis=1)
     return rules_of((path, int(label[leaf])) for leaf, path in _paths(tree))
@@ -125,15 +115,7 @@ def _paths(tree: Tree) -> Iterator[tuple[int, tuple[Condition, ...]]]:
             yield node, path
             continue
         for child in reversed(tree.children(node)):
-            rest.append((child, _narrowed(path, condition_of(tree, child))))
-
-
-def _narrowed(path: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
-    """The path with one condition more, without those that it implies."""
-    replaced = _REPLACES[new.kind]
-    kept = tuple(old for old in path if old.feature != new.feature or old.kind not in replaced)
-    implied = new.kind == "present" and any(old.feature == new.feature for old in kept)
-    return kept if implied else (*kept, new)
+            rest.append((child, (*path, condition_of(tree, child))))
 
 
 def condition_of(tree: Tree, node: int) -> Condition:

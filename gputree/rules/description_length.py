@@ -46,7 +46,8 @@ def rule_bits(
 def column_bits(rows: Rows, n_categories: NDArray[np.int64]) -> NDArray[np.float64]:
     """Bits that name a value in a test of each column, shape (d,).
 
-    Of categories the entropy; of m > 1 numbers one bit for the side, and half of log2 m.
+    Of categories the entropy; of m > 1 numbers one bit for the side, and half of log2 m. In a
+    column with missing values, "missing" is one number more, as in Release 8.
     """
     found = np.zeros(n_categories.size)
     for feature in range(n_categories.size):
@@ -58,7 +59,7 @@ def column_bits(rows: Rows, n_categories: NDArray[np.int64]) -> NDArray[np.float
             share = count[:-1][count[:-1] > 0] / count.sum()
             found[feature] = -(share * np.log2(share)).sum()
         else:
-            different = np.unique(column[known]).size
+            different = np.unique(column[known]).size + int(not known.all())
             found[feature] = 1.0 + np.log2(different) / 2.0 if different > 1 else 0.0
     return found
 

@@ -356,7 +356,7 @@ def to_rules(
     >>> rules = to_rules(tree, golf.data, golf.target)
     >>> print(rules.rules_.to_text(feature_names=golf.feature_names))
     Rule 1: humidity = high and outlook = sunny -> class no [0.630] (3)
-    Rule 2: outlook = rain and wind = strong -> class no [0.500] (2)
+    Rule 2: wind = strong and outlook = rain -> class no [0.500] (2)
     Rule 3: outlook = overcast -> class yes [0.707] (4)
     Rule 4: humidity = normal -> class yes [0.662] (7/1)
     Rule 5: outlook = rain and wind = weak -> class yes [0.630] (3)

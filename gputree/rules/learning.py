@@ -69,10 +69,10 @@ def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Opti
     rows = _by_leaf(tree, rows, options.n_threads)
     rules, error = simplify(leaves, rows, options.limit, options.n_threads)
     covers = coverage(rules, rows.values)
-    order = _by_confidence(rules, error, covers, rows)
-    rules, error, covers = rules.take(order), error[order], covers.take(order)
     chosen = _chosen(rules, covers, rows, n_categories, options)
     rules, error, covers = rules.take(chosen), error[chosen], covers.take(chosen)
+    order = _by_confidence(rules, error, covers, rows)
+    rules, error, covers = rules.take(order), error[order], covers.take(order)
     places = {c: i for i, c in enumerate(order_classes(covers, rules.label, rows))}
     order = np.argsort([places[c] for c in rules.label.tolist()], kind="stable")
     default = default_class(covers, rows)
@@ -145,6 +145,8 @@ def _chosen(
     for label in np.unique(rules.label).tolist():
         own = np.flatnonzero(rules.label == label)
         of_class = rows.label == label
-        chosen, _ = select(covers.take(own), rows, of_class, bits[own], options.rule_weight)
+        chosen, _ = select(
+            covers.take(own), rows, of_class, bits[own], options.rule_weight, options.n_threads
+        )
         found.append(own[chosen])
     return np.sort(np.concatenate(found))

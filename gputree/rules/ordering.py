@@ -19,7 +19,7 @@ def order_classes(covers: Coverage, label: NDArray[np.int64], rows: Rows) -> lis
     """Classes that have rules, in the order in which they are tried.
 
     The next one is that whose rules cover the smallest weight of other classes, among the rows that
-    no class before it covers; of equals the one that covers most rows of its class, then the first.
+    no class before it covers; of equals the first.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def order_classes(covers: Coverage, label: NDArray[np.int64], rows: Rows) -> lis
     rest = np.unique(label).tolist()
     covered = {c: np.unique(_rows_of(covers, np.flatnonzero(label == c))) for c in rest}
     while rest:
-        best = min(rest, key=lambda c: _harm(covered[c], c, rows))
+        best = min(rest, key=lambda c: _harm(covered[c], c, rows))  # of equals the first
         order.append(best)
         rest.remove(best)
         gone[covered.pop(best)] = True
@@ -46,11 +46,9 @@ def _rows_of(covers: Coverage, rules: NDArray[np.int64]) -> NDArray[np.int32]:
     return np.concatenate([covers.rows[:0], *(covers.of(rule) for rule in rules.tolist())])
 
 
-def _harm(found: NDArray[np.int32], label: int, rows: Rows) -> tuple[int, int, int]:
-    """Weight of other classes among some rows, then of the class, negative."""
-    weight = rows.weights[found]
-    own = int(weight[rows.label[found] == label].sum())
-    return int(weight.sum()) - own, -own, label
+def _harm(found: NDArray[np.int32], label: int, rows: Rows) -> int:
+    """Weight of other classes among some rows."""
+    return int(rows.weights[found[rows.label[found] != label]].sum())
 
 
 def default_class(covers: Coverage, rows: Rows) -> int:
@@ -65,9 +63,8 @@ def harmless(
 ) -> NDArray[np.bool_]:
     """Which rules are left when those that do more harm than good are removed, one by one.
 
-    A rule decides the rows that it covers and no rule before it does. While some training rows
-    would be right without a rule, and fewer (by weight) wrong, the one is removed without which
-    the errors are least; of equals the last.
+    A rule decides the rows that it covers and no rule before it does. While the training errors,
+    by weight, would be fewer without some rule, the first such rule is removed, as in C4.5rules.
 
     Parameters
     ----------
@@ -109,7 +106,7 @@ def _worth(
     target: NDArray[np.int64],
     weight: NDArray[np.int64],
 ) -> Any:
-    """What a row gains by its first rule, compared with what would decide it without."""
+    """What a row gains by its first rule, in addition to what would decide it without."""
     otherwise = default if second == _NO_RULE else label[second]
     right = np.int64(label[first] == target[row])
     return weight[row] * (right - np.int64(otherwise == target[row]))
@@ -138,18 +135,17 @@ def _remove(
                 row, first[row], second[row], label, default, target, weight
             )
     while True:
-        worst, least = label.size, np.int64(0)
-        for rule in range(label.size):
-            if left[rule] and worth[rule] <= least and worth[rule] < 0:
-                worst, least = rule, worth[rule]
-        if worst == label.size:
+        harmful = 0
+        while harmful < label.size and not (left[harmful] and worth[harmful] < 0):
+            harmful += 1
+        if harmful == label.size:
             return
-        left[worst] = False
-        for i in range(rule_begin[worst], rule_begin[worst + 1]):
+        left[harmful] = False
+        for i in range(rule_begin[harmful], rule_begin[harmful + 1]):
             row = rows[i]
-            if first[row] != worst and second[row] != worst:
+            if first[row] != harmful and second[row] != harmful:
                 continue
-            if first[row] != worst:
+            if first[row] != harmful:
                 worth[first[row]] -= _worth(
                     row, first[row], second[row], label, default, target, weight
                 )

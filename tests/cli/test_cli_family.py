@@ -108,6 +108,28 @@ def test_models_are_the_estimators(train, costs):
     )
 
 
+def test_the_rules_of_c50_can_be_turned_on_and_off(train):
+    boosted = {"n_trials": 3, "random_state": 0}
+    off = ["--no-exclude-high-cardinality", "--no-mdl-gain-threshold", "--max-leaf-ratio", "none"]
+    same(
+        train(*ON_IRIS, *C45, "--trials", 3, *off),
+        BoostedC45Classifier(
+            exclude_high_cardinality=False,
+            mdl_gain_threshold=False,
+            max_leaf_ratio=None,
+            **boosted,
+        ),
+    )
+    model = train(*ON_IRIS, *C45, "--trials", 3, "--max-leaf-ratio", 0.5)
+    same(model, BoostedC45Classifier(max_leaf_ratio=0.5, **boosted))
+    on = ["--exclude-high-cardinality", "--mdl-gain-threshold"]
+    model = train(*ON_IRIS, *C45, *on)
+    assert model.exclude_high_cardinality
+    assert model.mdl_gain_threshold
+    model = train(*ON_IRIS, *C45, "--rules", "--trials", 2, "--no-exclude-high-cardinality")
+    assert not model.exclude_high_cardinality
+
+
 def test_rules_are_of_the_tree_that_is_asked_for(train):
     seed = {"random_state": 0}
     rules = train(*ON_IRIS, *C45, "--rules")
@@ -156,6 +178,11 @@ def test_summaries(gputree, tmp_path, costs):
     assert left.size
     assert summary["winnowed"] == ", ".join(left)
     assert output.splitlines()[-1].split()[0] == "leaves"
+    golf = (GOLF, "--target", "play", *C45, "--pruning", "none", "--trials", 5)
+    status, output, errors = gputree("train", *golf, "-o", tmp_path / "model")
+    assert (status, errors) == (0, "")
+    told = "ended     before 5 trials, since last classifier is very accurate"
+    assert told in output.splitlines()
 
 
 def test_options_that_do_not_go_together(misused, fails, costs, tmp_path):
@@ -172,6 +199,19 @@ def test_options_that_do_not_go_together(misused, fails, costs, tmp_path):
     assert "--redundancy is for rules: add --rules." in error("--redundancy", 2)
     assert "--rule-weight is for rules: add --rules." in error("--rule-weight", 0)
     assert "--laplace cannot be combined with --trials" in error(*C45, "--trials", 3, "--laplace")
+    assert "--max-leaf-ratio is for boosted trees: add --trials, without --rules.\n" in error(
+        *C45, "--max-leaf-ratio", 2
+    )
+    assert "--mdl-gain-threshold is no option of boosted rules: leave out --rules.\n" in error(
+        *C45, "--rules", "--trials", 2, "--mdl-gain-threshold"
+    )
+    assert "--exclude-high-cardinality is no option of cart: add --algorithm c45." in error(
+        "--exclude-high-cardinality"
+    )
+    assert "must be a number, got 'few'" in error(*C45, "--trials", 2, "--max-leaf-ratio", "few")
+    assert "--max-leaf-ratio must be a float in the range" in error(
+        *C45, "--trials", 2, "--max-leaf-ratio", 0
+    )
     assert "--trials must be an int in the range" in error(*C45, "--trials", 0)
     assert "--rule-confidence must be a float in" in error("--rules", "--rule-confidence", 2)
     assert "cannot be combined with --costs of more than two" in error("--rules", "--costs", costs)

@@ -63,7 +63,7 @@ def test_wekas_first_exercise(tmp_path, cv):
     assert ("not each of the 10 parts has a row of 'no' (5 rows), 'yes' (9 rows)" in said) == (
         cv == "10"
     )
-    pool = out.split("all rows that were held out\n")[1]
+    pool = out.split("all held-out rows\n")[1]
     matrix = np.array([re.findall(r"\d+", line)[-2:] for line in pool.splitlines()[-2:]], int)
     assert matrix.sum(axis=1).tolist() == [5, 9]
     errors = int(matrix[0, 1] + matrix[1, 0])

@@ -327,6 +327,21 @@ def score_rows(output):
     }
 
 
+@pytest.mark.parametrize("evaluation", [["--cv", "3"], ["--holdout", "0.2"]])
+def test_an_evaluation_needs_no_model_file(gputree, tmp_path, monkeypatch, evaluation):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["train", IRIS, "--target", "species", *evaluation]
+    status, output, errors = gputree(*arguments)
+    assert (status, errors) == (0, "")
+    assert not list(tmp_path.iterdir())
+    with_file = gputree(*arguments, "-o", "model")[1]
+    lines, more = output.splitlines(), with_file.splitlines()
+    assert [line for line in more if not line.startswith(("model", "training"))] == [
+        line for line in lines if not line.startswith("training")
+    ]
+    assert load_model(tmp_path / "model").get_n_leaves() == 9
+
+
 def test_cross_validation_is_scikit_learns(train):
     arguments = [IRIS, "--target", "species", "--cv", "5", "--random-state", "3"]
     _, output, errors = train(*arguments, words=True)

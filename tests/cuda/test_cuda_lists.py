@@ -14,7 +14,14 @@ from strategies import examples
 from twin_lists import assert_same_trees, grow_both_ways
 
 from benchmarks import data
-from gputree import C45Classifier, DecisionTreeClassifier, ID3Classifier, datasets
+from gputree import (
+    BoostedC45Classifier,
+    BoostedC45Rules,
+    C45Classifier,
+    DecisionTreeClassifier,
+    ID3Classifier,
+    datasets,
+)
 from gputree.growth.lists import Budget
 
 # Small tables of many categories: one in every row, which is told and does not matter here.
@@ -131,6 +138,16 @@ def test_random_tables(cuda_device, table, kind, long_list):
         check(kind, table)
 
 
+@pytest.mark.filterwarnings("ignore:C45Classifier does not test")
+@pytest.mark.parametrize("leaves", [0.0, 0.02])
+def test_the_rules_of_c50(cuda_device, monkeypatch, leaves):
+    """The host chooses by them from the candidates of the device."""
+    monkeypatch.setattr(C45Classifier, "_bits_share", lambda *_: 0.5)
+    monkeypatch.setattr(C45Classifier, "_leaves_per_weight", leaves)
+    table = wide_table(checked_rows(cuda_device, 500), 3, True)
+    check(C45Classifier, table, exclude_high_cardinality=True, mdl_gain_threshold=True)
+
+
 # ------------------------------------------------------------------------ whole trees
 @pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier])
 def test_estimators_on_the_device(cuda_device, kind):
@@ -140,6 +157,20 @@ def test_estimators_on_the_device(cuda_device, kind):
         for device in ("cuda", "cpu")
     )
     assert_same_trees(expected, found)
+
+
+@pytest.mark.parametrize("kind", [BoostedC45Classifier, BoostedC45Rules])
+def test_boosted_trees_on_the_device(cuda_device, kind):
+    table = random_mixed_table(4, 200, True)
+    found, expected = (
+        kind(n_trials=3, categorical_features=table.nominal, device=device)
+        .fit(table.X, table.y, table.weight)
+        .estimators_
+        for device in ("cuda", "cpu")
+    )
+    assert len(found) == len(expected) > 1
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_same_trees(*(getattr(one, "estimator_", one).tree_ for one in (theirs, ours)))
 
 
 @pytest.mark.parametrize("winnow", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import pickle
 
 import numpy as np
@@ -24,15 +25,24 @@ from gputree.pruning import Pessimistic
 NAMES = ("red", "green", "blue")
 
 
-def oracle(X, y, n_trials, weight=None, **params):
+C50 = {"mdl_gain_threshold": True, "exclude_high_cardinality": True}
+
+
+def oracle(X, y, n_trials, weight=None, max_leaf_ratio=1.1, **params):
     """The loop as it is published, over fresh fits: trees and their errors."""
+    leaves_per_weight = 0.0
     fixed = fix_weights(weight, len(y), fractions=True)
     shift = max(fixed.total.bit_length() - 48, 0)
     units = [int(w) >> shift for w in fixed.weight]
     unit, first = fixed.unit * fixed.scale * 2.0**shift, list(units)
     trees, errors = [], []
     for trial in range(n_trials):
-        tree = C45Classifier(**params).fit(X, y, weight)
+        tree = C45Classifier(**C50 | params)
+        tree._leaves_per_weight = leaves_per_weight
+        tree.fit(X, y, weight)
+        if not trial and max_leaf_ratio is not None:
+            leaves = sum(tree.tree_.is_leaf & (tree.tree_.weight > 0))
+            leaves_per_weight = max_leaf_ratio * leaves / tree.tree_.weight[0]
         wrong = (tree.predict(X) != y).tolist()
         lost = sum(u for u, w in zip(units, wrong, strict=True) if w)
         kept = sum(units) - lost
@@ -77,6 +87,7 @@ def test_the_trees_are_those_of_fresh_fits(seed, weighted):
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 4 trials")
 @pytest.mark.parametrize(
     "params",
     [
@@ -87,6 +98,8 @@ def test_the_trees_are_those_of_fresh_fits(seed, weighted):
         {"pruning": "reduced_error", "random_state": 0},
         {"binary_splits": True},
         {"soft_thresholds": True},
+        {"max_leaf_ratio": None, **dict.fromkeys(C50, False)},
+        {"max_leaf_ratio": 0.5, "pruning": None},
     ],
 )
 def test_parameters_are_those_of_each_tree(params):
@@ -97,11 +110,11 @@ def test_parameters_are_those_of_each_tree(params):
 
 def test_every_parameter_of_c45_is_taken():
     ours, its = (inspect.signature(k).parameters for k in (BoostedC45Classifier, C45Classifier))
-    assert {name: p.default for name, p in ours.items() if name != "n_trials"} == {
-        name: p.default
-        for name, p in its.items()
-        if name != "laplace"  # which votes are anyway
-    }
+    ours = {name: p.default for name, p in ours.items()}
+    assert (ours.pop("n_trials"), ours.pop("max_leaf_ratio")) == (10, 1.1)
+    its = {name: p.default for name, p in its.items() if name != "laplace"}  # votes are smoothed
+    assert ours == its | C50
+    assert not any(its[name] for name in C50)
 
 
 def test_class_weight_weighs_the_first_trial():
@@ -161,17 +174,41 @@ def test_a_coded_table():
     np.testing.assert_array_equal(even.predict_proba(table[1::2]), even.predict_proba(X[1::2]))
 
 
+@pytest.mark.full
+def test_a_table_in_batches(tmp_path):
+    """Of several thousand rows, so that all rules of C5.0 have a say."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 4)).round(2)
+    y = ((X[:, 0] > 0) ^ (rng.random(4000) < 0.2)).astype(int)
+    batches = lambda: ((X[i : i + 900], y[i : i + 900]) for i in range(0, 4000, 900))  # noqa: E731
+    table = CodedTable.from_batches(batches, folder=tmp_path)
+    boosted = BoostedC45Classifier(n_trials=3).fit(table, table.target)
+    plain = BoostedC45Classifier(n_trials=3, n_jobs=1).fit(X, y)
+    assert len(plain.estimators_) == 3
+    assert same_trees(boosted, plain)
+
+
 # ------------------------------------------------------------------- early ends
-def test_a_tree_without_errors_is_the_last():
+def test_a_tree_without_errors_is_the_last(caplog):
     X = np.arange(40.0)[:, None]
-    boosted = BoostedC45Classifier().fit(X, X[:, 0] > 17)
+    with caplog.at_level(logging.INFO, "gputree"):
+        boosted = BoostedC45Classifier().fit(X, X[:, 0] > 17)
     assert len(boosted.estimators_) == 1
     assert boosted.estimator_errors_.tolist() == [0.0]
+    assert boosted.stop_reason_ == "last classifier is very accurate"
+    assert (
+        "BoostedC45Classifier: boosting reduced to 1 of 10 trials, since last classifier is very "
+        "accurate."
+    ) in caplog.messages
+    one = BoostedC45Classifier(n_trials=1).fit(X, X[:, 0] > 17)
+    assert one.stop_reason_ is None  # no trial is missing
 
 
 def test_a_first_tree_that_errs_for_half_of_the_weight_is_the_only_one():
     X = np.zeros((40, 1))
-    boosted = BoostedC45Classifier().fit(X, np.arange(40) % 2)
+    with pytest.warns(UserWarning, match="reduced to 1 of 10 trials, since last .* inaccurate"):
+        boosted = BoostedC45Classifier().fit(X, np.arange(40) % 2)
+    assert boosted.stop_reason_ == "last classifier is very inaccurate"
     assert len(boosted.estimators_) == 1
     assert boosted.estimator_errors_.tolist() == [0.5]
     np.testing.assert_array_equal(boosted.predict_proba(X), np.full((40, 2), 0.5))
@@ -180,10 +217,12 @@ def test_a_first_tree_that_errs_for_half_of_the_weight_is_the_only_one():
 def test_a_later_tree_that_errs_for_half_of_the_weight_is_not_kept():
     rng = np.random.default_rng(1)
     X, y = rng.integers(0, 3, (30, 2)).astype(float), rng.integers(0, 3, 30)
-    boosted = BoostedC45Classifier(n_trials=30, pruning=None).fit(X, y)
+    params = {"pruning": None, "max_leaf_ratio": None}
+    boosted = BoostedC45Classifier(n_trials=30, **params).fit(X, y)
+    assert boosted.stop_reason_ == "last classifier is very inaccurate"
     assert 1 < len(boosted.estimators_) < 30
     assert boosted.estimator_errors_.max() < 0.5
-    assert same_trees(boosted, oracle(X, y, 30, pruning=None)[0])
+    assert same_trees(boosted, oracle(X, y, 30, **params)[0])
 
 
 def test_errors_go_half_way_to_a_half():
@@ -191,6 +230,38 @@ def test_errors_go_half_way_to_a_half():
     X, y = np.zeros((5, 1)), np.array([0, 0, 0, 1, 1])
     errors = BoostedC45Classifier(n_trials=4).fit(X, y).estimator_errors_
     np.testing.assert_allclose(errors, [0.4, 0.45, 0.475, 0.4875], rtol=1e-12)
+
+
+# --------------------------------------------------------------- C5.0's rules
+def test_trees_after_the_first_have_about_as_many_leaves():
+    """A node of weight w has one leaf where r w < 1.5, r being 1.1 leaves a weight of the first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(rng.random(300) < 0.3, rng.integers(0, 2, 300), X[:, 0] > 0)
+    free = BoostedC45Classifier(max_leaf_ratio=None).fit(X, y)
+    bound = BoostedC45Classifier().fit(X, y)
+    first, *others = (tree.tree_ for tree in bound.estimators_)
+    assert first.equals(free.estimators_[0].tree_)
+    assert len(others) > 2
+    least = 1.5 * first.weight[0] / (1.1 * first.n_leaves)
+    for tree in others:
+        assert (tree.weight[~tree.is_leaf] >= least - 1e-9).all()
+    grown = [sum(t.unpruned_tree_.n_leaves for t in m.estimators_[1:]) for m in (bound, free)]
+    assert grown[0] < grown[1] / 2
+    assert not any("_leaves_per_weight" in vars(tree) for tree in bound.estimators_)
+
+
+def test_a_column_of_job_numbers_is_not_tested():
+    """It would win each trial, and prune to one leaf."""
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=200)
+    number = np.array([f"job {i // 2}" for i in range(200)], object)
+    y = np.where(size + 0.5 * rng.normal(size=200) > 0, "yes", "no")
+    X = np.column_stack([number, size.astype(object)])
+    with pytest.warns(UserWarning, match=r"does not test column 0 \(100 categories\) of X"):
+        boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
+    for tree in boosted.estimators_:
+        assert set(tree.tree_.feature[~tree.tree_.is_leaf]) == {1}
 
 
 # ------------------------------------------------------------------------ votes
@@ -227,7 +298,7 @@ def test_importances_are_the_mean_of_the_trees():
     boosted = BoostedC45Classifier(n_trials=4).fit(X, y)
     mean = np.mean([tree.feature_importances_ for tree in boosted.estimators_], axis=0)
     np.testing.assert_allclose(boosted.feature_importances_, mean)
-    flat = BoostedC45Classifier().fit(np.zeros((4, 2)), [0, 0, 1, 1])
+    flat = BoostedC45Classifier(n_trials=1).fit(np.zeros((4, 2)), [0, 0, 1, 1])
     assert flat.feature_importances_.tolist() == [0.0, 0.0]
 
 

@@ -94,6 +94,7 @@ def test_boosted_trees_share_the_columns_that_are_left():
     assert boosted.feature_importances_[~kept].tolist() == [0.0] * (~kept).sum()
 
 
+@pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 10 trials")  # classes by chance
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [C45Classifier, BoostedC45Classifier])
 def test_all_columns_stay(kind):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -128,6 +130,57 @@ def test_c45_splits_in_two_as_the_oracle_does(table, rules):
     model = fit_c45(table, binary_splits=True, **rules)
     assert_same(model.tree_, slow_c45(model, table, **rules))
     assert model.tree_.is_binary
+
+
+@pytest.mark.filterwarnings("ignore:C45Classifier does not test")
+@given(
+    TABLES, C45_RULES, st.booleans(), st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.2])
+)
+@examples(150)
+def test_the_rules_of_c50_are_those_of_the_oracle(table, rules, exclude, share, leaves):
+    """The share of the description length is that of tables of some thousand rows."""
+    model = C45Classifier(
+        categorical_features=table.nominal,
+        exclude_high_cardinality=exclude,
+        mdl_gain_threshold=share > 0.0,
+        pruning=None,
+        collapse=False,
+        device="cpu",
+        **rules,
+    )
+    model._leaves_per_weight = leaves  # as boosting sets it
+    with mock.patch.object(C45Classifier, "_bits_share", return_value=share):
+        model.fit(table.X, table.y, table.weight)
+    given = {"exclude_high_cardinality": exclude, "leaves_per_weight": leaves}
+    assert_same(model.tree_, slow_c45(model, table, bits_share=share, **given, **rules))
+
+
+@pytest.mark.parametrize(
+    ("rows", "share"), [(1499, 0.0), (1500, 0.0), (2250, 0.5), (3000, 1.0), (9000, 1.0)]
+)
+def test_the_average_counts_up_to_500_rows_a_class_and_not_from_1000_on(rows, share):
+    model = C45Classifier(mdl_gain_threshold=True)
+    model.n_classes_ = 3
+    assert model._bits_share(rows) == share
+    assert C45Classifier()._bits_share(rows) == 0.0
+
+
+def test_columns_of_many_categories_are_not_tested_and_named_in_a_warning():
+    """30 categories of 100 rows tell the classes apart; 29 do not count as many."""
+    y = np.arange(100) % 2
+    many = np.array([f"{i % 30}" for i in range(100)], object)
+    few = np.array([f"{i % 29}" for i in range(100)], object)
+    model = C45Classifier(exclude_high_cardinality=True, pruning=None)
+    with pytest.warns(UserWarning, match=r"does not test column 0 \(30 categories\) of X") as told:
+        model.fit(np.column_stack([many, few]), y)
+    assert len(told) == 1
+    assert 0 not in model.tree_.feature[~model.tree_.is_leaf]
+    plain = C45Classifier(pruning=None).fit(np.column_stack([many, few]), y)
+    assert plain.tree_.feature[0] == 0
+    with warnings.catch_warnings():  # unless all columns are such
+        warnings.simplefilter("error")
+        model.fit(many[:, None], y)
+    assert model.tree_.feature[0] == 0
 
 
 @given(TABLES, st.sampled_from([0.3, 2.0, 5.0]))

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from entropy_tree_oracle import C45, collapse, predict
+from entropy_tree_oracle import C45, TOLERANCE, collapse, predict
 
 from benchmarks import reference
 from benchmarks.data import TableAbsent, frame_table
@@ -19,15 +19,16 @@ RELEASE8 = [program for program in PROGRAMS if program.startswith("c45r8")]
 # Where the trees differ, and why.
 NEIGHBOURS = "J48 makes no cut between values 1e-5 apart; the refractive index has such values"
 FLOAT32 = "Release 8 computes in float32"
-MISSING = "missing nominal values; the rule that differs is not known"
+KNOWN = "Release 8 has the known weight of a node as a difference of float32 numbers"
+NO_GAIN = "Release 8 also takes a test without gain, which J48 does not"
 LEAVES_OF_ONE = "leaves of one row; the rule that differs is not known"
 DIFFERENCES = {
     ("glass", "weka397_J48_U_J_O_M1"): NEIGHBOURS,
     **{("letter", program): FLOAT32 for program in RELEASE8 if "c10" not in program},
-    **{("adult", program): MISSING for program in RELEASE8},
-    ("labor", "c45r8_default/unpruned"): MISSING,
-    ("labor", "c45r8_m1/unpruned"): MISSING,
-    ("titanic", "c45r8_m1/unpruned"): LEAVES_OF_ONE,
+    **{("adult", program): KNOWN for program in RELEASE8},
+    ("labor", "c45r8_default/unpruned"): KNOWN,
+    ("labor", "c45r8_m1/unpruned"): KNOWN,
+    ("titanic", "c45r8_m1/unpruned"): NO_GAIN,
     ("pima_diabetes", "c45r8_m1/unpruned"): LEAVES_OF_ONE,
     ("pima_diabetes", "c45r8_m1/pruned"): LEAVES_OF_ONE,
 }
@@ -104,6 +105,26 @@ def test_declared_classes_count_as_in_j48(expected, given):
     assert (model.tree_.n_leaves, model.tree_.n_nodes, right) == expected
 
 
+# Where rule sets are not those of c4.5rules, and why.
+CLIMBS = "the best subset depends on where the climbs begin, which Release 8 draws from libc"
+RULES_THAT_DIFFER = {
+    "labor": KNOWN,
+    "cylinder_bands": "a column of 429 categories; the rule that differs is not known",
+    **dict.fromkeys(["credit_g", "waveform5000", "higgs_7500"], CLIMBS),
+}
+
+
+@pytest.mark.tables
+@needs_results
+@pytest.mark.parametrize("name", reference.rule_tables() if absent is None else TABLES)
+def test_the_rules_of_release_8_are_made(name, request):
+    """Rules, conditions, errors in training and test, default class."""
+    if name in RULES_THAT_DIFFER:
+        request.applymarker(pytest.mark.xfail(reason=RULES_THAT_DIFFER[name], strict=True))
+    ours, theirs = reference.rule_outcomes(frame_table(name))
+    assert ours[:-1] == theirs[:-1]
+
+
 # ------------------------------------------------------------- the oracle
 ORACLE = {
     "weka397_J48_U_O": {},
@@ -140,6 +161,36 @@ def test_the_oracle_grows_the_recorded_tree(name, program):
     theirs = reference.recorded(table, program)
     found = (len(root.leaves()), len(list(root.walk())), *accuracy)
     assert found == pytest.approx(theirs[:4], abs=1e-9)
+
+
+class KnownFallsShort(C45):
+    """C4.5 where rounding lets fractions of rows fall short, in the known weight of two columns.
+
+    By 5e-7, as the difference of two float32 numbers between 4 and 8 may; weights are then
+    compared without tolerance.
+    """
+
+    def _numeric_test(self, feature, column, y, weight, total):
+        if feature in (1, 2) and not np.isin(weight, [0.0, 1.0]).all():
+            weight = weight.copy()
+            weight[column.argmax()] -= 5e-7 + TOLERANCE  # of the greatest value: the upper side
+        return super()._numeric_test(feature, column, y, weight, total)
+
+
+@pytest.mark.tables
+@needs_results
+@pytest.mark.parametrize(("short", "nodes"), [(False, 22), (True, 17)])
+def test_rounding_explains_the_tree_that_release_8_grows_on_labor(short, nodes):
+    """22 nodes in doubles, as J48 has; 17 where cuts that leave exactly 2 rows are refused."""
+    table = frame_table("labor")
+    values, y, nominal, n_categories = coded(table)
+    kind = KnownFallsShort if short else C45
+    grower = kind(nominal, n_categories, 2, actual_values=True, j48_ties=True)
+    root = grower.grow(values, y)
+    collapse(root)
+    program = "c45r8_default/unpruned" if short else "weka397_J48_U"
+    assert reference.recorded(table, program).nodes == nodes
+    assert len(list(root.walk())) == nodes
 
 
 def coded(table):

@@ -89,6 +89,7 @@ class Test:
     split_information: float
     threshold: float = np.nan
     category: int = -1  # that is parted from all others
+    branches: int = 2  # that have entries
 
     @property
     def ratio(self) -> float:
@@ -137,6 +138,13 @@ class C45:
         A nominal column parts one category from all others (J48's -B). Candidates are those
         that weigh `min_samples_leaf` and leave as much to the others; the first of greatest
         ratio is taken, where a later one must be greater by 1e-6. Others may be parted below.
+    exclude_high_cardinality : bool
+        Columns that do not count for the average (6.) are no candidates, as in C5.0.
+    bits_share : float
+        Of the least gain so much is 0.9 log2(candidates that count) / weight of the node.
+    leaves_per_weight : float
+        A node may have round(leaves_per_weight x weight) leaves: with less than 2 it is one, and
+        a nominal column of more branches than one above that is no candidate. 0 for no limit.
     """
 
     nominal: np.ndarray
@@ -152,6 +160,9 @@ class C45:
     j48_ties: bool = False
     least_difference: float = 0.0
     one_against_rest: bool = False
+    exclude_high_cardinality: bool = False
+    bits_share: float = 0.0
+    leaves_per_weight: float = 0.0
 
     def grow(self, values, y, weight=None) -> Node:
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
@@ -183,6 +194,8 @@ class C45:
         return node
 
     def _is_leaf(self, node: Node) -> bool:
+        if self.leaves_per_weight and round(self.leaves_per_weight * node.total) < 2:
+            return True
         return node.total < 2 * self.min_samples_leaf - TOLERANCE or node.errors <= TOLERANCE
 
     def _branches(self, test: Test, column) -> np.ndarray:
@@ -203,17 +216,22 @@ class C45:
     # ------------------------------------------------------- candidates
     def _choose(self, values, y, weight, n_rows: int) -> Test | None:
         tests = [self._test(f, values[:, f], y, weight) for f in range(values.shape[1])]
+        total, many = float(weight.sum()), [self._has_many(f, n_rows) for f in range(len(tests))]
+        many = [has and not all(many) for has in many]
         tests = [t for t in tests if t is not None and t.net_gain >= self.min_gain - TOLERANCE]
-        if not tests:
-            return None
+        if self.exclude_high_cardinality:
+            tests = [t for t in tests if not many[t.feature]]
+        if self.leaves_per_weight:
+            most = round(self.leaves_per_weight * total) + 1
+            tests = [t for t in tests if t.branches <= most]
         bar = -np.inf
         if self.average_gain_rule:
-            counted = [t for t in tests if not self._has_many(t.feature, n_rows)]
-            if all(self._has_many(f, n_rows) for f in range(values.shape[1])):
-                counted = tests
+            counted = [t for t in tests if not many[t.feature]]
             if not counted:
                 return None
             bar = sum(t.net_gain for t in counted) / len(counted) - 1e-3
+            bits = 0.9 * np.log2(len(counted)) / total
+            bar = (1 - self.bits_share) * bar + self.bits_share * bits
         best, ratio = None, 0.0
         for test in tests:
             if test.net_gain >= bar and test.ratio > ratio + TOLERANCE:
@@ -244,7 +262,7 @@ class C45:
         gain = information(np.sum(branches, axis=0)) - sum(map(information, branches))
         gain = self._rounded(gain) / total
         split = information([*sizes, total - sizes.sum()])
-        return Test(feature, gain, gain, split / total)
+        return Test(feature, gain, gain, split / total, branches=int((sizes > 0).sum()))
 
     def _test_against_rest(self, feature, branches, total) -> Test | None:
         best = None

@@ -32,21 +32,13 @@ def covers(row: np.ndarray, tests) -> bool:
 
 
 def leaf_tests(tree: Tree, leaf: int) -> list[Test]:
-    """What the path to a leaf says of known values, the narrowest test of each kind a column."""
+    """Every test of the path to a leaf, from the root, as known values meet it."""
     upwards = []
     node = leaf
     while tree.parent[node] >= 0:
         upwards.append(_test(tree, node))
         node = int(tree.parent[node])
-    kept: list[Test] = []
-    for test in upwards:  # from the leaf: the first of a kind is the narrowest
-        same = [other for other in kept if other[0] == test[0]]
-        if any(other[1] in (test[1], "missing") for other in same):
-            continue
-        kept.append(test)
-    # Other tests of a column tell that it is present, above it on the path or below.
-    told = {test[0] for test in kept if test[1] != "present"}
-    return [test for test in kept[::-1] if test[1] != "present" or test[0] not in told]
+    return upwards[::-1]
 
 
 def _test(tree: Tree, node: int) -> Test:

@@ -19,7 +19,8 @@ def oracle(X, y, n_trials, weight=None, **params):
     """Rules from fresh fits; the weights are those that boosted trees are held to."""
     weights, found = first_weights(weight, len(y)), []
     for trial in range(n_trials):
-        rules = C45Rules(C45Classifier(pruning=None, **params)).fit(X, y, weight)
+        tree = C45Classifier(pruning=None, exclude_high_cardinality=True, **params)
+        rules = C45Rules(tree).fit(X, y, weight)
         wrong = rules.predict(X) != y
         outcome = outcome_of(weights, wrong)
         if trial and outcome.error >= 0.5:

@@ -30,12 +30,13 @@ from gputree.dtypes import UNSEEN
 from gputree.pruning.error_limit import error_limit
 from gputree.rules import estimator as rules_module
 from gputree.rules import masks as masks_module
-from gputree.rules.conditions import Condition, rules_of_leaves
+from gputree.rules.conditions import Condition, rules_of, rules_of_leaves
 from gputree.rules.coverage import _transposed, coverage
-from gputree.rules.description_length import exception_bits, rule_bits
+from gputree.rules.description_length import column_bits, exception_bits, rule_bits
 from gputree.rules.estimator import _rows
 from gputree.rules.masks import Masks
-from gputree.rules.selection import MOST_TRIED, select
+from gputree.rules.ordering import harmless, order_classes
+from gputree.rules.selection import MOST_TRIED, select, starts
 from gputree.rules.simplification import Rows, default_errors, simplify
 
 KINDS = {
@@ -81,18 +82,22 @@ def weather():
 
 
 def test_the_session_that_release_8_prints_for_golf(weather):
-    """Rules, their order, confidences and the default class."""
+    """Rules, their order, confidences and the default class.
+
+    golf.names declares Play first, which decides between classes whose rules do no harm.
+    """
+    X, y = weather
     tree = C45Classifier(pruning=None, threshold_placement="data")
-    rules = C45Rules(tree).fit(*weather).rules_
+    rules = C45Rules(tree).fit(X, y == "no").rules_
     names = ["outlook", "temperature", "humidity", "windy"]
-    assert rules.to_text(feature_names=names, class_names=["Don't Play", "Play"]).split("\n") == [
+    assert rules.to_text(feature_names=names, class_names=["Play", "Don't Play"]).split("\n") == [
         "Rule 1: outlook = overcast -> class Play [0.707] (4)",
         "Rule 2: outlook = rain and windy = false -> class Play [0.630] (3)",
         "Rule 3: outlook = sunny and humidity > 75 -> class Don't Play [0.630] (3)",
         "Rule 4: outlook = rain and windy = true -> class Don't Play [0.500] (2)",
         "Default: class Play",
     ]
-    assert rules.decided_weights.tolist() == [[0, 4], [0, 3], [3, 0], [2, 0], [0, 2]]
+    assert rules.decided_weights.tolist() == [[4, 0], [3, 0], [0, 3], [0, 2], [2, 0]]
 
 
 @pytest.mark.parametrize(
@@ -104,11 +109,20 @@ def test_bits_of_exceptions_that_release_8_prints(covered, missed, bits):
 
 
 def test_bits_of_rules_that_release_8_prints(weather):
-    tree = C45Classifier(pruning=None).fit(*weather)
-    rows = _rows(tree, *weather, None)
-    rules = C45Rules(C45Classifier(pruning=None)).fit(*weather).rules_.rules
+    X, y = weather
+    tree = C45Classifier(pruning=None).fit(X, y == "no")
+    rows = _rows(tree, X, y == "no", None)
+    rules = C45Rules(C45Classifier(pruning=None)).fit(X, y == "no").rules_.rules
     bits = rule_bits(rules, rows, tree.columns_.n_categories, 1.0)
     np.testing.assert_allclose(bits, [3.5, 6.4, 8.0, 6.4], atol=0.06)
+
+
+def test_missing_is_one_number_more():
+    """Three numbers take 1 + log2(3) / 2 bits, with missing values among them 1 + log2(4) / 2."""
+    values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [3.0, np.nan]])
+    rows = Rows(values, np.array([0, 1, 0, 1]), np.empty(0, np.int64), 1.0, 2)
+    bits = column_bits(rows, np.zeros(2, np.int64))
+    np.testing.assert_allclose(bits, [1 + np.log2(3) / 2, 2.0])
 
 
 # --------------------------------------------------------------------- masks
@@ -178,7 +192,7 @@ def test_conditions_are_dropped_as_one_by_one(kind, table, quantile):
             return slow.error_rate(tests, own, X, y, weight, quantile, 0.25)
 
         tests, least = slow.simplified(tests, rate)
-        if tests and least < 1 - (share[own] + 1) / (share.sum() + 2):
+        if tests and least <= 0.7 and least < 1 - (share[own] + 1) / (share.sum() + 2):
             expected[own, frozenset(tests)] = least
     keys = [
         (int(found.label[r]), frozenset(slow.as_tests([found.conditions[i] for i in found.of(r)])))
@@ -208,9 +222,29 @@ def test_no_leaf_loses_by_simplification(kind, table):
             ),
             default=1.0,
         )
-        assert (
-            best <= before + 1e-12 or min(before, best) >= default_errors(rows)[label] or not best
-        )
+        too_many = min(default_errors(rows)[label], 0.7)
+        assert best <= before + 1e-12 or min(before, best) >= too_many or not best
+
+
+def test_the_narrow_condition_can_go_and_leave_the_wide_one():
+    """x <= 2 of the path x <= 4, y <= 5, x <= 2: both sides of it are of the same class."""
+    conditions = [Condition(0, "<=", 4.0), Condition(1, "<=", 5.0), Condition(0, "<=", 2.0)]
+    X = np.array([[x, y] for x in range(8) for y in range(10)] * 2, float)
+    label = ((X[:, 0] <= 4) & (X[:, 1] <= 5)).astype(np.int64)
+    rows = Rows(X, label, np.empty(0, np.int64), 1.0, 2)
+    leaf = rules_of(iter([(conditions, 1)]))
+    found, _ = simplify(leaf, rows, error_limit(0.25, "release8"), 1)
+    assert [found.conditions[i] for i in found.of(0)] == conditions[:2]
+
+
+def test_rules_that_err_too_often_are_left_out():
+    """One row of a class of 1%: the estimate 0.75 is below 0.99, and no use."""
+    X = np.append(np.zeros(199), [1.0])[:, None]
+    rows = Rows(X, X[:, 0].astype(np.int64), np.empty(0, np.int64), 1.0, 2)
+    leaf = rules_of(iter([([Condition(0, ">", 0.5)], 1)]))
+    found, _ = simplify(leaf, rows, error_limit(0.25, "release8"), 1)
+    assert default_errors(rows)[1] > 0.98
+    assert found.label.size == 0
 
 
 # ----------------------------------------------------------------- selection
@@ -249,7 +283,10 @@ def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
     def message(chosen):
         return slow.message(sorted(chosen), sets, bits, own, weight.tolist(), 0.5)
 
-    ends = [slow.climbed(message, n_rules, begin) for begin in (set(), set(range(n_rules)))]
+    begins = [set(np.flatnonzero(start).tolist()) for start in starts(n_rules)]
+    assert len(begins[0]) == 0
+    assert len(begins[-1]) == n_rules
+    ends = [slow.climbed(message, n_rules, begin) for begin in begins]
     assert value == pytest.approx(min(map(message, ends)), abs=1e-6)
     assert value == pytest.approx(message(np.flatnonzero(picked).tolist()), abs=1e-6)
 
@@ -274,6 +311,34 @@ def test_no_subset_takes_fewer_bits(kind, table, rule_weight):
 
 
 # ------------------------------------------------------------------- the set
+def test_of_classes_that_do_no_harm_the_first_declared_comes_first():
+    """As in C4.5rules, also where another covers more rows."""
+    rows = Rows(np.zeros((5, 1)), np.array([0, 1, 1, 1, 0]), np.empty(0, np.int64), 1.0, 2)
+    cover = _transposed(np.array([0, 3, 4]), np.array([1, 2, 3, 0], np.int32), 5)
+    assert order_classes(cover, np.array([1, 0]), rows) == [0, 1]
+
+
+@given(seed=st.integers(0, 10**6))
+@examples(40)
+def test_the_first_rule_that_does_harm_is_removed_then_the_next(seed):
+    random = np.random.default_rng(seed)
+    n, n_rules = 25, 8
+    truth, weight = random.integers(0, 3, n), random.integers(1, 4, n)
+    label, covered = random.integers(0, 3, n_rules), random.random((n_rules, n)) < 0.3
+    begin = np.append(0, np.cumsum(covered.sum(axis=1)))
+    cover = _transposed(begin, np.nonzero(covered)[1].astype(np.int32), n)
+    left = harmless(cover, label, 0, Rows(np.zeros((n, 1)), truth, weight, 1.0, 3))
+
+    def errors(rules):
+        answer = [next((label[r] for r in rules if covered[r, i]), 0) for i in range(n)]
+        return weight[np.array(answer) != truth].sum()
+
+    rest = list(range(n_rules))
+    while harmful := [r for r in rest if errors([o for o in rest if o != r]) < errors(rest)]:
+        rest.remove(harmful[0])
+    assert np.flatnonzero(left).tolist() == rest
+
+
 @in_each_kind
 @given(table=TABLES)
 def test_the_order_of_classes_and_what_rows_get(kind, table):
