@@ -37,7 +37,7 @@ OPTIONS = {
     "-c 10": "Write --pruning pessimistic:confidence=0.1",
     "--cp=0.02": "Write --pruning cost_complexity:cp=0.02",
     "--max_depth 3": "Did you mean --max-depth?",
-    "--max-leaf 3": "Did you mean --max-leaf-nodes?",
+    "--max-leaf-node 3": "Did you mean --max-leaf-nodes?",
 }
 
 
