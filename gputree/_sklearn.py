@@ -1,8 +1,7 @@
-"""What gputree takes from scikit-learn that it does not call public, and its checks of input.
+"""Private names that gputree uses of scikit-learn, and its checks of input.
 
-The checks raise errors of ours. What is not public is named here and nowhere else: all of it
-exists in every release that the package allows; where one moves or renames a name, this is the
-file to mend.
+The checks raise errors of `gputree.errors`. Private names are used only in this file: they exist in
+every release that the package allows; if one is moved or renamed, change it here.
 """
 
 from __future__ import annotations

@@ -36,13 +36,13 @@ def amount(value: float) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name that was probably meant, whatever its case; None if none is near."""
+    """The most similar name, ignoring case; None if none is similar."""
     folded = {own.casefold(): own for own in reversed(list(known))}
     near = difflib.get_close_matches(name.casefold(), folded, 1)
     return folded[near[0]] if near else None
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """A sentence, after a blank, that names what was probably meant; or nothing."""
+    """A sentence that suggests the most similar name, after a space; or an empty string."""
     near = nearest(name, known)
     return "" if near is None else f" Did you mean {near!r}?"

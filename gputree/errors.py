@@ -1,7 +1,7 @@
-"""Errors that name a cause outside of this package: what was passed, a file, a device.
+"""Errors whose cause is outside of this package: arguments, files, devices.
 
-Each is of a built-in kind, too, as scikit-learn's conventions ask for: whoever catches ValueError
-gets an `InputError`. The command ends in one line for these, and shows the traceback of any other.
+Each is also a built-in exception, as scikit-learn's conventions require: `InputError` is a
+ValueError. The command prints these in one line, and any other error with its traceback.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ __all__ = ["DeviceError", "GputreeError", "InputError", "InputTypeError", "Missi
 
 
 class GputreeError(Exception):
-    """What all errors that are raised on purpose have in common."""
+    """Base class of the errors that gputree raises deliberately."""
 
 
 class InputError(GputreeError, ValueError):
-    """A table, a target, a parameter or a file holds what cannot be taken."""
+    """The value of a table, a target, a parameter or a file is invalid."""
 
 
 class InputTypeError(GputreeError, TypeError):
-    """An argument is of a type that cannot be taken."""
+    """An argument has an unsupported type."""
 
 
 class DeviceError(GputreeError, RuntimeError):
-    """A device, its driver or its libraries are not there, or too old."""
+    """A device, its driver or its libraries are missing or too old."""
 
 
 class MissingPackageError(GputreeError, ImportError):
-    """An optional package is not installed, or does not start."""
+    """An optional package is not installed or cannot be imported."""
 
 
 class checks(ContextDecorator):
-    """Errors of another library's checks are ours, within a block or of a function."""
+    """Convert errors of another library's checks to those above; for blocks and functions."""
 
     def __enter__(self) -> None:
         pass

@@ -55,12 +55,12 @@ def exact_labels(y: Any) -> Any:
 
 
 def missing_labels(count: int) -> InputError:
-    """An error for so many labels that are missing."""
+    """An error that states the number of missing labels."""
     return InputError(f"Input y contains {count:,} missing value{'' if count == 1 else 's'}.")
 
 
 def forbid_missing(labels: NDArray[Any]) -> None:
-    """Raise ValueError for objects among which some are missing."""
+    """Raise ValueError if some of the labels are missing objects."""
     if labels.dtype.kind == "O" and (count := sum(map(is_missing, labels))):
         raise missing_labels(count)
 

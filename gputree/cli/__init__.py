@@ -9,7 +9,7 @@ Data goes to standard output, messages to standard error. The exit status is one
 1    an error in a table, a model or the machine
 2    an error in the command line
 3    `gputree check` found a tree that differs
-70   a bug of gputree: an error that is none of `gputree.errors`, shown with its traceback
+70   a bug in gputree: an error that is not of `gputree.errors`, printed with its traceback
 130  interrupted
 """
 
@@ -39,7 +39,7 @@ USAGE_ERROR = 2
 BUG = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
-# What a user's files and machine can cause, beside parameters; anything else is a bug.
+# What a user's files and machine can cause, in addition to parameters; all others are bugs.
 _EXPECTED = (GputreeError, OSError, MemoryError)
 
 
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _told(error: BaseException, debug: bool) -> int:
-    """Say what went wrong, with its traceback where that tells more; the exit status."""
+    """Print an error, with its traceback if it is a bug or with --debug; the exit status."""
     is_usage = isinstance(error, (UsageError, *_of_parameters()))
     is_bug = not (is_usage or isinstance(error, (*_EXPECTED, KeyboardInterrupt)))
     if is_bug or debug:
@@ -88,7 +88,7 @@ def _told(error: BaseException, debug: bool) -> int:
     name = type(error).__name__
     if is_bug:
         say(
-            f"error: {name}, which is a bug of gputree. Please report it, with the lines above, "
+            f"error: {name}: this is a bug in gputree. Please report it, with the lines above, "
             "the command and the output of `gputree info`"
         )
         return BUG
@@ -97,7 +97,7 @@ def _told(error: BaseException, debug: bool) -> int:
 
 
 def _of_parameters() -> tuple[type[Exception], ...]:
-    """Errors of the values of parameters; scikit-learn is not imported to learn of one."""
+    """Errors about values of parameters; scikit-learn is not imported for this."""
     names = sys.modules.get("gputree._sklearn")
     return () if names is None else (names.InvalidParameterError,)
 
@@ -132,7 +132,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _refuse(rest: list[str], words: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
-    """End for words that no option of the command takes."""
+    """Exit with a usage error about arguments that the command does not have."""
     from gputree.cli.habits import unrecognized
 
     known = re.findall(r"--[a-z][a-z-]+", command.format_help())
@@ -157,7 +157,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         f"{INTERRUPTED} interrupt.",
     )
     parser.add_argument("--version", action="version", version=f"gputree {__version__}")
-    debug: dict[str, Any] = {"action": "store_true", "help": "show the traceback of any error"}
+    debug: dict[str, Any] = {"action": "store_true", "help": "print the traceback of every error"}
     parser.add_argument("--debug", **debug)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, text in _COMMANDS.items():

@@ -1,4 +1,4 @@
-"""Options of J48, C4.5, C5.0, rpart and scikit-learn: errors that name ours."""
+"""Options of J48, C4.5, C5.0, rpart and scikit-learn, and the corresponding ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gputree._texts import nearest
 
 _CONFIDENCE = "--pruning pessimistic:confidence={}"
 
-# With the value that follows, or an example of it, in place of {}. "docs/coming_from.md" has more.
+# {} stands for the value that follows, or for the example. More are in docs/coming_from.md.
 _OPTIONS = {
     "-C": (_CONFIDENCE, "0.25"),
     "-M": ("--min-samples-leaf {}", "2"),
@@ -57,7 +57,7 @@ _NUMBER = re.compile(r"\d*\.?\d+")
 
 
 def unrecognized(words: list[str], given: list[str], known: Collection[str]) -> str:
-    """What is wrong with words that no option of `known` takes, of those given."""
+    """Message about unrecognized words among those given; `known` are the options."""
     ours, meant = [], []
     for word in words:
         name, _, value = word.partition("=")
@@ -72,7 +72,7 @@ def unrecognized(words: list[str], given: list[str], known: Collection[str]) -> 
 
 
 def _ours(name: str, value: str, known: Collection[str]) -> str | None:
-    """An option of other programs as it is written here."""
+    """The option that corresponds to one of another program, or None."""
     if "--algorithm" not in known:  # of train
         return None
     number = value if _NUMBER.fullmatch(value) else ""
@@ -83,12 +83,12 @@ def _ours(name: str, value: str, known: Collection[str]) -> str | None:
 
 
 def one_of(algorithms: Iterable[str], name: str) -> str:
-    """The name of an algorithm, as a type of argparse.
+    """The name of an algorithm; a type for argparse.
 
     Raises
     ------
     argparse.ArgumentTypeError
-        It is of another program, or of none.
+        It is not one of the algorithms.
     """
     if name in (listed := list(algorithms)):
         return name

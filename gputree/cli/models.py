@@ -68,7 +68,7 @@ def forbid_several(estimator: Any, command: str) -> None:
 
 
 def sizes(estimator: Any) -> dict[str, str]:
-    """How large a fitted model is, which columns winnowing left out, and why boosting ended."""
+    """Size of a fitted model, columns removed by winnowing, and why boosting ended early."""
     first = "trials" if members_of(estimator) else "tree"
     told = dict(zip((first, "rules"), size_of(estimator), strict=False)) | _left_out(estimator)
     if (reason := getattr(estimator, "stop_reason_", None)) is not None:

@@ -115,7 +115,7 @@ def _number(text: str) -> int | float:
 
 
 def _number_or_none(text: str) -> float | str:
-    """A number, or "none", which the estimator is given as None."""
+    """A number, or "none", which is passed to the estimator as None."""
     return text if text == NO_LIMIT else _number(text)
 
 
@@ -168,7 +168,8 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "max_leaf_ratio": (
         _number_or_none,
         "X",
-        "leaves of later trees, as a multiple of those of the first; 1.1; none (c45 with --trials)",
+        "maximum leaves of later trees, as a multiple of those of the first; default: 1.1; "
+        "none: no limit (c45 with --trials)",
     ),
     "n_jobs": (int, "N", "number of threads; -1: all"),
 }
@@ -197,8 +198,8 @@ _EXTRAS = {
 }
 
 _EITHER = {
-    "exclude_high_cardinality": "do not test columns with 3 categories or more for 10 rows (c45; "
-    "by default with --trials)",
-    "mdl_gain_threshold": "compare gains with a description length, not their average, where "
-    "classes have 1,000 rows (c45; by default with --trials, of trees)",
+    "exclude_high_cardinality": "exclude columns with at least 3 categories per 10 rows (c45; "
+    "default with --trials)",
+    "mdl_gain_threshold": "compare gains with a description length instead of the average gain, in "
+    "tables of over 500 rows per class (c45; default with --trials, except for rules)",
 }

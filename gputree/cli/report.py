@@ -51,6 +51,7 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r"device='(\w+)'", r"--device \1"),
     (r"Use C45Classifier, which has thresholds.* If they are", "Add --algorithm c45. If they are"),
     (r"list them in 'categorical_features'", "add --categorical NAME"),
+    (r"pass exclude_high_cardinality=False", "add --no-exclude-high-cardinality"),
     (r"Name another one in 'folder'", "Set TMPDIR to another one, or raise --memory"),
     (r"\bPass missing='largest'", "Use --missing-rows largest"),
     (r"\bPass nodes='NAME'", "Add --nodes NAME"),

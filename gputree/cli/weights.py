@@ -95,7 +95,7 @@ class WithoutWeights:
         self._found: list[NDArray[np.float64]] = []
 
     def least_rows(self) -> int:
-        """As of the batches that are passed on."""
+        """That of the wrapped batches."""
         rows: int = self._batches.least_rows()
         return rows
 

@@ -292,7 +292,7 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
 
 
 def declared_nominal(X: Any, categorical_features: Any, d: int) -> NDArray[np.bool_]:
-    """Which of the d columns are said to hold categories: by a list, or by their types."""
+    """Which of the d columns are declared categorical: by a list, or by their types."""
     table = as_table(X)
     frame = table if is_frame(table) else np.empty((0, d))
     listed = _listed(categorical_features, frame)

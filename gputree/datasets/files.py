@@ -75,7 +75,7 @@ class FileBatches:
             raise InputError(f"{self.files[0]} has a header but no rows{self._others}.")
 
     def _untyped(self, columns: pa.Table) -> pa.Table:
-        """Columns without a value, whose type no file has, as those of any kind."""
+        """The table with Arrow's null type for columns without a value in any file."""
         import pyarrow as pa
 
         for name in self._valueless:

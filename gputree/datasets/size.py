@@ -46,7 +46,7 @@ def least_bytes(path: Path) -> float:
 
 
 def least_rows(path: Path) -> int:
-    """The number of rows of a file, or a lower bound where it is not known."""
+    """A lower bound of the number of rows of a file; 0 if unknown."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -109,7 +109,7 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
 
 
 def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int, int]:
-    """Bytes of the first rows in memory and in the file, and how many; zeros if unknown."""
+    """Bytes of the first rows in memory and in the file, and their number; zeros if unknown."""
     import pyarrow as pa
     import pyarrow.csv as pc
 

@@ -30,21 +30,22 @@ class BoostedC45Classifier(Boosted):
     """C4.5 trees, each grown on rows weighted by the errors of the one before.
 
     Rows that a tree misclassifies get a larger weight in the next one. Each tree votes for every
-    class with its confidence: the class's fraction of the weight in the leaf, as if one more row
-    lay there, divided evenly among the classes. The class with most confidence wins; of
-    equals, the first.
+    class with its confidence: the class's fraction of the weight in the leaf after adding one row,
+    divided evenly among the classes. The class with the highest total confidence is predicted; ties
+    go to the first.
 
     Parameters
     ----------
     n_trials : int, default=10
-        Trees to grow, at most.
+        Maximum number of trees.
     min_samples_leaf : float, default=2
-        Least weight (rows, where no weights are given) of two of a split's branches.
+        Minimum weight (number of rows without weights) of two of a split's branches.
     max_leaf_ratio : float or None, default=1.1
-        Trees after the first have at most about so many times its leaves: a node of weight w has
-        one leaf, unless ``r * w``, rounded, is 2 or more, with r this parameter times the leaves
-        of the first tree, after pruning, over its weight; and a split on categories has at most
-        ``r * w``, rounded, plus one branches. That is C5.0's rule; None for no limit.
+        Approximate maximum number of leaves of the trees after the first, as a multiple of the
+        number of leaves of the first; None for no limit. A node of weight w is split only if
+        ``round(r * w)`` is at least 2, and a split on categories has at most
+        ``round(r * w) + 1`` branches, where r is this parameter times the number of leaves of the
+        first tree, after pruning, divided by its weight. This is C5.0's rule.
     average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
         As for `C45Classifier`.
     mdl_gain_threshold, exclude_high_cardinality : bool, default=True
@@ -52,9 +53,9 @@ class BoostedC45Classifier(Boosted):
     pruning : Pruner, str or None, default="pessimistic"
         How each tree is pruned.
     winnow : bool, default=False
-        Columns that do not help are left out before the first trial; see `C45Classifier`.
+        Select columns by winnowing before the first trial; see `C45Classifier`.
     soft_thresholds : bool, default=False
-        Numbers near a threshold go both ways in prediction; see `C45Classifier`.
+        Numbers near a threshold go to both children in prediction; see `C45Classifier`.
     {parameters}
 
     Attributes
@@ -63,17 +64,17 @@ class BoostedC45Classifier(Boosted):
 
     Notes
     -----
-    The weights of the next trial bring the rows that were wrong half way from the weight that
-    they have to half of the total: what these rows gain, they share in proportion to their first
-    weights, and the others lose it in proportion to those that they have. The total stays. That
-    is C5.0's rule as Kuhn and Johnson describe it. Of its rules of growth, trees have those of
-    `exclude_high_cardinality`, `max_leaf_ratio` and `mdl_gain_threshold`, else J48's; no row is
-    dropped as hopeless.
+    In the next trial the total weight of the misclassified rows is the mean of their present weight
+    and of half of the total weight. The gain is divided among these rows in proportion to their
+    first weights, and taken from the others in proportion to their present weights; the total is
+    unchanged. This is C5.0's rule as Kuhn and Johnson describe it. Trees are grown by the rules of
+    J48 and those of C5.0 that `exclude_high_cardinality`, `max_leaf_ratio` and
+    `mdl_gain_threshold` set; no rows are dropped.
 
     Boosting ends early after a tree whose weighted errors are less than a tenth of a row, and
     before one whose weighted errors are half of the total or more, unless it is the first.
     ``stop_reason_`` and a record of the logger "gputree" (INFO) have the reason; a warning is
-    issued if the first tree is the only one.
+    issued if errors of half of the total leave only the first tree.
 
     Weights are fixed-point integers, so that the trees depend neither on the order of rows nor
     on the number of threads. The table is coded once for all trees.
@@ -186,7 +187,7 @@ class BoostedC45Classifier(Boosted):
         return "leaves", member.get_n_leaves()
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The trees and their predictions compared with the labels, per trial, as C5.0 prints them.
+        """The trees and their predictions compared with the labels, trial by trial, as in C5.0.
 
         Parameters
         ----------
@@ -194,7 +195,7 @@ class BoostedC45Classifier(Boosted):
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            What each row counts.
+            Sample weights.
 
         Returns
         -------
@@ -205,7 +206,7 @@ class BoostedC45Classifier(Boosted):
         Raises
         ------
         ValueError
-            X, y or sample_weight are none that the trees know, or have different lengths.
+            X, y or sample_weight do not match the fitted trees, or have different lengths.
         """
         return super().report(X, y, sample_weight)
 

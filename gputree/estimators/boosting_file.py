@@ -4,7 +4,7 @@ In addition to what `gputree.estimators.header` documents, the header has
 
 - ``errors``, ``weights``: numbers, one a tree: ``estimator_errors_`` and ``estimator_weights_``
 - ``min_samples_split``: that of the trees, in rows, where the parameter may be a fraction of them
-- ``stop_reason``: string, only where boosting ended early: ``stop_reason_``
+- ``stop_reason``: string, only if boosting ended early: ``stop_reason_``
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gputree.estimators.winnowing import coded_grower
 from gputree.persistence import Contents
 from gputree.tree import Tree
 
-# What `stop_reason` may be; None where the header has none.
+# Valid values of `stop_reason`; None if the header has none.
 STOP_REASONS = (None, ACCURATE, INACCURATE)
 
 
@@ -83,7 +83,7 @@ def restored_trees(
         raise InputError("weights must be greater than 0.")
     boosted.stop_reason_ = header.get("stop_reason")
     if boosted.stop_reason_ not in STOP_REASONS:
-        raise InputError("stop_reason must be one that ends boosting.")
+        raise InputError(f"stop_reason must be {ACCURATE!r} or {INACCURATE!r}.")
     return _members(boosted, trees, least)
 
 

@@ -38,8 +38,8 @@ from gputree.tree import Tree
 CUT_SHARE = 0.1
 MOST_CUT_WEIGHT = 25.0
 
-# Rows of an average class up to which the gain must reach the average gain alone, and from which
-# it must reach the description length alone, as in C5.0.
+# Rows per class up to which the minimum gain is the average gain, and from which it is the
+# description length, as in C5.0.
 AVERAGE_ROWS, BITS_ROWS = 500, 1000
 
 
@@ -60,13 +60,13 @@ class C45Classifier(MultiwayTree):
     average_gain_rule : bool, default=True
         Columns whose gain is below the average of all are left out.
     mdl_gain_threshold : bool, default=False
-        From 1,000 rows of an average class on, the gain need not reach the average, but 0.9 times
-        the bits that name one of the columns tried, log2 of their number, over the weight of the
-        node; up to 500 rows the average, and between them a mixture, as in C5.0. Only where
-        `average_gain_rule` is set.
+        The minimum gain of a split, as in C5.0: up to 500 rows per class (the mean over classes) it
+        is the average gain; from 1,000 rows it is 0.9 times log2 of the number of candidate
+        columns, divided by the weight of the node; in between it is interpolated linearly. Has no
+        effect with ``average_gain_rule=False``.
     exclude_high_cardinality : bool, default=False
-        Columns with at least 3 categories for 10 rows are not tested, as in C5.0 and with a
-        warning, unless all columns are such. C4.5 and J48 only leave them out of the average.
+        Exclude columns with at least 3 categories per 10 rows, with a warning, unless all columns
+        are such, as in C5.0. C4.5 and J48 only leave them out of the average gain.
     mdl_correction : bool, default=True
         The gain of a numeric split is reduced by the description length of the threshold
         (Quinlan, Improved use of continuous attributes in C4.5, 1996).
@@ -276,7 +276,7 @@ class C45Classifier(MultiwayTree):
         )
 
     def _bits_share(self, n_weighted: int) -> float:
-        """Share of the description length in what the gain of a split must reach."""
+        """Fraction of the description length in the minimum gain; the rest is the average gain."""
         if not self.mdl_gain_threshold:
             return 0.0
         rows = n_weighted // self.n_classes_

@@ -62,7 +62,7 @@ class ListOptions(NamedTuple):
     cut_share, max_cut_weight : float
         See `gputree.backends.lists.BranchLimits`.
     leaves_per_weight : float
-        A node may have so many leaves per unit of its weight, rounded; 0 for no limit.
+        Maximum number of leaves of a node per unit of its weight, rounded; 0 for no limit.
     actual_values : bool
         Thresholds are values of the table, rather than midpoints.
     """

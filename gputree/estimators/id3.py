@@ -30,8 +30,8 @@ class ID3Classifier(MultiwayTree):
     `min_gain`. For a value without a branch the majority class of the node is predicted.
 
     A warning names columns of fractions, and of integers with more than 20 distinct values or
-    fewer than two rows per value, unless their type or `categorical_features` says that they
-    are categories.
+    fewer than two rows per value, unless their type or `categorical_features` declares them
+    categorical.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class ID3Classifier(MultiwayTree):
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         fitted = super()._fit_afresh(X, y, sample_weight)
-        if not isinstance(X, CodedTable):  # whose categories were listed
+        if not isinstance(X, CodedTable):  # its categorical columns are declared
             warn_of_quantities(self, X)
         return fitted
 

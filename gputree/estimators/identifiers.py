@@ -1,4 +1,4 @@
-"""Columns of many categories, and those that name rows: hardly any two share a category."""
+"""Columns with many categories, and identifiers: hardly any two rows have the same category."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gputree.columns.integers import count_rows
 from gputree.columns.specification import declared_nominal
 from gputree.tree import Tree
 
-# Categories of a column whose gain counts for C4.5's average, as a share of all rows.
+# Categories of a column whose gain counts for C4.5's average, as a fraction of all rows.
 FEW_CATEGORIES = 0.3
 
 # In fewer rows, words that differ are no sign of a name.
@@ -26,10 +26,10 @@ LEAST_ROWS = 100
 OWN_SHARE = 0.95
 
 
-# Whole numbers of more values are no codes, nor classes where a task is inferred.
+# Integers with more distinct values are not codes, nor classes if the task is inferred.
 MOST_CODES = 20
 
-# Columns that a warning names.
+# Maximum number of columns that a warning names.
 MOST_LISTED = 5
 
 
@@ -56,9 +56,9 @@ class Identifier(NamedTuple):
 
 
 def have_few_categories(columns: Columns, n: int) -> NDArray[np.bool_]:
-    """Which columns are numeric, or of fewer categories than `FEW_CATEGORIES` of n rows.
+    """Which columns are numeric or have fewer than ``FEW_CATEGORIES * n`` categories.
 
-    All columns where none is.
+    All columns if there are none.
     """
     few = ~columns.nominal | (columns.n_categories < FEW_CATEGORIES * n)
     return few if few.any() else ~few
@@ -67,7 +67,7 @@ def have_few_categories(columns: Columns, n: int) -> NDArray[np.bool_]:
 def warn_of_excluded(
     columns: Columns, excluded: NDArray[np.bool_], n: int, names: NDArray | None, estimator: str
 ) -> None:
-    """Warn once of the columns that are not tested for their many categories."""
+    """Issue one warning that names the columns excluded because of their many categories."""
     found = [
         f"{f if names is None else repr(names[f])} ({columns.n_categories[f]:,} categories)"
         for f in np.flatnonzero(excluded).tolist()
@@ -75,8 +75,8 @@ def warn_of_excluded(
     if found:
         of = f"column {found[0]}" if len(found) == 1 else f"columns {', '.join(found)}"
         warn(
-            f"{estimator} does not test {of} of X: that many for {n:,} rows tell single rows "
-            "apart. To test all columns, pass exclude_high_cardinality=False.",
+            f"{estimator} excludes {of} of X: so many categories in {n:,} rows overfit. To use all "
+            "columns, pass exclude_high_cardinality=False.",
         )
 
 
@@ -140,14 +140,14 @@ def warn_of_winners(found: list[Identifier], tree: Tree, estimator: str) -> None
 
 
 def warn_of_quantities(estimator: Any, X: Any) -> None:
-    """Warn of columns of numbers, each a category, that no type and no parameter says to be some.
+    """Warn about numeric columns used as categories without being declared categorical.
 
     Parameters
     ----------
     estimator : estimator
-        That has learned all columns as categories.
+        Fitted, with all columns as categories.
     X : array or data frame
-        What it has learned from.
+        The training data.
     """
     d = len(estimator.columns_.categories)
     n = int(estimator.tree_.n_rows[0])
@@ -159,19 +159,19 @@ def warn_of_quantities(estimator: Any, X: Any) -> None:
         if not declared[f] and words.dtype.kind in NUMBERS and _are_quantities(words, n)
     ]
     if found:
-        columns, each = ("Columns", "hold") if len(found) > 1 else ("Column", "holds")
+        columns, each = ("Columns", "contain") if len(found) > 1 else ("Column", "contains")
         name, more = type(estimator).__name__, len(found) - MOST_LISTED
         rest = f" and {more} more" if more > 0 else ""
         warn(
-            f"{columns} {', '.join(found[:MOST_LISTED])}{rest} of X {each} numbers, and {name} has "
-            "a branch for each that occurs: others stop at the node. Use C45Classifier, which has "
-            "thresholds, or make ranges of them with MDLPDiscretizer. If they are codes, list them "
-            "in 'categorical_features'.",
+            f"{columns} {', '.join(found[:MOST_LISTED])}{rest} of X {each} numbers: {name} creates "
+            "a branch for each value, and has none for unseen values. Use C45Classifier, which has "
+            "thresholds, or discretize them with MDLPDiscretizer. If they are codes, list them in "
+            "'categorical_features'.",
         )
 
 
 def _are_quantities(words: NDArray, n: int) -> bool:
-    """Whether different numbers in n rows are more, or finer, than codes are, as of targets."""
+    """Whether the distinct values in n rows are fractions or too many for codes."""
     if words.dtype.kind == "b":
         return False
     fine = words.dtype.kind == "f" and (words != np.trunc(words)).any()

@@ -1,16 +1,16 @@
-"""What notebooks show of a fitted estimator below scikit-learn's diagram: the tree, or its top."""
+"""The tree or its first levels, below scikit-learn's diagram of an estimator in notebooks."""
 
 from __future__ import annotations
 
 import html
 from typing import Any
 
-# Lines that are shown; a tree of more nodes is shown to a depth.
+# Maximum number of lines; larger trees are shown to a limited depth.
 MOST_LINES = 40
 
 
 def html_of_model(estimator: Any) -> str:
-    """The tree or the rules as HTML; nothing before `fit`, and of boosted ones.
+    """The tree or the rules as HTML; an empty string before `fit` and for boosted estimators.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def html_of_model(estimator: Any) -> str:
     Returns
     -------
     str
-        All that is of the user's is escaped.
+        With names and labels escaped.
     """
     if hasattr(estimator, "rules_"):
         lines = estimator.rules_.to_text().splitlines()
@@ -39,7 +39,7 @@ def html_of_model(estimator: Any) -> str:
 
 
 def _lines_of_tree(estimator: Any) -> list[str]:
-    """The levels whose nodes are few enough together, one at least."""
+    """Text of as many levels as have at most `MOST_LINES` nodes, at least one split."""
     from gputree.export import export_text
 
     tree = estimator.tree_

@@ -125,10 +125,7 @@ class TableEstimator(BaseEstimator):
         return View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
 
     def _warn_of_identifiers(self, view: View, weight: NDArray | None) -> list[Identifier]:
-        """The tested columns of categories that name rows, each warned of.
-
-        And those warned of that are not tested.
-        """
+        """Warn about identifiers and excluded columns; the identifiers that are not excluded."""
         columns, kind = self.columns_, type(self).__name__
         names = getattr(self, "feature_names_in_", None)
         excluded = np.zeros(columns.nominal.size, np.bool_)

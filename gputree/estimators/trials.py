@@ -42,7 +42,7 @@ FEW_ERRORS = 0.1
 # A member that errs for this fraction of the weight, or for more, is not kept.
 MOST_ERRORS = 0.5
 
-# What ends boosting early, in C5.0's words.
+# Reasons to end boosting early, as C5.0 prints them.
 ACCURATE = "last classifier is very accurate"
 INACCURATE = "last classifier is very inaccurate"
 
@@ -62,9 +62,9 @@ def boosted_attributes(estimators: str) -> str:
     estimator_weights_ : float64 array of shape (n_trials,)
         Weight of their votes: 1, as in C5.0.
     stop_reason_ : str or None
-        Why there are fewer of these than `n_trials`, in C5.0's words: "last classifier is very
-        accurate", or "last classifier is very inaccurate" (it is not kept, unless it is the
-        first); None where there are not fewer.
+        Why there are fewer than `n_trials`, as C5.0 prints it: "last classifier is very accurate",
+        or "last classifier is very inaccurate" (that one is not kept, unless it is the first);
+        None if there are `n_trials`.
     winnowed_ : bool array of shape (n_features_in_,)
         Which columns `winnow` has left out.
     columns_ : Columns
@@ -168,11 +168,11 @@ class Boosted(Reporting, TableClassifier):
                 grower._leaves_per_weight = self._leaf_ratio(tree.tree_)
 
     def _leaf_ratio(self, first: Tree) -> float:
-        """Leaves per unit of weight that trees after the first may have; 0 for no limit."""
+        """Maximum number of leaves per unit of weight, after the first tree; 0 for no limit."""
         return 0.0
 
     def _tell_end(self) -> None:
-        """Log that boosting ended early, and why; warn where there is nothing to vote with."""
+        """Log why boosting ended early; warn if errors leave only the first member."""
         found = len(self.estimators_)
         if found == self.n_trials:
             self.stop_reason_ = None

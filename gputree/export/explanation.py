@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """The path of one row; a prompt shows it line by line, as ``print`` does.
+    """The path of one row; its repr is the text that ``print`` shows, line by line.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Explanation:
 
 
 class Explanations(list[Explanation]):
-    """Paths of rows: a list, which a prompt shows as text."""
+    """Paths of rows: a list whose repr is their text."""
 
     def __repr__(self) -> str:
         return "\n\n".join(map(str, self))
@@ -112,7 +112,7 @@ def explain(
 
     Returns
     -------
-    list of Explanation, one per row; a prompt shows them as text
+    list of Explanation, one per row; the repr of the list is their text
 
     Raises
     ------

@@ -18,13 +18,13 @@ from gputree.criteria.information import GAIN_BITS, TOLERANCE, Information, loga
 # Gains this little below the average still pass.
 AVERAGE_SLACK = 1e-3
 
-# The least gain by description length: so many times the bits that name one of the candidates,
-# as in C5.0.
+# The minimum gain by description length, as in C5.0: a multiple of log2 of the number of
+# candidate columns.
 BITS_SHARE = 0.9
 
 
 class GainRatio(NamedTuple):
-    """C4.5's rule, and what C5.0 changed in it.
+    """C4.5's rule, with the options of C5.0.
 
     Attributes
     ----------
@@ -35,12 +35,12 @@ class GainRatio(NamedTuple):
     min_gain : float
         Least gain of a split in bits, after the correction.
     averaged_only : bool
-        The other columns are not tested.
+        Whether the other columns are excluded.
     bits_share : float
-        Share of the description length in the least gain; the rest is the average's.
+        Fraction of the description length in the minimum gain; the rest is the average gain.
     leaves_per_weight : float
-        A test on categories has at most one branch more than the leaves that its node may have,
-        so many per unit of weight; 0 for no limit.
+        Maximum number of leaves per unit of weight; 0 for no limit. A split on categories has at
+        most one branch more than its node may have leaves.
     """
 
     numeric: NDArray[np.bool_]
@@ -76,7 +76,7 @@ class GainRatio(NamedTuple):
     def _least_gain(
         self, gain: NDArray[np.float64], valid: NDArray[np.bool_], weight: NDArray[np.floating]
     ) -> NDArray[np.float64]:
-        """What the gain of each node's split must reach, by the valid columns that count."""
+        """Minimum gain of each node's split, from the valid columns that count."""
         counted = valid & self.averaged[:, None]
         number = counted.sum(axis=0)
         total = np.zeros(gain.shape[1])

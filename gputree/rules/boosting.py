@@ -81,7 +81,7 @@ class BoostedC45Rules(Boosted):
         **C45Rules._parameter_constraints,
         "n_trials": [Interval(Integral, 1, None, closed="left")],
     }
-    del _parameter_constraints["mdl_gain_threshold"]  # measured to be no better for rules
+    del _parameter_constraints["mdl_gain_threshold"]  # does not improve rules
     del _parameter_constraints["laplace"]  # votes have a separate estimate
     del _parameter_constraints["soft_thresholds"]  # rules test thresholds exactly
     del _parameter_constraints["estimator"]

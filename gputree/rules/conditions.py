@@ -97,8 +97,8 @@ def rules_of(rules: Iterator[tuple[Sequence[Condition], int]]) -> Rules:
 def rules_of_leaves(tree: Tree) -> Rules:
     """One rule a leaf that training rows reached, from left to right.
 
-    Every test of the path is a condition, also where one further down implies it: what
-    simplification drops may be the narrower one.
+    Every test of the path is a condition, even if one further down implies it: simplification may
+    drop the narrower one.
     """
     label = tree.answers.argmax(axis=1)
     return rules_of((path, int(label[leaf])) for leaf, path in _paths(tree))

@@ -47,7 +47,7 @@ def column_bits(rows: Rows, n_categories: NDArray[np.int64]) -> NDArray[np.float
     """Bits that name a value in a test of each column, shape (d,).
 
     Of categories the entropy; of m > 1 numbers one bit for the side, and half of log2 m. In a
-    column with missing values, "missing" is one number more, as in Release 8.
+    column with missing values, missing counts as one more number, as in Release 8.
     """
     found = np.zeros(n_categories.size)
     for feature in range(n_categories.size):

@@ -19,7 +19,7 @@ def order_classes(covers: Coverage, label: NDArray[np.int64], rows: Rows) -> lis
     """Classes that have rules, in the order in which they are tried.
 
     The next one is that whose rules cover the smallest weight of other classes, among the rows that
-    no class before it covers; of equals the first.
+    no class before it covers; ties go to the first class.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def order_classes(covers: Coverage, label: NDArray[np.int64], rows: Rows) -> lis
     rest = np.unique(label).tolist()
     covered = {c: np.unique(_rows_of(covers, np.flatnonzero(label == c))) for c in rest}
     while rest:
-        best = min(rest, key=lambda c: _harm(covered[c], c, rows))  # of equals the first
+        best = min(rest, key=lambda c: _harm(covered[c], c, rows))  # ties: the first
         order.append(best)
         rest.remove(best)
         gone[covered.pop(best)] = True
@@ -63,8 +63,8 @@ def harmless(
 ) -> NDArray[np.bool_]:
     """Which rules are left when those that do more harm than good are removed, one by one.
 
-    A rule decides the rows that it covers and no rule before it does. While the training errors,
-    by weight, would be fewer without some rule, the first such rule is removed, as in C4.5rules.
+    A rule decides the rows that it covers and no rule before it does. The first rule whose removal
+    reduces the weighted training errors is removed, until there is none, as in C4.5rules.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def _worth(
     target: NDArray[np.int64],
     weight: NDArray[np.int64],
 ) -> Any:
-    """What a row gains by its first rule, in addition to what would decide it without."""
+    """What a row gains by its first rule, compared with what would decide it without."""
     otherwise = default if second == _NO_RULE else label[second]
     right = np.int64(label[first] == target[row])
     return weight[row] * (right - np.int64(otherwise == target[row]))

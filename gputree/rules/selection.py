@@ -17,8 +17,8 @@ from gputree.threads import run
 # Up to so many rules of a class every subset is tried.
 MOST_TRIED = 10
 
-# Climbs from more rules than that: the first begins with none, the last with all of them, those
-# between with each rule by a chance that rises from start to start, as in Release 8.
+# Starting points of the hill climbing for more rules: the first has none of them, the last all; in
+# between the probability of each rule increases in equal steps, as in Release 8.
 STARTS = 11
 
 # Bits that a step has to save: less is rounding.
@@ -42,7 +42,7 @@ class Message(NamedTuple):
     rule_weight : float
         What a bit of a rule counts, relative to one of an exception.
     unit : float
-        What a unit of weight weighs.
+        Weight of a unit.
     total, own : float
         Weight of all rows, and of those of the class.
     """
@@ -94,7 +94,7 @@ def select(
     weight : float
         What a bit of a rule counts for.
     n_threads : int
-        Threads of climbs; the subset does not depend on them.
+        Number of threads of the hill climbing; the subset does not depend on it.
 
     Returns
     -------
@@ -104,9 +104,9 @@ def select(
 
     Notes
     -----
-    Of up to `MOST_TRIED` rules every subset is tried. Of more, the search goes from each of
-    `starts`, and adds or removes in each step the rule that saves most; the best end is taken, of
-    equals the first.
+    For up to `MOST_TRIED` rules every subset is tried. For more rules, hill climbing from each of
+    `starts` adds or removes at each step the rule that saves most bits; the best result is taken,
+    ties go to the first.
     """
     n = covers.n_rules
     total = float(rows.class_weights.sum()) * rows.unit
@@ -129,7 +129,7 @@ def select(
 
 
 def starts(n: int) -> NDArray[np.bool_]:
-    """Which of n rules each climb begins with, shape (STARTS, n); drawn from a counter."""
+    """Starting points for n rules, shape (STARTS, n), from hashes of a counter."""
     key = np.arange(STARTS * n, dtype=np.uint64).reshape(STARTS, n)
     with np.errstate(over="ignore"):
         draw = (mix(key) >> np.uint64(11)) * 2.0**-53  # in [0, 1)
@@ -152,7 +152,7 @@ def _try_all(
 
 @kernel
 def _best_subset(count: NDArray[np.int64], message: Message) -> tuple[int, float]:
-    """The subset of smallest number of bits, as bits; of equals the lowest."""
+    """The subset of minimum bits, as a mask; ties go to the lowest mask."""
     best, least = 0, np.inf
     for subset in range(count.shape[0]):
         own = other = np.int64(0)
@@ -241,7 +241,7 @@ def _turn(
     count: NDArray[np.int32],
     alone: NDArray[np.int64],
 ) -> None:
-    """Add or remove a rule; tell the others what they now cover alone."""
+    """Add or remove a rule, and update what the others cover alone."""
     adds = not chosen[rule]
     chosen[rule] = adds
     for i in range(rule_begin[rule], rule_begin[rule + 1]):

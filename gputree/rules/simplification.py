@@ -1,7 +1,7 @@
 """Conditions of rules are dropped while that lowers a pessimist's estimate of their errors.
 
 A row that misses one condition of a rule is covered once that condition is gone. So one pass over
-the table tells, for every rule and every condition of it, what the rule would cover without it:
+the table gives, for every rule and every condition of it, what the rule would cover without it:
 
     conditions met by a row    1 1 1    covered by the rule
                                1 0 1    covered without the second condition
@@ -22,7 +22,7 @@ from gputree.rules.conditions import Rules
 from gputree.rules.masks import Block, Masks, groups
 from gputree.threads import run, spans
 
-# Rules of a greater pessimistic error rate are left out: in Release 8 they never fire.
+# Rules with a higher pessimistic error rate are removed: Release 8 never applies them.
 MOST_ERROR = 0.7
 
 
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     weight : int64 array of shape (n,), or of shape (0,)
         Weights in units; without any, each row is one unit.
     unit : float
-        What a unit weighs.
+        Weight of a unit.
     n_classes : int
     """
 
@@ -63,7 +63,7 @@ class Rows(NamedTuple):
 def simplify(
     rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int
 ) -> tuple[Rules, NDArray[np.float64]]:
-    """Drop conditions greedily, then rules that err too often to be of use.
+    """Drop conditions greedily, then rules with high error rates.
 
     Parameters
     ----------
@@ -272,9 +272,9 @@ def _useful(
     error: NDArray[np.float64],
     default_error: NDArray[np.float64],
 ) -> tuple[Rules, NDArray[np.float64]]:
-    """Different rules with conditions that err less than their class's fraction of all rows does.
+    """Distinct rules with conditions and useful error rates.
 
-    And not more than `MOST_ERROR`.
+    Those below the default of their class, and at most `MOST_ERROR`.
     """
     condition = rules.condition[kept]
     begin = np.append(0, np.cumsum(kept))[rules.begin]

@@ -130,6 +130,18 @@ def test_the_rules_of_c50_can_be_turned_on_and_off(train):
     assert not model.exclude_high_cardinality
 
 
+@pytest.mark.filterwarnings("always")
+def test_the_warning_of_excluded_columns_names_the_option(gputree, tmp_path):
+    table = tmp_path / "table.csv"
+    rows = "".join(f"word {i % 10},{i % 3},{i % 2}\n" for i in range(20))
+    table.write_text(f"a,b,y\n{rows}")
+    words = ["train", table, "--target", "y", *C45, "--trials", 2, "-o", tmp_path / "model"]
+    _, _, errors = gputree(*words)
+    assert "BoostedC45Classifier excludes column 'a' (10 categories) of X: so many" in errors
+    assert errors.splitlines()[0].endswith("add --no-exclude-high-cardinality.")
+    assert "excludes" not in gputree(*words, "--no-exclude-high-cardinality")[2]
+
+
 def test_rules_are_of_the_tree_that_is_asked_for(train):
     seed = {"random_state": 0}
     rules = train(*ON_IRIS, *C45, "--rules")

@@ -1,4 +1,4 @@
-"""Mistakes of users end in one line; those of gputree show a traceback and ask for a report."""
+"""Errors of users are printed in one line; bugs with a traceback and a request for a report."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_fault_of_growth_is_none_of_the_user(gputree, tmp_path, monkeypatch, k
     assert any("growing.py" in line for line in trace)
     assert error.startswith(kind.__name__)
     assert "of 3 rows" in error
-    assert last.startswith(f"gputree: error: {kind.__name__}, which is a bug of gputree. Please")
+    assert last.startswith(f"gputree: error: {kind.__name__}: this is a bug in gputree. Please")
     assert not list(tmp_path.iterdir())
 
 

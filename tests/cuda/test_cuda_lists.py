@@ -138,7 +138,7 @@ def test_random_tables(cuda_device, table, kind, long_list):
         check(kind, table)
 
 
-@pytest.mark.filterwarnings("ignore:C45Classifier does not test")
+@pytest.mark.filterwarnings("ignore:C45Classifier excludes")
 @pytest.mark.parametrize("leaves", [0.0, 0.02])
 def test_the_rules_of_c50(cuda_device, monkeypatch, leaves):
     """The host chooses by them from the candidates of the device."""

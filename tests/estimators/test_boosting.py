@@ -258,7 +258,7 @@ def test_a_column_of_job_numbers_is_not_tested():
     number = np.array([f"job {i // 2}" for i in range(200)], object)
     y = np.where(size + 0.5 * rng.normal(size=200) > 0, "yes", "no")
     X = np.column_stack([number, size.astype(object)])
-    with pytest.warns(UserWarning, match=r"does not test column 0 \(100 categories\) of X"):
+    with pytest.warns(UserWarning, match=r"excludes column 0 \(100 categories\) of X"):
         boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
     for tree in boosted.estimators_:
         assert set(tree.tree_.feature[~tree.tree_.is_leaf]) == {1}

@@ -119,7 +119,7 @@ def test_id3_warns_of_numbers_that_are_no_codes(case, frame):
         ID3Classifier(categorical_features=listed).fit(X, np.arange(column.size) % 2)
     told = [str(one.message) for one in found]
     label = "'a'" if frame else "0"
-    expected = f"Column {label} of X holds numbers, and ID3Classifier has a branch for each"
+    expected = f"Column {label} of X contains numbers: ID3Classifier creates a branch for each"
     assert [one.startswith(expected) for one in told] == [True] * warned
 
 

@@ -303,7 +303,7 @@ HEADERS = [
     ("boosted", {"errors": [0.1, 0.2, 1.5]}, "errors must be numbers from 0 to 1"),
     ("boosted", {"errors": [0.1, 0.2, "a"]}, "errors must be numbers"),
     ("boosted", {"weights": [1, 1, 0]}, "weights must be greater than 0"),
-    ("boosted", {"stop_reason": "tired"}, "stop_reason must be one that ends boosting"),
+    ("boosted", {"stop_reason": "tired"}, "stop_reason must be 'last classifier is very acc"),
     ("boosted", {"weights": [1, 1, 10**400]}, "not hold a valid estimator"),
     ("boosted", {"min_samples_split": 1}, "'min_samples_split' parameter"),
     ("boosted", {"min_samples_split": None}, "min_samples_split must be of type int"),
