@@ -83,7 +83,7 @@ def restored_trees(
         raise InputError("weights must be greater than 0.")
     boosted.stop_reason_ = header.get("stop_reason")
     if boosted.stop_reason_ not in STOP_REASONS:
-        raise ValueError("stop_reason must be one that ends boosting.")
+        raise InputError("stop_reason must be one that ends boosting.")
     return _members(boosted, trees, least)
 
 
