@@ -1,26 +1,41 @@
-"""Numbers and tables as text of one width a letter."""
+"""Numbers and tables as text in a monospaced font."""
 
 from __future__ import annotations
 
 import difflib
 import math
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 
 def aligned(lines: dict[str, str]) -> str:
     """A line for each key, the values below one another."""
-    width = max(map(len, lines)) + 2
-    return "\n".join(f"{key:{width}}{value}" for key, value in lines.items())
+    width = max(map(display_width, lines)) + 2
+    return "\n".join(f"{padded(key, width)}{value}" for key, value in lines.items())
 
 
 def tabled(rows: Sequence[Sequence[str]]) -> str:
     """Rows of a table: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:
-        cells = [f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join([f"{first:{widths[0]}}", *cells]).rstrip())
+        cells = [padded(cell, -width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([padded(first, widths[0]), *cells]).rstrip())
     return "\n".join(lines)
+
+
+def padded(text: str, width: int) -> str:
+    """Text with spaces to a display width; to the right of them if the width is negative."""
+    spaces = " " * (abs(width) - display_width(text))
+    return text + spaces if width > 0 else spaces + text
+
+
+def display_width(text: str) -> int:
+    """Columns of a terminal: two for a wide character, such as a Chinese one."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 
 
 def shown(value: float) -> str:

@@ -53,6 +53,9 @@ _ALGORITHMS = {
     "c45": "c45",
 }
 
+# Those of J48 and C5.0, which CART does not have.
+_OF_C45 = set(["-C", "-U", "-O", "-J", "-B", "-A", "-r", "-b", "-c"])
+
 _NUMBER = re.compile(r"\d*\.?\d+")
 
 
@@ -66,6 +69,8 @@ def unrecognized(words: list[str], given: list[str], known: Collection[str]) -> 
             ours.append(form)
         elif name.startswith("--") and (near := nearest(name.replace("_", "-"), known)):
             meant.append(near)
+    if ours and _OF_C45.intersection(words) and "--algorithm" not in given:
+        ours.insert(0, "--algorithm c45")
     text = f"unrecognized arguments: {' '.join(words)}"
     text += f". Write {' '.join(ours)}" if ours else ""
     return text + (f". Did you mean {' '.join(meant)}?" if meant else "")
@@ -76,6 +81,8 @@ def _ours(name: str, value: str, known: Collection[str]) -> str | None:
     if "--algorithm" not in known:  # of train
         return None
     number = value if _NUMBER.fullmatch(value) else ""
+    if name == "-t" and value and not number:  # Weka's training file
+        return None
     if name == "-c":  # in percent
         return _CONFIDENCE.format(f"{float(number or 25) / 100:g}")
     form, example = _OPTIONS.get(name, (None, ""))

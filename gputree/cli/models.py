@@ -86,7 +86,9 @@ def size_of(estimator: Any) -> list[str]:
         each = [parts(member) for member in members]
         counts = [count for _, count in each]
         kind = "rule set" if has_rules(members[0]) else "tree"
-        of = f"of {min(counts):,} to {max(counts):,} {each[0][0]}, {sum(counts):,} in all"
+        least, most = min(counts), max(counts)
+        spread = f"{least:,} to {most:,}" if least < most else f"{least:,}"
+        of = f"of {spread} {each[0][0]}, {sum(counts):,} in all"
         return [f"{counted(len(members), kind)} {of}"]
     return [size(estimator.tree_)]
 

@@ -81,6 +81,8 @@ def _head(estimator: Any) -> str:
 def _missing_rule(tree: Tree) -> str:
     """What the lines do not say of missing values."""
     inner = ~tree.is_leaf
+    if not inner.any():
+        return "All rows get the same prediction."
     if (tree.missing_child[inner] == MISSING_TO_ALL).any():
         return "Missing and unseen values go to all children, with fractional weights."
     if (tree.split_kind == BRANCH_SPLIT).any():

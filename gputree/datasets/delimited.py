@@ -208,7 +208,7 @@ def not_utf8(source: Source, where: str) -> str:
     """What to say of text in another encoding."""
     return (
         f"{source.label} is not UTF-8 text, as it must be: {where}. Convert it first, for "
-        "instance: iconv -f latin1 -t utf-8"
+        "instance: iconv -f ENCODING -t utf-8, with the encoding of the file, such as gbk or latin1"
     )
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from gputree._optional import require
 from gputree._sklearn import Ordered, StrOptions, validate_params
+from gputree._texts import display_width, padded
 from gputree.backends.arrays import to_host
 from gputree.errors import InputError
 from gputree.export.digits import format_number
@@ -86,10 +87,10 @@ class FeatureRanking:
     def __repr__(self) -> str:
         head = ["", "missing", *(name.replace("_", " ") for name in self.scores), "cut"]
         lines = [head, *(self._line(j) for j in range(len(self)))]
-        width = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        width = [max(display_width(line[i]) for line in lines) for i in range(len(head))]
         return "\n".join(
             "  ".join(
-                cell.ljust(w) if i in (0, len(head) - 1) else cell.rjust(w)
+                padded(cell, w if i in (0, len(head) - 1) else -w)
                 for i, (cell, w) in enumerate(zip(line, width, strict=True))
             ).rstrip()
             for line in lines

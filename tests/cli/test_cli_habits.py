@@ -29,12 +29,13 @@ def test_a_column_that_is_near_none(fails, tmp_path):
 
 # As documented by Weka, C5.0 and rpart.
 OPTIONS = {
-    "-C 0.1": "Write --pruning pessimistic:confidence=0.1",
-    "-C": "Write --pruning pessimistic:confidence=0.25",
+    "-C 0.1": "Write --algorithm c45 --pruning pessimistic:confidence=0.1",
+    "-C": "Write --algorithm c45 --pruning pessimistic:confidence=0.25",
     "-M 3": "Write --min-samples-leaf 3",
-    "-C 0.1 -M 3": "Write --pruning pessimistic:confidence=0.1 --min-samples-leaf 3",
-    "-U": "Write --pruning none",
-    "-c 10": "Write --pruning pessimistic:confidence=0.1",
+    "-C 0.1 -M 3": "Write --algorithm c45 --pruning pessimistic:confidence=0.1 "
+    "--min-samples-leaf 3",
+    "-U": "Write --algorithm c45 --pruning none",
+    "-c 10": "Write --algorithm c45 --pruning pessimistic:confidence=0.1",
     "--cp=0.02": "Write --pruning cost_complexity:cp=0.02",
     "--max_depth 3": "Did you mean --max-depth?",
     "--test-size=0.3": "Write --holdout 0.3",
@@ -46,6 +47,10 @@ OPTIONS = {
 def test_options_of_other_programs(misused, tmp_path, words):
     told = misused(*TRAIN, tmp_path / "m", *words.split())
     assert told.startswith(f"gputree: error: unrecognized arguments: {words}. {OPTIONS[words]} (")
+
+
+def test_a_training_file_of_weka_is_no_number_of_trials(misused, tmp_path):
+    assert "--trials" not in misused(*TRAIN, tmp_path / "m", "-t", "weather.arff")
 
 
 def test_options_of_other_programs_before_the_table(misused, tmp_path):

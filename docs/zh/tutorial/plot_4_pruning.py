@@ -36,7 +36,7 @@ for alpha in (1, limit - 0.01, limit + 0.01):
     print(f"alpha = {alpha:.3f}：{pruned.get_n_leaves()} 个叶结点")
 
 # %%
-# 中间的那棵（只按“有房”划分，两个叶结点）从来不是最好的：它要 :math:`9 H(3/9) + 2\alpha` 。自下而上的动态规划会比较到它，逐个试剪却可能停在它那里。
+# 中间的那棵（只按“有房”划分，两个叶结点）从来不是最好的：它要 :math:`9 H(3/9) + 2\alpha` 。自下而上逐个试剪，要 :math:`\alpha \ge 8.265` 才剪得到它；在这之前（ :math:`7.282 < \alpha < 8.265` ）会停在完整的树上。动态规划比较所有的剪法，不受此限。
 #
 # 预剪枝与后剪枝：周志华的西瓜
 # ----------------------------
@@ -100,7 +100,12 @@ for ax, name, tree in zip(
     axes, ("未剪枝", "剪枝后"), (full, small), strict=True
 ):
     plot_partition(
-        tree, X=rows[0], y=rows[1], class_names=["线下", "线上"], ax=ax
+        tree,
+        X=rows[0],
+        y=rows[1],
+        features=(0, 1),
+        class_names=["曲线下方", "曲线上方"],
+        ax=ax,
     )
     leaves, accuracy = tree.get_n_leaves(), tree.score(*test)
     ax.set_title(f"{name}：{leaves} 个叶结点，测试精度 {accuracy:.3f}")
