@@ -81,6 +81,11 @@ class Kernel:
         return self._dispatcher
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether some form of the kernel was compiled or loaded in this process."""
+        return self._dispatcher is not None
+
+    @property
     def has_machine_code(self) -> bool:
         """Whether some form of the kernel was compiled or loaded here, or lies on disk."""
         return self._dispatcher is not None or self._is_kept

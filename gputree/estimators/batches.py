@@ -323,7 +323,20 @@ def temporary_file(folder: str | os.PathLike[str] | None) -> Any:
     OSError
         There is no such folder, or it cannot be written.
     """
-    return tempfile.TemporaryFile(dir=folder, prefix="gputree-")
+    return tempfile.TemporaryFile(dir=_temporary_folder(folder), prefix="gputree-")
+
+
+def _temporary_folder(folder: str | os.PathLike[str] | None) -> str:
+    """`folder`, or where temporary files go.
+
+    Python takes another place where TMPDIR names none, which may have less space.
+    """
+    if folder is not None:
+        return os.fspath(folder)
+    found, named = tempfile.gettempdir(), os.environ.get("TMPDIR")
+    if named and not os.path.samefile(found, named if os.path.isdir(named) else os.devnull):
+        raise OSError(errno.ENOENT, "TMPDIR names no folder that can be written", named)
+    return found
 
 
 def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) -> NDArray:
@@ -343,7 +356,7 @@ def require_room(folder: str | os.PathLike[str] | None, size: int) -> None:
         None for where temporary files go.
     size : int
     """
-    path = Path(tempfile.gettempdir() if folder is None else folder)
+    path = Path(_temporary_folder(folder))
     free = shutil.disk_usage(path).free
     if free < size:
         raise _no_room(path, size, f"{free:,} bytes are free")
@@ -372,12 +385,12 @@ def _put(file: Any, values: NDArray, folder: str | os.PathLike[str] | None) -> N
 
 
 def _no_room(folder: Any, size: int, why: str) -> OSError:
-    path = tempfile.gettempdir() if folder is None else folder
+    path = _temporary_folder(folder)
     reason = (
         f"this folder of temporary files has no space for {size:,} bytes of the table ({why}). "
         "Name another one in 'folder'"
     )
-    return OSError(errno.ENOSPC, reason, os.fspath(path))
+    return OSError(errno.ENOSPC, reason, path)
 
 
 class _Bar:

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from gputree.compilation.decorators import Kernel
 from gputree.dtypes import MISSING_TO_ALL, NODE
 from gputree.prediction.descent import arrange, leaf_depths, pack, walk
 from gputree.prediction.shares import Parts, list_stops, mix, portions, settle, soft_of
 from gputree.threads import run
 from gputree.tree import Tree
 
+# Of the first block if the kernel may be interpreted; the next ones double. How long rows take to
+# descend depends on the depth, which is seen from the blocks before.
+FIRST_ROWS = 32
 BLOCK_ROWS = 1 << 14  # at once: 1,000,000 x 28, 12.5 ms; 13.3 with 2**13, 14.2 with 2**11
 FEWEST_ROWS = 1 << 14  # rows a thread is worth waking for
 
@@ -56,7 +60,7 @@ def apply(
             walk(values, begin, end, *packed, depths, stop)
         settle(values, begin, end, *packed, parts, soft, stop)
 
-    _run_blocks(values.shape[0], n_threads, before, block)
+    _run_blocks(values.shape[0], n_threads, before, block, settle)
     return stop
 
 
@@ -95,7 +99,7 @@ def take(
         walk(values[begin:end], 0, end - begin, *packed, depths, stop)
         np.take(of_node, stop, axis=0, out=out[begin:end], mode="clip")
 
-    _run_blocks(values.shape[0], n_threads, before, block)
+    _run_blocks(values.shape[0], n_threads, before, block, walk)
     return out
 
 
@@ -141,7 +145,7 @@ def class_distributions(
             walk(values, begin, end, *packed, depths, stop)
         mix(values, begin, end, *packed, parts, soft, stop, answer, out)
 
-    _run_blocks(values.shape[0], n_threads, before, block)
+    _run_blocks(values.shape[0], n_threads, before, block, mix)
     return out
 
 
@@ -176,7 +180,7 @@ def stopping_shares(
             walk(values, begin, end, *packed, depths, stop)
         return list_stops(values, begin, end, *packed, parts, soft, stop, count[1:])
 
-    lists = _run_blocks(n, n_threads, before, block)
+    lists = _run_blocks(n, n_threads, before, block, list_stops)
     nodes = np.concatenate([node for node, _ in lists]) if lists else np.empty(0, NODE)
     shares = np.concatenate([share for _, share in lists]) if lists else np.empty(0)
     return csr_matrix((shares, nodes, np.cumsum(count)), shape=(n, tree.n_nodes))
@@ -239,18 +243,24 @@ def _run_blocks(
     n_threads: int,
     before: Callable[[int, int], object] | None,
     block: Callable[[int, int], Any],
+    kernel: Kernel,
 ) -> list[Any]:
-    """Results of `block` for consecutive blocks of n rows, in order; `before` first, if given."""
+    """Results of `block` for consecutive blocks of n rows, in order; `before` first, if given.
+
+    The `kernel` is the last that a block calls.
+    """
     parts = max(min(n_threads, n // FEWEST_ROWS), 1)
     bounds = [n * i // parts for i in range(parts + 1)]
 
     def task(i: int) -> list[Any]:
-        results = []
-        for begin in range(bounds[i], bounds[i + 1], BLOCK_ROWS):
-            end = min(begin + BLOCK_ROWS, bounds[i + 1])
+        results, begin = [], bounds[i]
+        size = BLOCK_ROWS if kernel.is_loaded else FIRST_ROWS
+        while begin < bounds[i + 1]:
+            end = min(begin + size, bounds[i + 1])
             if before is not None:
                 before(begin, end)
             results.append(block(begin, end))
+            begin, size = end, min(2 * size, BLOCK_ROWS)
         return results
 
     lists = run(parts, task, [(i,) for i in range(parts)])

@@ -105,6 +105,17 @@ def test_the_command_says_what_helps(tmp_path):
     assert "Errno" not in said.getvalue()
 
 
+def test_a_folder_that_is_not_there_is_no_place_for_files(tmp_path, monkeypatch):
+    """Python's own choice of another place would fill another disk."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    batches = [(np.zeros((4, 2)), np.arange(4) % 2)]
+    with pytest.raises(OSError, match="TMPDIR names no folder that can be written"):
+        CodedTable.from_batches(lambda: batches)
+    table = CodedTable.from_batches(lambda: batches, folder=tmp_path)
+    assert table.shape == (4, 2)
+
+
 def test_help_names_the_folder(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--help"])
