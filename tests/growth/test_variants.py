@@ -17,12 +17,13 @@ def test_every_pair_of_values_is_compiled():
     assert len(COVER) == len(AXES.criterion) * len(AXES.dtype)  # no cover is smaller
 
 
-# Each criterion once by default, which compiles 3 to 20 s; all in the full tests.
+# Five criteria once by default, which compiles 3 to 10 s each; all in the full tests.
+SLOW = {"Poisson", "WideGini"}
 VARIANTS = [
     pytest.param(
         variant,
         id="-".join(map(str, variant)),
-        marks=[] if variant.dtype == "float64" else pytest.mark.full,
+        marks=pytest.mark.full if variant.dtype == "float32" or variant.criterion in SLOW else [],
     )
     for variant in COVER
 ]

@@ -104,7 +104,7 @@ for ax, name, tree in zip(
         X=rows[0],
         y=rows[1],
         features=(0, 1),
-        class_names=["曲线下方", "曲线上方"],
+        class_names=["线的下方", "线的上方"],
         ax=ax,
     )
     leaves, accuracy = tree.get_n_leaves(), tree.score(*test)
