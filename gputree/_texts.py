@@ -25,7 +25,7 @@ def tabled(rows: Sequence[Sequence[str]]) -> str:
 
 
 def padded(text: str, width: int) -> str:
-    """Text with spaces to a display width; to the right of them if the width is negative."""
+    """Text padded to a display width: on the right, or on the left if the width is negative."""
     spaces = " " * (abs(width) - display_width(text))
     return text + spaces if width > 0 else spaces + text
 

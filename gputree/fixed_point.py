@@ -84,7 +84,7 @@ def fix_weights(
 
 
 def coarse_unit(greatest: float, n: int) -> float:
-    """The unit that n weights up to `greatest` surely have space in."""
+    """A unit in which the sum of n weights of at most `greatest` cannot overflow."""
     return power_of_two(greatest) * power_of_two(n) * 2.0**-WEIGHT_BITS
 
 

@@ -54,7 +54,7 @@ _ALGORITHMS = {
 }
 
 # Those of J48 and C5.0, which CART does not have.
-_OF_C45 = set(["-C", "-U", "-O", "-J", "-B", "-A", "-r", "-b", "-c"])
+_OF_C45 = {"-C", "-U", "-O", "-J", "-B", "-A", "-r", "-b", "-c"}
 
 _NUMBER = re.compile(r"\d*\.?\d+")
 

@@ -95,9 +95,9 @@ class CodedTable:
     ) -> CodedTable:
         """Read a table that is larger than memory, batch by batch.
 
-        Values and codes lie in files that the system maps to memory, as much of them as there
-        are; trees are grown on parts of 64 MiB of values one after another. In memory
-        are some numbers a row: targets, weights, the order of rows. Rows of large nodes whose
+        Values and codes are in memory-mapped files, whose pages the system keeps in memory while
+        there is space; trees are grown on parts of 64 MiB of values one after another. In memory
+        are a few numbers per row: targets, weights, the order of rows. Rows of large nodes whose
         values decide, and those of small nodes, are gathered within a budget of 128 MiB. The tree
         is that of the same table in memory, field by field, exact or binned, whatever the batches
         are; only categories that batches declare differently may be numbered otherwise. On a CUDA

@@ -74,15 +74,15 @@ def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
     return Packed(nodes, target, lists if lists.node.size else None)
 
 
-def pack_alike(tree: Tree | None, n_nodes: int) -> Packed:
+def pack_alike(tree: Tree, filled: bool = True) -> Packed:
     """What `pack` returns, of the same types for all trees and tables: one kernel is compiled.
 
-    Without a tree no node is filled, for whoever does not step from node to node.
+    Nodes need not be `filled` for whoever does not step from node to node.
     """
-    packed = None if tree is None else pack(tree)
-    nodes = np.zeros(n_nodes, node_type(np.float64, by_category=True))
-    if packed is None:
+    nodes = np.zeros(tree.n_nodes, node_type(np.float64, by_category=True))
+    if not filled:
         return Packed(nodes, np.empty(0, np.int32), NO_LISTS)
+    packed = pack(tree)
     for name in packed.nodes.dtype.names or ():
         nodes[name] = packed.nodes[name]
     target = np.empty(0, np.int32) if packed.target is None else packed.target

@@ -95,7 +95,7 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
 def _rows(tree: Tree, X: NDArray[np.floating], plain: NDArray[np.bool_]) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
     n, d = X.shape
-    packed = pack_alike(None if plain.all() else tree, tree.n_nodes)
+    packed = pack_alike(tree, filled=not plain.all())
     steps = np.empty(tree.n_nodes, STEP)
     steps["feature"] = tree.feature  # those of leaves are set in `make_ready`
     steps["child"] = tree.first_child
