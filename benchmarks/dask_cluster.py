@@ -27,8 +27,8 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from gputree import DecisionTreeClassifier
-from gputree.backends.workers.backend import WorkersBackend
-from gputree.backends.workers.tasks import Tasks
+from gputree.backends.sharded.backend import ShardedBackend
+from gputree.backends.sharded.tasks import Tasks
 from gputree.distributed import DaskDecisionTreeClassifier
 
 LEVELS: list[dict[str, float]] = []
@@ -80,7 +80,7 @@ def cluster(workers: int) -> Iterator[tuple[LocalCluster, Client]]:
 def log_levels() -> None:
     """Note what each level takes, in batches of nodes: see `LEVELS`."""
     histogram, refine, partition = (
-        WorkersBackend.histogram, WorkersBackend.refine, WorkersBackend.partition
+        ShardedBackend.histogram, ShardedBackend.refine, ShardedBackend.partition
     )  # fmt: skip
     submit, map_, tasks = Tasks.submit, Tasks.map, [0]
 
@@ -94,7 +94,7 @@ def log_levels() -> None:
         return futures
 
     def state(backend: Any) -> dict[str, float]:
-        received = backend.remote.tasks.received
+        received = backend.shards.tasks.received
         return {"received": received, "tasks": tasks[0], "seconds": time.perf_counter()}
 
     def begun(self: Any, begin: Any, end: Any, out: Any, slots: Any, *others: Any) -> None:
@@ -117,8 +117,8 @@ def log_levels() -> None:
         LEVELS[-1]["tasks"] += state(self)["tasks"] - before["tasks"]
         return found
 
-    WorkersBackend.histogram, WorkersBackend.refine = begun, refined
-    WorkersBackend.partition, Tasks.submit, Tasks.map = parted, submitted, mapped
+    ShardedBackend.histogram, ShardedBackend.refine = begun, refined
+    ShardedBackend.partition, Tasks.submit, Tasks.map = parted, submitted, mapped
 
 
 def print_levels() -> None:

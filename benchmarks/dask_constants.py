@@ -25,9 +25,9 @@ from benchmarks.dask_cluster import cluster
 from gputree.backends import new_backend
 from gputree.backends.base import Limits, Task
 from gputree.backends.cpu.table import CpuTable
-from gputree.backends.workers import tuning
-from gputree.backends.workers.shards import add_up
-from gputree.backends.workers.tasks import Tasks
+from gputree.backends.sharded import tuning
+from gputree.backends.sharded.histograms import add_up
+from gputree.backends.sharded.tasks import Tasks
 from gputree.criteria import Gini
 
 NO_LIMITS = Limits(1 << 20, 2, 1, 0, -np.inf, 1 << 20, False)

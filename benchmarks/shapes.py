@@ -121,7 +121,7 @@ def _tree(
     )
     counts = np.zeros((inner.size, 2), np.int64)
     np.add.at(counts, (stop, label), 1)
-    counts = add_up(tree, counts)
+    counts = add_up(tree.parent, counts)
     impurity = node_entropies(counts)
     weight = counts.sum(axis=1)
     below = np.bincount(tree.parent[1:], (weight * impurity)[1:], minlength=inner.size)

@@ -10,65 +10,47 @@ from gputree._lazy import attach
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from gputree.check import check_device
-    from gputree.discretization import MDLPDiscretizer
-    from gputree.estimators import (
-        BoostedC45Classifier,
-        C45Classifier,
-        CodedTable,
-        DecisionTreeClassifier,
-        DecisionTreeRegressor,
-        ID3Classifier,
-    )
-    from gputree.estimators.json_file import export_json, json_schema, read_json
-    from gputree.estimators.model_file import load_model, save_model
-    from gputree.export import export_text
-    from gputree.rules import BoostedC45Rules, C45Rules, to_rules
-    from gputree.scores import (
-        entropy,
-        gain_ratio,
-        gini,
-        gini_gain,
-        information_gain,
-        rank_features,
-        symmetric_uncertainty,
-        variance_reduction,
-    )
-
-__all__ = [
-    "BoostedC45Classifier",
-    "BoostedC45Rules",
-    "C45Classifier",
-    "C45Rules",
-    "CodedTable",
-    "DecisionTreeClassifier",
-    "DecisionTreeRegressor",
-    "ID3Classifier",
-    "MDLPDiscretizer",
-    "check_device",
-    "entropy",
-    "export_json",
-    "export_text",
-    "gain_ratio",
-    "gini",
-    "gini_gain",
-    "information_gain",
-    "json_schema",
-    "load_model",
-    "rank_features",
-    "read_json",
-    "save_model",
-    "symmetric_uncertainty",
-    "to_rules",
-    "variance_reduction",
-]
-
-if not TYPE_CHECKING:  # checkers are to know of no other names
+    from gputree.check import check_device as check_device
+    from gputree.discretization import MDLPDiscretizer as MDLPDiscretizer
+    from gputree.ensemble import ExtraTreesClassifier as ExtraTreesClassifier
+    from gputree.ensemble import ExtraTreesRegressor as ExtraTreesRegressor
+    from gputree.ensemble import RandomForestClassifier as RandomForestClassifier
+    from gputree.ensemble import RandomForestRegressor as RandomForestRegressor
+    from gputree.estimators import BoostedC45Classifier as BoostedC45Classifier
+    from gputree.estimators import C45Classifier as C45Classifier
+    from gputree.estimators import CodedTable as CodedTable
+    from gputree.estimators import DecisionTreeClassifier as DecisionTreeClassifier
+    from gputree.estimators import DecisionTreeRegressor as DecisionTreeRegressor
+    from gputree.estimators import ID3Classifier as ID3Classifier
+    from gputree.export import export_text as export_text
+    from gputree.persistence import export_json as export_json
+    from gputree.persistence import json_schema as json_schema
+    from gputree.persistence import load_model as load_model
+    from gputree.persistence import read_json as read_json
+    from gputree.persistence import save_model as save_model
+    from gputree.rules import BoostedC45Rules as BoostedC45Rules
+    from gputree.rules import C45Rules as C45Rules
+    from gputree.rules import to_rules as to_rules
+    from gputree.scores import entropy as entropy
+    from gputree.scores import gain_ratio as gain_ratio
+    from gputree.scores import gini as gini
+    from gputree.scores import gini_gain as gini_gain
+    from gputree.scores import information_gain as information_gain
+    from gputree.scores import rank_features as rank_features
+    from gputree.scores import symmetric_uncertainty as symmetric_uncertainty
+    from gputree.scores import variance_reduction as variance_reduction
+else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(
         __name__,
         {
             "check": ("check_device",),
             "discretization": ("MDLPDiscretizer",),
+            "ensemble": (
+                "ExtraTreesClassifier",
+                "ExtraTreesRegressor",
+                "RandomForestClassifier",
+                "RandomForestRegressor",
+            ),
             "estimators": (
                 "BoostedC45Classifier",
                 "C45Classifier",
@@ -77,9 +59,8 @@ if not TYPE_CHECKING:  # checkers are to know of no other names
                 "DecisionTreeRegressor",
                 "ID3Classifier",
             ),
-            "estimators.json_file": ("export_json", "json_schema", "read_json"),
-            "estimators.model_file": ("load_model", "save_model"),
             "export": ("export_text",),
+            "persistence": ("export_json", "json_schema", "load_model", "read_json", "save_model"),
             "rules": ("BoostedC45Rules", "C45Rules", "to_rules"),
             "scores": (
                 "entropy",
@@ -98,6 +79,7 @@ if not TYPE_CHECKING:  # checkers are to know of no other names
             "criteria",
             "datasets",
             "discretization",
+            "ensemble",
             "errors",
             "estimators",
             "export",

@@ -18,23 +18,17 @@ try:
 except ImportError:  # of systems other than POSIX
     fcntl = None  # type: ignore[assignment]
 
-# Errors of writing, which name no file.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FilePath = str | os.PathLike[str]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing, which name no file
 
 
 @contextmanager
-def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replaced_file(path: FilePath) -> Iterator[BinaryIO]:
     """Open a file for writing that takes the name `path` only once it is complete.
 
-    Parameters
-    ----------
-    path : str or path-like
-
-    Yields
-    ------
-    binary file
-        A new file next to `path`. It replaces `path` when the block ends, and is
-        removed when the block raises: readers see the old file or the new one.
+    A new file next to `path` replaces it when the block ends, and is removed when the block raises:
+    readers see the old file or the new one.
     """
     path = as_path(path, "The name of a file to write")
     require_destination(path)
@@ -114,7 +108,7 @@ def as_path(path: Any, what: str) -> Path:
         raise InputTypeError(f"{what} must be a str or path-like, got {kind}.") from None
 
 
-def require_file(path: str | os.PathLike[str], kind: str) -> Path:
+def require_file(path: FilePath, kind: str) -> Path:
     """The path of a file that is there; OSError if it is not, TypeError if it is no path."""
     path = as_path(path, f"The name of a {kind} file")
     if path.is_dir():

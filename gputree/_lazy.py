@@ -1,8 +1,9 @@
 """Public names of a package, imported on first use: what is not used costs nothing.
 
 As lazy_loader, by which scikit-image and SciPy's tools do the same; a package also imports the
-names where checkers read them, below ``if TYPE_CHECKING``. No module may be called as a name that
-it has: whichever came last would be the package's attribute.
+names where checkers read them, below ``if TYPE_CHECKING``, each as itself, so that it is public
+for them. No module may be called as a name that it has: whichever came last would be the package's
+attribute.
 """
 
 from __future__ import annotations
@@ -16,16 +17,10 @@ from typing import Any
 def attach(
     package: str, modules: Mapping[str, Sequence[str]], packages: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package.
+    """`__getattr__` and `__dir__` of a package, by its name and its names by their modules.
 
-    Parameters
-    ----------
-    package : str
-        Its ``__name__``.
-    modules : mapping of str to sequence of str
-        The public names by the module of the package that has them.
-    packages : sequence of str
-        Modules and packages in it that need no separate import.
+    `packages` are modules and packages in it that need no separate import. A package that has no
+    `__all__` gets that of its names.
     """
     places = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
 
@@ -41,4 +36,5 @@ def attach(
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *places, *packages})
 
+    vars(sys.modules[package]).setdefault("__all__", sorted(places))
     return find, names

@@ -11,24 +11,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from gputree.errors import GputreeError
 
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 
-# What the system calls available is an estimate.
-MARGIN = 1.25
-
-# Bytes that are not checked: to look takes longer than some fits.
-NEGLIGIBLE = 1 << 26
+MARGIN = 1.25  # what the system calls available is an estimate
+NEGLIGIBLE = 1 << 26  # bytes that are not checked: to look takes longer than some fits
 
 
-class _Group:
+class _Group(NamedTuple):
     """Names of a control group's files: its limit, what it uses, and the key of file pages."""
 
-    def __init__(self, limit: str, usage: str, pages: str) -> None:
-        self.limit, self.usage, self.pages = limit, usage, pages
+    limit: str
+    usage: str
+    pages: str
 
 
 _VERSION_1 = _Group("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache")
@@ -47,16 +46,10 @@ class OutOfMemory(MemoryError, GputreeError):  # in this order, or it cannot be 
 
 
 def require_memory(needed: float, purpose: str, advice: str) -> None:
-    """Raise `OutOfMemory` if `needed` bytes are clearly more than there are.
+    """Raise `OutOfMemory` if `needed` bytes, beyond what is taken already, are clearly more than
+    there are.
 
-    Parameters
-    ----------
-    needed : float
-        The minimum that `purpose` will take, in addition to what is taken already.
-    purpose : str
-        What the memory is for, as the beginning of a sentence.
-    advice : str
-        What to do instead, as a sentence.
+    `purpose` begins a sentence that says what they are for, `advice` is one: what to do instead.
     """
     available = None if needed < NEGLIGIBLE else available_bytes()
     if available is not None and needed > MARGIN * available:
@@ -65,6 +58,12 @@ def require_memory(needed: float, purpose: str, advice: str) -> None:
             f"{_gigabytes(available)} are available.",
             advice,
         )
+
+
+def private_bytes() -> int | None:
+    """Memory of this process without pages of files; None where it is unknown."""
+    held = _table(PROC / "self/status").get("RssAnon")
+    return None if held is None else held << 10
 
 
 def available_bytes() -> int | None:

@@ -19,23 +19,24 @@ EXTRAS = {
     "treelite": "export",
 }
 
-# CUDA releases that CuPy is made for, newest first, each with the extra that brings it.
+# CUDA releases that CuPy is made for, newest first, each with the extra that brings it, and the
+# least compute capability that its NVRTC compiles for.
 CUDA_EXTRAS = {13: "cuda13", 12: "cuda12"}
+LEAST_CAPABILITY = {13: (7, 5), 12: (5, 0)}
+
+Version = tuple[int, int]
 
 
 def require(name: str, purpose: str) -> ModuleType:
-    """Import the optional module `name`, or say which extra brings its package.
-
-    Raises
-    ------
-    ImportError
-        Naming `purpose` and the extra to install, or what keeps the module from starting.
-    """
+    """Import the optional module `name`, or say which extra brings its package, for `purpose`."""
     package = name.partition(".")[0]
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        extra = cuda_extra(driver_version()) if package == "cupy" else EXTRAS[package]
+        if package == "cupy":
+            extra = cuda_extra(driver_version(), device_capability())
+        else:
+            extra = EXTRAS[package]
         raise MissingPackageError(
             f"{purpose} needs {package}, which is not installed. Install it with: {pip(extra)}"
         ) from error
@@ -50,14 +51,48 @@ def pip(extra: str) -> str:
     return f'pip install "gputree-learn[{extra}]"'
 
 
-def cuda_extra(release: tuple[int, int] | None) -> str:
-    """The extra whose CuPy a driver for that CUDA release can run; the newest for no driver."""
-    fitting = [extra for cuda, extra in CUDA_EXTRAS.items() if release and release[0] >= cuda]
+def cuda_extra(release: Version | None, capability: Version | None) -> str:
+    """The extra for a driver that runs that CUDA release, and a device; the newest for no driver.
+
+    A device whose capability is not known is taken for a new one.
+    """
+    fitting = [
+        extra
+        for cuda, extra in CUDA_EXTRAS.items()
+        if release
+        and release[0] >= cuda
+        and (capability is None or capability >= LEAST_CAPABILITY[cuda])
+    ]
     return fitting[0] if fitting else next(iter(CUDA_EXTRAS.values()))
 
 
 @cache
-def driver_version() -> tuple[int, int] | None:
+def device_capability() -> Version | None:
+    """The least compute capability of the NVIDIA devices, or None if it is not known.
+
+    It is that of NVML, which the driver brings: where CUDA has started, processes cannot fork.
+    """
+    count, device = ctypes.c_uint(), ctypes.c_void_p()
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    found = []
+    try:
+        nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
+        if nvml.nvmlInit_v2() != 0:
+            return None
+        nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
+        for i in range(count.value):
+            nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device))
+            read = nvml.nvmlDeviceGetCudaComputeCapability
+            if read(device, ctypes.byref(major), ctypes.byref(minor)) == 0:
+                found.append((major.value, minor.value))
+        nvml.nvmlShutdown()
+    except (OSError, AttributeError):
+        return None
+    return min(found, default=None)
+
+
+@cache
+def driver_version() -> Version | None:
     """The newest CUDA release that the installed NVIDIA driver runs; None without a driver."""
     version = ctypes.c_int()
     try:

@@ -9,68 +9,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from sklearn.base import _fit_context as fit_context
-from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn import base, utils
+from sklearn.utils import _param_validation as parameters
 from sklearn.utils import class_weight, multiclass, validation
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    InvalidParameterError,
-    RealNotInt,
-    StrOptions,
-    validate_parameter_constraints,
-    validate_params,
-)
-from sklearn.utils.validation import (
-    _check_monotonic_cst,
-    _check_sample_weight,
-    _is_arraylike_not_scalar,
-)
 
 from gputree.errors import checks
 
-__all__ = [
-    "HasMethods",
-    "Interval",
-    "InvalidParameterError",
-    "Ordered",
-    "RealNotInt",
-    "StrOptions",
-    "assert_all_finite",
-    "check_array",
-    "check_classification_targets",
-    "check_consistent_length",
-    "check_monotonic_cst",
-    "check_sample_weight",
-    "column_or_1d",
-    "compute_sample_weight",
-    "fit_context",
-    "safe_indexing",
-    "tree_of",
-    "validate_data",
-    "validate_parameter_constraints",
-    "validate_params",
-]
+HasMethods = parameters.HasMethods
+Interval = parameters.Interval
+InvalidParameterError = parameters.InvalidParameterError
+RealNotInt = parameters.RealNotInt
+StrOptions = parameters.StrOptions
+validate_parameter_constraints = parameters.validate_parameter_constraints
+validate_params = parameters.validate_params
+fit_context = base._fit_context
+safe_indexing = utils._safe_indexing
 
 assert_all_finite = checks()(validation.assert_all_finite)
 check_array = checks()(validation.check_array)
 check_classification_targets = checks()(multiclass.check_classification_targets)
 check_consistent_length = checks()(validation.check_consistent_length)
-check_monotonic_cst = checks()(_check_monotonic_cst)
-check_sample_weight = checks()(_check_sample_weight)
+check_monotonic_cst = checks()(validation._check_monotonic_cst)
+check_sample_weight = checks()(validation._check_sample_weight)
+feature_names = checks()(validation._get_feature_names)
 column_or_1d = checks()(validation.column_or_1d)
 compute_sample_weight = checks()(class_weight.compute_sample_weight)
 validate_data = checks()(validation.validate_data)
 
 
-class Ordered(HasMethods):  # of the kinds that it lets others make
+class Ordered(parameters.HasMethods):  # of the kinds that it lets others make
     """An array-like whose items have an order: no set, whose order changes from run to run."""
 
     def __init__(self) -> None:
         super().__init__("__len__")
 
     def is_satisfied_by(self, val: Any) -> bool:
-        return not isinstance(val, (Set, Mapping)) and bool(_is_arraylike_not_scalar(val))
+        return not isinstance(val, (Set, Mapping)) and bool(
+            validation._is_arraylike_not_scalar(val)
+        )
 
     def __str__(self) -> str:
         return "an ordered array-like"

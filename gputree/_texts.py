@@ -61,3 +61,12 @@ def hint(name: str, known: Iterable[str]) -> str:
     """A sentence that suggests the most similar name, after a space; or an empty string."""
     near = nearest(name, known)
     return "" if near is None else f" Did you mean {near!r}?"
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number of Python."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import lent
+from gputree.compilation import borrowing
+from gputree.dtypes import Bools, Int64s
 
 Words = NDArray[np.uint64]
 
@@ -24,7 +25,7 @@ _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F)
 _SUM, _TOP = np.uint64(0x0101010101010101), np.uint64(56)
 
 
-def pack(mask: NDArray[np.bool_]) -> Words:
+def pack(mask: Bools) -> Words:
     """A mask of rows, shape (..., n), as words; rows behind the last are in no set."""
     n_words = -(-mask.shape[-1] // WORD)
     packed = np.zeros((*mask.shape[:-1], n_words * 8), np.uint8)
@@ -32,7 +33,7 @@ def pack(mask: NDArray[np.bool_]) -> Words:
     return packed.view(np.dtype("<u8")).astype(np.uint64, copy=False)
 
 
-@lent
+@borrowing
 def count_bits(word: np.uint64) -> Any:
     """How many bits of a word are set."""
     word = word - ((word >> _ONE) & _PAIRS)
@@ -41,20 +42,15 @@ def count_bits(word: np.uint64) -> Any:
     return np.int64((word * _SUM) >> _TOP)
 
 
-@lent
+@borrowing
 def lowest_bit(word: np.uint64) -> Any:
     """Place of the lowest bit of a word that is not 0."""
     return count_bits((word & (~word + _ONE)) - _ONE)
 
 
-@lent
+@borrowing
 def meet_all(
-    rows: np.uint64,
-    masks: Words,
-    w: int,
-    begin: NDArray[np.int64],
-    condition: NDArray[np.int64],
-    rule: int,
+    rows: np.uint64, masks: Words, w: int, begin: Int64s, condition: Int64s, rule: int
 ) -> Any:
     """Those of some rows of word w that satisfy all conditions of a rule."""
     for i in range(begin[rule], begin[rule + 1]):
@@ -64,8 +60,8 @@ def meet_all(
     return rows
 
 
-@lent
-def weigh(word: np.uint64, first: int, weight: NDArray[np.int64]) -> Any:
+@borrowing
+def weigh(word: np.uint64, first: int, weight: Int64s) -> Any:
     """Weight of the rows in a word whose lowest bit is row `first`; without weights their count."""
     if weight.size == 0:
         return count_bits(word)

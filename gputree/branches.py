@@ -20,37 +20,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import CATEGORY, NO_BRANCH
+from gputree.dtypes import CATEGORY, NO_BRANCH, Bools, Int32s, Int64s
 
 
 class Branches(NamedTuple):
-    """The categories that one node has branches for.
+    """The categories that one node has branches for."""
 
-    Attributes
-    ----------
-    code : int32 array of shape (C,)
-        Codes of the categories, ascending.
-    child : int32 array of shape (C,)
-        Ordinal of the child that each leads to.
-    """
-
-    code: NDArray[np.int32]
-    child: NDArray[np.int32]
+    code: Int32s  # (C,): codes of the categories, ascending
+    child: Int32s  # (C,): ordinal of the child that each leads to
 
 
 class BranchLists(NamedTuple):
-    """The fields of `gputree.tree.Tree` that say which categories lead to each node.
+    """The fields of `gputree.tree.Tree` that say which categories lead to each node."""
 
-    Attributes
-    ----------
-    branch_begin, branch_end : int64 arrays of shape (N,)
-        To node t lead the categories ``branch_code[branch_begin[t] : branch_end[t]]``.
-    branch_code : int32 array
-    """
-
-    branch_begin: NDArray[np.int64]
-    branch_end: NDArray[np.int64]
-    branch_code: NDArray[np.int32]
+    # (N,): to node t lead the categories ``branch_code[branch_begin[t] : branch_end[t]]``
+    branch_begin: Int64s
+    branch_end: Int64s
+    branch_code: Int32s
 
     @classmethod
     def none(cls, n_nodes: int) -> BranchLists:
@@ -66,17 +52,11 @@ class BranchLists(NamedTuple):
         return cls(np.append(0, end[:-1]), end, code[order].astype(CATEGORY))
 
     @classmethod
-    def of_tables(
-        cls, first_child: NDArray[np.int32], offset: NDArray[np.int64], child: NDArray[np.int32]
-    ) -> BranchLists:
+    def of_tables(cls, first_child: Int32s, offset: Int64s, child: Int32s) -> BranchLists:
         """From a table a node: category c of node t leads to child ``child[offset[t] + c]``.
 
-        Parameters
-        ----------
-        first_child : int32 array of shape (N,)
-        offset : int64 array of shape (N + 1,)
-        child : int32 array
-            Ordinals; NO_BRANCH for categories that lead nowhere.
+        `offset` is of shape (N + 1,); `child` has ordinals, NO_BRANCH for categories that lead
+        nowhere.
         """
         owner = np.repeat(np.arange(first_child.size), np.diff(offset))
         code = np.arange(child.size) - offset[owner]
@@ -90,15 +70,11 @@ class BranchLists(NamedTuple):
         room = self.branch_code.size + 1
         step = np.bincount(begin, minlength=room) - np.bincount(end, minlength=room)
         kept = np.cumsum(step) > 0
-        place: NDArray[np.int64] = np.cumsum(kept) - kept
+        place: Int64s = np.cumsum(kept) - kept
         return BranchLists(place[begin], place[end], self.branch_code[kept[:-1]])
 
     def spans(
-        self,
-        first_child: NDArray[np.int32],
-        n_children: NDArray[np.int32],
-        parent: NDArray[np.int32],
-        is_subset: NDArray[np.bool_],
+        self, first_child: Int32s, n_children: Int32s, parent: Int32s, is_subset: Bools
     ) -> Spans:
         """Where the lists of each node's children lie, and who shares them.
 
@@ -123,15 +99,13 @@ class BranchLists(NamedTuple):
         told = np.flatnonzero((sizes > 0) & ~(own.share_all(sizes) & others.share_all(sizes)))
         return np.array_equal(self._pairs(told), other._pairs(told))
 
-    def _pairs(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _pairs(self, nodes: Int64s) -> Int64s:
         """Places in `nodes` and the categories that lead there, ascending; shape (2, pairs)."""
         owner, place = places_of(self.branch_begin[nodes], self.branch_end[nodes])
         code = self.branch_code[place].astype(np.int64)
         return np.stack([owner, code])[:, np.lexsort((code, owner))]
 
-    def problems(
-        self, parent: NDArray[np.int32], by_category: NDArray[np.bool_]
-    ) -> Iterator[tuple[str, Any]]:
+    def problems(self, parent: Int32s, by_category: Bools) -> Iterator[tuple[str, Any]]:
         """Descriptions of invariants of the lists, each with whether (or where) it is broken.
 
         `by_category` marks the nodes of a tree of the right shape that test categories.
@@ -142,16 +116,14 @@ class BranchLists(NamedTuple):
         yield "a list lies outside branch_code", (begin < 0) | (end < begin) | (end > size)
         yield "categories lead to the root", begin[:1] < end[:1]
         listed = by_category[parent[1:]]
-        yield (
-            "categories lead to a child of a node that tests none",
-            (begin[1:] < end[1:]) & ~listed,
-        )
+        wrong = (begin[1:] < end[1:]) & ~listed
+        yield "categories lead to a child of a node that tests none", wrong
         sibling = listed[1:] & (parent[2:] == parent[1:-1])
         yield "lists of siblings do not lie side by side", sibling & (begin[2:] != end[1:-1])
         yield "a category is negative", self.branch_code < 0
 
     def span_problems(
-        self, spans: Spans, feature: NDArray[np.int32], by_category: NDArray[np.bool_]
+        self, spans: Spans, feature: Int32s, by_category: Bools
     ) -> Iterator[tuple[str, Any]]:
         """More of `problems`, of lists that have none of those: of what is shared."""
         yield "nodes of several columns share a list", feature != feature[spans.top]
@@ -162,38 +134,27 @@ class BranchLists(NamedTuple):
         owner, place = places_of(spans.start[tops], spans.stop[tops])
         code = self.branch_code[place]
         order = np.lexsort((code, owner))
-        yield (
-            "a category leads to two children of a node",
-            (np.diff(code[order]) == 0) & (np.diff(owner[order]) == 0),
-        )
+        twice = (np.diff(code[order]) == 0) & (np.diff(owner[order]) == 0)
+        yield "a category leads to two children of a node", twice
 
 
 class Spans(NamedTuple):
-    """Of the nodes of a tree, arrays of shape (N,).
+    """Of the nodes of a tree, arrays of shape (N,)."""
 
-    Attributes
-    ----------
-    start, stop : int64
-        The lists of a node's children lie, child by child, from `start` to `stop`.
-    top : int64
-        The highest of the nodes that share a node's list; itself for most.
-    """
+    # the lists of a node's children lie, child by child, from `start` to `stop`
+    start: Int64s
+    stop: Int64s
+    top: Int64s  # the highest of the nodes that share a node's list; itself for most
 
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    top: NDArray[np.int64]
-
-    def tops(self, by_category: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def tops(self, by_category: Bools) -> Int64s:
         """The highest nodes of those that test categories."""
         return np.flatnonzero(by_category & (self.top == np.arange(self.top.size)))
 
-    def share_all(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def share_all(self, sizes: Int64s) -> Bools:
         """Nodes whose children share all of the list, of so many categories, that leads there."""
         return (self.top != np.arange(self.top.size)) & (self.stop - self.start == sizes)
 
-    def greatest(
-        self, by_category: NDArray[np.bool_], code: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
+    def greatest(self, by_category: Bools, code: Int32s) -> Int64s:
         """The largest category in the list that each node shares, -1 without any."""
         tops = self.tops(by_category & (self.start < self.stop))
         _, place = places_of(self.start[tops], self.stop[tops])
@@ -204,10 +165,13 @@ class Spans(NamedTuple):
         return greatest[self.top]
 
 
-def places_of(
-    begin: NDArray[np.int64], end: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def concatenated_ranges(begin: Int64s, sizes: Int64s) -> Int64s:
+    """The integers ``begin[i] .. begin[i] + sizes[i]`` of all ranges, in their order."""
+    shift = begin - (np.cumsum(sizes) - sizes)
+    return np.repeat(shift, sizes) + np.arange(int(sizes.sum()))
+
+
+def places_of(begin: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     """The places ``begin[i] .. end[i]`` of all ranges, one behind the other, after their i."""
     sizes = end - begin
-    owner = np.repeat(np.arange(begin.size), sizes)
-    return owner, np.arange(owner.size) + (begin - (np.cumsum(sizes) - sizes))[owner]
+    return np.repeat(np.arange(begin.size), sizes), concatenated_ranges(begin, sizes)

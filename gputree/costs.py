@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Costs = NDArray[np.float64]
+from gputree.dtypes import Floats
+
+Costs = Floats
 
 
-def class_costs(costs: Costs) -> NDArray[np.float64]:
+def class_costs(costs: Costs) -> Floats:
     """What the errors of each class cost together, of shape (K,)."""
     return costs.sum(axis=1)
 
@@ -18,19 +20,15 @@ def weighs_errors(costs: Costs | None) -> bool:
     return costs is not None and len(costs) > 2
 
 
-def least_cost(shares: NDArray[np.float64], costs: Costs) -> NDArray[np.intp]:
+def least_cost(shares: Floats, costs: Costs) -> NDArray[np.intp]:
     """The class of the minimum expected cost; of equals, the first.
 
-    Parameters
-    ----------
-    shares : float64 array of shape (n, K)
-        Of classes among rows weighted by the costs of the errors of their classes.
-    costs : float64 array of shape (K, K)
+    `shares`, of shape (n, K), are those of classes among rows weighted by the costs of the errors
+    of their classes; `costs` of shape (K, K).
     """
     of_class = class_costs(costs)[:, None]
     each = costs / np.where(of_class > 0.0, of_class, 1.0)
     expected = np.zeros_like(shares)
     for true in range(len(costs)):  # a product of matrices may add up in another order
         expected += shares[:, true, None] * each[true]
-    answers: NDArray[np.intp] = expected.argmin(axis=1)
-    return answers
+    return expected.argmin(axis=1)

@@ -8,6 +8,14 @@ Python's ranges do; where a list is meant that ends with its last item, it has c
 """
 
 import numpy as np
+from numpy.typing import NDArray
+
+# Arrays by the type of their items, as signatures name them.
+Floats = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+Values = NDArray[np.floating]  # float32 or float64
 
 ROW = np.int32  # index of a row: half the traffic of 64 bits; `MOST_ROWS` is checked
 CODE = np.uint8  # bin of a value: 256 bins keep a row of codes in a cache line
@@ -39,6 +47,8 @@ MISSING_CELL = -1  # missing, in a column by its distinct values: the last place
 UNSEEN = -1.0  # a category that was not in the table of fit
 UNKNOWN_CLASS = -1  # a label that the tree was not grown on: always an error
 
+NO_LEAF = -1  # instead of the leaf of a row in a tree that has drawn it
+NO_TARGET = -1  # instead of the target that a row leaves out
 LISTED = -1  # instead of a number of codes that a table has, in prediction: a list is searched
 
 # Instead of a child, while a tree is grown or pruned.

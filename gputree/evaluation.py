@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._texts import aligned, amount, shown, tabled
+from gputree.coded_labels import Labels
+from gputree.dtypes import Floats
 
-Weight = NDArray[np.float64] | None
+Weight = Floats | None
 
 
 class Measure(NamedTuple):
@@ -23,28 +25,17 @@ class Measure(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Predictions of a model and the true values.
+    """Predictions of a model and the true values."""
 
-    Attributes
-    ----------
-    y : array of shape (n_rows,)
-    predicted : array of shape (n_rows,)
-    shares : float64 array of shape (n_rows, n_labels), or None
-        Of each of `labels`; None for regression.
-    labels : array of shape (n_labels,), or None
-        The classes of the model and of `y`, in their order.
-    weight : float64 array of shape (n_rows,), or None
-        What the rows count, more than 0; None where they count the same.
-    cost : float64 array of shape (n_rows,), or None
-        What the predictions cost, NaN for labels that the model does not know; None without costs.
-    """
-
-    y: NDArray[Any]
-    predicted: NDArray[Any]
-    shares: NDArray[np.float64] | None
-    labels: NDArray[Any] | None
+    y: NDArray[Any]  # (n_rows,)
+    predicted: NDArray[Any]  # (n_rows,)
+    shares: Floats | None  # (n_rows, n_labels): of each of `labels`; None for regression
+    labels: NDArray[Any] | None  # (n_labels,): the classes of the model and of `y`, in their order
+    # (n_rows,): what the rows count, more than 0; None where they count the same
     weight: Weight = None
-    cost: NDArray[np.float64] | None = None
+    # (n_rows,): what the predictions cost, NaN for labels that the model does not know;
+    # None without costs
+    cost: Floats | None = None
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -71,9 +62,9 @@ class Answers(NamedTuple):
         return float(np.sqrt(squares * n / (n - 1)))
 
 
-def answers(estimator: Any, X: Any, y: NDArray[Any], weight: Weight = None) -> Answers:
+def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers:
     """Predict rows whose true values are known; those of weight zero take no part."""
-    predicted = estimator.predict(X)
+    y, predicted = np.asarray(y), estimator.predict(X)
     if not hasattr(estimator, "classes_"):
         return _weighed(Answers(y, predicted, None, None, weight))
     classes = estimator.classes_
@@ -293,15 +284,10 @@ def table_texts(tables: dict[str, Lines]) -> list[str]:
     return [tabled(_cells(lines)) for lines in tables.values() if lines]
 
 
-def usage_lines(share: NDArray[np.float64], names: Any) -> Lines:
+def usage_lines(share: Floats, names: Any) -> Lines:
     """The table of the attribute usage of each column, the most first; not those of none.
 
-    Parameters
-    ----------
-    share : float64 array of shape (d,)
-        Of rows.
-    names : sequence of str, or None
-        None takes x0, x1, ...
+    `share` is of rows, of shape (d,); names that are None are x0, x1, ...
     """
     order = [f for f in np.argsort(-share, kind="stable").tolist() if share[f] > 0]
     return [
@@ -327,13 +313,8 @@ def _cell(key: str, value: Any) -> str:
 def report(found: Answers, mean: float, size: dict[str, int], tables: dict[str, Lines]) -> Report:
     """The report of a model on rows whose true values are known.
 
-    Parameters
-    ----------
-    found : Answers
-    mean : float
-        The mean target of the training rows, of regression.
-    size, tables : dict
-        As of `Report`.
+    `mean` is the mean target of the training rows, of regression; `size` and `tables` are as of
+    `Report`.
     """
     if found.labels is None:
         measures, classes = _of_quantities(found, mean), None
@@ -346,6 +327,10 @@ def report(found: Answers, mean: float, size: dict[str, int], tables: dict[str, 
 def rows_of(weight: Weight, value: float) -> float:
     """A weight, as an int where it counts rows."""
     return int(value) if weight is None else float(value)
+
+
+# Of the measures of classes, kappa and the errors of the probabilities, as Weka has them.
+AS_WEKA = ("kappa", "mean_absolute_error", "root_mean_squared_error")
 
 
 def measures_of_classes(given: Answers) -> dict[str, float]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.compilation import jitable
 from gputree.criteria.poisson import deviance_terms
+from gputree.dtypes import Floats, Int64s
 
 WEIGHT_BITS = 50  # total weight, in units: exact in float64, with space for sums
 EXACT_WEIGHT_BITS = 31  # weights this short multiply targets without a second rounding
@@ -24,15 +24,14 @@ MOST_TOTAL_WEIGHT = 2.0**36  # whose terms ``x log2 x`` are finer than these ste
 LEAST_REACH = 2.0**-400  # targets nearer to each other are equal: their squares underflow
 LEAST_UNIT = 2.0**-1022  # the smallest normal float64
 REST_BITS = 30  # what a square loses is kept in a second integer
-
-# The minimum and the maximum of some targets.
-Ends = tuple[float, float]
+_BLOCK = 1 << 16  # numbers that are converted at once
+Ends = tuple[float, float]  # the minimum and the maximum of some targets
 
 
 class Weights(NamedTuple):
     """Fixed-point weights: ``weight x unit x scale``; None where all are equal."""
 
-    weight: NDArray[np.int64] | None
+    weight: Int64s | None
     unit: float  # a power of two
     scale: float  # 1, or the weight that all rows share, or see `about_one`
     total: int  # sum of all weights, in units
@@ -41,9 +40,9 @@ class Weights(NamedTuple):
 class Targets(NamedTuple):
     """Fixed-point targets: per row weight x (y - centre), and its square."""
 
-    target: NDArray[np.int64]
-    square: NDArray[np.int64]
-    square_rest: NDArray[np.int64]
+    target: Int64s
+    square: Int64s
+    square_rest: Int64s
     centre: float
     unit: float  # of `target`, a unit of weight
     square_unit: float  # of `square`, a unit of weight
@@ -57,17 +56,10 @@ def power_of_two(x: float) -> float:
     return float(np.ldexp(1.0, int(exponent) - (1 if mantissa == 0.5 else 0)))
 
 
-def fix_weights(
-    sample_weight: NDArray[np.float64] | None, n: int, fractions: bool = False
-) -> Weights:
+def fix_weights(sample_weight: Floats | None, n: int, fractions: bool = False) -> Weights:
     """Weights in units: exactly, where a unit divides them all, else rounded.
 
-    Parameters
-    ----------
-    sample_weight : float64 array of shape (n,), positive, or None
-    n : int
-    fractions : bool, default=False
-        Parts of rows will be weighed: the unit is the finest that sums allow.
+    With `fractions`, parts of rows will be weighed: the unit is the finest that sums allow.
     """
     first = 1.0 if sample_weight is None else float(sample_weight[0])
     if sample_weight is None or (sample_weight == first).all():
@@ -88,12 +80,12 @@ def coarse_unit(greatest: float, n: int) -> float:
     return power_of_two(greatest) * power_of_two(n) * 2.0**-WEIGHT_BITS
 
 
-def count_units(sample_weight: NDArray[np.float64], coarse: float) -> int:
+def count_units(sample_weight: Floats, coarse: float) -> int:
     """The total weight in units of `coarse`, each weight rounded up.
 
     A sum of integers bounds the total in any order of rows, and closely where weights differ.
     """
-    return int(np.ceil(sample_weight / coarse).astype(np.int64).sum())
+    return int(as_integers(_in_place(np.ceil, sample_weight / coarse)).sum())
 
 
 def finest_unit(coarse: float, total: int) -> float:
@@ -101,9 +93,23 @@ def finest_unit(coarse: float, total: int) -> float:
     return power_of_two(float(total)) * coarse * 2.0**-WEIGHT_BITS
 
 
-def round_weights(sample_weight: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+def round_weights(sample_weight: Floats, unit: float) -> Int64s:
     """Positive weights in units, one at least."""
-    return np.maximum(np.rint(sample_weight / unit), 1.0).astype(np.int64)
+    units = _in_place(np.rint, sample_weight / unit)
+    return as_integers(np.maximum(units, 1.0, out=units))
+
+
+def as_integers(values: Floats) -> Int64s:
+    """Whole numbers as integers, in the same memory: tables may be nearly as large as it is."""
+    integers = values.view(np.int64)
+    for begin in range(0, values.size, _BLOCK):
+        integers[begin : begin + _BLOCK] = values[begin : begin + _BLOCK].astype(np.int64)
+    return integers
+
+
+def _in_place(round_: np.ufunc, values: Floats) -> Floats:
+    """The values rounded, in the same memory."""
+    return round_(values, out=values)
 
 
 def common_shift(common: int) -> int:
@@ -111,7 +117,7 @@ def common_shift(common: int) -> int:
     return (common & -common).bit_length() - 1
 
 
-def in_units(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+def in_units(values: Floats) -> tuple[Int64s, float]:
     """Values of 0 and more as integers whose sums fit int64, and their unit, a power of two.
 
     Integers stay so while they add up to less than ``2**53``.
@@ -140,7 +146,7 @@ def about_one(weights: Weights, n: int) -> Weights:
     return weights._replace(unit=weights.unit / size, scale=weights.scale * size)
 
 
-def fix_targets(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None) -> Targets:
+def fix_targets(y: Floats, weights: Weights, ends: Ends | None = None) -> Targets:
     """Targets in units, from the middle of their range, which no order of rows changes.
 
     `ends` are the minimum and the maximum of all, where `y` has some of them.
@@ -154,7 +160,7 @@ def fix_targets(y: NDArray[np.float64], weights: Weights, ends: Ends | None = No
     return Targets(target, square, rest, centre, unit, square_unit, rounded, reach)
 
 
-def fix_rates(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None) -> Targets:
+def fix_rates(y: Floats, weights: Weights, ends: Ends | None = None) -> Targets:
     """Non-negative targets in units, from 0, so that a sum of no events is detected; see `poisson`.
 
     `ends` are as for `fix_targets`; `square` is what the Poisson criterion knows deviations by, in
@@ -170,23 +176,23 @@ def fix_rates(y: NDArray[np.float64], weights: Weights, ends: Ends | None = None
 
 
 def _fix_deviations(
-    deviation: NDArray[np.float64], reach: float, weights: Weights
-) -> tuple[NDArray[np.int64], float, bool]:
+    deviation: Floats, reach: float, weights: Weights
+) -> tuple[Int64s, float, bool]:
     """Weight x deviation in units, the unit, and whether products had to be rounded."""
     total = power_of_two(weights.total)
     if weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS:
         unit = max(reach * 2.0**-TARGET_BITS, reach * total * 2.0**-SUM_BITS)
-        target = np.rint(deviation / unit).astype(np.int64)
+        target = as_integers(_in_place(np.rint, deviation / unit))
         if weights.weight is not None:
             target *= weights.weight
         return target, unit, False
     unit = reach * total * 2.0**-SUM_BITS
-    return np.rint(weights.weight * (deviation / unit)).astype(np.int64), unit, True
+    units = deviation / unit
+    units *= weights.weight
+    return as_integers(_in_place(np.rint, units)), unit, True
 
 
-def _fix_squares(
-    deviation: NDArray[np.float64], reach: float, weights: Weights
-) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+def _fix_squares(deviation: Floats, reach: float, weights: Weights) -> tuple[Int64s, Int64s, float]:
     """Weight x squared deviation, as whole units and a rest in 2**-30 of one."""
     unit = reach * reach * power_of_two(weights.total) * 2.0**-SUM_BITS
     square = deviation * deviation
@@ -194,5 +200,6 @@ def _fix_squares(
         square *= weights.weight
     square /= unit
     whole = np.floor(square)
-    rest = np.rint((square - whole) * 2.0**REST_BITS)
-    return whole.astype(np.int64), rest.astype(np.int64), unit
+    square -= whole
+    square *= 2.0**REST_BITS
+    return as_integers(whole), as_integers(_in_place(np.rint, square)), unit

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gputree.dtypes import Floats
 from gputree.tree import Tree
 
 
-def impurity_importances(tree: Tree, normalize: bool = True) -> NDArray[np.float64]:
+def impurity_importances(tree: Tree, normalize: bool = True) -> Floats:
     """Total decrease of impurity by the splits on each column (Breiman et al. 1984, 5.3.4).
 
-    Parameters
-    ----------
-    tree : Tree
-    normalize : bool, default=True
-        Divide by the sum, so that importances add up to 1 where there are splits.
-
-    Returns
-    -------
-    importances : float64 array of shape (n_features,)
+    Normalized, they add up to 1 where there are splits.
     """
     inner = ~tree.is_leaf
     decrease = tree.gain[inner] * tree.weight[inner] / tree.weight[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from numbers import Integral
+from collections.abc import Iterable
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,22 @@ from gputree._sklearn import (
 )
 from gputree._warnings import warn
 from gputree.columns.categories import EXACT_IN_FLOAT64, as_numbers, is_missing
+from gputree.dtypes import Floats, Int64s
 from gputree.errors import InputError, InputTypeError
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+Codes = Int64s
 
 
 def exact_labels(y: Any) -> Any:
     """Integers and booleans as an array that distinguishes them; other labels as they are.
 
-    Types with space for missing labels become float64 in scikit-learn, lists of large integers
-    with others do in NumPy.
-
-    Raises
-    ------
-    ValueError
-        One of a type with space for missing labels is missing.
+    Types with space for missing labels become float64 in scikit-learn, lists of large integers with
+    others do in NumPy. ValueError if one of such a type is missing.
     """
     if isinstance(y, list | tuple):
         array = np.asarray(y)
+        if array.dtype.kind == "U":
+            forbid_mixed(y)
         large = array.dtype.kind == "f" and (np.abs(array) >= EXACT_IN_FLOAT64).any()
         return _exact_objects(np.array(y, object)) if large or array.dtype.kind == "O" else y
     kind = getattr(y, "dtype", getattr(y, "type", None))
@@ -63,6 +61,16 @@ def forbid_missing(labels: NDArray[Any]) -> None:
     """Raise ValueError if some of the labels are missing objects."""
     if labels.dtype.kind == "O" and (count := sum(map(is_missing, labels))):
         raise missing_labels(count)
+
+
+def forbid_mixed(labels: Iterable[Any]) -> None:
+    """Raise ValueError if labels are text and numbers, which no order has."""
+    found = {isinstance(label, str): label for label in labels}
+    if len(found) == 2 and isinstance(found[False], Number | np.bool_):
+        raise InputError(
+            f"y mixes numbers and text, such as {found[False]!r} and {found[True]!r}: make all "
+            "labels of one kind."
+        )
 
 
 def _exact_objects(y: Any) -> Any:
@@ -110,7 +118,7 @@ def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
     if np.unique(labels).size == labels.size and labels.max() > labels.size:
         warn(
             f"{name} takes labels, one a row, and these {labels.size:,} are all different. If they "
-            f"are counts of labels, {advice}.",
+            f"are counts of labels, {advice}."
         )
     return labels
 

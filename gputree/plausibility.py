@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree.dtypes import MISSING_TO_ALL
+from gputree.dtypes import MISSING_TO_ALL, Bools
 from gputree.errors import InputError
 from gputree.tree import Tree
 
@@ -37,15 +36,8 @@ def bounded_gains(tree: Tree) -> Tree:
 def check_statistics(tree: Tree) -> None:
     """Raise ValueError unless weights, rows, statistics, impurities and gains fit each other.
 
-    Parameters
-    ----------
-    tree : Tree
-        Whose arrays `Tree.check` has found to form a tree.
-
-    Raises
-    ------
-    ValueError
-        Naming the field and the first node where it is wrong.
+    Of a tree whose arrays `Tree.check` has found to form one; names the field and the first node
+    where it is wrong.
     """
     for field, problem, wrong in _problems(tree):
         nodes = np.flatnonzero(wrong)
@@ -54,7 +46,7 @@ def check_statistics(tree: Tree) -> None:
             raise InputError(f"Invalid tree: {field} of node {nodes[0]} {problem}, got {value!r}.")
 
 
-def _problems(tree: Tree) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
+def _problems(tree: Tree) -> Iterator[tuple[str, str, Bools]]:
     """Field, what is wrong with it, and at which nodes."""
     weight, statistics = tree.weight, tree.statistics
     yield "weight", "is negative", weight < 0

@@ -10,9 +10,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree.compilation import interrupts
+from gputree.dtypes import Int64s
 from gputree.errors import InputError
 
 # Spans a thread takes on average: more balance better, fewer cost less to hand out.
@@ -59,7 +58,6 @@ class _Tasks:
         self.task = task
         self.arguments = arguments
         self.results: list[Any] = [None] * len(arguments)
-        self.threads: set[int] = set()  # at work now
         self.stopped = False
         self.outer = _of_this_thread()  # of which these are a part
         self._pending = iter(range(len(arguments)))
@@ -67,15 +65,12 @@ class _Tasks:
 
     def work(self) -> None:
         """Do tasks until none is left."""
-        self.threads.add(threading.get_ident())
         try:
             while (i := self._take()) is not None:
                 self.results[i] = self.task(*self.arguments[i])
         except BaseException:
             self.stop()
             raise
-        finally:
-            self.threads.discard(threading.get_ident())
 
     def work_for_another(self) -> None:
         """The same in a thread of the pool, which signals do not reach."""
@@ -103,8 +98,7 @@ _work = threading.local()  # .tasks: those that this thread of the pool is at wo
 
 
 def _of_this_thread() -> _Tasks | None:
-    tasks: _Tasks | None = getattr(_work, "tasks", None)
-    return tasks
+    return getattr(_work, "tasks", None)
 
 
 def _leave_if_stopped() -> None:
@@ -138,13 +132,12 @@ def run(n_threads: int, task: Callable[..., Any], arguments: Sequence[tuple]) ->
                 other.result()
     except BaseException:
         tasks.stop()
-        while wait(others, interrupts.PATIENCE).not_done:
-            interrupts.abandon(tuple(tasks.threads))
+        wait(others)
         raise
     return tasks.results
 
 
-def spans(sizes: NDArray[np.int64], n_threads: int, smallest: int) -> list[tuple[int, int]]:
+def spans(sizes: Int64s, n_threads: int, smallest: int) -> list[tuple[int, int]]:
     """Cut ``0 .. len(sizes)`` into contiguous spans of similar total size.
 
     A span holds at least `smallest` of the total, so that little work is not handed out.
@@ -164,7 +157,7 @@ def _parts(total: int, n_threads: int, smallest: int) -> int:
     return min(n_threads * SPANS_PER_THREAD, max(total // smallest, 1)) if n_threads > 1 else 1
 
 
-def cut(sizes: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:
+def cut(sizes: Int64s, parts: int) -> list[tuple[int, int]]:
     """Cut ``0 .. len(sizes)`` into at most `parts` contiguous spans of similar total size."""
     if parts <= 1:
         return [(0, sizes.size)]
@@ -174,15 +167,8 @@ def cut(sizes: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(bounds, bounds[1:], strict=False)]
 
 
-def chunks(
-    begins: NDArray[np.int64], ends: NDArray[np.int64], rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Cut each range ``begins[j] .. ends[j]`` into chunks of at most `rows`.
-
-    Returns
-    -------
-    owner, begin, end : int64 arrays of shape (chunks,)
-    """
+def chunks(begins: Int64s, ends: Int64s, rows: int) -> tuple[Int64s, Int64s, Int64s]:
+    """Chunks of at most `rows` of ranges ``begins[j] .. ends[j]``: owner, begin and end of each."""
     counts = np.maximum(-(-(ends - begins) // rows), 1)
     owner = np.repeat(np.arange(begins.size), counts)
     first = np.cumsum(counts) - counts

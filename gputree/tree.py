@@ -35,6 +35,10 @@ from gputree.dtypes import (
     NODE,
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
+    Bools,
+    Floats,
+    Int32s,
+    Int64s,
 )
 from gputree.errors import InputError
 
@@ -66,10 +70,9 @@ class Tree:
         ``x <= threshold`` goes to the first child; -2.0 where the split is not
         numeric. Infinity sends every known value left and missing ones right.
     missing_child : int32 array of shape (N,)
-        Ordinal of the child that takes missing values (NaN), MISSING_TO_ALL or
-        MISSING_STOPS. Categories without a branch, which the node has no rows of,
-        go with the missing values, except where a category-per-branch split has a
-        child for those: they stop.
+        Ordinal of the child that takes missing values (NaN), MISSING_TO_ALL or MISSING_STOPS.
+        Categories without a branch, which the node has no rows of, go with the missing values,
+        except where a category-per-branch split has a child for those: they stop.
     weight : float64 array of shape (N,)
         Sum of sample weights in the node.
     n_rows : int64 array of shape (N,)
@@ -80,8 +83,7 @@ class Tree:
     impurity : float64 array of shape (N,)
         Impurity of the node by `criterion`.
     gain : float64 array of shape (N,)
-        Decrease of impurity by the node's split, per unit of the node's
-        weight; 0 at leaves.
+        Decrease of impurity by the node's split, per unit of the node's weight; 0 at leaves.
     lower, upper : float64 arrays of shape (N,), or None
         What the probability of the second class, or the mean target, that a node predicts lies
         between; None where nothing is held to be monotonic. `statistics` may lie outside.
@@ -112,27 +114,27 @@ class Tree:
     task: Task
     criterion: str
     n_features: int
-    first_child: NDArray[np.int32]
-    n_children: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    depth: NDArray[np.int32]
+    first_child: Int32s
+    n_children: Int32s
+    parent: Int32s
+    depth: Int32s
     split_kind: NDArray[np.uint8]
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    missing_child: NDArray[np.int32]
-    weight: NDArray[np.float64]
-    n_rows: NDArray[np.int64]
-    statistics: NDArray[np.float64]
-    impurity: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    branch_begin: NDArray[np.int64] = None  # type: ignore[assignment]
-    branch_end: NDArray[np.int64] = None  # type: ignore[assignment]
-    branch_code: NDArray[np.int32] = None  # type: ignore[assignment]
-    lower: NDArray[np.float64] | None = None
-    upper: NDArray[np.float64] | None = None
+    feature: Int32s
+    threshold: Floats
+    missing_child: Int32s
+    weight: Floats
+    n_rows: Int64s
+    statistics: Floats
+    impurity: Floats
+    gain: Floats
+    branch_begin: Int64s = None  # type: ignore[assignment]
+    branch_end: Int64s = None  # type: ignore[assignment]
+    branch_code: Int32s = None  # type: ignore[assignment]
+    lower: Floats | None = None
+    upper: Floats | None = None
     smoothing: float = 0.0
-    soft_lower: NDArray[np.float64] | None = None
-    soft_upper: NDArray[np.float64] | None = None
+    soft_lower: Floats | None = None
+    soft_upper: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.branch_begin is None:
@@ -145,7 +147,7 @@ class Tree:
         return self.first_child.size
 
     @property
-    def is_leaf(self) -> NDArray[np.bool_]:
+    def is_leaf(self) -> Bools:
         return self.n_children == 0
 
     @property
@@ -182,7 +184,7 @@ class Tree:
         return BranchLists(self.branch_begin, self.branch_end, self.branch_code)
 
     @property
-    def tests_categories(self) -> NDArray[np.bool_]:
+    def tests_categories(self) -> Bools:
         """Whether each node tests categories, rather than a number or nothing."""
         return (self.split_kind == BRANCH_SPLIT) | (self.split_kind == SUBSET_SPLIT)
 
@@ -213,7 +215,7 @@ class Tree:
         order = np.argsort(codes)
         return Branches(codes[order], child[order])
 
-    def categories(self, node: int) -> NDArray[np.int32]:
+    def categories(self, node: int) -> Int32s:
         """The categories that lead from the parent of `node` to it.
 
         Parameters
@@ -264,7 +266,7 @@ class Tree:
         return combined
 
     # ---------------------------------------------------------- cutting
-    def collapse(self, nodes: NDArray[np.bool_]) -> Tree:
+    def collapse(self, nodes: Bools) -> Tree:
         """The tree with every node marked in `nodes` made a leaf.
 
         Parameters
@@ -280,34 +282,42 @@ class Tree:
         keep = ~self.over_ancestors(np.logical_or, nodes, False)
         return self._take(keep, nodes | self.is_leaf)
 
-    def _take(self, keep: NDArray[np.bool_], leaf: NDArray[np.bool_]) -> Tree:
+    def _take(self, keep: Bools, leaf: Bools) -> Tree:
         """The kept nodes in their order; those marked `leaf` lose their split."""
         kept = np.flatnonzero(keep)
         new_index = np.full(self.n_nodes + 1, NO_CHILD, dtype=NODE)  # [-1] stays -1
         new_index[kept] = np.arange(kept.size, dtype=NODE)
         leaf = leaf[kept]
+        return self._carried(
+            kept,
+            leaf,
+            first_child=np.where(leaf, NO_CHILD, new_index[self.first_child[kept]]).astype(NODE),
+            n_children=np.where(leaf, np.int32(0), self.n_children[kept]),
+            parent=new_index[self.parent[kept]],
+            depth=self.depth[kept],
+            weight=self.weight[kept],
+            n_rows=self.n_rows[kept],
+            statistics=self.statistics[kept],
+            **self.branch_lists.take(kept)._asdict(),
+        )
+
+    def _carried(self, nodes: NDArray[Any], leaf: Bools, **others: Any) -> Tree:
+        """A tree with the splits of some nodes, which leaves lose; with all `others` as given."""
 
         def cut(values: NDArray, at_leaf: float) -> NDArray:
-            return np.where(leaf, np.array(at_leaf, values.dtype), values[kept])
+            return np.where(leaf, np.array(at_leaf, values.dtype), values[nodes])
 
         return replace(
             self,
-            first_child=np.where(leaf, NO_CHILD, new_index[self.first_child[kept]]).astype(NODE),
-            n_children=cut(self.n_children, 0),
-            parent=new_index[self.parent[kept]],
-            depth=self.depth[kept],
             split_kind=cut(self.split_kind, LEAF),
             feature=cut(self.feature, NO_FEATURE),
             threshold=cut(self.threshold, NO_THRESHOLD),
             missing_child=cut(self.missing_child, MISSING_STOPS),
-            weight=self.weight[kept],
-            n_rows=self.n_rows[kept],
-            statistics=self.statistics[kept],
-            impurity=self.impurity[kept],
+            impurity=self.impurity[nodes],
             gain=cut(self.gain, 0.0),
-            **self.branch_lists.take(kept)._asdict(),
-            **self.bounds_of(kept),
+            **self.bounds_of(nodes),
             **self.soft_bounds_of(cut),
+            **others,
         )
 
     def bounds_of(self, nodes: NDArray[Any]) -> dict[str, Any]:
@@ -323,7 +333,7 @@ class Tree:
         bounds = {"soft_lower": self.soft_lower, "soft_upper": self.soft_upper}
         return {name: taken(values, NO_THRESHOLD) for name, values in bounds.items()}
 
-    def within(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Tree:
+    def within(self, lower: Floats, upper: Floats) -> Tree:
         """The tree with its predictions clipped to bounds, arrays of shape (N,)."""
         return replace(self, lower=lower, upper=upper)
 
@@ -333,27 +343,27 @@ class Tree:
         return self.n_nodes
 
     @property
-    def children_left(self) -> NDArray[np.int32]:
+    def children_left(self) -> Int32s:
         """First child of each node, -1 at leaves. Binary trees only."""
         self._require_binary("children_left")
         return self.first_child
 
     @property
-    def children_right(self) -> NDArray[np.int32]:
+    def children_right(self) -> Int32s:
         """Second child of each node, -1 at leaves. Binary trees only."""
         self._require_binary("children_right")
         return np.where(self.is_leaf, NO_CHILD, self.first_child + 1).astype(NODE)
 
     @property
-    def n_node_samples(self) -> NDArray[np.int64]:
+    def n_node_samples(self) -> Int64s:
         return self.n_rows
 
     @property
-    def weighted_n_node_samples(self) -> NDArray[np.float64]:
+    def weighted_n_node_samples(self) -> Floats:
         return self.weight
 
     @property
-    def value(self) -> NDArray[np.float64]:
+    def value(self) -> Floats:
         """Class fractions (classification) or mean target, shape (N, 1, K).
 
         Fractions are smoothed by `smoothing`. A node without weight has those of its nearest
@@ -375,7 +385,7 @@ class Tree:
         return value[:, None, :]
 
     @property
-    def answers(self) -> NDArray[np.float64]:
+    def answers(self) -> Floats:
         """What nodes are labelled by, shape (N, K): the largest of classes, or the mean target.
 
         As `value`, but class weights, undivided, where nothing is held within bounds.
@@ -408,16 +418,12 @@ class Tree:
     def _problems(self) -> Iterator[tuple[str, Any]]:
         """Descriptions of invariants, each with whether (or where) it is broken."""
         n = self.n_nodes
-        yield (
-            f"the criterion {self.criterion!r} is none of {self.task}",
-            self.criterion not in CRITERIA.get(self.task, ()),
-        )
+        wrong: Any = self.criterion not in CRITERIA.get(self.task, ())
+        yield f"the criterion {self.criterion!r} is none of {self.task}", wrong
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         per_node = [v for k, v in arrays.items() if isinstance(v, np.ndarray) and "branch" not in k]
-        yield (
-            "it has no nodes, or arrays differ in length",
-            n == 0 or any(len(v) != n for v in per_node),
-        )
+        wrong = n == 0 or any(len(v) != n for v in per_node)
+        yield "it has no nodes, or arrays differ in length", wrong
         for name in ("weight", "statistics", "impurity", "gain"):
             yield f"{name} is not finite", ~np.isfinite(arrays[name]).all()
         yield "smoothing is negative or no number", not 0.0 <= self.smoothing < np.inf
@@ -450,56 +456,37 @@ class Tree:
     def _shape_problems(self) -> Iterator[tuple[str, Any]]:
         """Breadth-first order: children, parents, depths."""
         inner = np.flatnonzero(~self.is_leaf)
-        yield (
-            "a node has one child, or fewer than none",
-            ((self.n_children < 0) | (self.n_children == 1)),
-        )
+        wrong: Any = (self.n_children < 0) | (self.n_children == 1)
+        yield "a node has one child, or fewer than none", wrong
         first = 1 + np.cumsum(self.n_children) - self.n_children
-        yield (
-            "children are not contiguous in breadth-first order",
-            (
-                self.n_children.sum() != self.n_nodes - 1
-                or (self.first_child[inner] != first[inner]).any()
-            ),
-        )
+        wrong = self.n_children.sum() != self.n_nodes - 1
+        wrong = wrong or (self.first_child[inner] != first[inner]).any()
+        yield "children are not contiguous in breadth-first order", wrong
         owner = np.repeat(inner, self.n_children[inner])
         yield "a child does not name its parent", self.parent[1:] != owner
         yield "the root has a parent", self.parent[0] != NO_CHILD
-        yield (
-            "depth is not the parent's plus one",
-            (self.depth[0] != 0 or (self.depth[1:] != self.depth[owner] + 1).any()),
-        )
+        wrong = self.depth[0] != 0 or (self.depth[1:] != self.depth[owner] + 1).any()
+        yield "depth is not the parent's plus one", wrong
 
     def _split_problems(self) -> Iterator[tuple[str, Any]]:
         """Splits: kinds, features, thresholds, branches, missing values."""
         leaf = self.is_leaf
         inner = ~leaf
-        numeric = self.split_kind == THRESHOLD_SPLIT
+        numeric, subset = self.split_kind == THRESHOLD_SPLIT, self.split_kind == SUBSET_SPLIT
         yield "a split is of no known kind", self.split_kind > SUBSET_SPLIT
         yield "a leaf has a split, or an inner node none", leaf != (self.split_kind == LEAF)
         yield "a leaf has a child", self.first_child[leaf] != NO_CHILD
         yield "a leaf has a feature", self.feature[leaf] != NO_FEATURE
-        yield (
-            "a feature is out of range",
-            (inner & ((self.feature < 0) | (self.feature >= self.n_features))),
-        )
+        wrong = inner & ((self.feature < 0) | (self.feature >= self.n_features))
+        yield "a feature is out of range", wrong
         yield "a threshold is NaN", np.isnan(self.threshold)
         yield "a threshold split is not binary", self.n_children[numeric] != 2
-        yield (
-            "a subset split is not binary",
-            self.n_children[self.split_kind == SUBSET_SPLIT] != 2,
-        )
-        yield from self.branch_lists.problems(self.parent, self.tests_categories)
-        yield from self.branch_lists.span_problems(
-            self.branch_spans, self.feature, self.tests_categories
-        )
-        yield (
-            "missing_child names no child",
-            (
-                (self.missing_child < MISSING_STOPS)
-                | ((self.missing_child >= 0) & (self.missing_child >= self.n_children))
-            ),
-        )
+        yield "a subset split is not binary", self.n_children[subset] != 2
+        lists, by_category = self.branch_lists, self.tests_categories
+        yield from lists.problems(self.parent, by_category)
+        yield from lists.span_problems(self.branch_spans, self.feature, by_category)
+        wrong = (self.missing_child >= 0) & (self.missing_child >= self.n_children)
+        yield "missing_child names no child", wrong | (self.missing_child < MISSING_STOPS)
         yield "a leaf sends missing values on", self.missing_child[leaf] >= MISSING_TO_ALL
 
     def equals(self, other: Tree) -> bool:

@@ -9,37 +9,25 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import (
     assert_all_finite,
-    check_array,
     check_classification_targets,
     check_sample_weight,
     column_or_1d,
     validate_data,
 )
-from gputree.backends.arrays import (
-    count_labels,
-    device_matrix,
-    label_range,
-    on_device,
-    to_host,
-)
-from gputree.columns import Columns, fit_encode
-from gputree.columns.categories import EXACT_IN_FLOAT64
-from gputree.columns.cells import Coded, as_table, is_frame, read_array
-from gputree.compilation.arrays import writable
+from gputree.backends.arrays import count_labels, label_range, on_device, to_host
+from gputree.coded_labels import CodedLabels
+from gputree.columns.cells import Coded, read_array
 from gputree.criteria.named import check_ends
-from gputree.dtypes import MOST_ROWS
+from gputree.dtypes import Floats, Int64s, Values
 from gputree.errors import InputError, InputTypeError
-from gputree.estimators.devices import resolve_device
-from gputree.labels import exact_labels, forbid_long, forbid_missing, missing_labels
+from gputree.labels import exact_labels, forbid_long, forbid_missing, forbid_mixed, missing_labels
+from gputree.tables import is_plain, read_table
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
 
-# Text of one letter, whose number orders it.
-LETTER = np.dtype("U1")
-
-# Labels that are coded at once, at least.
-LABEL_BLOCK = 1 << 20
+LETTER = np.dtype("U1")  # text of one letter, whose number orders it
+LABEL_BLOCK = 1 << 20  # labels that are coded at once, at least
 
 # Squares of targets times total weights, and these in fixed point, stay within float64.
 MOST_TARGET = 1e90
@@ -48,105 +36,36 @@ MOST_WEIGHT = 1e100
 LEAST_WEIGHT = 1e-100
 
 
-def check_table(
-    estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"] = "C"
-) -> NDArray[np.floating]:
+def check_table(estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"] = "C") -> Values:
     """The table as a float32 or float64 matrix: numbers, codes of categories, NaN where missing.
 
-    `reset` learns the columns (`columns_`, `n_features_in_`, `feature_names_in_`); without it
-    they are compared with those of fit. `gputree.columns` says what tables may hold.
-    Integers beyond 2**53 are rounded to float64.
+    `reset` learns the columns (`columns_`, `n_features_in_`, `feature_names_in_`); without it they
+    are compared with those of fit. `gputree.columns` says what tables may hold. Integers beyond
+    2**53 are rounded to float64.
 
-    A table on a CUDA device stays there, as a CuPy array, if a tree is to be grown there from
-    its numbers alone; else it is copied to the host.
+    A table on a CUDA device stays there, as a CuPy array, if a tree is to be grown there from its
+    numbers alone; else it is copied to the host.
 
-    Raises
-    ------
-    ValueError
-        Wrong shape, no rows, no columns, other columns than at fit, dates, bytes, complex
-        numbers.
-    TypeError
-        Objects that are no cells.
-    MemoryError
-        Sparse input is too large for a dense array.
+    ValueError for wrong shapes, no rows, no columns, other columns than at fit, dates, bytes and
+    complex numbers; TypeError for objects that are no cells; MemoryError where sparse input is too
+    large for a dense array.
     """
-    if on_device(X):
-        matrix = _device_table(estimator, X) if reset else None
-        if matrix is not None:
-            return matrix
-        X = to_host(X)
-    X = _two_dimensional(estimator, as_table(X), reset)
-    _limit_rows(estimator, X)
-    if not reset:
-        return writable(estimator.columns_.encode(X, order))
-    estimator.columns_, values = fit_encode(
+    read = read_table(
         X,
-        getattr(estimator, "categorical_features", "auto"),
-        getattr(estimator, "_every_nominal", False),
-        order,
+        caller=type(estimator).__name__,
+        columns=None if reset else estimator.columns_,
+        check_features=lambda X: validate_data(estimator, X, reset=reset, skip_check_array=True),
+        categorical_features=getattr(estimator, "categorical_features", "auto"),
+        every_nominal=getattr(estimator, "_every_nominal", False),
+        order=order,
+        device=estimator.device if reset and estimator._grows_on_device else "cpu",
     )
-    return writable(values)
+    if reset:
+        estimator.columns_ = read.columns
+    return read.values
 
 
-def _device_table(estimator: Any, X: Any) -> Any:
-    """A table on the device as a matrix there, its columns learned; None if it has to leave."""
-    listed = getattr(estimator, "categorical_features", "auto")
-    numeric = listed is None or (isinstance(listed, str) and listed == "auto")
-    if not (estimator._grows_on_device and numeric and resolve_device(estimator.device) == "cuda"):
-        return None
-    matrix = device_matrix(X)
-    if matrix is None:
-        return None
-    _check_shape(estimator, X)
-    _limit_rows(estimator, X)
-    validate_data(estimator, X, reset=True, skip_check_array=True)
-    estimator.columns_ = Columns.numeric(matrix.shape[1])
-    return matrix
-
-
-def _check_shape(estimator: Any, X: Any) -> None:
-    """Refuse tables without rows or columns, by an array of that shape that takes no memory."""
-    check_array(
-        np.broadcast_to(np.float32(0), X.shape),
-        estimator=estimator,
-        input_name="X",
-        ensure_all_finite=False,  # or its many zeros are summed up
-    )
-
-
-def _limit_rows(estimator: Any, X: Any) -> None:
-    if X.shape[0] > MOST_ROWS:
-        raise InputError(
-            f"{type(estimator).__name__} takes at most {MOST_ROWS:,} rows, got {X.shape[0]:,}."
-        )
-
-
-def _two_dimensional(estimator: Any, X: Any, reset: bool) -> Any:
-    """`X` as a data frame or as an array of two dimensions, with the columns of fit."""
-    if _is_plain(X, 2) and X.size:  # check_array would find nothing, which takes small fits long
-        return validate_data(estimator, X, reset=reset, skip_check_array=True)
-    if is_frame(X):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        _check_shape(estimator, X)
-        return X
-    if isinstance(X, (list, tuple)) and _is_changed(np.asarray(X)):
-        X = np.array(X, dtype=object)
-    return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
-
-
-def _is_changed(array: NDArray) -> bool:
-    """Whether NumPy may have made text of numbers, or rounded large ones, in what was a list."""
-    if array.dtype.kind == "f":
-        return bool((np.abs(array) >= EXACT_IN_FLOAT64).any())
-    return array.dtype.kind in "US"
-
-
-def _is_plain(values: Any, ndim: int) -> bool:
-    """Whether values are an array of numbers of NumPy's own class, which no check changes."""
-    return type(values) is np.ndarray and values.ndim == ndim and values.dtype.kind in "fiub"
-
-
-def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
+def _numbers(values: NDArray, complaint: str) -> Floats:
     """Objects as float64, None as NaN; text and dates, whose unit would be lost, are refused."""
     types = set(map(type, values.flat)) if values.dtype.kind == "O" else set()
     if values.dtype.kind in "USMm" or any(issubclass(t, (str, bytes)) for t in types):
@@ -159,24 +78,24 @@ def _numbers(values: NDArray, complaint: str) -> NDArray[np.float64]:
         raise InputTypeError(f"{complaint}: {error}") from error
 
 
-def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[np.integer]]:
+def check_labels(caller: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[np.integer]]:
     """Sorted class labels, and the code of each row's label.
 
-    Codes of integers on a device stay there, as a CuPy array, unless they are spread too widely
-    to be counted.
-
-    Raises
-    ------
-    ValueError
-        Continuous or two-dimensional labels, missing labels, another length than X.
+    Codes of integers on a device stay there, as a CuPy array, unless they are spread too widely to
+    be counted. ValueError for continuous, two-dimensional or missing labels, or another length than
+    X.
     """
+    if isinstance(y, CodedLabels):
+        _check_length(y, n_rows)
+        present, code = y.present()
+        return present, code.astype(code_dtype(present.size), copy=False)
     if on_device(y):
         _check_length(y, n_rows)
         low, high = label_range(y)
         if high - low < max(COUNTED_LABELS, n_rows):
             return count_labels(y, low, high)
         y = to_host(y)
-    y = _check_target(estimator, y, n_rows)
+    y = _check_target(caller, y, n_rows)
     letters = y.dtype.kind == "U" and y.dtype.itemsize == LETTER.itemsize
     if letters or y.dtype.kind in "iu":
         numbers = np.ascontiguousarray(y, LETTER).view(np.uint32) if letters else y
@@ -187,9 +106,11 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray, NDArray[
     if y.dtype.kind in "OU" and (text := _text_labels(y)):
         return text
     if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
+        assert_all_finite(y, input_name="y", estimator_name=name_of(caller))
     forbid_missing(y)
     forbid_long(y)
+    if y.dtype.kind == "O":
+        forbid_mixed(y)
     if y.dtype.kind not in "US":  # of text, nothing is left to check
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
@@ -220,7 +141,7 @@ def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.
     size = max(LABEL_BLOCK, high - low + 1)
     blocks = [slice(a, a + size) for a in range(0, y.size, size)]
 
-    def shifted(block: slice) -> NDArray[np.int64]:
+    def shifted(block: slice) -> Int64s:
         found = y[block].astype(wide, copy=False) - wide(low)
         return found.astype(np.int64, copy=False)
 
@@ -246,38 +167,29 @@ def code_dtype(n_classes: int) -> type[np.integer]:
     return np.uint8 if n_classes <= 256 else np.int32
 
 
-def check_targets(estimator: Any, y: Any, n_rows: int, criterion: str) -> NDArray[np.float64]:
-    """Regression targets as float64, such as the criterion of that name takes.
-
-    Raises
-    ------
-    ValueError
-        Labels that are not numbers, missing or infinite targets, another length than X;
-        targets that the criterion does not take.
-    """
-    y = read_targets(estimator, y, n_rows)
+def check_targets(caller: Any, y: Any, n_rows: int, criterion: str) -> Floats:
+    """Regression targets as float64, such as the criterion of that name takes."""
+    y = read_targets(caller, y, n_rows)
     check_target_range(float(y.min()), float(y.max()), criterion)
     return y
 
 
-def read_targets(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
+def read_targets(caller: Any, y: Any, n_rows: int) -> Floats:
     """Regression targets, or some of them, as float64, whatever their range.
 
-    Raises
-    ------
-    ValueError
-        Labels that are not numbers, missing or infinite targets, another length than X.
+    ValueError for labels that are not numbers, missing or infinite targets, or another length than
+    X.
     """
-    y = _check_target(estimator, y, n_rows)
+    y = _check_target(caller, y, n_rows)
     forbid_missing(y)
     if y.dtype.kind in "fiub":
         y = y.astype(np.float64, copy=False)
     else:
-        name = type(estimator).__name__
+        name = name_of(caller)
         y = _numbers(
             y, f"{name} takes numeric targets (for labels use a classifier); got y of {y.dtype}"
         )
-    assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
+    assert_all_finite(y, input_name="y", estimator_name=name_of(caller))
     return y
 
 
@@ -291,21 +203,25 @@ def check_target_range(low: float, high: float, criterion: str) -> None:
         )
 
 
-def _check_target(estimator: Any, y: Any, n_rows: int) -> NDArray:
+def name_of(caller: Any) -> str:
+    """What errors name: an estimator's class, or what is called so."""
+    return caller if isinstance(caller, str) else type(caller).__name__
+
+
+def _check_target(caller: Any, y: Any, n_rows: int) -> NDArray:
     if y is None:
         raise InputError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target "
-            "y is None."
+            f"This {name_of(caller)} estimator requires y to be passed, but the target y is None."
         )
-    if not _is_plain(y, 1):
+    if not is_plain(y, 1):
         y = exact_labels(y)
-    if _is_plain(y, 1):
+    if is_plain(y, 1):
         _check_length(y, n_rows)
         return y
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
         raise InputError(
-            f"{type(estimator).__name__} takes one target column, got an array of shape "
+            f"{name_of(caller)} takes one target column, got an array of shape "
             f"{shape}. Fit one estimator a column."
         )
     y = column_or_1d(y, warn=True)
@@ -320,27 +236,15 @@ def _check_length(y: Any, n_rows: int) -> None:
         )
 
 
-def check_weights(sample_weight: Any, X: NDArray) -> NDArray[np.float64] | None:
-    """Sample weights as float64, or None.
-
-    Raises
-    ------
-    ValueError
-        Negative, missing or infinite weights, all zero, or another length than X.
-    """
+def check_weights(sample_weight: Any, X: NDArray) -> Floats | None:
+    """Sample weights as float64, or None; ValueError for invalid ones, or all zero."""
     if sample_weight is None:
         return None
     return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
-def check_weight_range(weight: NDArray[np.float64] | None) -> None:
-    """Refuse weights, sample times class weights, whose sums or units leave float64.
-
-    Raises
-    ------
-    ValueError
-        The largest weight is too large or too small.
-    """
+def check_weight_range(weight: Floats | None) -> None:
+    """Refuse weights, sample times class weights, whose sums or units leave float64."""
     greatest = 1.0 if weight is None else float(weight.max())
     if not LEAST_WEIGHT <= greatest <= MOST_WEIGHT:
         raise InputError(

@@ -1,7 +1,5 @@
 """What all tests share: devices to run one body on, growing on them, Hypothesis's profile."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys
@@ -25,7 +23,7 @@ from gputree.backends.base import Backend, Task
 from gputree.backends.cpu import tuning
 from gputree.cli import main
 from gputree.compilation import tiers
-from gputree.compilation.decorators import declare
+from gputree.compilation.declared import declare
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import Plan, grow
@@ -134,6 +132,14 @@ def cuda_device(request: pytest.FixtureRequest) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture
+def emulated_device(cuda_device: str) -> str:
+    """As `cuda_device`, without devices: the emulator alone counts what is done and held."""
+    if cuda_device == "cuda":
+        pytest.skip("the emulator counts what this looks at")
+    return cuda_device
+
+
 @pytest.fixture(scope="module")
 def backend(device: str) -> Callable[..., Backend]:
     """``backend(sample, task, n_threads=1)``: a backend of each device in turn."""
@@ -228,6 +234,24 @@ def gputree(capsys, monkeypatch):
         return status, output, errors
 
     return run
+
+
+@pytest.fixture
+def said(gputree):
+    """Run the command, check that it ends well without a warning, give back its output."""
+
+    def run(*arguments: Any, stdin: bytes = b"") -> str:
+        status, output, errors = gputree(*arguments, stdin=stdin)
+        assert (status, errors) == (0, "")
+        return output
+
+    return run
+
+
+@pytest.fixture
+def unknown_memory(monkeypatch):
+    """What the process takes is not known: small limits of ``--memory`` are not warned of."""
+    monkeypatch.setattr("gputree.cli.training.private_bytes", lambda: None)
 
 
 @pytest.fixture

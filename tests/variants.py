@@ -5,8 +5,6 @@ values, weights, constraints. The default tests compile those of `COVER`, in whi
 an axis occurs beside every value of each other axis. A new value needs a row here.
 """
 
-from __future__ import annotations
-
 from itertools import combinations, product
 from typing import Any, NamedTuple
 

@@ -14,8 +14,8 @@ SUBSET_MUTANTS = [
     ("subsets: runs of equal rows alike", "if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;", ""),
     (
         "subsets: heads of any size",
-        "asked && measure.limits.admit_sides(fewer, weight, others);",
-        "asked;",
+        "valid && measure.limits.admit_sides(fewer, weight, others);",
+        "valid;",
     ),
     (
         "subsets: heads kept out forgotten",
@@ -66,8 +66,8 @@ SUBSET_MUTANTS = [
     ),
     (
         "subsets: category after the own",
-        "if (code[middle] < own) first",
-        "if (code[middle] <= own) first",
+        "return code[i] >= own;",
+        "return code[i] > own;",
     ),
     (
         "subsets: rows right of a finished subset",

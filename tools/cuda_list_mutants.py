@@ -30,8 +30,8 @@ LIST_MUTANTS = [
     ),
     (
         "lists: missing values found one late",
-        "if (code[middle] == MISSING_CODE) end = middle;",
-        "if (code[middle] == MISSING_CODE && middle > begin) end = middle;",
+        "{ return code[i] == MISSING_CODE; });",
+        "{ return code[i] == MISSING_CODE; }) + 1;",
     ),
     ("lists: sum of fewer lanes", "step < 5; ++step", "step < 4; ++step"),
     ("lists: sum of itself twice", "next = after;", "next = next;"),
@@ -52,7 +52,7 @@ LIST_MUTANTS = [
     ),
     (
         "lists: span counted from its start",
-        "if (segment.nominal) span.first = code_begin",
+        "if (segment.categorical) span.first = code_begin",
         "if (false) span.first = code_begin",
     ),
     ("lists: branch carried on", "if (!goes_on) carry = 0;", ""),
@@ -123,13 +123,13 @@ LIST_MUTANTS = [
     ("lists: branch weight not carried", "carried = last_lane(branch);", ""),
     (
         "lists: part of the place before",
-        "if (last[middle] > i) stop = middle;\n        else start",
-        "if (last[middle] >= i) stop = middle;\n        else start",
+        "return last[part] > i;",
+        "return last[part] >= i;",
     ),
     (
         "lists: cut exclusive",
-        "if (code[middle] > cut) end = middle;",
-        "if (code[middle] >= cut) end = middle;",
+        "return code[i] > cut;",
+        "return code[i] >= cut;",
     ),
     (
         "lists: branches of the warp before",

@@ -16,13 +16,17 @@ MONOTONIC_MUTANTS = [
     ("monotonic: upper bound", "lower <= low && high <= upper;", "lower <= low;"),
     ("monotonic: column", "signs[column], lower[node]", "signs[0], lower[node]"),
     ("monotonic: node", "lower[node], upper[node]};", "lower[0], upper[node]};"),
-    ("monotonic: boundaries", "admitted && hold.admits(", "admitted || hold.admits("),
+    ("monotonic: boundaries", "admitted && constraint.admits(", "admitted || constraint.admits("),
     (
         "monotonic: sorted slots",
-        "if (!hold.admits(criterion, state, left, total)) continue;\n        found.score",
+        "if (!constraint.admits(criterion, state, left, total)) continue;\n        found.score",
         "found.score",
     ),
-    ("monotonic: root", "nodes.bound(0, held.lower[j], held.upper[j]);", "nodes.bound(0, 0, 0);"),
+    (
+        "monotonic: root",
+        "nodes.bound(0, monotonic.lower[j], monotonic.upper[j]);",
+        "nodes.bound(0, 0, 0);",
+    ),
     (
         "monotonic: first child",
         "nodes.bound(child, sign < 0 ? between : lower, sign > 0 ? between : upper);",

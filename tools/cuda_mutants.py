@@ -31,12 +31,13 @@ from cuda_comparisons import (
     compare_cells,
     compare_inspection,
     compare_limits,
+    compare_places,
     compare_trees,
 )
 from cuda_emulator import LaunchError, emulated_cuda
 from cuda_list_mutants import LIST_MUTANTS, compare_lists
 from cuda_monotonic_mutants import MONOTONIC_MUTANTS, compare_monotonic
-from cuda_part_mutants import PART_MUTANTS, compare_parts
+from cuda_shard_mutants import PART_MUTANTS, compare_parts
 from devices import tune
 
 from gputree.backends import binning
@@ -51,8 +52,8 @@ class Mutant(NamedTuple):
 MUTANTS = [
     Mutant(
         "encode: strict bound",
-        "if (keys[first + half] < key)",
-        "if (keys[first + half] <= key)",
+        "return keys[i] >= key;",
+        "return keys[i] > key;",
     ),
     Mutant("encode: negative zero", "if (bits == SIGN_BIT) return SIGN_BIT;", ""),
     Mutant("encode: missing values", "if (key == MISSING_KEY) {", "if (false) {"),
@@ -120,7 +121,7 @@ MUTANTS = [
         "table.categories[f] > 0 ? 0 : absent ? 2 : 1;",
         "table.categories[f] > 0 ? 0 : 1;",
     ),
-    Mutant("ties: highest column", "return a.column < b.column;", "return a.column > b.column;"),
+    Mutant("ties: highest column", "return a.rank < b.rank;", "return a.rank > b.rank;"),
     Mutant("ties: missing left first", "return !a.missing_left;", "return a.missing_left;"),
     Mutant("ties: highest place", "return a.place < b.place;", "return a.place > b.place;"),
     Mutant(
@@ -146,8 +147,8 @@ MUTANTS = [
     ),
     Mutant(
         "mark: slots collide",
-        "place[j * bins + b] = alive ? i32(sum - places) : -1;",
-        "place[j * bins + b] = alive ? 0 : -1;",
+        "place[b] = n > 0 ? i32(sum - places) : -1;",
+        "place[b] = n > 0 ? 0 : -1;",
     ),
     Mutant(
         "mark: cursor not reset",
@@ -155,18 +156,18 @@ MUTANTS = [
         "if (cell_rows) taken[j * bins + b] = cell_rows ?",
     ),
     Mutant("cells: values fall", "i64(place < top ? place : top) : 0", "i64(top) / 2 : size - 1"),
-    Mutant("cells: not added up", "sum += i64(counts[c * channels + k]);", ""),
+    Mutant("cells: not added up", "sum += i64(sub_bins.counts[c * channels + k]);", ""),
     Mutant(
         "cells: none after a boundary",
-        "score_of(criterion, limits, hold, after, total, channels) >= bar",
+        "score_of(rules, constraint, after, total) >= needed",
         "false",
     ),
     Mutant(
         "cells: slots collide",
-        "cell_place[c] = alive ? i32(sum - n) : -1;",
-        "cell_place[c] = alive ? 0 : -1;",
+        "            place[c] = candidate ? i32(sum - n) : -1;",
+        "            place[c] = candidate ? 0 : -1;",
     ),
-    Mutant("cells: cursor not reset", "cell_taken[c] = 0;", ""),
+    Mutant("cells: cursor not reset", "            taken[c] = 0;", ""),
     Mutant(
         "cells: last row of a bin scanned",
         "stop = first + n - (is_last ? 1 : 0);",
@@ -177,14 +178,13 @@ MUTANTS = [
         "stop = first + n - (is_last ? 1 : 0);",
         "stop = first + n - 1;",
     ),
-    Mutant("cells: left of them forgotten", "- i64(counts[cell * channels + k]);", ";"),
-    Mutant("cells: earlier chunks forgotten", "left += inside;", ""),
-    Mutant("gather: plain cursor", "base + atomicAdd(&taken[bin], 1u)", "base + taken[bin]++"),
     Mutant(
-        "chunks: last row scanned",
-        "rows_in(rules.criterion, cell, channels) - 1;",
-        "rows_in(rules.criterion, cell, channels);",
+        "chunks: own candidate left of it",
+        "sums[at] - i64(sub_bins.counts_in(level, table, j, channels)[at]);",
+        "sums[at];",
     ),
+    Mutant("gather: plain cursor", "base + atomicAdd(&taken[cell], 1u)", "base + taken[cell]++"),
+    Mutant("chunks: last row scanned", "is_last = !bin_of ||", "is_last ="),
     Mutant("chunks: earlier ones forgotten", "left += own;", ""),
     Mutant(
         "scan: equal values cut",
@@ -198,22 +198,24 @@ MUTANTS = [
     ),
     Mutant(
         "pick: store before all have read",
-        "cut = first_cut(cut);\n    __syncwarp();\n    if (threadIdx.x == 0)",
-        "cut = first_cut(cut);\n    if (threadIdx.x == 0)",
+        "cut = warp_first(cut);\n    __syncwarp();\n    if (threadIdx.x == 0)",
+        "cut = warp_first(cut);\n    if (threadIdx.x == 0)",
     ),
-    Mutant("draw: key not mixed", "state = mix(state);", "state += 1;"),
+    Mutant("draw: key not mixed", "((mix(key + u64(i)) >> 32)", "(((key + u64(i)) >> 32)"),
+    Mutant("ties: rank not of the node", "mix((key ^ 0x", "mix((u64(0) ^ 0x"),
     Mutant("visit: waiting nodes dropped", "if (waits) record.column = WAITS;", ""),
     Mutant("inside: slots collide", "place[b] += i32(slot);", ""),
-    Mutant("inside: cursor not reset", "living.taken[j * bins + b] = 0;", ""),
+    Mutant("inside: cursor not reset", "inside.taken[j * bins + b] = 0;", ""),
     Mutant(
-        "inside: bin of missing values",
+        "undefined: bin of missing values",
         "if (lane == 0 && column.has_missing) place",
         "if (false) place",
     ),
     Mutant("inside: too many slots", "const bool fits = !is_large &&", "const bool fits = true ||"),
-    Mutant("inside: others listed as leading", "first = others * living.rest +", "first ="),
+    Mutant("inside: places taken without fitting", "u64(fits ? bins : 0)", "u64(bins)"),
+    Mutant("inside: others listed as leading", "first = others * inside.rest +", "first ="),
     Mutant("inside: overflow not told", "if (!fits) atomicMax(tally + OVERFLOWS, u64(1));", ""),
-    Mutant("inside: plain cursor", "atomicAdd(&living.taken[bin], 1u)", "living.taken[bin]++"),
+    Mutant("inside: plain cursor", "atomicAdd(&inside.taken[bin], 1u)", "inside.taken[bin]++"),
     Mutant("inside: not sorted", "if ((low & run) == 0 ? a <= b : a >= b) continue;", "continue;"),
     Mutant(
         "inside: no barrier between steps",
@@ -224,8 +226,8 @@ MUTANTS = [
     Mutant("inside: one bin a warp", "i < end; i += gridDim.x)", "i < end; i = end)"),
     Mutant(
         "inside: sorted before all have scanned",
-        "living.found.cuts)[i] = cut;\n        __syncwarp();",
-        "living.found.cuts)[i] = cut;",
+        "inside.found.cuts)[i] = cut;\n        __syncwarp();",
+        "inside.found.cuts)[i] = cut;",
     ),
     Mutant("splits: none inside bins", "cut = found.better(cut, j * columns + f);", ";"),
     Mutant(
@@ -299,8 +301,8 @@ MUTANTS = [
     Mutant("finish: totals without barrier", "total[k] = 0;\n    __syncwarp();", "total[k] = 0;"),
     Mutant(
         "finish: known rows",
-        "s = middle + 1;\n    }\n    return s;",
-        "s = middle + 1;\n    }\n    return s - 1;",
+        "first_behind(s, t, [&](i64 i) { return keys[i] == MISSING_KEY; });",
+        "first_behind(s, t, [&](i64 i) { return keys[i] == MISSING_KEY; }) - 1;",
     ),
     Mutant(
         "finish: sides without barrier",
@@ -329,15 +331,12 @@ MUTANTS = [
         "",
     ),
     # Memory that nothing has written: what it holds differs from device to device.
-    Mutant(
-        "undefined: bin of missing values", "if (column.has_missing && lane == 0)", "if (false)"
-    ),
     Mutant("undefined: sums of chunks", "for (i64 k = 0; k < channels; ++k) sum[k] = 0;", ""),
     Mutant("undefined: shared cells", "i < size; i += blockDim.x) cells[i] = 0;", "false;) ;"),
     Mutant("undefined: shared sums", "k < width; k += blockDim.x) sums[k] = 0;", "false;) ;"),
     Mutant("undefined: shared count", "        left_rows = 0;\n", ""),
-    Mutant("undefined: totals", "k < channels; k += 32) total[k] = 0;", "false;) ;"),
-    Mutant("undefined: left of a scan", "for (i64 k = 0; k < channels; ++k) left[k] = 0;", ""),
+    Mutant("undefined: totals", "k < work.channels; k += 32) total[k] = 0;", "false;) ;"),
+    Mutant("undefined: left of a scan", "for (i64 k = 0; k < work.channels; ++k) left[k] = 0;", ""),
     Mutant("undefined: side of leaves", "missing_left[node] = 0;", ""),
     *(Mutant(*mutant) for mutant in (*LIST_MUTANTS, *SUBSET_MUTANTS)),
     *(Mutant(*mutant) for mutant in (*MONOTONIC_MUTANTS, *PART_MUTANTS)),
@@ -365,6 +364,7 @@ COMPARISONS = {
     "trees": compare_trees,
     "cells": compare_cells,
     "limits": compare_limits,
+    "places": compare_places,
     "inspection": compare_inspection,
     "bins": compare_bins,
 }
@@ -381,7 +381,7 @@ FIRST |= {
     "inside: sorted before all have scanned": "limits",
     "inside: too many slots": "limits",
     "inside: overflow not told": "limits",
-    "undefined: bin of missing values": "cells",
+    "inside: places taken without fitting": "places",
     "pick: store before all have read": "cells",
     "partition: chunks before forgotten": "cells",
     "partition: no barrier after the sum": "cells",
@@ -400,7 +400,8 @@ def first_comparison(mutant: Mutant) -> str:
 
 def likeliest_first(mutant: Mutant) -> list[Way]:
     """The ways of running; where order decides, first the one that checks every access."""
-    races = any(word in mutant.name for word in ("barrier", "before all", "plain", "undefined"))
+    words = "barrier", "before all", "plain", "undefined", "taken without"
+    races = any(word in mutant.name for word in words)
     return sorted(WAYS, key=lambda way: way.check != races)
 
 
@@ -500,7 +501,7 @@ def main(arguments: list[str]) -> int:
         for done in as_completed(running):
             found = done.result()
             failing |= found is None
-            missed += print_caught(running[done][1], found or [])
+            missed += print_caught(running[done][1], found) if found else 0
         failing |= any(future.result() != "-" for future in passing)
     if failing:
         print("the kernels as they are fail")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gputree.backends.base import Backend, DeviceTable, Int64s, Task
     from gputree.backends.lists import ListBackend
-    from gputree.backends.partitioned.table import PartitionedTable
+    from gputree.backends.sharded.table import ShardedTable
 
 __all__ = [
     "DEVICES",
     "get_backend",
     "get_list_backend",
-    "get_partitioned_table",
+    "get_sharded_table",
     "get_table",
     "has_device",
     "new_backend",
@@ -53,16 +56,18 @@ def new_backend(
     table: DeviceTable, task: Task, n_threads: int, entries: Int64s | None = None
 ) -> Backend:
     """What grows a task over some rows of a table, or all; see `gputree.backends.base.Backend`."""
-    from gputree.backends.partitioned.table import PartitionedTable
+    from gputree.backends.sharded.table import ShardedTable
 
-    if isinstance(table, PartitionedTable):
+    if isinstance(table, ShardedTable):
+        from gputree.backends.sharded.backend import ShardedBackend
+
         if _is_cuda(table.name):
-            from gputree.backends.blocks import backend
+            from gputree.backends.sharded import device
 
-            return backend.new_backend(table, task, n_threads, entries)
-        from gputree.backends.partitioned.backend import PartitionedBackend
+            return device.new_backend(table, task, n_threads, entries)
+        from gputree.backends.sharded.local import LocalShards
 
-        return PartitionedBackend(table, task, n_threads, entries)
+        return ShardedBackend(LocalShards(table, task, n_threads, entries))
     return get_backend(table.name)(table, task, n_threads, entries)
 
 
@@ -77,15 +82,11 @@ def get_table(device: str) -> type[DeviceTable]:
     return CudaTable
 
 
-def get_partitioned_table(device: str) -> type[PartitionedTable]:
-    """What holds a table on the host that "cpu" or "cuda" works on in parts; see `get_backend`."""
-    if not _is_cuda(device):
-        from gputree.backends.partitioned.table import PartitionedTable
+def get_sharded_table(device: str) -> Callable[..., ShardedTable]:
+    """What holds a table on the host that "cpu" or "cuda" works on in shards; see `get_backend`."""
+    from gputree.backends.sharded.table import ShardedTable
 
-        return PartitionedTable
-    from gputree.backends.blocks.table import BlocksTable
-
-    return BlocksTable
+    return partial(ShardedTable, "cuda" if _is_cuda(device) else "cpu")
 
 
 def get_list_backend(device: str) -> type[ListBackend]:

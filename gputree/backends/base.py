@@ -11,6 +11,7 @@ integers, so its result depends neither on the device nor on the order of work.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +22,9 @@ from gputree.backends.subsets import SubsetSearch
 from gputree.criteria import Criterion
 
 Int64s = NDArray[np.int64]
+Uint64s = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 class Monotonic(NamedTuple):
@@ -39,8 +43,8 @@ class Monotonic(NamedTuple):
 class Bounds(NamedTuple):
     """What the means of m nodes lie between; cuts of columns with a sign keep within."""
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
 
     def take(self, nodes: NDArray[Any] | slice) -> Bounds:
         """Those of some nodes."""
@@ -57,43 +61,24 @@ class Limits(NamedTuple):
     min_decrease: float  # least gain x node weight
     max_features: int
     rounded: bool  # weight x target had to be rounded to units
+    random_ties: bool = False  # of cuts of two columns: else the lowest column wins
     monotonic: Monotonic | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be grown: criterion, limits and row statistics.
+    """What is to be grown: criterion, limits and statistics of all n rows of a table."""
 
-    Attributes
-    ----------
-    criterion : Criterion
-        Its type selects the formulas, see `gputree.criteria`.
-    limits : Limits
-    target : integer array of shape (n,)
-        Class index, or weight x target in fixed point, of every row of the table.
-    weight : int64 array of shape (n,), or None
-        Fixed-point weights; None where every weight is one unit.
-    square : int64 array of shape (n,), or None
-        Weight x squared target in fixed point; regression only.
-    square_rest : int64 array of shape (n,), or None
-        What `square` cuts off, in 2**-30 of its unit.
-    exact : bool
-        Whether cuts inside bins are looked for.
-    max_device_memory : int or None
-        Bytes that a device other than the CPU may use; None for a share of what is free.
-    search : SubsetSearch or None
-        How nominal columns are split; None where there are none.
-    """
-
-    criterion: Criterion
+    criterion: Criterion  # its type selects the formulas, see `gputree.criteria`
     limits: Limits
-    target: NDArray[Any]
-    weight: Int64s | None
-    square: Int64s | None
-    square_rest: Int64s | None
-    exact: bool
-    max_device_memory: int | None = None
-    search: SubsetSearch | None = None
+    target: NDArray[Any]  # class index, or weight x target in fixed point
+    weight: Int64s | None  # in fixed point; None where every weight is one unit
+    square: Int64s | None  # weight x squared target in fixed point; regression only
+    square_rest: Int64s | None  # what `square` cuts off, in 2**-30 of its unit
+    exact: bool  # whether cuts inside bins are looked for
+    max_device_memory: int | None = None  # bytes, not on the CPU; None for a share of what is free
+    search: SubsetSearch | None = None  # how nominal columns are split; None where none is
+    draws_cuts: bool = False  # extremely randomized trees: on the CPU, of a table in memory
 
     @property
     def n_classes(self) -> int:
@@ -133,13 +118,13 @@ class Splits(NamedTuple):
 
     feature: NDArray[np.int32]
     weight: Int64s  # of the node, in units
-    gain: NDArray[np.float64]
+    gain: Floats
     cut_bin: NDArray[np.int32]
     next_bin: NDArray[np.int32]
-    inside: NDArray[np.bool_]
-    missing_left: NDArray[np.bool_]
-    seen_missing: NDArray[np.bool_]  # the node has missing values in the column
-    threshold: NDArray[np.float64]
+    inside: Bools
+    missing_left: Bools
+    seen_missing: Bools  # the node has missing values in the column
+    threshold: Floats
     codes: NDArray[np.object_]  # of uint32 arrays, ascending; None where the column is numeric
 
     @classmethod
@@ -169,33 +154,34 @@ class Subtrees(NamedTuple):
     root: Int64s
     first_child: Int64s
     feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    gain: NDArray[np.float64]
+    threshold: Floats
+    missing_left: Bools
+    gain: Floats
     begin: Int64s
     end: Int64s
 
+    @classmethod
+    def join(cls, groups: Iterable[Subtrees]) -> Subtrees:
+        """The subtrees of several groups of nodes, one group after another."""
+        moved: list[Subtrees] = []
+        used = 0  # nodes of the groups before
+        for own in groups:
+            child = np.where(own.first_child < 0, -1, own.first_child + used)
+            moved.append(own._replace(root=own.root + used, first_child=child))
+            used += child.size
+        return cls(*(np.concatenate(field) for field in zip(*moved, strict=True)))
+
 
 class Finishing(NamedTuple):
-    """Which nodes are small: those that cost less to finish than to split by histograms.
+    """Which nodes are small: those that cost less to finish than to split by histograms."""
 
-    Attributes
-    ----------
-    rows_per_statistic : float
-        Rows of an average column that cost as much to finish, over all levels, as a statistic of
-        its histogram costs to count, subtract and score.
-    columns : float
-        Columns of a row, each by what it costs to finish beside a numeric one of many values.
-    most_rows : int
-        Larger nodes are not finished.
-    level_cells : int
-        Of so few entries x columns, for each level that is left, a level is finished whole: much of
-        what it takes to split one does not depend on its size.
-    """
-
+    # Rows of an average column that cost as much to finish, over all levels, as a statistic of
+    # its histogram costs to count, subtract and score.
     rows_per_statistic: float
-    columns: float
-    most_rows: int
+    columns: float  # of a row, each by its cost beside a numeric one of many values
+    most_rows: int  # larger nodes are not finished
+    # Of so few entries x columns, for each level that is left, a level is finished whole: much of
+    # what it takes to split one does not depend on its size.
     level_cells: int = 0
 
 
@@ -208,16 +194,19 @@ class DeviceTable(Protocol):
 
     name: str
     shape: tuple[int, int]
-    missing: NDArray[np.bool_]  # (d,) columns that hold missing values
+    missing: Bools  # (d,) columns that hold missing values
     categories: Int64s  # (d,) of nominal columns, whose values are their codes; 0 of numeric ones
 
-    def __init__(
-        self, values: Any, missing: NDArray[np.bool_], categories: Int64s | None = None
-    ) -> None:
+    def __init__(self, values: Any, missing: Bools, categories: Int64s | None = None) -> None:
         """Take values (n, d), float32 or float64 with NaN where missing."""
 
-    def prepare(self, max_bins: int, n_threads: int) -> None:
-        """Code the columns now, as tasks with exact cuts will ask for them."""
+    def prepare(
+        self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
+    ) -> None:
+        """Code the columns now, as tasks with exact cuts, or others, will ask for them.
+
+        Where nodes draw `max_features` of many columns, tasks may ask for none.
+        """
 
 
 class Backend(Protocol):
@@ -261,7 +250,10 @@ class Backend(Protocol):
         """Which nodes are worth finishing. Needs `encode`."""
 
     def new_histograms(self, m: int) -> Any:
-        """Zeroed histograms of m nodes, shape (m, histogram_cells x channels)."""
+        """Zeroed histograms of m nodes, shape (m, histogram_cells x channels).
+
+        Of width 0 where nodes are counted as they are refined; then there are no scores before.
+        """
 
     def histogram(
         self, begin: Int64s, end: Int64s, out: Any, slots: Int64s, larger: Larger | None = None
@@ -281,7 +273,7 @@ class Backend(Protocol):
         histograms: Any,
         slots: Int64s,
         scores: Any,
-        keys: NDArray[np.uint64],
+        keys: Uint64s,
         bounds: Bounds | None = None,
     ) -> Splits:
         """Choose the split of each node, looking into bins where the task is exact.
@@ -289,21 +281,14 @@ class Backend(Protocol):
         `bounds` are those that `scores` were made with.
         """
 
-    def partition(
-        self, begin: Int64s, end: Int64s, splits: Splits
-    ) -> tuple[Int64s, NDArray[np.float64]]:
+    def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:
         """Partition the entries of nodes that all split, stably.
 
         Returns the first entry of each second child, and each split's threshold.
         """
 
     def finish(
-        self,
-        begin: Int64s,
-        end: Int64s,
-        depth: Int64s,
-        keys: NDArray[np.uint64],
-        bounds: Bounds | None = None,
+        self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:
         """Grow the subtrees of nodes whole; their entries end in leaf order."""
 

@@ -13,12 +13,7 @@ INSPECTED = 1 << 20
 
 
 class Inspection:
-    """Columns of a table on the host with missing and with infinite values, as far as seen.
-
-    Parameters
-    ----------
-    values : float32 or float64 array of shape (n, d)
-    """
+    """Columns of a table on the host with missing and with infinite values, as far as seen."""
 
     def __init__(self, values: NDArray) -> None:
         self.values = values

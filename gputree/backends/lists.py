@@ -28,82 +28,42 @@ from gputree.criteria.information import Information
 class BranchLimits(NamedTuple):
     """How much weight branches need; all weights in units, as floats that may be fractions.
 
-    Attributes
-    ----------
-    least : float
-        Weight of a branch that counts.
-    cut_share, most : float
-        Either side of a numeric cut holds at least this share of the node's known weight:
-        `least` where that is more, else `most` where that is less.
-    slack : float
-        Weights that fall short by no more than this still pass.
-    unit : float
-        Weight of one unit: a numeric cut needs twice as many known entries as the least
-        weight on a side.
+    Either side of a numeric cut holds at least `cut_share` of the node's known weight: `least`
+    where that is more, else `most` where that is less. It needs twice as many known entries as
+    the least weight on a side.
     """
 
-    least: float
+    least: float  # weight of a branch that counts
     cut_share: float
     most: float
-    slack: float
-    unit: float = 1.0
+    slack: float  # weights that fall short by no more than this still pass
+    unit: float = 1.0  # weight of one unit
 
 
 class ListTask(NamedTuple):
-    """What is to be grown by information gain.
-
-    Attributes
-    ----------
-    information : Information
-    n_classes : int
-    target : integer array of shape (n,)
-        Class codes.
-    weight : int64 array of shape (n,), or None
-        Fixed-point weights; None where every weight is one unit and stays so.
-    nominal : bool array of shape (d,)
-    missing_is_category : bool
-        Missing values are one more category (ID3), rather than unknown (C4.5).
-    limits : BranchLimits
-    one_against_rest : bool
-        A nominal test parts one category from all others, rather than all of them. The host
-        alone grows so.
-    max_device_memory : int or None
-        Bytes that growth may use of a device's memory; None for a share of what is free.
-    """
+    """What is to be grown by information gain."""
 
     information: Information
     n_classes: int
-    target: NDArray[Any]
-    weight: Int64s | None
-    nominal: NDArray[np.bool_]
-    missing_is_category: bool
+    target: NDArray[Any]  # (n,) class codes
+    weight: Int64s | None  # (n,) in fixed point; None where every weight is one unit and stays so
+    nominal: NDArray[np.bool_]  # (d,)
+    missing_is_category: bool  # missing values are one more (ID3), rather than unknown (C4.5)
     limits: BranchLimits
+    # A nominal test parts one category from all others, rather than all of them: on the host alone.
     one_against_rest: bool = False
-    max_device_memory: int | None = None
+    max_device_memory: int | None = None  # bytes, on a device; None for a share of what is free
 
 
 class Candidates(NamedTuple):
-    """The best test of every column in each of m nodes; all arrays have shape (d, m).
+    """The best test of every column in each of m nodes; all arrays have shape (d, m)."""
 
-    Attributes
-    ----------
-    gain : int64
-        Total gain in steps of ``2**-GAIN_BITS`` bits x weight; -1 where there is no test.
-    split : int64
-        Split information, bits x weight in fixed point: branches and unknown weight.
-    tries : int64
-        Admissible cuts (numeric columns), or branches of sufficient weight (nominal).
-    parts : int32
-        Branches with entries; 1 where the column is constant: it stays so below.
-    cut, after : uint32
-        Codes on both sides of a numeric cut; `cut` is the category that a test of one against
-        the rest parts from them.
-    """
-
-    gain: Int64s
-    split: Int64s
-    tries: Int64s
-    parts: NDArray[np.int32]
+    gain: Int64s  # in all, in steps of ``2**-GAIN_BITS`` bits x weight; -1: there is no test
+    split: Int64s  # information, bits x weight in fixed point: branches and unknown weight
+    tries: Int64s  # admissible cuts (numeric columns), or branches of sufficient weight (nominal)
+    parts: NDArray[np.int32]  # branches with entries; 1: the column is constant, and stays so below
+    # Codes on both sides of a numeric cut; `cut` is the category that a test of one against the
+    # rest parts from them.
     cut: NDArray[np.uint32]
     after: NDArray[np.uint32]
 
@@ -123,39 +83,22 @@ class Candidates(NamedTuple):
 class Tests(NamedTuple):
     """The chosen test of each of m nodes.
 
-    Attributes
-    ----------
-    node : int64, place of the node in its level
-    feature : int32
-    cut : uint32
-        Codes up to here go to the first part (numeric columns), or this category alone (one
-        against the rest).
-    part : int64 array of shape (m + 1,)
-        The parts of test j are ``part[j] .. part[j + 1]``, in the order of their codes.
+    Codes up to `cut` go to the first part (numeric columns), or this category alone (one against
+    the rest). The parts of test j are ``part[j] .. part[j + 1]``, in the order of their codes.
     """
 
-    node: Int64s
+    node: Int64s  # place of the node in its level
     feature: NDArray[np.int32]
     cut: NDArray[np.uint32]
-    part: Int64s
+    part: Int64s  # (m + 1,)
 
 
 class Parts(NamedTuple):
-    """What the tests of m nodes make: P parts, each a child with entries.
+    """What the tests of m nodes make: P parts, each a child with entries."""
 
-    Attributes
-    ----------
-    code : uint32 array of shape (P,)
-        Category of the part (nominal columns); MISSING_CODE for the rest.
-    rows : int64 array of shape (P,)
-        Entries, fractions included.
-    weights : int64 array of shape (P, K)
-        Class weights.
-    """
-
-    code: NDArray[np.uint32]
-    rows: Int64s
-    weights: Int64s
+    code: NDArray[np.uint32]  # category of the part (nominal columns); MISSING_CODE for the rest
+    rows: Int64s  # entries, fractions included
+    weights: Int64s  # (P, K) of the classes
 
 
 class Level(Protocol):
@@ -193,15 +136,7 @@ class ListBackend(Protocol):
 
 
 class ColumnCodes(NamedTuple):
-    """A table coded losslessly, sorted by every column.
+    """A table coded losslessly, sorted by every column."""
 
-    Attributes
-    ----------
-    order : int32 array of shape (d, n)
-        Rows by the code of each column, missing values last.
-    code : uint32 array of shape (d, n)
-        Their codes.
-    """
-
-    order: NDArray[np.int32]
-    code: NDArray[np.uint32]
+    order: NDArray[np.int32]  # (d, n) rows by the code of each column, missing values last
+    code: NDArray[np.uint32]  # (d, n) their codes

@@ -20,23 +20,14 @@ class SubsetSearch(NamedTuple):
     ordered by the share of one class or by the mean target (Breiman et al. 1984, section
     4.2.2; Fisher 1958). For more classes the best head over the orders by the share of each
     class is taken, beyond what is tried exhaustively.
-
-    Attributes
-    ----------
-    many_categories : int
-    rows_per_category : float
-        Of more than `many_categories` present in a node, one is split off the others, if
-        they have fewer known rows than this on average.
-    most_exhaustive : int
-        Categories present in a node up to which every subset is tried, where the node has
-        more than two classes.
-    most_limited : int
-        Categories present in a node up to which every subset is tried where the least rows
-        or weight of children keep a head out that is better than those they admit. Of more,
-        the heads with one category moved to the other side are tried.
     """
 
+    # Of more than `many_categories` present in a node, one is split off the others, if they have
+    # fewer known rows on average than `rows_per_category`.
     many_categories: int
     rows_per_category: float
+    # Categories present in a node up to which every subset is tried: of more than two classes;
+    # and where the least rows or weight of children keep a head out that is better than those
+    # they admit. Of more, the heads with one category moved to the other side are tried.
     most_exhaustive: int
     most_limited: int

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree.backends.base import Splits
+from gputree.backends.base import Bools, Floats, Splits
 from gputree.backends.rules import midpoints
 
 
 def thresholds(
-    splits: Splits,
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    by_code: NDArray[np.bool_],
-    greatest: NDArray[np.float64],
-    least: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    splits: Splits, low: Floats, high: Floats, by_code: Bools, greatest: Floats, least: Floats
+) -> Floats:
     """Thresholds of m cuts; those between bins lie midway between the node's neighbours.
 
-    Parameters
-    ----------
-    splits : Splits
-        All with a feature.
-    low, high : float64 arrays of shape (m,)
-        Greatest value before and least after a cut between bins, where codes do not decide.
-    by_code : bool array of shape (d,)
-        Columns where codes decide.
-    greatest, least : float64 arrays of shape (d, 256)
-        Greatest and least value of their bins.
+    These are `low` and `high`, or of columns (d,) where codes decide the `greatest` and the `least`
+    value of their bins (d, 256).
     """
     f, after = splits.feature, splits.next_bin
     known = by_code[f]

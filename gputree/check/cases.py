@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.check.parts import InParts
-from gputree.estimators import (
-    C45Classifier,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ID3Classifier,
-)
+from gputree.dtypes import Floats, Int64s, Values
+from gputree.estimators import C45Classifier, ID3Classifier
+from gputree.estimators import DecisionTreeClassifier as Classifier
+from gputree.estimators import DecisionTreeRegressor as Regressor
 
 SEED = 20_231
 
@@ -26,36 +24,24 @@ SEED = 20_231
 class Table(NamedTuple):
     """Rows to grow a tree on; NaN where missing, codes in columns of categories."""
 
-    X: NDArray[np.floating]
+    X: Values
     y: NDArray[Any]
-    weight: NDArray[np.float64] | None = None
+    weight: Floats | None = None
 
 
 class Case(NamedTuple):
-    """A table, and an estimator to grow on it.
-
-    Attributes
-    ----------
-    name : str
-    estimator : type
-    parameters : dict
-        Of the estimator, besides the device and the number of threads.
-    table : callable
-        Makes the table.
-    resident : bool
-        The table lies on the device before it is grown on there.
-    """
+    """A table, and an estimator to grow on it."""
 
     name: str
     estimator: type
-    parameters: dict[str, Any]
-    table: Callable[[], Table]
-    resident: bool = False
+    parameters: dict[str, Any]  # of the estimator, besides the device and the number of threads
+    table: Callable[[], Table]  # makes the table
+    resident: bool = False  # the table lies on the device before it is grown on there
 
 
 # ------------------------------------------------------------------------------ tables
 def numbers(
-    n: int, d: int, n_classes: int, dtype: type[np.floating], weighted: bool = False
+    n: int, d: int, n_classes: int, dtype: type[np.floating] = np.float64, weighted: bool = False
 ) -> Table:
     """Columns of numbers with ties and missing values; `n_classes` classes, or targets where 0."""
     rng = np.random.default_rng(SEED + n + d + n_classes)
@@ -101,12 +87,12 @@ def counted(table: Table) -> Table:
     return table._replace(y=np.floor(np.exp(table.y / 2)))
 
 
-def _classes(signal: NDArray[np.float64], n_classes: int) -> NDArray[np.int64]:
+def _classes(signal: Floats, n_classes: int) -> Int64s:
     """Classes of equal size, by the signal."""
     return np.searchsorted(np.quantile(signal, np.arange(1, n_classes) / n_classes), signal)
 
 
-def _weights(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+def _weights(rng: np.random.Generator, n: int) -> Floats:
     return rng.choice([0.25, 1.0, 1.5, 3.1], n)
 
 
@@ -115,100 +101,87 @@ MIXED = {"categorical_features": [2, 3, 4]}
 C45 = {**MIXED, "pruning": None, "collapse": False}
 
 CASES = [
-    Case(
-        "gini, missing values, exact",
-        DecisionTreeClassifier,
-        {"max_bins": 16},
-        lambda: numbers(900, 6, 3, np.float64),
-    ),
+    Case("gini, missing values, exact", Classifier, {"max_bins": 16}, lambda: numbers(900, 6, 3)),
     Case(
         "gini, a table on the device, built as one subtree",
-        DecisionTreeClassifier,
+        Classifier,
         {"min_samples_leaf": 2},
-        lambda: numbers(900, 5, 2, np.float64),
+        lambda: numbers(900, 5, 2),
         resident=True,
     ),
     Case(
         "gini, weights, float32, best first",
-        DecisionTreeClassifier,
+        Classifier,
         {"max_bins": 16, "max_leaf_nodes": 40},
         lambda: numbers(900, 6, 3, np.float32, weighted=True),
     ),
     Case(  # of more values than are sampled to fit bins
         "gini, binned, 70,000 rows",
-        DecisionTreeClassifier,
+        Classifier,
         {"splitter": "binned", "max_bins": 32, "max_depth": 3},
-        lambda: numbers(70_000, 2, 2, np.float64),
+        lambda: numbers(70_000, 2, 2),
     ),
     Case(  # enough pairs in candidate bins to be counted into sub-bins
         "gini, noise, exact, 24,000 rows",
-        DecisionTreeClassifier,
+        Classifier,
         {"max_bins": 32, "max_depth": 1},
         lambda: noise(24_000, 4),
     ),
     Case(  # bins of more rows than a warp sorts
         "gini, few bins, exact, 5,000 rows",
-        DecisionTreeClassifier,
+        Classifier,
         {"max_bins": 2, "max_depth": 1},
-        lambda: numbers(5_000, 2, 2, np.float64),
+        lambda: numbers(5_000, 2, 2),
     ),
     Case(
         "entropy, drawn columns",
-        DecisionTreeClassifier,
+        Classifier,
         {"criterion": "entropy", "max_bins": 16, "max_features": 2, "random_state": 0},
-        lambda: numbers(900, 6, 4, np.float64),
+        lambda: numbers(900, 6, 4),
     ),
     Case(  # histograms exceed shared memory; fewer rows would be finished without them
         "entropy, 100 classes, weights, float32",
-        DecisionTreeClassifier,
+        Classifier,
         {"criterion": "entropy", "max_bins": 16, "max_depth": 2},
         lambda: numbers(5_200, 4, 100, np.float32, weighted=True),
     ),
     Case(
-        "regression, missing values, exact",
-        DecisionTreeRegressor,
-        {"max_bins": 16},
-        lambda: numbers(900, 6, 0, np.float64),
+        "regression, missing values, exact", Regressor, {"max_bins": 16}, lambda: numbers(900, 6, 0)
     ),
     Case(
         "regression, weights, float32, binned",
-        DecisionTreeRegressor,
+        Regressor,
         {"splitter": "binned", "max_bins": 16, "min_samples_leaf": 3},
         lambda: numbers(900, 6, 0, np.float32, weighted=True),
     ),
     Case(
         "Poisson, missing values, exact",
-        DecisionTreeRegressor,
+        Regressor,
         {"criterion": "poisson", "max_bins": 16},
-        lambda: counted(numbers(900, 6, 0, np.float64)),
+        lambda: counted(numbers(900, 6, 0)),
     ),
     Case(
         "gini, monotonic, missing values",
-        DecisionTreeClassifier,
+        Classifier,
         {"max_bins": 16, "monotonic_cst": [1, 0, 0, -1, 0, 1]},
-        lambda: numbers(900, 6, 2, np.float64),
+        lambda: numbers(900, 6, 2),
     ),
     Case(
         "regression, monotonic, weights, float32",
-        DecisionTreeRegressor,
+        Regressor,
         {"max_bins": 16, "monotonic_cst": [-1, 1, 0, 0, 0, 1]},
         lambda: numbers(900, 6, 0, np.float32, weighted=True),
     ),
     Case(
         "categories, Poisson, weights",
-        DecisionTreeRegressor,
+        Regressor,
         {**MIXED, "criterion": "poisson", "max_depth": 8},
         lambda: counted(mixed(600, 0, weighted=True)),
     ),
-    Case(
-        "categories, gini",
-        DecisionTreeClassifier,
-        {**MIXED, "max_depth": 8},
-        lambda: mixed(600, 3),
-    ),
+    Case("categories, gini", Classifier, {**MIXED, "max_depth": 8}, lambda: mixed(600, 3)),
     Case(  # with one level below it the root is not finished: few categories, and more than bins
         "categories, gini, words",
-        DecisionTreeClassifier,
+        Classifier,
         {"categorical_features": [0, 1], "max_bins": 16, "max_depth": 1},
         lambda: words(1_200),
     ),
@@ -220,13 +193,13 @@ CASES = [
     ),
     Case(
         "categories, entropy, weights",
-        DecisionTreeClassifier,
+        Classifier,
         {**MIXED, "criterion": "entropy", "categorical_split": "one_vs_rest", "max_depth": 8},
         lambda: mixed(600, 2, weighted=True),
     ),
     Case(
         "categories, regression",
-        DecisionTreeRegressor,
+        Regressor,
         {**MIXED, "max_depth": 8},
         lambda: mixed(600, 0, weighted=True),
     ),
@@ -237,10 +210,7 @@ CASES = [
         lambda: mixed(9_000, 3),
     ),
     Case(
-        "C4.5, weights, fractions of rows",
-        C45Classifier,
-        C45,
-        lambda: mixed(500, 3, weighted=True),
+        "C4.5, weights, fractions of rows", C45Classifier, C45, lambda: mixed(500, 3, weighted=True)
     ),
     Case("ID3", ID3Classifier, {}, lambda: mixed(300, 3)),
 ]

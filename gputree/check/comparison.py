@@ -114,7 +114,8 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
     They use every kernel: missing values, weights, categories, regression, C4.5, ID3, exact
     and binned cuts, float32 and float64, many classes. The result for the current CUDA device is
     cached, for this release of gputree, its kernels, the device, the driver and the compiler, in
-    the user's cache folder, and used by ``device="auto"``.
+    the user's cache folder, and used by ``device="auto"``. A kernel that fails may leave CUDA
+    unusable in this process; ``device="auto"`` therefore checks in a child process.
 
     Parameters
     ----------
@@ -146,13 +147,18 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
         raise InputError(f"The 'device' to check must be 'cuda' or 'cpu', got {device!r}.")
     if device == "cpu":
         return _run(*_threads(), CASES, tell)
+    identity, report = compare_device(tell)
+    record.keep(identity, report.differences, lasting=report.completed)
+    return report
+
+
+def compare_device(tell: Callable[[str], None] | None) -> tuple[machine.Identity, CheckReport]:
+    """Compare the current CUDA device with the CPU, in this process; nothing is kept."""
     if (problem := machine.missing()) is not None:
         raise problem
     identity = machine.identity()
     sides = Side("the CPU", "CPU", "cpu"), Side("the device", "device", "cuda")
-    report = _run(sides, identity._asdict(), CASES, tell)
-    record.keep(identity, report.differences, lasting=report.completed)
-    return report
+    return identity, _run(sides, identity._asdict(), CASES, tell)
 
 
 def _threads() -> tuple[tuple[Side, Side], dict[str, str]]:
@@ -192,7 +198,8 @@ def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
             trees.append(_grow(case, table, side))
         except Exception as error:  # of any kind: the results of a device are in doubt
             nodes = trees[0].n_nodes if trees else 0
-            problem = f"{type(error).__name__} on {side.name}: {_first_line(error)}"
+            first = next(iter(str(error).splitlines()), "")
+            problem = f"{type(error).__name__} on {side.name}: {first}"
             return Outcome(case.name, nodes, (seconds[0], seconds[1]), problem, failed=True)
         seconds[j] = time.perf_counter() - begin
     difference = first_difference(trees[0], trees[1], sides)
@@ -210,10 +217,6 @@ def _grow(case: Case, table: Table, side: Side) -> Tree:
         warnings.simplefilter("ignore")
         tree: Tree = model.fit(X, table.y, table.weight).unpruned_tree_
     return tree
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "")
 
 
 def first_difference(expected: Tree, found: Tree, sides: tuple[Side, Side]) -> str:

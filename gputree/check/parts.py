@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
-from gputree.backends.workers.rows import Read, join_measures, measure
-from gputree.backends.workers.tasks import Here, Tasks
+from gputree.backends.sharded.rows import Read, join_measures, measure
+from gputree.backends.sharded.tasks import Here, Tasks
+from gputree.dtypes import Floats
 from gputree.estimators import DecisionTreeClassifier
 from gputree.estimators.growing_parts import Rowsets, grow_parts
 from gputree.estimators.held import View
@@ -17,9 +17,7 @@ from gputree.tree import Tree
 class InParts(DecisionTreeClassifier):
     """Grows over two parts of the table, which the device counts."""
 
-    def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
-    ) -> Tree:
+    def _grow_tree(self, view: View, target: NDArray, weight: Floats | None, n: int) -> Tree:
         values, columns = to_host(view.values), view.held.columns
         parts = [
             Read(values[own], target[own], None if weight is None else weight[own])

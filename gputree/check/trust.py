@@ -7,7 +7,7 @@ import threading
 
 from gputree.backends.cuda import machine
 from gputree.check import record
-from gputree.check.comparison import check_device
+from gputree.check.child import check_apart
 
 # Threads that fit at once check once.
 _checking = threading.Lock()
@@ -16,7 +16,8 @@ _checking = threading.Lock()
 def what_differs() -> list[str]:
     """What differs on the current CUDA device, of which nothing is missing; nothing is good.
 
-    A device that was not checked before is checked now, and a line on standard error says so.
+    A device that was not checked before is checked now, in a child process, and a line on
+    standard error says so.
     """
     identity = machine.identity()
     with _checking:
@@ -26,7 +27,7 @@ def what_differs() -> list[str]:
                 f"checking the CUDA device {identity.device} against the CPU, once on this "
                 "machine: its kernels are compiled first"
             )
-            found = check_device("cuda").differences
+            found = check_apart(identity)
     return found
 
 

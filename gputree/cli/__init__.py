@@ -25,13 +25,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from gputree.cli.report import (
-    DIFFERENT,
-    UsageError,
-    in_words_of_the_command,
-    say,
-    with_examples,
-)
+from gputree.cli.report import DIFFERENT, UsageError, in_words_of_the_command, say, with_examples
 from gputree.errors import GputreeError
 
 FAULT = 1
@@ -44,23 +38,12 @@ _EXPECTED = (GputreeError, OSError, MemoryError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    argv : sequence of str or None
-        Arguments without the program's name; None takes `sys.argv`.
-
-    Returns
-    -------
-    int
-        Exit status, see the top of this module.
-    """
+    """Run the command line, of `sys.argv` if None; the exit status, see the top of this module."""
     arguments = argparse.Namespace(debug=False)
     try:
         words = sys.argv[1:] if argv is None else argv
         _, rest = _parser(words).parse_known_args(words, arguments)
-        if rest:
+        if _take_files(rest, arguments):
             _refuse(rest, words, arguments.command)
         from gputree.compilation.waits import nowhere, waiting
 
@@ -78,7 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _told(error: BaseException, debug: bool) -> int:
     """Print an error, with its traceback if it is a bug or with --debug; the exit status."""
-    is_usage = isinstance(error, (UsageError, *_of_parameters()))
+    checks = sys.modules.get("gputree._sklearn")  # scikit-learn is not imported for this
+    of_parameters = () if checks is None else (checks.InvalidParameterError,)
+    is_usage = isinstance(error, (UsageError, *of_parameters))
     is_bug = not (is_usage or isinstance(error, (*_EXPECTED, KeyboardInterrupt)))
     if is_bug or debug:
         traceback.print_exception(error)
@@ -94,12 +79,6 @@ def _told(error: BaseException, debug: bool) -> int:
         return BUG
     say(f"error: {in_words_of_the_command(_message(error)) or name}")
     return USAGE_ERROR if is_usage else FAULT
-
-
-def _of_parameters() -> tuple[type[Exception], ...]:
-    """Errors about values of parameters; scikit-learn is not imported for this."""
-    names = sys.modules.get("gputree._sklearn")
-    return () if names is None else (names.InvalidParameterError,)
 
 
 def _message(error: BaseException) -> str:
@@ -129,6 +108,18 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         say(f"error: {message} (see {self.prog} --help)")
         self.exit(USAGE_ERROR)
+
+
+def _take_files(rest: list[str], arguments: argparse.Namespace) -> list[str]:
+    """What is left of `rest` without files that follow options, where the command has room.
+
+    argparse ends an argument that may be empty, or be many, at the first option behind it.
+    """
+    data = getattr(arguments, "data", None)
+    if not isinstance(data, list) or any(word.startswith("-") for word in rest):
+        return rest
+    data.extend(rest)
+    return []
 
 
 def _refuse(rest: list[str], words: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
@@ -170,7 +161,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 _COMMANDS = {
-    "train": "grow a tree on a table",
+    "train": "grow a tree or a forest on a table",
     "predict": "predict the rows of a table",
     "evaluate": "compare a model's predictions with the true values",
     "prune": "prune a model, without growing it again",

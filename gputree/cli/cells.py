@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree._texts import is_number
 from gputree.cli.names import as_argument
 from gputree.cli.report import say
+from gputree.coded_labels import CodedLabels, Labels, distinct
 from gputree.errors import InputError
 
 # What often stands in a cell that is missing; the first among text, too.
@@ -30,6 +32,16 @@ _AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a da
 
 
 # ---------------------------------------------------------------------- dates
+def check_cells(label: str, X: Any, target: Labels | None, arguments: argparse.Namespace) -> None:
+    """Refuse dates, and warn of cells that look as if they were missing, or numbers."""
+    forbid_dates(label, X, arguments.categorical)
+    if target is not None and arguments.task == "auto":
+        _forbid_dates_as_target(label, arguments.target, target)
+    _look_for_marks(X)
+    if target is not None:
+        _warn_of_blanks(arguments.target, target)
+
+
 def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     """Raise ValueError where a column holds dates or times; those of `names` may, as text."""
     import pyarrow as pa
@@ -53,7 +65,7 @@ def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     )
 
 
-def forbid_dates_as_target(label: str, name: str, target: NDArray[Any]) -> None:
+def _forbid_dates_as_target(label: str, name: str, target: Labels) -> None:
     """Raise ValueError where the target is of dates or times."""
     import pyarrow as pa
 
@@ -61,7 +73,8 @@ def forbid_dates_as_target(label: str, name: str, target: NDArray[Any]) -> None:
 
     if target.dtype.kind != "U":
         return
-    cell = dates_in(pa.chunked_array([pa.array(target)]))
+    words = target.present()[0] if isinstance(target, CodedLabels) else target
+    cell = dates_in(pa.chunked_array([pa.array(words)]))
     if cell is not None:
         raise InputError(
             f"The target column {name!r} of {label} holds dates or times, such as {cell}. "
@@ -69,14 +82,14 @@ def forbid_dates_as_target(label: str, name: str, target: NDArray[Any]) -> None:
         )
 
 
-def target_of_task(arguments: argparse.Namespace, target: NDArray[Any]) -> NDArray[Any]:
+def target_of_task(arguments: argparse.Namespace, target: Labels) -> Labels:
     """The target; 007 is a number in regression, and said to be a class if no task was given."""
     from gputree.datasets.codes import leading_zeros
 
     if arguments.task == "regression":
-        return without_zeros(target)
+        return without_zeros(np.asarray(target))
     if arguments.task == "auto" and target.dtype.kind == "U":
-        cell = leading_zeros(target)
+        cell = leading_zeros(distinct(target))
         if cell is not None:
             say(
                 f"the target column {arguments.target!r} holds {cell.strip()!r}, and is taken for "
@@ -98,8 +111,7 @@ def without_zeros(target: NDArray[Any]) -> NDArray[Any]:
         numbers = pc.utf8_trim_whitespace(pa.array(target)).cast(pa.int64())
     except pa.ArrowInvalid:
         return target
-    values: NDArray[Any] = numbers.to_numpy()
-    return values
+    return numbers.to_numpy()
 
 
 def _first(column: Any) -> str:
@@ -108,14 +120,14 @@ def _first(column: Any) -> str:
 
 
 # ---------------------------------------------------------------------- marks
-def look_for_marks(X: Any) -> None:
+def _look_for_marks(X: Any) -> None:
     """Warn of cells that look as if they were missing, or numbers."""
     among_text = []
     for name, column in zip(X.column_names, X.columns, strict=True):
         words = _words(column)
         marks = [mark for mark in MARKS if mark in words]
         rest = words.difference(marks)
-        if marks and rest and all(map(_is_number, rest)):
+        if marks and rest and all(map(is_number, rest)):
             say(
                 f"warning: column {name!r} holds numbers and {marks[0]!r}, and is taken for text. "
                 f"If that stands for a missing value, add --missing {shlex.quote(marks[0])}"
@@ -149,20 +161,12 @@ def _words(column: Any) -> set[str]:
     return {word.strip() for word in column.drop_null().unique().to_pylist()}
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def warn_of_blanks(name: str, target: NDArray[Any]) -> None:
+def _warn_of_blanks(name: str, target: Labels) -> None:
     """Warn of classes that differ in the blanks around them alone."""
     if target.dtype.kind != "U":
         return
     seen: dict[str, str] = {}
-    for label in np.unique(target).tolist():
+    for label in distinct(target).tolist():
         twin = seen.setdefault(label.strip(), label)
         if twin != label:
             say(
@@ -176,7 +180,7 @@ def _grouped(words: set[str]) -> tuple[str, str] | None:
     """A number with thousands separators, and the separator, where all others are numbers."""
     for mark in _MARK_NAMES:
         found = [word for word in words if _THOUSANDS[mark].fullmatch(word)]
-        if found and all(word in found or _is_number(word) for word in words):
+        if found and all(word in found or is_number(word) for word in words):
             return min(found), mark
     return None
 
@@ -184,7 +188,7 @@ def _grouped(words: set[str]) -> tuple[str, str] | None:
 def _decimal_comma(words: set[str]) -> str | None:
     """A number with a decimal comma, where all others are numbers, too."""
     found = [word for word in words if _DECIMAL_COMMA.fullmatch(word)]
-    whole = found and all(_DECIMAL_COMMA.fullmatch(word) or _is_number(word) for word in words)
+    whole = found and all(_DECIMAL_COMMA.fullmatch(word) or is_number(word) for word in words)
     return min(found) if whole else None
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.cli.names import HOW, parse_names
+from gputree.cli.names import HOW, number, parse_names
 from gputree.cli.report import UsageError
+from gputree.coded_labels import Labels
 
 DECLARED = "declared"
+_TRUTHS = {"true": True, "false": False}
 
 
 def add_classes(group: Any) -> None:
@@ -28,15 +30,9 @@ def add_classes(group: Any) -> None:
 
 
 def classes_of(
-    arguments: argparse.Namespace, y: NDArray[Any], declared: NDArray[Any] | None
+    arguments: argparse.Namespace, y: Labels, declared: NDArray[Any] | None
 ) -> NDArray[Any] | None:
-    """The classes that were requested, of the kind of `y`; None where none were.
-
-    Raises
-    ------
-    UsageError
-        A name is no number where the target holds numbers, or its column declares no classes.
-    """
+    """The classes that were requested, of the kind of `y`; None where none were."""
     names = arguments.classes
     if names is None:
         return None
@@ -50,7 +46,7 @@ def classes_of(
         return declared
     if y.dtype.kind not in "biuf":
         return np.array(names)
-    read = _truth if y.dtype.kind == "b" else _number
+    read = number if y.dtype.kind != "b" else lambda name: _TRUTHS[name.lower()]
     return np.array([_read(read, name, arguments.target) for name in names])
 
 
@@ -58,18 +54,7 @@ def _read(read: Callable[[str], Any], name: str, target: str) -> Any:
     try:
         return read(name)
     except (KeyError, ValueError):
-        what = "booleans" if read is _truth else "numbers"
+        what = "numbers" if read is number else "booleans"
         raise UsageError(
             f"--classes must be {what}, as those of the column {target!r} are. Got {name!r}."
         ) from None
-
-
-def _truth(name: str) -> bool:
-    return {"true": True, "false": False}[name.lower()]
-
-
-def _number(name: str) -> int | float:
-    try:
-        return int(name)
-    except ValueError:
-        return float(name)

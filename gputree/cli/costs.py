@@ -23,19 +23,8 @@ FORM = "PREDICTED, TRUE: COST"
 def read_costs(path: str, y: NDArray[Any]) -> dict[tuple[Any, Any], float]:
     """Costs of errors by the true class and the predicted one; those not named cost 1.
 
-    Parameters
-    ----------
-    path : str
-        A text: on each line a predicted class, a true class and what that error costs. What
-        follows a bar is a comment.
-    y : array of labels
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        A line is of another form, names a class that `y` has not, or an error for the second time.
+    On each line of the file a predicted class, a true class and what that error costs. What follows
+    a bar is a comment.
     """
     labels = {str(label): label for label in np.unique(y).tolist()}
     found: dict[tuple[Any, Any], float] = {}

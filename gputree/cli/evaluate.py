@@ -12,30 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree import evaluation
 from gputree._texts import aligned, amount, shown, tabled
-from gputree.cli.report import (
-    counted,
-    escape_unknown_characters,
-    say,
-    with_examples,
-)
+from gputree.cli.report import counted, escape_unknown_characters, say, with_examples
 from gputree.cli.streams import check_inputs, check_output, load, write_text
-from gputree.cli.tables import add_missing, add_target, label_of, table_with_target
+from gputree.cli.tables import add_missing, add_target, label_of_all, tables_with_target
+from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights
 from gputree.errors import InputError
-from gputree.evaluation import (
-    Answers,
-    Lines,
-    PerClass,
-    answers,
-    confusion_rows,
-    measures_of_classes,
-    score_rows,
-    table_texts,
-)
+from gputree.evaluation import Answers, Lines, PerClass, answers
 
-# Of a table of confusions that is too wide for the terminal.
-MOST_CONFUSIONS = 20
+MOST_CONFUSIONS = 20  # of a table of confusions that is too wide for the terminal
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +38,12 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.set_defaults(run=_evaluate)
     parser.add_argument("model", metavar="MODEL", help="model file; - for standard input")
-    parser.add_argument("data", metavar="DATA", help="table with the target; - for CSV from "
-                        "standard input")  # fmt: skip
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="+",
+        help="table with the target; - for CSV from standard input; several files as for train",
+    )
     add_target(parser)
     add_weights(parser)
     parser.add_argument("--format", choices=list(_FORMATS), default="text", help="default: text")
@@ -61,16 +52,17 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
-    check_inputs(arguments.model, arguments.data)
-    check_output(arguments.output, arguments.data, arguments.model)
+    files = files_of(arguments.data)
+    check_inputs(arguments.model, *files)
+    check_output(arguments.output, *files, arguments.model)
     estimator = load(arguments.model)
-    table, weight = table_with_target(estimator, arguments)
+    table, weight = tables_with_target(estimator, arguments, files)
     rows = table.columns, table.target, weight
     try:
         found = answers(estimator, *rows)
         tables = estimator._report_tables(*rows)
     except InputError as error:
-        raise InputError(f"{label_of(arguments.data)}: {error}") from error
+        raise InputError(f"{label_of_all(files)}: {error}") from error
     if found.labels is not None:
         _tell_unknown(found.y, estimator.classes_)
     escape_unknown_characters()
@@ -87,7 +79,9 @@ def _tell_unknown(y: NDArray[Any], classes: NDArray[Any]) -> None:
 
 # ------------------------------------------------------------------------- text
 def _text(found: Answers, tables: dict[str, Lines]) -> str:
-    overall = _size(found)
+    overall = {"rows": f"{found.y.size:,}"}
+    if found.weight is not None:
+        overall["weight"] = amount(float(found.weight.sum()))
     overall |= {
         name: f"{shown(measure.value)}  +- {shown(measure.error)}"
         for name, measure in found.measures.items()
@@ -96,26 +90,18 @@ def _text(found: Answers, tables: dict[str, Lines]) -> str:
     if found.labels is not None:
         also = {name.replace("_", " "): shown(value) for name, value in _also(found).items()}
         classes, parts = PerClass(found), [*parts, aligned(also)]
-        parts += [tabled(score_rows(classes)), _confusion_text(classes)]
-    return "\n\n".join([*parts, *table_texts(tables)]) + "\n"
+        parts += [tabled(evaluation.score_rows(classes)), _confusion_text(classes)]
+    return "\n\n".join([*parts, *evaluation.table_texts(tables)]) + "\n"
 
 
 def _also(found: Answers) -> dict[str, float]:
-    """Of classes, kappa and the errors of the probabilities, as Weka has them."""
-    if found.labels is None:
-        return {}
-    names = ("kappa", "mean_absolute_error", "root_mean_squared_error")
-    measures = measures_of_classes(found)
-    return {name: measures[name] for name in names}
-
-
-def _size(found: Answers) -> dict[str, str]:
-    size = {"rows": f"{found.y.size:,}"}
-    return size if found.weight is None else size | {"weight": amount(float(found.weight.sum()))}
+    """More measures of classes."""
+    measures = {} if found.labels is None else evaluation.measures_of_classes(found)
+    return {name: value for name, value in measures.items() if name in evaluation.AS_WEKA}
 
 
 def _confusion_text(classes: PerClass) -> str:
-    table = tabled(confusion_rows(classes))
+    table = tabled(evaluation.confusion_rows(classes))
     if max(map(len, table.splitlines())) <= shutil.get_terminal_size().columns:
         return table
     wrong = [one for one in classes.confusions() if one[0] != one[1] and one[2]]
@@ -127,14 +113,19 @@ def _confusion_text(classes: PerClass) -> str:
 
 
 # ------------------------------------------------------------------ for programs
-def _json(found: Answers, tables: dict[str, Lines]) -> str:
-    content: dict[str, Any] = {"rows": int(found.y.size)}
+def _overall(found: Answers) -> dict[str, Any]:
+    """The numbers of all rows."""
+    numbers: dict[str, Any] = {"rows": int(found.y.size)}
     if found.weight is not None:
-        content["weight"] = float(found.weight.sum())
+        numbers["weight"] = float(found.weight.sum())
     for name, measure in found.measures.items():
-        key = _key(name)
-        content |= {key: _or_null(measure.value), f"{key}_std_error": _or_null(measure.error)}
-    content |= {name: _or_null(value) for name, value in _also(found).items()}
+        key = name.lower().replace(" ", "_")
+        numbers |= {key: measure.value, f"{key}_std_error": measure.error}
+    return numbers | _also(found)
+
+
+def _json(found: Answers, tables: dict[str, Lines]) -> str:
+    content = {name: None if np.isnan(value) else value for name, value in _overall(found).items()}
     if found.labels is not None:
         classes = PerClass(found)
         pairs = zip(classes.labels.tolist(), classes.scores, strict=True)
@@ -149,13 +140,7 @@ def _csv(found: Answers, _: dict[str, Lines]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["measure", "class", "answer", "value"])
-    writer.writerow(["rows", "", "", found.y.size])
-    if found.weight is not None:
-        writer.writerow(["weight", "", "", float(found.weight.sum())])
-    for name, measure in found.measures.items():
-        writer.writerow([_key(name), "", "", measure.value])
-        writer.writerow([f"{_key(name)}_std_error", "", "", measure.error])
-    writer.writerows([name, "", "", value] for name, value in _also(found).items())
+    writer.writerows([name, "", "", value] for name, value in _overall(found).items())
     if found.labels is not None:
         classes = PerClass(found)
         for label, scores in zip(classes.labels.tolist(), classes.scores, strict=True):
@@ -166,14 +151,6 @@ def _csv(found: Answers, _: dict[str, Lines]) -> str:
 
 def _named(scores: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(("precision", "recall", "f1", "rows"), scores, strict=True))
-
-
-def _key(name: str) -> str:
-    return name.lower().replace(" ", "_")
-
-
-def _or_null(value: float) -> float | None:
-    return None if np.isnan(value) else value
 
 
 _FORMATS = {"text": _text, "csv": _csv, "json": _json}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import pprint
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,38 +22,30 @@ from gputree.cli.streams import (
     write_text,
 )
 from gputree.errors import InputError
+from gputree.export.model import averaged
 
-# A tree is nested as deep as it is; Python prints by recursion.
-DEEPEST_PRINTED = 300
+DEEPEST_PRINTED = 300  # a tree is nested as deep as it is; Python prints by recursion
 
 
 class Format(NamedTuple):
-    """How a model becomes text, or bytes.
+    """How a model becomes text, or bytes."""
 
-    Attributes
-    ----------
-    make : callable or str
-        Of an estimator and keyword arguments, which are those of the function of
-        `gputree.export`; or the name of that.
-    options : tuple of str
-        Of the command, that the format takes.
-    suffixes : tuple of str
-        Of files that are of the format where none is named.
-    about : str
-    """
-
+    # of an estimator and keyword arguments, which are those of the function of
+    # `gputree.export`; or the name of that
     make: Callable[..., str | bytes] | str
-    options: tuple[str, ...]
-    suffixes: tuple[str, ...]
+    options: tuple[str, ...]  # of the command, that the format takes
+    suffixes: tuple[str, ...]  # of files that are of the format where none is named
     about: str
+    of_forests: bool = False  # whether it takes a whole forest
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree export`."""
     with_examples(
         parser,
-        "Write a model in another format; rules as text, json or sql, and of a boosted model "
-        "one member (--tree):\n\n" + _table_of_formats(),
+        "Write a model in another format; rules as text, json or sql, of a boosted model one "
+        "member (--tree), a forest in those with a star, and one tree of it in all:\n\n"
+        + _table_of_formats(),
         "gputree export adult.gputree -o adult.html",
         "gputree export adult.gputree --format sql --dialect sqlite --table people",
         "gputree export iris.gputree --format c --name iris -o iris.c",
@@ -76,8 +69,12 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="sql: a query that adds the prediction to the rows of a table",
     )
-    add("--nodes", metavar="NAME", help="sql: write the tree into a table of this name, for trees "
-        "of tens of thousands of nodes; the query of --table joins it")  # fmt: skip
+    add(
+        "--nodes",
+        metavar="NAME",
+        help="sql: write the tree into a table of this name, for trees of tens of thousands of "
+        "nodes; the query of --table joins it",
+    )
     add(
         "--probability-of",
         metavar="CLASS",
@@ -130,7 +127,8 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _made(name: str, estimator: Any, given: dict[str, Any]) -> str | bytes:
     """What a model is in a format."""
-    require_one(estimator, "export")
+    if not (FORMATS[name].of_forests and averaged(estimator)):
+        require_one(estimator, "export")
     if not has_rules(estimator):
         make = FORMATS[name].make
         return (getattr(export, make) if isinstance(make, str) else make)(estimator, **given)
@@ -142,8 +140,7 @@ def _made(name: str, estimator: Any, given: dict[str, Any]) -> str | bytes:
     method, options = _OF_RULES[name]
     for key in set(given).difference(options):
         raise UsageError(f"{_flag(key)} is no option of --format {name} for rules.")
-    made: str = getattr(estimator.rules_, method)(**given)
-    return made
+    return getattr(estimator.rules_, method)(**given)
 
 
 def _flag(key: str) -> str:
@@ -190,31 +187,29 @@ def _sql(estimator: Any, probability_of: str | None = None, **given: Any) -> str
     return export.export_sql(estimator, output="probability", probability_of=label, **given)
 
 
+def _bytes(function: str, method: str) -> Callable[..., bytes]:
+    """What a method makes of the result of a function of `gputree.export`."""
+    return lambda estimator, **given: getattr(
+        getattr(export, function)(estimator, **given), method
+    )()
+
+
 def _picture(kind: str) -> Callable[..., bytes]:
     def make(estimator: Any, **given: Any) -> bytes:
         from gputree._optional import require
 
         require("matplotlib", "gputree export").use("Agg")
-        axes = export.plot_tree(estimator, **given)
         image = io.BytesIO()
-        axes.figure.savefig(image, format=kind)
+        with warnings.catch_warnings():  # plot_tree reports all letters without a font at once
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            export.plot_tree(estimator, **given).figure.savefig(image, format=kind)
         return image.getvalue()
 
     return make
 
 
-def _onnx(estimator: Any, **given: Any) -> bytes:
-    model: bytes = export.to_onnx(estimator, **given).SerializeToString()
-    return model
-
-
-def _treelite(estimator: Any, **given: Any) -> bytes:
-    model: bytes = export.to_treelite(estimator, **given).serialize_bytes()
-    return model
-
-
 def _json(estimator: Any) -> str:
-    from gputree.estimators.json_file import export_json
+    from gputree.persistence import export_json
 
     return export_json(estimator)
 
@@ -224,21 +219,30 @@ _DRAWN = ("max_depth", "all_categories", *_READ)
 FORMATS = {
     "text": Format("export_text", ("max_depth", *_READ), (".txt",), "an indented tree"),
     "rules": Format(_rules, _READ, (), "a rule a leaf"),
-    "json": Format(_json, (), (".json",), "all of the model, by a published schema"),
+    "json": Format(_json, (), (".json",), "all of the model, by a published schema", True),
     "dict": Format(_dict, _READ, (), "nested dictionaries of Python"),
     "sql": Format(
         _sql,
         ("dialect", "table", "nodes", "probability_of", "missing"),
         (".sql",),
         "an expression, or a query: DuckDB, Postgres, SQLite",
+        True,
     ),
-    "python": Format("export_python", (), (".py",), "a module that needs nothing else"),
-    "c": Format("export_c", ("name",), (".c", ".h"), "C99 that needs nothing else"),
+    "python": Format("export_python", (), (".py",), "a module that needs nothing else", True),
+    "c": Format("export_c", ("name",), (".c", ".h"), "C99 that needs nothing else", True),
     "lightgbm": Format(
-        "export_lightgbm", ("missing",), (), "LightGBM's model file, which SHAP reads"
+        "export_lightgbm", ("missing",), (), "LightGBM's model file, which SHAP reads", True
     ),
-    "treelite": Format(_treelite, ("missing",), (".tl",), "treelite's model file"),
-    "onnx": Format(_onnx, ("missing",), (".onnx",), "for onnxruntime"),
+    "treelite": Format(
+        _bytes("to_treelite", "serialize_bytes"),
+        ("missing",),
+        (".tl",),
+        "treelite's model file",
+        True,
+    ),
+    "onnx": Format(
+        _bytes("to_onnx", "SerializeToString"), ("missing",), (".onnx",), "for onnxruntime", True
+    ),
     "html": Format("export_html", ("title", *_READ), (".html", ".htm"), "a page for a browser"),
     "graphviz": Format(
         "export_graphviz", _DRAWN, (".dot", ".gv"), "DOT: dot -Tsvg tree.dot -o tree.svg"
@@ -258,5 +262,7 @@ _OPTIONS = sorted({option for one in FORMATS.values() for option in one.options}
 
 
 def _table_of_formats() -> str:
-    width = max(map(len, FORMATS)) + 2
-    return "\n".join(f"  {name:{width}}{one.about}" for name, one in FORMATS.items())
+    width = max(map(len, FORMATS)) + 4
+    return "\n".join(
+        f"  {name + ' *' * one.of_forests:{width}}{one.about}" for name, one in FORMATS.items()
+    )

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable
 from gputree._texts import nearest
 
 _CONFIDENCE = "--pruning pessimistic:confidence={}"
+_RAISING = "--pruning pessimistic:subtree_raising=false"
+_FOLDS = "--pruning reduced_error:validation_fraction={}"
 
 # {} stands for the value that follows, or for the example. More are in docs/coming_from.md.
 _OPTIONS = {
@@ -20,6 +22,7 @@ _OPTIONS = {
     "-B": ("--binary-splits", ""),
     "-A": ("--laplace", ""),
     "-R": ("--pruning reduced_error", ""),
+    "-S": (_RAISING, ""),
     "-Q": ("--random-state {}", "1"),
     "-x": ("--cv {}", "10"),
     "-m": ("--min-samples-leaf {}", "2"),
@@ -38,6 +41,9 @@ _OPTIONS = {
     "--minsplit": ("--min-samples-split {}", "20"),
     "--minbucket": ("--min-samples-leaf {}", "7"),
     "--maxdepth": ("--max-depth {}", "30"),
+    "--ntree": ("--n-estimators {}", "500"),
+    "--n-trees": ("--n-estimators {}", "500"),
+    "--mtry": ("--max-features {}", "sqrt"),
 }
 
 _ALGORITHMS = {
@@ -51,22 +57,32 @@ _ALGORITHMS = {
     "id3": "id3",
     "cart": "cart",
     "c45": "c45",
+    "randomforest": "random-forest",
+    "random_forest": "random-forest",
+    "forest": "random-forest",
+    "rf": "random-forest",
+    "ranger": "random-forest",
+    "extratrees": "extra-trees",
+    "extra_trees": "extra-trees",
 }
 
 # Those of J48 and C5.0, which CART does not have.
-_OF_C45 = {"-C", "-U", "-O", "-J", "-B", "-A", "-r", "-b", "-c"}
+_OF_C45 = {"-C", "-U", "-O", "-J", "-B", "-A", "-S", "-r", "-b", "-c"}
+
+_STRONGER = ("none", "reduced_error", "pessimistic", "cost_complexity", "cost_complexity_cv")
 
 _NUMBER = re.compile(r"\d*\.?\d+")
 
 
 def unrecognized(words: list[str], given: list[str], known: Collection[str]) -> str:
     """Message about unrecognized words among those given; `known` are the options."""
-    ours, meant = [], []
+    ours: list[str] = []
+    meant: list[str] = []
     for word in words:
         name, _, value = word.partition("=")
         after = given[given.index(word) + 1 :] if word in given else []
         if form := _ours(name, value or (after[0] if after else ""), known):
-            ours.append(form)
+            ours = _with_form(ours, form)
         elif name.startswith("--") and (near := nearest(name.replace("_", "-"), known)):
             meant.append(near)
     if ours and _OF_C45.intersection(words) and "--algorithm" not in given:
@@ -76,6 +92,22 @@ def unrecognized(words: list[str], given: list[str], known: Collection[str]) -> 
     return text + (f". Did you mean {' '.join(meant)}?" if meant else "")
 
 
+def _with_form(ours: list[str], form: str) -> list[str]:
+    """Options, and one more: of two ways to prune one, with the parameters of both.
+
+    As in J48, where -U excludes -C and -S, and -R -C.
+    """
+    begin = "--pruning "
+    before = next((own for own in ours if own.startswith(begin)), None)
+    if before is None or not form.startswith(begin):
+        return [*ours, form]
+    methods = [text.removeprefix(begin).partition(":") for text in (before, form)]
+    strongest = min(methods, key=lambda method: _STRONGER.index(method[0]))
+    parameters = [given for name, _, given in methods if name == strongest[0] and given]
+    one = begin + strongest[0] + (":" + ",".join(parameters) if parameters else "")
+    return [one if own == before else own for own in ours]
+
+
 def _ours(name: str, value: str, known: Collection[str]) -> str | None:
     """The option that corresponds to one of another program, or None."""
     if "--algorithm" not in known:  # of train
@@ -83,6 +115,10 @@ def _ours(name: str, value: str, known: Collection[str]) -> str | None:
     number = value if _NUMBER.fullmatch(value) else ""
     if name == "-t" and value and not number:  # Weka's training file
         return None
+    if name == "-N":  # one fold of so many
+        return _FOLDS.format(f"{1 / max(float(number or 3), 2):.3g}")
+    if name == "-S" and number:  # C5.0's share of rows to train on, in percent
+        return f"--holdout {max(1 - float(number) / 100, 0.01):g}"
     if name == "-c":  # in percent
         return _CONFIDENCE.format(f"{float(number or 25) / 100:g}")
     form, example = _OPTIONS.get(name, (None, ""))
@@ -90,13 +126,7 @@ def _ours(name: str, value: str, known: Collection[str]) -> str | None:
 
 
 def one_of(algorithms: Iterable[str], name: str) -> str:
-    """The name of an algorithm; a type for argparse.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        It is not one of the algorithms.
-    """
+    """The name of an algorithm; a type for argparse."""
     if name in (listed := list(algorithms)):
         return name
     words = f"must be {', '.join(listed[:-1])} or {listed[-1]}, got {name!r}"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gputree import ensemble
 from gputree.compilation.tiers import forced
 from gputree.compilation.waits import nowhere, waiting
 from gputree.criteria.named import CRITERIA
@@ -44,6 +45,7 @@ KINDS = {
     **{kind: f"CART {task} with criterion={name!r}" for kind, (task, name) in _CART.items()},
     "weights": "CART classification and regression with sample weights",
     "categories": "CART over columns of categories",
+    "forests": "random forests and extremely randomized trees of the default criteria",
     "c45": "C4.5",
     "id3": "ID3",
     "options": "CART with one class or three, max_leaf_nodes, monotonic_cst of small tables, and "
@@ -140,6 +142,22 @@ def _categorize() -> None:
             _use_cart(task, criterion, X, quantity, weighted)
 
 
+def _plant() -> None:
+    # Of twice the rows, so that those drawn for a tree are enough for histograms.
+    shapes = ((FEW_ROWS, 3), (2 * ROWS, COLUMNS))
+    tables = [_numbers(n, dtype, d) for n, d in shapes for dtype in (np.float32, np.float64)]
+    for X, quantity in (*tables, _words(FEW_ROWS * 10)):
+        classes = [_classes(quantity, n_classes) for n_classes in (2, 3)]
+        for kind, targets in (
+            (partial(ensemble.RandomForestClassifier, device="cpu"), classes),
+            (partial(ensemble.RandomForestRegressor, device="cpu"), [quantity]),
+            (ensemble.ExtraTreesClassifier, classes),
+            (ensemble.ExtraTreesRegressor, [quantity]),
+        ):
+            for y in targets:
+                kind(n_estimators=1, max_depth=6).fit(X, y).predict(X)
+
+
 def _branch(kind: Any) -> None:
     X, quantity = _words(FEW_ROWS * 10)
     _use(kind(), X, np.where(quantity > 0, "yes", "no"))
@@ -183,6 +201,7 @@ _WORK: dict[str, Callable[[], None]] = {
     **{kind: partial(_grow, *of) for kind, of in _CART.items()},
     "weights": _weigh,
     "categories": _categorize,
+    "forests": _plant,
     "c45": lambda: _branch(C45Classifier),
     "id3": lambda: _branch(partial(ID3Classifier, categorical_features=[0, 1, 2])),
     "options": _vary,

@@ -18,7 +18,7 @@ def add_tree(parser: argparse.ArgumentParser) -> None:
         dest="tree",
         type=int,
         metavar="N",
-        help="of boosted trees or rules, those of this trial alone",
+        help="of boosted trees or rules, those of this trial alone; of a forest, this tree",
     )
 
 
@@ -29,25 +29,25 @@ def has_rules(estimator: Any) -> bool:
 
 def members_of(estimator: Any) -> list[Any]:
     """The trees or rules of a fitted model that votes; none of others."""
-    found: list[Any] = getattr(estimator, "estimators_", [])
-    return found
+    return getattr(estimator, "estimators_", [])
+
+
+def member_name(estimator: Any) -> str:
+    """What a part of a model that votes is called."""
+    return "trial" if hasattr(estimator, "estimator_errors_") else "tree"
 
 
 def chosen(estimator: Any, place: int | None) -> Any:
-    """The model, or of one that votes the selected trial, from 1.
-
-    Raises
-    ------
-    UsageError
-        There is no such trial.
-    """
+    """The model, or of one that votes the selected trial, from 1."""
     if place is None:
         return estimator
     members = members_of(estimator)
     if not members:
-        raise UsageError("--tree is for boosted trees and rules, and this model is not boosted.")
+        raise UsageError(
+            "--tree (--trial) is for boosted trees and rules, and for forests: this model is none."
+        )
     if not 1 <= place <= len(members):
-        raise UsageError(f"--tree must be from 1 to {len(members)}. Got {place}.")
+        raise UsageError(f"--tree (--trial) must be from 1 to {len(members)}. Got {place}.")
     return members[place - 1]
 
 
@@ -63,13 +63,17 @@ def require_one(estimator: Any, command: str) -> None:
 def forbid_several(estimator: Any, command: str) -> None:
     """Refuse models that are no single tree."""
     if has_rules(estimator) or members_of(estimator):
-        held = "rules" if has_rules(estimator) else f"{len(members_of(estimator))} trials"
+        held = (
+            "rules"
+            if has_rules(estimator)
+            else f"{len(members_of(estimator))} {member_name(estimator)}s"
+        )
         raise UsageError(f"gputree {command} takes a model of one tree, and this one has {held}.")
 
 
 def sizes(estimator: Any) -> dict[str, str]:
     """Size of a fitted model, columns removed by winnowing, and why boosting ended early."""
-    first = "trials" if members_of(estimator) else "tree"
+    first = f"{member_name(estimator)}s" if members_of(estimator) else "tree"
     told = dict(zip((first, "rules"), size_of(estimator), strict=False)) | _left_out(estimator)
     if (reason := getattr(estimator, "stop_reason_", None)) is not None:
         told["ended"] = f"before {estimator.n_trials} trials, since {reason}"

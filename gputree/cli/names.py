@@ -17,13 +17,7 @@ _PLAIN = re.compile(r'[^",\s]([^",\r\n]*[^",\s])?')  # needs no quotes
 
 
 def parse_names(text: str) -> list[str]:
-    """Names between commas, as in a line of CSV.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        A name with a line break is in no quotes.
-    """
+    """Names between commas, as in a line of CSV."""
     try:
         return next(csv.reader([text], skipinitialspace=True))
     except csv.Error as error:
@@ -43,3 +37,11 @@ def as_argument(names: Iterable[str]) -> str:
         plain = _PLAIN.fullmatch(name)
         quoted.append(name if plain else '"' + name.replace('"', '""') + '"')
     return shlex.quote(",".join(quoted))
+
+
+def number(text: str) -> int | float:
+    """An integer as int, which is a count; any other as float, which is a fraction."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gputree.cli.costs import FORM
-from gputree.cli.names import parse_quoted
+from gputree.cli.names import number, parse_quoted
 from gputree.cli.pruners import NO_PRUNING, parse_pruner, pruner_help
 
 NO_LIMIT = "none"
@@ -29,7 +29,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             flag(name), dest=name, action=argparse.BooleanOptionalAction, default=None, help=text
         )
     options.add_argument(
-        "--class-weight", choices=["balanced"], help="the classes get the same total weight"
+        "--class-weight",
+        choices=["balanced", "balanced_subsample"],
+        help="the classes get the same total weight; balanced_subsample: in the rows of each tree "
+        "(random-forest, extra-trees)",
     )
     options.add_argument(
         "--costs",
@@ -103,13 +106,9 @@ def flag(name: str) -> str:
 
 
 def _number(text: str) -> int | float:
-    """An integer as int, which is a count; any other as float, which is a fraction."""
+    """A number, as argparse takes it."""
     try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
+        return number(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
 
@@ -121,8 +120,8 @@ def _number_or_none(text: str) -> float | str:
 
 def _number_or_name(text: str) -> int | float | str:
     try:
-        return _number(text)
-    except argparse.ArgumentTypeError:
+        return number(text)
+    except ValueError:
         return text
 
 
@@ -143,23 +142,49 @@ _SIGN = re.compile(r'("(?:[^"]|"")+"|.+?)=([+-]?1)(,|$)', re.S)
 # Named as the estimators' parameters, which check the values.
 _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "device": (str, "NAME", "auto, cpu or cuda"),
-    "categorical_split": (str, "NAME", "auto, exhaustive, ordered or one_vs_rest (cart)"),
+    "categorical_split": (
+        str,
+        "NAME",
+        "auto, exhaustive, ordered or one_vs_rest (cart, random-forest)",
+    ),
     "criterion": (str, "NAME", "gini or entropy; squared_error or poisson (cart)"),
-    "splitter": (str, "NAME", "exact or binned (cart)"),
+    "splitter": (str, "NAME", "exact, binned or random (cart); exact or binned (random-forest)"),
     "threshold_placement": (str, "NAME", "midpoint or data (c45)"),
     "max_depth": (int, "N", "maximum depth"),
-    "max_leaf_nodes": (int, "N", "maximum number of leaves, expanded best-first (cart)"),
+    "max_leaf_nodes": (
+        int,
+        "N",
+        "maximum number of leaves, expanded best-first (cart, forests)",
+    ),
     "min_samples_split": (_number, "N", "minimum rows of a split node; 0.01: fraction of all rows"),
     "min_samples_leaf": (_number, "N", "minimum rows of a leaf; 0.01: fraction of all rows"),
     "min_gain": (float, "X", "minimum information gain of a split, in bits (c45, id3)"),
-    "min_impurity_decrease": (float, "X", "minimum weighted impurity decrease (cart)"),
+    "min_impurity_decrease": (
+        float,
+        "X",
+        "minimum weighted impurity decrease (cart, forests)",
+    ),
     "monotonic_cst": (
         _signs,
         "COLUMN=1,...",
-        "predictions increase (1) or decrease (-1) monotonically with it (cart)",
+        "predictions increase (1) or decrease (-1) monotonically with it (cart, forests)",
     ),
-    "max_features": (_number_or_name, "N", "columns sampled in each node; sqrt, log2 (cart)"),
-    "ccp_alpha": (float, "X", "complexity parameter of cost-complexity pruning (cart)"),
+    "max_features": (
+        _number_or_name,
+        "N",
+        "columns sampled in each node; sqrt, log2 (cart, forests)",
+    ),
+    "ccp_alpha": (
+        float,
+        "X",
+        "complexity parameter of cost-complexity pruning (cart, forests)",
+    ),
+    "n_estimators": (int, "N", "number of trees; default: 100 (random-forest, extra-trees)"),
+    "max_samples": (
+        _number,
+        "N",
+        "rows drawn for each tree; 0.5: fraction (random-forest, extra-trees)",
+    ),
     "n_trials": (
         int,
         "N",
@@ -188,6 +213,7 @@ _SWITCHES = {
     "average_gain_rule": "consider splits of below-average gain, too (c45)",
     "mdl_correction": "no MDL correction of the gain of numeric splits (c45)",
     "collapse": "keep subtrees that reduce no training errors (c45)",
+    "bootstrap": "grow each tree on all rows, not on drawn ones (random-forest, extra-trees)",
 }
 
 _EXTRAS = {
@@ -195,6 +221,8 @@ _EXTRAS = {
     "soft_thresholds": "average both branches of a split near its threshold (c45)",
     "winnow": "select features by winnowing before the tree is grown (c45)",
     "laplace": "Laplace smoothing of class probabilities (c45)",
+    "oob_score": "score each row by the trees that have not drawn it (random-forest, extra-trees)",
+    "quantreg": "keep the targets for predict --quantiles (random-forest, extra-trees; regression)",
 }
 
 _EITHER = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gputree.cli.report import UsageError, with_examples
 from gputree.cli.streams import STANDARD, check_inputs, check_output, load, opened_output
 from gputree.cli.tables import add_missing, batches_for, label_of
+from gputree.cli.training import files_of
 from gputree.errors import InputError
 
 Write = Callable[[dict[str, NDArray]], None]
@@ -34,8 +35,9 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
+        nargs="+",
         help="CSV, Parquet, Arrow or ARFF file, whose columns are matched by name; - for CSV from "
-        "standard input",
+        "standard input; several files as for train, whose predictions follow one another",
     )
     parser.add_argument(
         "-o",
@@ -49,19 +51,37 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="add the probability of each class, as probability_CLASS",
     )
+    parser.add_argument(
+        "--quantiles",
+        type=_levels,
+        metavar="Q,...",
+        help="add conditional quantiles, such as 0.1,0.5,0.9, as quantile_Q; of a forest that was "
+        "trained with --quantreg",
+    )
     add_missing(parser)
+
+
+def _levels(text: str) -> dict[str, float]:
+    """Quantiles by their texts, as argparse takes them."""
+    try:
+        return {level.strip(): float(level) for level in text.split(",")}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers from 0 to 1, got {text!r}") from None
 
 
 def _predict(arguments: argparse.Namespace) -> None:
     output: str = arguments.output
     if output != STANDARD and Path(output).suffix.lower() not in (".csv", ".parquet"):
         raise UsageError(f"The name of the output must end in .csv or .parquet, got {output}.")
-    check_inputs(arguments.model, arguments.data)
-    check_output(output, arguments.data, arguments.model)
+    files = files_of(arguments.data)
+    check_inputs(arguments.model, *files)
+    check_output(output, *files, arguments.model)
     estimator = load(arguments.model)
     if arguments.proba and not hasattr(estimator, "classes_"):
         raise UsageError("--proba needs a classification model; this is a regression model.")
-    batches = answers(estimator, arguments)
+    if arguments.quantiles and not getattr(estimator, "quantreg", False):
+        raise UsageError("--quantiles needs a forest that was trained with --quantreg.")
+    batches = answers(estimator, arguments, files)
     first = next(batches)  # before there is any output: most errors are here
     parquet = output != STANDARD and Path(output).suffix.lower() == ".parquet"
     with opened_output(output) as file, (_parquet if parquet else _csv)(file) as write:
@@ -70,18 +90,26 @@ def _predict(arguments: argparse.Namespace) -> None:
             write(columns)
 
 
-def answers(estimator: Any, arguments: argparse.Namespace) -> Iterator[dict[str, NDArray]]:
+def answers(
+    estimator: Any, arguments: argparse.Namespace, files: list[str]
+) -> Iterator[dict[str, NDArray]]:
     """Columns of the output, batch by batch."""
-    for X in batches_for(estimator, arguments):
-        try:
-            columns = {"prediction": estimator.predict(X)}
-            if arguments.proba:
-                shares = estimator.predict_proba(X).T
-                pairs = zip(estimator.classes_, shares, strict=True)
-                columns |= {f"probability_{label}": share for label, share in pairs}
-        except InputError as error:
-            raise InputError(f"{label_of(arguments.data)}: {error}") from error
-        yield columns
+    for file in files:
+        own = argparse.Namespace(**{**vars(arguments), "data": file})
+        for X in batches_for(estimator, own):
+            try:
+                columns = {"prediction": estimator.predict(X)}
+                if arguments.proba:
+                    shares = estimator.predict_proba(X).T
+                    pairs = zip(estimator.classes_, shares, strict=True)
+                    columns |= {f"probability_{label}": share for label, share in pairs}
+                if arguments.quantiles:
+                    found = estimator.predict_quantiles(X, [*arguments.quantiles.values()])
+                    pairs = zip(arguments.quantiles, found.T, strict=True)
+                    columns |= {f"quantile_{level}": values for level, values in pairs}
+            except InputError as error:
+                raise InputError(f"{label_of(file)}: {error}") from error
+            yield columns
 
 
 @contextmanager

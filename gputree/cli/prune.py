@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gputree._texts import aligned
 from gputree.cli.models import forbid_several
 from gputree.cli.options import RANDOM_STATE, add_pruning
 from gputree.cli.report import UsageError, escape_unknown_characters, size, with_examples
-from gputree.cli.streams import (
-    STANDARD,
-    check_inputs,
-    check_output,
-    forbid_terminal,
-    load,
-    save,
-)
-from gputree.cli.tables import add_missing, add_target, table_with_target
+from gputree.cli.streams import STANDARD, check_inputs, check_output, forbid_terminal, load, save
+from gputree.cli.tables import add_missing, add_target, label_of_all, tables_with_target
+from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights
 
 if TYPE_CHECKING:
@@ -37,15 +31,25 @@ def add_prune(parser: argparse.ArgumentParser) -> None:
     )
     parser.set_defaults(run=_prune)
     parser.add_argument("model", metavar="MODEL", help="model file; - for standard input")
-    parser.add_argument("data", metavar="DATA", nargs="?", help="table with the target, for "
-                        "methods that need one; - for CSV from standard input")  # fmt: skip
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="*",
+        help="table with the target, for methods that need one; - for CSV from standard input; "
+        "several files as for train",
+    )
     add_pruning(parser, required=True)
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="model file to "
-                        "write; - for standard output")  # fmt: skip
+    about = "model file to write; - for standard output"
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help=about)
     add_target(parser)
     add_weights(parser)
-    parser.add_argument("--random-state", type=int, metavar="N", default=RANDOM_STATE, help="seed "
-                        "of what is drawn; default: %(default)s")  # fmt: skip
+    parser.add_argument(
+        "--random-state",
+        type=int,
+        metavar="N",
+        default=RANDOM_STATE,
+        help="seed of what is drawn; default: %(default)s",
+    )
     parser.add_argument("--quiet", action="store_true", help="no summary")
     add_missing(parser)
 
@@ -55,24 +59,30 @@ def _prune(arguments: argparse.Namespace) -> None:
 
     if arguments.pruning == "none":
         raise UsageError("--pruning none leaves the tree as it is.")
-    check_inputs(arguments.model, arguments.data)
-    check_output(arguments.output, arguments.model, arguments.data)
+    files = files_of(arguments.data) if arguments.data else []
+    check_inputs(arguments.model, *files)
+    check_output(arguments.output, arguments.model, *files)
     forbid_terminal(arguments.output, "A model file")
     pruner = get_pruner(arguments.pruning)
     if "random_state" in pruner.get_params() and pruner.random_state is None:
         pruner.set_params(random_state=arguments.random_state)
     needed = _rows_needed(pruner)
-    if needed and arguments.data is None:
+    if needed and not files:
         raise UsageError(
             f"--pruning {_name(arguments)} needs {needed}: name the table after MODEL."
         )
-    if not needed and arguments.data is not None:
-        raise UsageError(f"--pruning {_name(arguments)} needs no rows: leave {arguments.data} out.")
+    if not needed and files:
+        label = label_of_all(files)
+        raise UsageError(f"--pruning {_name(arguments)} needs no rows: leave {label} out.")
     if not needed and arguments.weights is not None:
         raise UsageError(f"--pruning {_name(arguments)} needs no rows: leave --weights out.")
     estimator = load(arguments.model)
     forbid_several(estimator, "prune")
-    pruned = _pruned(pruner, estimator, arguments)
+    if files:
+        table, weight = tables_with_target(estimator, arguments, files)
+        pruned = pruner.prune(estimator, table.columns, table.target, weight)
+    else:
+        pruned = pruner.prune(estimator)
     save(pruned, arguments.output)
     if arguments.quiet:
         return
@@ -82,13 +92,6 @@ def _prune(arguments: argparse.Namespace) -> None:
         lines["alpha"] = f"{pruner.alpha_:.6g}"
     lines["model"] = "standard output" if arguments.output == STANDARD else arguments.output
     print(aligned(lines), file=sys.stderr if arguments.output == STANDARD else sys.stdout)
-
-
-def _pruned(pruner: Pruner, estimator: Any, arguments: argparse.Namespace) -> Any:
-    if arguments.data is None:
-        return pruner.prune(estimator)
-    table, weight = table_with_target(estimator, arguments)
-    return pruner.prune(estimator, table.columns, table.target, weight)
 
 
 def _rows_needed(pruner: Pruner) -> str:

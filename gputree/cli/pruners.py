@@ -6,6 +6,7 @@ import argparse
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from gputree.cli.names import number
 from gputree.cli.report import in_words_of_the_command
 
 if TYPE_CHECKING:
@@ -32,15 +33,7 @@ def pruner_help() -> str:
 def parse_pruner(text: str) -> str | Pruner:
     """A pruner, or its name alone where all parameters are the defaults.
 
-    Parameters
-    ----------
-    text : str
-        As in ``cost_complexity:alpha=0.01``; dashes stand for underscores, too.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        There is no such method or parameter, or a value is none that it takes.
+    As in ``cost_complexity:alpha=0.01``; dashes stand for underscores, too.
     """
     name, colon, rest = text.partition(":")
     name = name.strip().replace("-", "_")
@@ -65,7 +58,9 @@ def parse_pruner(text: str) -> str | Pruner:
         pruner._validate_params()
     except InvalidParameterError as error:
         words = in_words_of_the_command(str(error)).removeprefix("--").rstrip(".")
-        raise argparse.ArgumentTypeError(f"{name}: {words}") from None
+        parameter, _, rest = words.partition(" ")
+        parameter = parameter.replace("-", "_")
+        raise argparse.ArgumentTypeError(f"{name}: {parameter} {rest}") from None
     return pruner
 
 
@@ -86,9 +81,7 @@ def _value(text: str) -> bool | int | float | str:
     """What the text stands for."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
+    try:
+        return number(text)
+    except ValueError:
+        return text

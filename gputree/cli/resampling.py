@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from gputree import evaluation
 from gputree._texts import aligned, amount, shown, tabled
 from gputree.cli.models import parts, set_verbose
 from gputree.cli.report import UsageError, counted, say
 from gputree.cli.weights import Weight
-from gputree.evaluation import (
-    Answers,
-    PerClass,
-    answers,
-    confusion_rows,
-    measures_of_classes,
-    pooled,
-    score_rows,
-)
+from gputree.coded_labels import CodedLabels, Labels
+from gputree.evaluation import Answers, PerClass, answers
 from gputree.growth.progress import new_bar
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
@@ -35,7 +30,7 @@ class Resampling(NamedTuple):
 
 
 def resampling(
-    y: NDArray[Any],
+    y: Labels,
     is_classes: bool,
     holdout: float | None,
     cv: int | None,
@@ -45,36 +40,36 @@ def resampling(
     """The splits that were requested, stratified for classes; None where none were.
 
     Rows of weight zero are in none of them.
-
-    Raises
-    ------
-    UsageError
-        There are too few rows.
     """
     if holdout is None and cv is None:
         return None
     rows = np.arange(y.size) if weight is None else np.flatnonzero(weight)
-    y = y[rows]
+    classes, code = _coded(y[rows]) if is_classes else (None, np.empty(rows.size))
     stratified = ", stratified" if is_classes else ""
     if cv is not None:
-        splits = [(rows[a], rows[b]) for a, b in _folds(y, is_classes, cv, seed)]
+        splits = [(rows[a], rows[b]) for a, b in _folds(code, classes, cv, seed)]
         return Resampling(f"{cv}-fold cross-validation{stratified}, seed {seed}", splits)
     assert holdout is not None
-    train, test = _held_out(y, is_classes, holdout, seed)
-    told = f"{counted(test.size, 'row')} of {y.size:,} held out{stratified}, seed {seed}"
+    train, test = _held_out(code, classes, holdout, seed)
+    told = f"{counted(test.size, 'row')} of {rows.size:,} held out{stratified}, seed {seed}"
     return Resampling(told, [(rows[train], rows[test])])
 
 
-def _folds(y: NDArray[Any], is_classes: bool, cv: int, seed: int) -> list[Split]:
+def _coded(y: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The labels that rows have, ascending, and their codes."""
+    return y.present() if isinstance(y, CodedLabels) else np.unique(y, return_inverse=True)
+
+
+def _folds(code: NDArray[Any], classes: NDArray[Any] | None, cv: int, seed: int) -> list[Split]:
     """Parts of the rows; scikit-learn's where every part can have the largest class."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    if not 2 <= cv <= y.size:
-        raise UsageError(f"--cv must be from 2 to the number of rows, {y.size:,}. Got {cv}.")
-    if not is_classes:
-        return list(KFold(cv, shuffle=True, random_state=seed).split(y))
-    classes, code, count = np.unique(y, return_inverse=True, return_counts=True)
-    if cv < y.size and (rare := np.flatnonzero(count < cv)).size:
+    if not 2 <= cv <= code.size:
+        raise UsageError(f"--cv must be from 2 to the number of rows, {code.size:,}. Got {cv}.")
+    if classes is None:
+        return list(KFold(cv, shuffle=True, random_state=seed).split(code))
+    count = np.bincount(code)
+    if cv < code.size and (rare := np.flatnonzero(count < cv)).size:
         words = [f"{str(classes[k])!r} ({counted(int(count[k]), 'row')})" for k in rare[:5]]
         more = f" and {rare.size - 5} more" if rare.size > 5 else ""
         say(f"warning: not each of the {cv} parts has a row of {', '.join(words)}{more}")
@@ -83,7 +78,7 @@ def _folds(y: NDArray[Any], is_classes: bool, cv: int, seed: int) -> list[Split]
     with warnings.catch_warnings():  # of what has just been said
         warnings.simplefilter("ignore")
         folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
-        return list(folds.split(np.zeros((y.size, 0)), y))
+        return list(folds.split(np.zeros((code.size, 0)), code))
 
 
 def _dealt(code: NDArray[np.intp], cv: int, seed: int) -> list[Split]:
@@ -95,37 +90,36 @@ def _dealt(code: NDArray[np.intp], cv: int, seed: int) -> list[Split]:
     return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(cv)]
 
 
-def _held_out(y: NDArray[Any], is_classes: bool, share: float, seed: int) -> Split:
+def _held_out(code: NDArray[Any], classes: NDArray[Any] | None, share: float, seed: int) -> Split:
     """One split; rows that are the only ones of their class are trained on."""
     from sklearn.model_selection import train_test_split
 
-    rows, alone = np.arange(y.size), np.zeros(y.size, np.bool_)
-    if is_classes:
-        _, code, count = np.unique(y, return_inverse=True, return_counts=True)
-        alone = count[code] == 1
+    rows, alone = np.arange(code.size), np.zeros(code.size, np.bool_)
+    if classes is not None:
+        alone = np.bincount(code)[code] == 1
     spread = rows[~alone]
     try:
         train, test = train_test_split(
             spread,
             test_size=share,
             random_state=seed,
-            stratify=y[spread] if is_classes else None,
+            stratify=None if classes is None else code[spread],
         )
     except ValueError as error:
         raise UsageError(
-            f"--holdout {share:g} of {counted(y.size, 'row')} leaves too few rows on a side, or "
+            f"--holdout {share:g} of {counted(code.size, 'row')} leaves too few rows on a side, or "
             "fewer than there are classes. Use another share, or --cv."
         ) from error
     return np.sort(np.append(train, rows[alone])), np.sort(test)
 
 
 def score_table(
-    estimator: Any, X: Any, y: NDArray[Any], weight: Weight, given: Resampling, watched: bool
+    estimator: Any, X: Any, y: Labels, weight: Weight, given: Resampling, watched: bool
 ) -> str:
     """Scores on rows held out, for people: one model a split, like `estimator` but for its rows."""
     bar = new_bar(len(given.splits), watched, desc="trees on parts of the rows", unit="tree")
     found, asked = [], []
-    try:
+    with nullcontext() if bar is None else bar:
         for train, test in given.splits:
             ours, theirs = (
                 (X.take(rows), y[rows], None if weight is None else weight[rows])
@@ -136,25 +130,25 @@ def score_table(
             found.append((answers(model, *ours).measures, asked[-1].measures, parts(model)))
             if bar is not None:
                 bar.update()
-    finally:
-        if bar is not None:
-            bar.close()
     table = _one(*found[0]) if len(found) == 1 else _many(found)
     texts = [f"{given.heading}\n{tabled(table)}"]
-    if asked[0].labels is not None and len(asked) > 1:
-        texts.append(_pooled(pooled(asked)))
+    if asked[0].labels is not None:
+        texts.append(_pooled(evaluation.pooled(asked)))
     return "\n\n".join(texts)
 
 
 def _pooled(found: Answers) -> str:
     """Measures of the predictions of all models together, and the confusion matrix."""
-    measures, classes = measures_of_classes(found), PerClass(found)
+    measures, classes = evaluation.measures_of_classes(found), PerClass(found)
     errors = f"{amount(measures.pop('errors'))} ({measures.pop('error_rate'):.2%})"
     lines = {"errors": errors} | {
-        name.replace("_", " "): shown(measures[name])
-        for name in ("kappa", "mean_absolute_error", "root_mean_squared_error")
+        name.replace("_", " "): shown(measures[name]) for name in evaluation.AS_WEKA
     }
-    parts = [aligned(lines), tabled(score_rows(classes)), tabled(confusion_rows(classes))]
+    parts = [
+        aligned(lines),
+        tabled(evaluation.score_rows(classes)),
+        tabled(evaluation.confusion_rows(classes)),
+    ]
     return "all held-out rows\n" + "\n\n".join(parts)
 
 

@@ -7,7 +7,15 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from gputree.cli.models import about_costs, add_tree, chosen, has_rules, members_of, size_of
+from gputree.cli.models import (
+    about_costs,
+    add_tree,
+    chosen,
+    has_rules,
+    member_name,
+    members_of,
+    size_of,
+)
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import load_saved
 from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL
@@ -23,7 +31,8 @@ def add_show(parser: argparse.ArgumentParser) -> None:
         "Print a model as an indented tree: each leaf with its prediction, the weight of the "
         "training rows there and, after a slash, of those of other classes (or the mean squared "
         "error). Rules are printed one a line, each with its confidence and the weight of the rows "
-        "that it covers; boosted trees and rules one trial after the other.",
+        "that it covers; boosted trees and rules one trial after the other, and so the trees of a "
+        "forest.",
         "gputree show golf.gputree",
         "gputree show boosted.gputree --tree 1",
         "gputree show adult.gputree --max-depth 3 | less",
@@ -47,7 +56,8 @@ def _show(arguments: argparse.Namespace) -> None:
     print(f"{_head(estimator)}\n")
     for place, (model, lines) in enumerate(zip(shown, body, strict=True), 1):
         if len(shown) > 1:
-            print(f"{chr(10) * (place > 1)}Trial {place}: {size_of(model)[-1]}")
+            name = member_name(estimator).capitalize()
+            print(f"{chr(10) * (place > 1)}{name} {place}: {size_of(model)[-1]}")
         sys.stdout.writelines(lines)
 
 

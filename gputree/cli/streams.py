@@ -30,6 +30,10 @@ def check_output(output: str | None, *inputs: str | None) -> None:
         return
     path = Path(output)
     require_destination(path)
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, output) from error
     for name in inputs:
         if name is None or name == STANDARD:
             continue
@@ -48,21 +52,21 @@ def table_origin(data: str) -> Any:
 
 def load(model: str) -> Any:
     """The estimator of a model file, or of one as JSON."""
-    from gputree.estimators.model_file import load_model
+    from gputree.persistence import load_model
 
     return _read(model, load_model)
 
 
 def load_saved(model: str) -> Any:
     """The same, but that a tree of a model file comes without an estimator's class."""
-    from gputree.estimators.saved_tree import read_saved
+    from gputree.persistence import read_saved
 
     return _read(model, read_saved)
 
 
 def _read(model: str, read: Callable[[str | Path], Any]) -> Any:
     if model.lower().endswith(".json"):
-        from gputree.estimators.json_file import read_json
+        from gputree.persistence import read_json
 
         return read_json(model)
     if model != STANDARD:
@@ -80,7 +84,7 @@ def _read(model: str, read: Callable[[str | Path], Any]) -> Any:
 
 def save(estimator: Any, output: str) -> None:
     """Write a model file."""
-    from gputree.estimators.model_file import save_model
+    from gputree.persistence import save_model
 
     if output != STANDARD:
         save_model(estimator, output)

@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 
 from gputree._texts import hint
-from gputree.cli.cells import (
-    forbid_dates,
-    forbid_dates_as_target,
-    look_for_marks,
-    told,
-    unknown_marks,
-    warn_of_blanks,
-    warn_of_marks,
-    without_zeros,
-)
+from gputree.cli.cells import check_cells, told, unknown_marks, warn_of_marks, without_zeros
 from gputree.cli.names import HOW, parse_names
 from gputree.cli.report import UsageError
 from gputree.cli.streams import STANDARD, table_origin
@@ -56,18 +47,12 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "007 and 7 are then two categories",
     )
     group.add_argument(
-        "--numeric",
-        **listed,
-        default=[],
-        help="numeric columns: any other cell is an error",
+        "--numeric", **listed, default=[], help="numeric columns: any other cell is an error"
     )
 
 
 def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weight]:
-    """The table of a file to train on, with its target, and the weights of its rows.
-
-    Columns of dates are refused.
-    """
+    """The table of a file to train on, its target and its rows' weights; dates are refused."""
     from gputree.datasets import read_table
 
     with told(arguments.missing):
@@ -81,12 +66,7 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
     columns, weight = taken_out(table.columns, arguments, label)
     table = replace(table, columns=columns)
     check_columns(label, table.names, arguments)
-    forbid_dates(label, table.columns, arguments.categorical)
-    if arguments.task == "auto" and table.target is not None:
-        forbid_dates_as_target(label, arguments.target, table.target)
-    look_for_marks(table.columns)
-    if table.target is not None:
-        warn_of_blanks(arguments.target, table.target)
+    check_cells(label, table.columns, table.target, arguments)
     return table, weight
 
 
@@ -242,6 +222,31 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[An
             f"{label_of(arguments.data)} holds others, such as {str(table.target[0])!r}."
         )
     return table, weight
+
+
+def tables_with_target(
+    estimator: Any, arguments: argparse.Namespace, files: list[str]
+) -> tuple[Any, Weight]:
+    """As `table_with_target`, of several files, one after another."""
+    import pyarrow as pa
+
+    found = []
+    for file in files:
+        own = argparse.Namespace(**{**vars(arguments), "data": file})
+        found.append(table_with_target(estimator, own))
+    tables, weights = zip(*found, strict=True)
+    if len(files) == 1:
+        return found[0]
+    columns = pa.concat_tables([t.columns for t in tables], promote_options="permissive")
+    target = np.concatenate([t.target for t in tables])
+    weight = None if weights[0] is None else np.concatenate(weights)
+    return replace(tables[0], columns=columns, target=target), weight
+
+
+def label_of_all(files: list[str]) -> str:
+    """What messages call the table of several files."""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{label_of(files[0])}{more}"
 
 
 def _with_target(estimator: Any, arguments: argparse.Namespace) -> Any:

@@ -8,40 +8,34 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gputree._texts import aligned, amount
 from gputree.cli.classes import add_classes, classes_of
 from gputree.cli.costs import read_costs
 from gputree.cli.habits import one_of
+from gputree.cli.memory import add_memory, growth_within, row_bytes
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
-from gputree.cli.report import (
-    UsageError,
-    counted,
-    escape_unknown_characters,
-    with_examples,
-)
+from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, check_kinds
-from gputree.cli.training import Training, add_memory, files_of, read_training
+from gputree.cli.training import Training, files_of, read_training, training_score
 from gputree.cli.weights import add_weights
+from gputree.coded_labels import Labels, distinct
 from gputree.errors import InputError
 
 if TYPE_CHECKING:
     from gputree.compilation.waits import Wait
 
 
-ALGORITHMS = ("cart", "c45", "id3")
+ALGORITHMS = ("cart", "c45", "id3", "random-forest", "extra-trees")
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree train`."""
     with_examples(
         parser,
-        "Grow a tree on a table, make rules of it, or boost several of either; and write the model "
-        "file.",
+        "Grow a tree or a forest on a table, make rules of a tree, or boost several of either; and "
+        "write the model file.",
         "gputree train adult.csv --target income --missing '?' -o adult.gputree",
         "gputree train golf.csv --target play --algorithm c45 -o golf.gputree",
         "gputree train golf.csv --target play --algorithm c45 --rules -o rules.gputree",
@@ -49,6 +43,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "    -o rules.gputree",
         "gputree train adult.csv --target income --algorithm c45 --trials 10 --winnow \\",
         "    --costs adult.costs -o boosted.gputree",
+        "gputree train adult.csv --target income --algorithm random-forest \\",
+        "    --oob-score -o forest.gputree",
         "gputree train cars.csv --target mpg --ignore name --cv 10 \\",
         "    --pruning cost_complexity:alpha=0.01",
         "gputree train 'data/*.parquet' --target y --memory 4GB -o big.gputree",
@@ -61,19 +57,25 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "data",
         metavar="DATA",
         nargs="+",
-        help="CSV (.csv, .tsv, also .gz), Parquet, Arrow or ARFF file; - for CSV from standard "
-        "input; several files, a folder of them, or a pattern such as 'data/*.parquet'",
+        help="CSV (.csv, .tsv, .txt, also .gz), Parquet, Arrow or ARFF file, or C4.5's .data with "
+        ".names (--target class); - for CSV from standard input; several files, a folder of them, "
+        "or a pattern such as 'data/*.parquet'",
     )
     add("--target", required=True, metavar="COL", help="the column to predict")
-    add("-o", "--output", metavar="MODEL", help="model file to write; - for standard output; may "
-        "be left out with --holdout or --cv")  # fmt: skip
+    add(
+        "-o",
+        "--output",
+        metavar="MODEL",
+        help="model file to write; - for standard output; may be left out with --holdout or --cv",
+    )
     add(
         "--algorithm",
         type=partial(one_of, ALGORITHMS),
         metavar="{" + ",".join(ALGORITHMS) + "}",
         default="cart",
         help="cart: binary splits (Breiman et al. 1984); c45, id3: multiway splits of categories "
-        "(Quinlan 1993, 1986)",
+        "(Quinlan 1993, 1986); random-forest: trees of cart on drawn rows and columns (Breiman "
+        "2001); extra-trees: trees of drawn cuts (Geurts et al. 2006)",
     )
     add(
         "--task",
@@ -140,11 +142,11 @@ def _train(arguments: argparse.Namespace) -> None:
     )
     watched = sys.stderr.isatty() and not arguments.quiet
     set_verbose(estimator, int(watched))
-    with waiting() as wait:
+    with waiting() as wait, growth_within(*_limit(estimator, table, arguments)):
         start = time.perf_counter()
         estimator.fit(X, y, sample_weight=weight)
         seconds = time.perf_counter() - start - wait.seconds
-        score = estimator.score(X, y, sample_weight=weight)
+        score = training_score(estimator, table)
     if arguments.missing:
         estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
     set_verbose(estimator, 0)
@@ -160,6 +162,18 @@ def _train(arguments: argparse.Namespace) -> None:
     if scored is not None:
         print("" if arguments.quiet else "\n", end="", file=out, flush=True)
         print(score_table(estimator, X, y, weight, scored, watched), file=out)
+
+
+def _limit(
+    estimator: Any, table: Training, arguments: argparse.Namespace
+) -> tuple[int | None, int]:
+    """The arguments of `growth_within`; no limit for what lies in memory."""
+    from gputree import CodedTable
+
+    is_regression = not hasattr(estimator, "predict_proba")
+    n, d = table.X.shape
+    row = row_bytes(d, is_regression, table.weight is not None, arguments.algorithm == "c45")
+    return (arguments.memory if isinstance(table.X, CodedTable) else None), n * row
 
 
 def _check_together(arguments: argparse.Namespace) -> None:
@@ -178,18 +192,20 @@ def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
     kind = _kind(arguments, table.y)
     params = given_options(arguments)
     classes = classes_of(arguments, table.y, table.declared)
-    labels = np.unique(table.y) if classes is None else classes
+    labels = distinct(table.y) if classes is None else classes
     if classes is not None:
         params["classes"] = classes
     if arguments.costs is not None:
         _require_classes(kind, "--costs")
         params["misclassification_costs"] = read_costs(arguments.costs, labels)
     for name in set(params).difference(kind._get_param_names()):
-        _refuse(name, arguments)
+        _refuse(name, arguments, kind)
     if not arguments.rules or arguments.n_trials is not None:
         params |= given_of_rules(arguments)  # none without --rules
         return kind(**params, categorical_features=table.categorical_features)
     _require_classes(kind, "--rules")
+    if "pruning" not in kind._get_param_names():
+        raise UsageError(f"--rules is no option of {arguments.algorithm}: add --algorithm c45.")
     if arguments.costs is not None and labels.size > 2:
         raise UsageError(
             "--rules cannot be combined with --costs of more than two classes: a rule has one kind "
@@ -203,10 +219,10 @@ def _require_classes(kind: Any, option: str) -> None:
         raise UsageError(f"{option} is for classification; the task is regression.")
 
 
-def _refuse(name: str, arguments: argparse.Namespace) -> NoReturn:
+def _refuse(name: str, arguments: argparse.Namespace, kind: Any) -> NoReturn:
     """Say of which algorithm an option is."""
     if name in ("class_weight", "classes"):
-        raise UsageError(f"{flag(name)} is for classification; the task is regression.")
+        _require_classes(kind, flag(name))
     if name == "max_leaf_ratio" and arguments.algorithm == "c45":
         raise UsageError(f"{flag(name)} is for boosted trees: add --trials, without --rules.")
     if name == "mdl_gain_threshold" and arguments.rules and arguments.n_trials is not None:
@@ -236,7 +252,7 @@ def _rules(
     return C45Rules(tree, n_jobs=arguments.n_jobs).set_params(**given_of_rules(arguments))
 
 
-def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
+def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
     """The estimator's class, by the algorithm and the task."""
     from gputree.datasets import infer_task
 
@@ -248,10 +264,11 @@ def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
             f"Regression needs numbers in the target column {arguments.target!r}; it holds "
             f"{'booleans' if y.dtype.kind == 'b' else 'text'}, such as {str(y[0])!r}."
         )
-    if task == "regression" and arguments.algorithm != "cart":
+    if task == "regression" and arguments.algorithm in ("c45", "id3"):
         raise InputError(
             f"--algorithm {arguments.algorithm} is for classification, and the target column "
-            f"{arguments.target!r} holds quantities. Use cart, or --task classification."
+            f"{arguments.target!r} holds quantities. Use cart or random-forest, or --task "
+            "classification."
         )
     found = _kinds()[arguments.algorithm]
     if arguments.algorithm == "c45":
@@ -261,6 +278,7 @@ def _kind(arguments: argparse.Namespace, y: NDArray) -> Any:
 
 def _kinds() -> dict[str, tuple[Any, ...]]:
     """The estimators of each algorithm."""
+    from gputree import ensemble
     from gputree import estimators as known
     from gputree.rules import BoostedC45Rules
 
@@ -268,6 +286,8 @@ def _kinds() -> dict[str, tuple[Any, ...]]:
         "cart": (known.DecisionTreeClassifier, known.DecisionTreeRegressor),
         "c45": (known.C45Classifier, known.BoostedC45Classifier, BoostedC45Rules),
         "id3": (known.ID3Classifier,),
+        "random-forest": (ensemble.RandomForestClassifier, ensemble.RandomForestRegressor),
+        "extra-trees": (ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor),
     }
 
 
@@ -287,6 +307,9 @@ def _summary(
     (n, d), output, weights = table.X.shape, arguments.output, {}
     if table.weight is not None:
         weights["weights"] = f"{arguments.weights}, {amount(float(table.weight.sum()))} in all"
+    out_of_bag = {}
+    if getattr(estimator, "oob_score", False):
+        out_of_bag["out of bag"] = f"{measure} {estimator.oob_score_:.4f}"
     lines = {
         "table": f"{counted(n, 'row')}, {counted(d, 'column')}",
         **weights,
@@ -294,6 +317,7 @@ def _summary(
         **sizes(estimator),
         **(compiling if wait.kernels else {}),
         "training": f"{seconds:.3g} s, {measure} {score:.4f} on the training rows",
+        **out_of_bag,
         **(
             {} if output is None else {"model": "standard output" if output == STANDARD else output}
         ),

@@ -3,76 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import re
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from gputree.cli.cells import (
-    forbid_dates,
-    forbid_dates_as_target,
-    look_for_marks,
-    target_of_task,
-    told,
-    warn_of_blanks,
-)
+from gputree._memory import private_bytes
+from gputree.cli.cells import check_cells, forbid_dates, target_of_task, told
+from gputree.cli.memory import IN_MEMORY, batch_bytes, row_bytes, warn_if_exceeded
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD
-from gputree.cli.tables import (
-    categorical_features,
-    check_columns,
-    columns_to_read,
-    training_table,
-)
+from gputree.cli.tables import categorical_features, check_columns, columns_to_read, training_table
 from gputree.cli.weights import Weight, WithoutWeights, check_values, require_column
-
-_UNITS = {unit: 1000**k for k, unit in enumerate(("", "K", "M", "G", "T"))}
-_UNITS |= {f"{unit}I": 1024**k for k, unit in enumerate(("", "K", "M", "G", "T")) if unit}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?", re.IGNORECASE)
+from gputree.coded_labels import Labels
 
 
 class Training(NamedTuple):
-    """A table to train on.
-
-    Attributes
-    ----------
-    X : pyarrow.Table or CodedTable
-    y : array of shape (n_rows,)
-    categorical_features : list of str or "auto"
-        The parameter of that name, which X does not know yet.
-    weight : float64 array of shape (n_rows,), or None
-    declared : array of str, or None
-        Classes that the type of the target declares.
-    """
+    """A table to train on."""
 
     X: Any
-    y: NDArray[Any]
-    categorical_features: list[str] | str
-    weight: Weight
-    declared: NDArray[Any] | None
-
-
-def add_memory(group: Any) -> None:
-    """Add `--memory`."""
-    group.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=parse_size,
-        help="memory limit, such as 4GB: larger tables are read in batches into temporary files; "
-        "the model is the same. Default: the available memory. Several files are always read in "
-        "batches. The temporary files are in the folder that TMPDIR names (else /tmp) and take 5 "
-        "to 9 bytes per value; the page cache of these files is not counted",
-    )
-
-
-def parse_size(text: str) -> int:
-    """Bytes of a size such as "4GB" or "512 MiB"."""
-    found = _SIZE.fullmatch(text.strip())
-    size = 0.0 if found is None else float(found[1]) * _UNITS[found[2].upper()]
-    if size < 1:
-        raise argparse.ArgumentTypeError(f"must be a size such as 4GB or 512MiB, got {text!r}")
-    return int(size)
+    y: Labels  # (n_rows,), or labels as codes
+    categorical_features: list[str] | str  # the parameter of that name, which X does not know yet
+    weight: Weight  # (n_rows,)
+    declared: NDArray[Any] | None  # classes that the type of the target declares
 
 
 def files_of(data: list[str]) -> list[str]:
@@ -106,7 +61,7 @@ def _exceeds(file: str, memory: int | None) -> bool:
     """Whether the table of a file takes more memory than it may."""
     from gputree.datasets.size import least_bytes
 
-    return memory is not None and least_bytes(Path(file)) > memory
+    return memory is not None and IN_MEMORY * least_bytes(Path(file)) > memory
 
 
 def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
@@ -121,32 +76,56 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
             "--memory: numbers are its categories, which are known once all rows are. Join the "
             "files, or take --algorithm c45."
         )
+    held = private_bytes()
     with told(arguments.missing):
-        batches: Any = open_batches(files, arguments.target, **columns_to_read(arguments))
+        batches: Any = open_batches(
+            files,
+            arguments.target,
+            **columns_to_read(arguments),
+            batch_bytes=None if arguments.memory is None else batch_bytes(arguments.memory),
+        )
         if arguments.weights is not None:
             require_column(batches.names, arguments.weights, label)
             batches = WithoutWeights(batches, arguments.weights)
         check_columns(label, batches.names, arguments)
         head, _ = next(iter(batches))
         forbid_dates(label, head, head.column_names)  # of a type; text is looked at below
+        categorical = categorical_features(arguments, head)
+        del head
+        _warn_of_memory(arguments, held, files, batches)
         table = CodedTable.from_batches(
             batches,
-            categorical_features=categorical_features(arguments, head),
+            categorical_features=categorical,
             device=arguments.device or "auto",
             verbose=not arguments.quiet,
         )
-    words, y = _words(table), table.target
+    words, y = _words(table), table._target
     assert y is not None  # with --target
-    forbid_dates(label, words, arguments.categorical)
-    if arguments.task == "auto":
-        forbid_dates_as_target(label, arguments.target, y)
-    look_for_marks(words)
-    warn_of_blanks(arguments.target, y)
+    check_cells(label, words, y, arguments)
     weight = None
     if arguments.weights is not None:
         weight = batches.weight
         check_values(weight, arguments.weights, label)
     return Training(table, target_of_task(arguments, y), "auto", weight, None)
+
+
+def _warn_of_memory(
+    arguments: argparse.Namespace, held: int | None, files: list[str], batches: Any
+) -> None:
+    """Warn if `--memory` cannot be kept."""
+    if arguments.memory is None:
+        return
+    from gputree.datasets.sources import PARQUET
+
+    d = len(batches.names)
+    row = row_bytes(
+        d,
+        arguments.task == "regression",
+        arguments.weights is not None,
+        arguments.algorithm == "c45",
+    )
+    read = d + 1 if files[0].lower().endswith(PARQUET) else 0
+    warn_if_exceeded(arguments.memory, held, batches.least_rows(), row, read)
 
 
 def _words(table: Any) -> Any:
@@ -168,3 +147,20 @@ def _words(table: Any) -> Any:
             for name, found in words.items()
         }
     )
+
+
+def training_score(estimator: Any, table: Training) -> float:
+    """The score on the training rows: accuracy, or R2, of a table in batches by some at a time."""
+    from gputree import CodedTable
+
+    X, y, weight = table.X, table.y, table.weight
+    if not isinstance(X, CodedTable) or hasattr(estimator, "predict_proba"):
+        return estimator.score(X, y, sample_weight=weight)
+    mean, found, centred = float(np.average(y, weights=weight)), [], []
+    for rows, part in X._slices():
+        own = 1.0 if weight is None else weight[rows]
+        truth = np.asarray(y[rows], np.float64)
+        found.append((own * (truth - estimator.predict(part)) ** 2).sum())
+        centred.append((own * (truth - mean) ** 2).sum())
+    variance = math.fsum(centred)
+    return 1.0 - math.fsum(found) / variance if variance else float(not any(found))

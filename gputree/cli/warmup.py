@@ -12,7 +12,7 @@ from gputree.cli.names import parse_names
 from gputree.cli.report import UsageError, counted, with_examples
 
 # Kinds that half of the time goes to: begun last, they would be waited for.
-_LONGEST = ("categories", "c45")
+_LONGEST = ("categories", "forests", "c45")
 
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +29,8 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
         type=parse_names,
         metavar="A,B,...",
         help="gini, entropy, regression, poisson, weights (CART); categories (CART over them); "
-        "c45; id3; options (one or three classes, monotonic_cst, Shapley values); pruning; rules; "
-        "scores (feature scores and MDLPDiscretizer); default: all",
+        "forests; c45; id3; options (one or three classes, monotonic_cst, Shapley values); "
+        "pruning; rules; scores (feature scores and MDLPDiscretizer); default: all",
     )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes at a time; default: as many as cores"

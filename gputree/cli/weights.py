@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from gputree._texts import hint
 from gputree.cli.report import UsageError
+from gputree.dtypes import Floats
 from gputree.errors import InputError
 
-Weight = NDArray[np.float64] | None
+Weight = Floats | None
 
 
 def add_weights(parser: Any) -> None:
@@ -39,13 +40,7 @@ def with_column(names: list[str], weights: str | None) -> list[str]:
 def taken_out(
     columns: Any, arguments: argparse.Namespace, label: str, keep: bool = False
 ) -> tuple[Any, Weight]:
-    """The columns of a table without that of weights, unless it is to stay; and the weights.
-
-    Raises
-    ------
-    ValueError
-        They are negative, missing, infinite or all zero, or there is no other column.
-    """
+    """The columns of a table without that of weights, unless it is to stay; and the weights."""
     if arguments.weights is None:
         return columns, None
     require_column(columns.column_names, arguments.weights, label)
@@ -64,13 +59,12 @@ def require_column(names: list[str], name: str, label: str) -> None:
         raise InputError(f"{label} has no column {name!r} (--weights).{hint(name, names)}")
 
 
-def values_of(columns: Any, name: str) -> NDArray[np.float64]:
+def values_of(columns: Any, name: str) -> Floats:
     """A column of numbers; NaN where missing."""
-    values: NDArray[np.float64] = columns[name].to_numpy().astype(np.float64)
-    return values
+    return columns[name].to_numpy().astype(np.float64)
 
 
-def check_values(weight: NDArray[np.float64], name: str, label: str) -> None:
+def check_values(weight: Floats, name: str, label: str) -> None:
     """Raise ValueError for weights that no estimator takes, with the name of their column."""
     from gputree.validation import check_weights
 
@@ -81,23 +75,16 @@ def check_values(weight: NDArray[np.float64], name: str, label: str) -> None:
 
 
 class WithoutWeights:
-    """Batches without a column of weights, which are kept aside each time they are read.
-
-    Attributes
-    ----------
-    names : list of str
-        Of the columns that are left.
-    """
+    """Batches without a column of weights, which are kept aside each time they are read."""
 
     def __init__(self, batches: Any, name: str) -> None:
         self.names = [own for own in batches.names if own != name]
         self._batches, self._name = batches, name
-        self._found: list[NDArray[np.float64]] = []
+        self._found: list[Floats] = []
 
     def least_rows(self) -> int:
         """That of the wrapped batches."""
-        rows: int = self._batches.least_rows()
-        return rows
+        return self._batches.least_rows()
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         self._found = []
@@ -106,6 +93,8 @@ class WithoutWeights:
             yield X.drop_columns([self._name]), y
 
     @property
-    def weight(self) -> NDArray[np.float64]:
+    def weight(self) -> Floats:
         """Those of all rows that were read last."""
-        return np.concatenate(self._found)
+        if len(self._found) > 1:  # parts are not kept next to it
+            self._found = [np.concatenate(self._found)]
+        return self._found[0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import UNSEEN
+from gputree.dtypes import UNSEEN, Floats, Int64s
 
 NUMBERS = "biuf"  # kinds of NumPy types whose values are numbers here; booleans are 0 and 1
 
@@ -23,7 +23,7 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def text_first_seen(values: NDArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def text_first_seen(values: NDArray) -> tuple[Int64s, NDArray[Any]]:
     """Code each object by its first appearance; also the distinct objects."""
     seen: dict[Any, int] = {}
     code = np.array([seen.setdefault(value, len(seen)) for value in values.tolist()], np.int64)
@@ -81,13 +81,7 @@ def hold_text(categories: NDArray | None) -> bool:
 
 
 class Lookup:
-    """Codes of the values of a nominal column; what it takes is made once.
-
-    Parameters
-    ----------
-    categories : array
-        In the order of their codes.
-    """
+    """Codes of the values of a column of such categories; what it takes is made once."""
 
     def __init__(self, categories: NDArray) -> None:
         self.categories = categories
@@ -97,7 +91,7 @@ class Lookup:
         """See `kind_of`."""
         return kind_of(self.categories)
 
-    def match(self, values: NDArray) -> NDArray[np.float64]:
+    def match(self, values: NDArray) -> Floats:
         """Code of each value: its place among the categories, or UNSEEN."""
         kinds = {self.categories.dtype.kind, values.dtype.kind}
         if kinds <= set(NUMBERS) and (len(kinds) == 1 or _are_small(values, self.categories)):
@@ -105,7 +99,7 @@ class Lookup:
         place = self._place
         return np.array([place.get(value, UNSEEN) for value in values.tolist()], np.float64)
 
-    def _match_numbers(self, values: NDArray) -> NDArray[np.float64]:
+    def _match_numbers(self, values: NDArray) -> Floats:
         categories, order = self.categories, self._order
         if categories.size == 0:
             return np.full(values.size, UNSEEN)
@@ -114,7 +108,7 @@ class Lookup:
         return np.where(categories[code] == values, code, UNSEEN)
 
     @cached_property
-    def _order(self) -> NDArray[np.int64]:
+    def _order(self) -> Int64s:
         return np.argsort(self.categories, kind="stable")
 
     @cached_property

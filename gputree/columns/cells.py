@@ -20,7 +20,7 @@ from gputree.columns.categories import (
     is_missing,
     text_first_seen,
 )
-from gputree.dtypes import MISSING_CELL
+from gputree.dtypes import MISSING_CELL, Bools, Floats, Int64s
 from gputree.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -39,15 +39,15 @@ class Exact(NamedTuple):
     """Numbers that float64 does not represent exactly, or that have missing values next to them."""
 
     values: NDArray[Any]  # integers, or objects: integers of any length, or floats
-    known: NDArray[np.bool_]  # whether a cell is not missing; the value of another means nothing
+    known: Bools  # whether a cell is not missing; the value of another means nothing
 
-    def as_floats(self) -> NDArray[np.float64]:
+    def as_floats(self) -> Floats:
         """The nearest numbers of float64, NaN where missing."""
         numbers = np.full(self.values.size, np.nan)
         numbers[self.known] = self.values[self.known].astype(np.float64)
         return numbers
 
-    def distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    def distinct(self) -> tuple[Int64s, NDArray[Any]]:
         """Code of each cell, MISSING_CELL where it is missing; and what codes stand for."""
         code = np.full(self.values.size, MISSING_CELL, np.int64)
         code[self.known], found = text_first_seen(self.values[self.known])
@@ -59,15 +59,19 @@ Cells = NDArray[Any] | Exact | Coded
 
 
 def as_table(X: Any) -> Any:
-    """A batch of records of pyarrow as a table, sparse matrices as arrays; anything else as it is.
-
-    Raises
-    ------
-    MemoryError
-        A sparse matrix is too large for a dense array.
-    """
+    """A batch of records of pyarrow as a table, sparse matrices as arrays; all else as it is."""
     if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(X):
         return _dense(X)
+    if isinstance(X, np.ndarray) and X.dtype.names:
+        raise InputError(
+            "X is a structured array: pass pandas.DataFrame(X), its bytes decoded. "
+            "gputree.datasets.read_table reads ARFF files, with text as it is."
+        )
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+        raise InputTypeError(
+            "X is a LazyFrame, which holds no rows yet: pass X.collect(), or its batches to "
+            "CodedTable.from_batches."
+        )
     if type(X).__module__.partition(".")[0] != "pyarrow" or type(X).__name__ != "RecordBatch":
         return X
     import pyarrow as pa
@@ -83,8 +87,7 @@ def _dense(X: Any) -> NDArray[Any]:
         "Keep fewer columns (min_frequency of OneHotEncoder, SelectKBest, TruncatedSVD), or pass "
         "the categorical columns themselves, which need no encoding.",
     )
-    array: NDArray[Any] = X.toarray()
-    return array
+    return X.toarray()
 
 
 def is_frame(X: Any) -> bool:
@@ -97,13 +100,7 @@ def is_frame(X: Any) -> bool:
 
 
 def read_cells(X: Any, labels: Sequence[str]) -> list[Cells]:
-    """The columns of a data frame or of a matrix.
-
-    Raises
-    ------
-    ValueError, TypeError
-        A column holds neither numbers, booleans nor text; its label is named.
-    """
+    """The columns of a data frame or of a matrix; errors of what they hold name their labels."""
     cells = []
     for label, (read, column) in zip(labels, _columns(X), strict=True):
         try:
@@ -192,7 +189,7 @@ def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
     return column.to_numpy(zero_copy_only=False)
 
 
-def _with_large(floats: NDArray[np.float64], cells: Any) -> NDArray[np.float64] | Exact:
+def _with_large(floats: Floats, cells: Any) -> Floats | Exact:
     """Numbers as float64, but as objects where one of the cells is a large integer."""
     values = None
     for place in np.flatnonzero(_are_large(floats)):
@@ -203,7 +200,7 @@ def _with_large(floats: NDArray[np.float64], cells: Any) -> NDArray[np.float64] 
     return floats if values is None else Exact(values, ~np.isnan(floats))
 
 
-def _are_large(floats: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _are_large(floats: Floats) -> Bools:
     """Which numbers may be others as integers."""
     return np.isfinite(floats) & (np.abs(floats) >= EXACT_IN_FLOAT64)
 
@@ -340,7 +337,7 @@ def _of_mixed(values: NDArray) -> Cells:
     return Coded(code, distinct, False)
 
 
-def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64] | Exact:
+def _of_numbers(values: NDArray, known: Bools) -> Floats | Exact:
     """Objects as float64; what `float` would take but is no number is refused."""
     for kind in set(map(type, values[known])):
         if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
@@ -354,6 +351,12 @@ def _of_numbers(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64
 
 
 def _refusal(kind: Any) -> ValueError:
+    if kind is bytes or str(kind) == "bytes" or getattr(kind, "kind", "") == "S":
+        return InputError(
+            "it must hold numbers, booleans or text, got bytes: decode them first, as in "
+            "column.str.decode('utf-8') of pandas. gputree.datasets.read_table reads ARFF files "
+            "with text."
+        )
     return InputError(
         f"it must hold numbers, booleans or text, got {kind}. Convert dates and bytes first, or "
         "leave the column out."

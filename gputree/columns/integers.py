@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gputree.compilation import kernel
 from gputree.compilation.arrays import writable
+from gputree.dtypes import Int64s
 
 # Columns of larger integers are coded: which codes there are is marked in a table of so many.
 MOST_CODES = 1 << 16
@@ -44,7 +45,7 @@ def count_rows(codes, counts):
             counts[np.int64(code)] += 1
 
 
-def codes_present(values: NDArray, columns: NDArray[np.int64]) -> list[int] | None:
+def codes_present(values: NDArray, columns: Int64s) -> list[int] | None:
     """How many codes each of some columns of a matrix has, if all from 0 on are present.
 
     None where a column holds other numbers, or misses some: they are to be coded. None of a matrix
@@ -64,7 +65,7 @@ def codes_present(values: NDArray, columns: NDArray[np.int64]) -> list[int] | No
     )
 
 
-def hold_codes(values: NDArray, columns: NDArray[np.int64], counts: NDArray[np.int64]) -> bool:
+def hold_codes(values: NDArray, columns: Int64s, counts: Int64s) -> bool:
     """Whether some columns of a matrix hold nothing but codes below `counts`, and NaN."""
     if not _is_read(values):
         return False

@@ -10,19 +10,15 @@ from numpy.typing import NDArray
 
 from gputree.columns.categories import Lookup, as_numbers, as_objects, in_order, kind_of
 from gputree.columns.specification import Columns
+from gputree.dtypes import Bools
 from gputree.errors import InputError
 
 
 class MergedColumns:
-    """What the columns of all batches hold, as far as they were seen.
+    """What the columns of all batches hold, as far as they were seen; messages call them by labels.
 
     Categories are those of all batches: where batches declare the same, in their order, else
     numbers by value, then text by code point. Batches without a value of a column do not affect it.
-
-    Parameters
-    ----------
-    labels : list of str
-        What messages call the columns.
     """
 
     def __init__(self, labels: list[str]) -> None:
@@ -30,15 +26,8 @@ class MergedColumns:
         self._nominal: list[bool | None] = [None] * len(labels)  # None: no value so far
         self._categories = [_Merged(label) for label in labels]
 
-    def add(self, columns: Columns, empty: NDArray[np.bool_]) -> None:
-        """Learn from a batch, whose columns without a value are `empty`.
-
-        Raises
-        ------
-        ValueError
-            A column holds numbers in one batch and categories in another, or text in one and
-            numbers in another.
-        """
+    def add(self, columns: Columns, empty: Bools) -> None:
+        """Learn from a batch, whose columns without a value are `empty`."""
         for f, label in enumerate(self.labels):
             categories = columns.categories[f]
             if categories is not None:
@@ -99,7 +88,7 @@ class _Merged:
         if self._first is None or self._first.size == 0:
             self._first = more
             return
-        if more.size == 0 or (self._same and _alike(self._first, more)):
+        if more.size == 0 or (self._same and self._first.tolist() == more.tolist()):
             return
         if self._same:
             self._same, self._numeric = False, kind_of(self._first) == "numbers"
@@ -122,7 +111,3 @@ class _Merged:
         values = sorted(self._all)
         found = np.array(values, np.result_type(*self._dtypes))
         return found if found.tolist() == values else as_numbers(values)
-
-
-def _alike(known: NDArray, more: NDArray) -> bool:
-    return known.size == more.size and known.tolist() == more.tolist()

@@ -14,7 +14,7 @@ from gputree._memory import require_memory
 from gputree.columns.categories import NUMBERS, Lookup, hold_text, in_order, kind_of
 from gputree.columns.cells import Cells, Coded, Exact, as_table, is_frame, read_cells
 from gputree.columns.integers import codes_present, hold_codes
-from gputree.dtypes import MISSING_CELL
+from gputree.dtypes import MISSING_CELL, Bools, Int64s, Values
 from gputree.errors import InputError
 
 Order = Literal["C", "F"]
@@ -36,7 +36,7 @@ class Writable(NamedTuple):
     """
 
     vector: NDArray[Any]
-    lookup: NDArray[np.floating] | None
+    lookup: Values | None
     exact: NDArray[Any]
 
     def as_type(self, dtype: type[np.floating]) -> Writable:
@@ -44,7 +44,7 @@ class Writable(NamedTuple):
         lookup = None if self.lookup is None else self.lookup.astype(dtype)
         return self._replace(lookup=lookup)
 
-    def write(self, out: NDArray[np.floating], begin: int, end: int) -> None:
+    def write(self, out: Values, begin: int, end: int) -> None:
         """Rows ``begin .. end`` of the column to `out`."""
         rows = self.vector[begin:end]
         out[...] = rows if self.lookup is None else self.lookup[rows]
@@ -57,21 +57,15 @@ class Columns:
     A table is coded to one matrix of numbers: numeric columns unchanged, categorical ones as the
     codes ``0 .. c`` of its c categories. NaN is a missing value, UNSEEN
     (-1) for a category that the table of `fit_columns` did not have.
-
-    Attributes
-    ----------
-    nominal : bool array of shape (d,)
-        Whether the column holds categories.
-    categories : tuple of d arrays or None
-        The categories of a categorical column in the order of their codes: numbers, booleans
-        or objects (text, or numbers before text). None for a numeric column.
     """
 
-    nominal: NDArray[np.bool_]
+    nominal: Bools  # (d,): whether the column holds categories
+    # the categories of a categorical column in the order of their codes: numbers, booleans
+    # or objects (text, or numbers before text). None for a numeric column
     categories: tuple[NDArray[Any] | None, ...]
 
     @cached_property
-    def n_categories(self) -> NDArray[np.int64]:
+    def n_categories(self) -> Int64s:
         """Number of categories of each column, 0 for a numeric one; shape (d,)."""
         sizes = [0 if words is None else words.size for words in self.categories]
         return np.array(sizes, np.int64)
@@ -90,28 +84,13 @@ class Columns:
             for a, b in zip(self.categories, other.categories, strict=True)
         )
 
-    def encode(self, X: Any, order: Order = "C") -> NDArray[np.floating]:
-        """Code a table.
+    def encode(self, X: Any, order: Order = "C") -> Values:
+        """Code a table as a matrix (n_rows, d), whose rows ("C") or columns ("F") are contiguous.
 
-        Parameters
-        ----------
-        X : data frame, or array of two dimensions, with d columns
-            As for `fit_columns`.
-        order : "C" or "F", default="C"
-            Whether rows or columns of the matrix are contiguous.
-
-        Returns
-        -------
-        values : float32 or float64 array of shape (n_rows, d)
-            float32 where every value of every column is exact in it (float64 arrays
-            without categorical columns stay float64). Arrays whose categories, if any, are codes
-            already are not copied where they have that type.
-
-        Raises
-        ------
-        ValueError
-            Another number of columns, text in a numeric column, or columns that hold
-            neither numbers, booleans nor text.
+        float32 where every value of every column is exact in it (float64 arrays without categorical
+        columns stay float64). Arrays whose categories, if any, are codes already are not copied
+        where they have that type. ValueError for another number of columns, text in a numeric
+        column, or columns that hold neither numbers, booleans nor text.
         """
         if X.shape[1] != self.nominal.size:
             raise InputError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
@@ -138,7 +117,7 @@ class Columns:
 
     def _matrix(
         self, cells: list[Cells], labels: Sequence[str], n_rows: int, order: Order
-    ) -> NDArray[np.floating]:
+    ) -> Values:
         columns = [
             _number_column(column, label) if words is None else _code_column(column, words, label)
             for column, words, label in zip(cells, self._lookups(), labels, strict=True)
@@ -158,54 +137,25 @@ class Columns:
 def fit_columns(X: Any, categorical_features: Any = "auto", every_nominal: bool = False) -> Columns:
     """Determine the types and categories of the columns of a table.
 
-    Parameters
-    ----------
-    X : data frame, or array of two dimensions
-        Of pandas, polars or pyarrow, or another that narwhals reads; numbers, booleans,
-        text, categorical types or objects. None, NaN, NA, NaT and masked cells are missing.
-    categorical_features : "auto", array-like of str, int or bool, or None
-        "auto": columns of text, booleans, categorical types and objects with text or booleans are
-        categorical. Else names or indices of the categorical columns, or a mask over all; None
-        lists no column. Text is always categorical.
-    every_nominal : bool, default=False
-        Treat numeric columns as categorical, too: their distinct values are the categories.
+    Of a data frame of pandas, polars, pyarrow or another that narwhals reads, or an array of two
+    dimensions: numbers, booleans, text, categorical types or objects. None, NaN, NA, NaT and masked
+    cells are missing. With "auto", columns of text, booleans, categorical types and objects with
+    text or booleans are categorical; else `categorical_features` are names or indices of the
+    categorical columns, or a mask over all, and None lists no column. Text is always categorical;
+    with `every_nominal` so are numbers.
 
-    Returns
-    -------
-    Columns
-        The categories of a categorical type are those it declares, in its order, also
-        where no row has them. Others are the distinct values: numbers (and booleans) by
-        value, then text by code point.
-
-    Raises
-    ------
-    ValueError
-        Columns that hold neither numbers, booleans nor text; infinite categories; or
-        `categorical_features` that do not fit X.
+    The categories of a categorical type are those it declares, in its order, also where no row has
+    them. Others are the distinct values: numbers (and booleans) by value, then text by code point.
+    ValueError for columns that hold neither numbers, booleans nor text, infinite categories, or
+    `categorical_features` that do not fit X.
     """
     return _fit(X, categorical_features, every_nominal)[0]
 
 
 def fit_encode(
-    X: Any,
-    categorical_features: Any = "auto",
-    every_nominal: bool = False,
-    order: Order = "C",
-) -> tuple[Columns, NDArray[np.floating]]:
-    """`fit_columns` and `Columns.encode` of the same table, which is read once.
-
-    Parameters
-    ----------
-    X, categorical_features, every_nominal
-        See `fit_columns`.
-    order : "C" or "F", default="C"
-        See `Columns.encode`.
-
-    Returns
-    -------
-    columns : Columns
-    values : float32 or float64 array of shape (n_rows, d)
-    """
+    X: Any, categorical_features: Any = "auto", every_nominal: bool = False, order: Order = "C"
+) -> tuple[Columns, Values]:
+    """`fit_columns` and `Columns.encode` of the same table, which is read once."""
     columns, cells = _fit(X, categorical_features, every_nominal)
     if isinstance(cells, np.ndarray):
         convert = _as_narrow_floats if columns.nominal.any() else _as_floats
@@ -234,7 +184,7 @@ def _fit(
     return Columns(nominal, tuple(map(_categories, cells, nominal))), cells
 
 
-def _numbers_as_they_are(X: NDArray, listed: NDArray[np.bool_] | None) -> Columns | None:
+def _numbers_as_they_are(X: NDArray, listed: Bools | None) -> Columns | None:
     """The columns of a table of numbers that need no coding: those listed hold codes; or None."""
     if listed is None or not listed.any():
         return Columns.numeric(X.shape[1])
@@ -270,7 +220,7 @@ def _categories(cells: Cells, nominal: bool) -> NDArray | None:
 
 
 # ---------------------------------------------------- categorical_features
-def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
+def _listed(categorical_features: Any, X: Any) -> Bools | None:
     """The mask of the columns that the user lists, or None for "auto"."""
     if isinstance(categorical_features, str) and categorical_features == "auto":
         return None
@@ -291,7 +241,7 @@ def _listed(categorical_features: Any, X: Any) -> NDArray[np.bool_] | None:
     )
 
 
-def declared_nominal(X: Any, categorical_features: Any, d: int) -> NDArray[np.bool_]:
+def declared_nominal(X: Any, categorical_features: Any, d: int) -> Bools:
     """Which of the d columns are declared categorical: by a list, or by their types."""
     table = as_table(X)
     frame = table if is_frame(table) else np.empty((0, d))
@@ -304,7 +254,7 @@ def declared_nominal(X: Any, categorical_features: Any, d: int) -> NDArray[np.bo
     return np.array([kind in (nw.Categorical, nw.Enum) for kind in kinds], np.bool_)
 
 
-def _named(names: list[str], X: Any) -> NDArray[np.bool_]:
+def _named(names: list[str], X: Any) -> Bools:
     present = _names(X)
     if present is None:
         raise InputError(
@@ -343,7 +293,7 @@ def _plain_numbers(X: Any) -> NDArray | None:
     return X if X.dtype.kind in "iuf" else None
 
 
-def _as_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
+def _as_floats(X: NDArray, order: Order) -> Values:
     """Numbers as float32 where their type says that it is exact, else as float64."""
     if X.dtype.kind == "f":
         dtype = np.float32 if X.dtype.itemsize <= 4 else np.float64
@@ -355,7 +305,7 @@ def _as_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
         return np.asarray(X, dtype, order=order)
 
 
-def _as_narrow_floats(X: NDArray, order: Order) -> NDArray[np.floating]:
+def _as_narrow_floats(X: NDArray, order: Order) -> Values:
     """As `_as_floats`, as float32 also where every number turns out to be exact in it."""
     if X.dtype != np.float64 or not _all_fit_float32(list(X.T)):
         return _as_floats(X, order)
@@ -392,9 +342,7 @@ def _all_fit_float32(columns: list[NDArray]) -> bool:
 
 
 # ------------------------------------------------------------------ columns
-def _factorize(
-    cells: list[Cells], nominal: NDArray[np.bool_], labels: Sequence[str]
-) -> list[Cells]:
+def _factorize(cells: list[Cells], nominal: Bools, labels: Sequence[str]) -> list[Cells]:
     """The same cells, the nominal ones by their distinct values."""
     return [
         _distinct(column, label) if is_nominal and not isinstance(column, Coded) else column

@@ -3,32 +3,32 @@
 A kernel is Python that numba can compile: once for each kind of arguments, which takes seconds,
 and kept for all later processes. Some things are not left to numba:
 
-    whether it pays                   `tiers`: small work is interpreted
-    what numba is told, and when      `decorators`, `dispatchers`
-    what a kept kernel stands for     `sources`: a digest of every file that it was made of
-    where kernels are kept            `folders`: beside the code, else for the user, else
-                                      in a temporary folder, else not at all
-    how they lie there                `store`: one file a kernel and signature
-    what lies there                   `machine_code`
-    who compiles, of many processes   `turns`
-    what is compiled once, not twice  `parts`
-    what counts no references         `lending`
-    what Ctrl-C does meanwhile        `interrupts`
-    what users are told meanwhile     `waits`
-    memory asked for ahead of its use `prefetching`
+    whether to compile                `tiers`: small work is interpreted
+    decorators, declared to numba     `declared`, `decorators`, `dispatchers`
+    which source files a kernel has   `sources`: the digest of all of them is in its key
+    the folder of kept kernels        `folders`: next to the code, else of the user, else
+                                      a temporary one, else none
+    the file of a kept kernel         `store`: one for each kernel and signature
+    the content of the file           `machine_code`
+    many processes compile once       `turns`
+    shared functions compile once     `parts`
+    no reference counting             `borrowing`
+    Ctrl-C during compilation         `interrupts`
+    messages about compilation        `waits`
+    prefetch instructions             `prefetching`
 """
 
-from gputree.compilation.decorators import (
-    inner,
-    is_none,
-    jitable,
-    kernel,
-    overload,
-    written_out,
-)
-from gputree.compilation.lending import lent, overload_lent, pasted
+from gputree.compilation.borrowing import borrowing, overload_borrowing, pasted
+from gputree.compilation.decorators import inner, is_none, jitable, kernel, overload, written_out
 
 __all__ = [
-    "inner", "is_none", "jitable", "kernel", "lent", "overload", "overload_lent", "pasted",
+    "borrowing",
+    "inner",
+    "is_none",
+    "jitable",
+    "kernel",
+    "overload",
+    "overload_borrowing",
+    "pasted",
     "written_out",
 ]  # fmt: skip

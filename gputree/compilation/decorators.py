@@ -1,13 +1,15 @@
 """The decorators of all code that numba compiles. None of them imports numba.
 
-    kernel         what Python calls: a `Kernel`, which Python runs or numba compiles
-    inner          what only kernels call
-    jitable        what Python calls as it is, and kernels too
-    overload       what kernels put in the place of a stub
-    lent, pasted   what arrays are lent to: see `lending`
+    kernel      what Python calls: a `Kernel`, which Python runs or numba compiles
+    inner       what only kernels call
+    borrowing   as `inner`, without reference counting: see `gputree.compilation.borrowing`
+    pasted      as `borrowing`, inlined
+    written_out as `inner`, inlined
+    jitable     what Python calls as it is, and kernels too
+    overload    what kernels put in the place of a stub
 
 All but kernels stay the functions they are, so that a kernel that Python runs calls them directly.
-Numba is told what they are to it, by `declare`, before it first compiles.
+They are registered with numba before the first compilation: see `declared`.
 """
 
 from __future__ import annotations
@@ -21,52 +23,21 @@ from typing import Any
 import numpy as np
 
 from gputree.compilation import sources, store, tiers
-
-# nogil: kernels run on a thread pool. numpy's error model: a division by zero gives inf
-# or NaN instead of a branch in every inner loop.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-# What is not given here is taken from whatever calls a function first. Wrappers that take apart
-# tables of a dozen arrays are a quarter of all compilation; only what Python calls needs one.
-INNER: dict[str, Any] = {
-    **OPTIONS, "no_cpython_wrapper": True, "_nrt": True, "forceinline": False,
-}  # fmt: skip
+from gputree.compilation.declared import INNER, when_compiling
 
 _making = threading.Lock()
-_undeclared: list[Callable[[], object]] = []
-
-
-def when_compiling(tell: Callable[[], object]) -> None:
-    """Call `tell`, which may import numba, before anything is compiled."""
-    _undeclared.append(tell)
-
-
-def declare() -> None:
-    """Tell numba of all that was decorated since the last time."""
-    while _undeclared:
-        _undeclared[0]()
-        del _undeclared[0]  # and not before: it may be interrupted
 
 
 class Kernel:
     """A function that Python runs while that is cheap, and that numba compiles or loads else.
 
     Which of them a call is, `tiers` decides; the answer is the same to the bit. What was compiled
-    is kept on disk.
-
-    Parameters
-    ----------
-    function : callable
-        Of a module of gputree; every argument is positional.
-
-    Attributes
-    ----------
-    py_func : callable
-        The function.
+    is kept on disk. Every argument is positional.
     """
 
     def __init__(self, function: Callable) -> None:
         functools.update_wrapper(self, function)
-        self.py_func = function
+        self.py_func = function  # of a module of gputree
         self.tier = tiers.Tier(function)
         self._dispatcher: Any = None
 
@@ -77,7 +48,9 @@ class Kernel:
             from gputree.compilation import dispatchers
 
             with _making:
-                self._dispatcher = self._dispatcher or dispatchers.of_kernel(self)
+                self._dispatcher = self._dispatcher or dispatchers.of_kernel(
+                    self.py_func, self.tier
+                )
         return self._dispatcher
 
     @property
@@ -150,9 +123,9 @@ def known_to_kernels(
 
 
 def written_out(function: Callable) -> Any:
-    """Compile a function as if it were written where it is called: references as there."""
+    """Compile a function inline; references are counted as in its caller."""
     options = {**INNER, "inline": "always"}
-    # What numba's pass looks for in what it may write out.
+    # What numba's pass for inlining looks for.
     function.targetoptions = options  # type: ignore[attr-defined]
     function.py_func = function  # type: ignore[attr-defined]
     return known_to_kernels(function, options)
@@ -173,9 +146,9 @@ def jitable(function: Callable) -> Any:
 def overload(
     stub: Callable, implementing: str | None = None, options: dict[str, Any] = INNER
 ) -> Callable:
-    """Decorate the choice of what kernels put in the place of `stub`, as numba's `overload`.
+    """Decorate a function that chooses the implementation of `stub`, as numba's `overload`.
 
-    `implementing` is the module of the code put there, where it is not the decorated one's.
+    `implementing` is the module of the implementations, if not that of the decorated function.
     """
 
     def register(choose: Callable) -> Callable:
@@ -194,7 +167,7 @@ def overload(
 
 
 def is_none(kind: Any) -> bool:
-    """Whether a type of numba's, as a choice of `overload` is given, is that of None."""
+    """Whether a numba type, an argument of an `overload` function, is that of None."""
     from numba import types
 
     return isinstance(kind, types.NoneType)

@@ -12,19 +12,18 @@ from typing import Any
 from numba import njit
 
 from gputree.compilation import interrupts, parts, tiers
-from gputree.compilation.decorators import INNER, OPTIONS, Kernel, declare
+from gputree.compilation.declared import INNER, OPTIONS, declare
 from gputree.compilation.store import KernelStore
 
 
-def of_kernel(kernel: Kernel) -> Any:
+def of_kernel(function: Callable, tier: tiers.Tier) -> Any:
     """The dispatcher of what Python calls; what it compiles is kept on disk."""
-    function = kernel.py_func
     made = njit(**OPTIONS)(function)
     if made is function:  # numba's compiler is switched off
         raise tiers.NotCompiled
     made._cache = KernelStore(function)
     compiler = made._compiler
-    compiler.compile = parts.compile_in_parts(_noting(compiler.compile, kernel.tier), compiler)
+    compiler.compile = parts.compile_in_parts(_noting(compiler.compile, tier), compiler)
     made.compile = find_or_compile(made.compile, made._cache)
     # A kernel that is called by compiled code is compiled as a part of that: what is kept is
     # machine code, which cannot be linked.
@@ -35,7 +34,7 @@ def of_kernel(kernel: Kernel) -> Any:
 
 
 def _declaring(find: Callable) -> Callable:
-    """Numba's method that compiles what is called, told before of all that this may call."""
+    """Numba's method that compiles a callee, after `declare`."""
 
     @functools.wraps(find)
     def find_declared(*arguments: Any) -> Any:
@@ -64,7 +63,7 @@ def of_function(
 
 
 def _noting(compile_: Callable, tier: tiers.Tier) -> Callable:
-    """Numba's method that compiles, told before of all that kernels may call; its time is noted."""
+    """Numba's method that compiles, after `declare`; its time is recorded."""
 
     @functools.wraps(compile_)
     def compile(*arguments: Any) -> Any:

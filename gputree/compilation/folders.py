@@ -23,19 +23,13 @@ _BESIDE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 class Folder(NamedTuple):
     """A place for kernels.
 
-    Attributes
-    ----------
-    path : str
-    private : bool
-        What is loaded from here is run: the folder must be the user's own, and nobody
-        else may write there.
-    lasts : bool
-        Nobody cleans it up.
+    What is loaded from a private one is run: the folder must be the user's own, and nobody else
+    may write there.
     """
 
     path: str
     private: bool
-    lasts: bool
+    lasts: bool  # nobody cleans it up
 
 
 def folders() -> list[Folder]:
@@ -60,7 +54,7 @@ def _temporary() -> list[Folder]:
 
 
 def user_cache() -> str | None:
-    """The user's cache folder for gputree; None where nobody knows a home."""
+    """The user's cache folder for gputree; None without a home folder."""
     from platformdirs import user_cache_dir
 
     path = user_cache_dir("gputree", appauthor=False)

@@ -46,10 +46,9 @@ def dump(result: Any) -> bytes:
     library, kind = result.library, result.fndesc
     if not KNOWN or not isinstance(library, JITCodeLibrary):
         return dumps((None, result._reduce()))
-    module = library._final_module
-    variables = [variable.name for variable in module.global_variables
-                 if variable.linkage is not llvm.Linkage.private]  # fmt: skip
-    environments = [lookup_environment(name) for name in variables if name.startswith(ENVIRONMENT)]
+    module, private = library._final_module, llvm.Linkage.private
+    names = [v.name for v in module.global_variables if v.linkage is not private]
+    environments = [lookup_environment(name) for name in names if name.startswith(ENVIRONMENT)]
     outside = [
         function.name
         for function in module.functions

@@ -1,22 +1,19 @@
-"""The one instruction that numba does not offer: to ask for memory ahead of its use."""
+"""Prefetch instructions, which numba does not offer."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gputree.compilation.decorators import when_compiling
+from gputree.compilation.declared import when_compiling
 
-# Rows whose codes are asked for while an earlier row is worked on. Measured on 1/16 of
-# 1,000,000 rows x 28 codes, histogram: 4.5 ns an update without, 0.9 ns with. Where little is
-# done with a row, 16 are too few: a fit of that table, depth 8, takes 377 ms of a processor with
-# 16, 323 ms with 64 and about as much with 128.
+# How many rows later the row is whose codes are prefetched.
 PREFETCH_ROWS = 64
 
 
 def prefetch(array: Any, row: Any, column: Any) -> None:
-    """Ask for the cache line of ``array[row, column]``; of ``array[row]`` in one dimension.
+    """Prefetch the cache line of ``array[row, column]``; of ``array[row]`` in one dimension.
 
-    Kernels that are compiled do; Python does nothing.
+    Interpreted, it does nothing.
     """
 
 

@@ -57,13 +57,7 @@ def _kernels_in(place: str) -> frozenset[str]:
 
 
 class KernelStore:
-    """The kept forms of one kernel, in the shape of numba's caches.
-
-    Parameters
-    ----------
-    function : callable
-        What is compiled, of a module of gputree.
-    """
+    """The kept forms of one kernel, a function of gputree, in the shape of numba's caches."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function

@@ -34,8 +34,9 @@ from gputree.errors import InputError
 
 MODES = ("auto", "always", "never")
 
-# Seconds of one wait in which kernels are interpreted though they may be compiled later.
-PATIENCE = 1.5
+# Seconds of one wait in which kernels are interpreted though they may be compiled later. With 1.5
+# it depended on the machine's speed whether 891 rows x 7 with text, 0.7 s so, were compiled.
+PATIENCE = 2.0
 # Beyond them, of the seconds that a kernel takes to compile.
 SHARE = 0.1
 # Seconds that importing numba takes, about: so much is interpreted before kept kernels are loaded.
@@ -130,25 +131,12 @@ def compiling() -> Iterator[None]:
 
 
 class Tier:
-    """What is known of one kernel, to decide by.
-
-    Parameters
-    ----------
-    function : callable
-        That Python calls.
-
-    Attributes
-    ----------
-    seconds : float
-        For which it was interpreted since it last was compiled.
-    rate : float
-        Seconds for an element of the largest array of a call.
-    """
+    """What is known of one kernel, to decide by."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
-        self.seconds = 0.0
-        self.rate = 0.0
+        self.seconds = 0.0  # for which it was interpreted since it last was compiled
+        self.rate = 0.0  # seconds for an element of the largest array of a call
 
     @cached_property
     def instructions(self) -> float:

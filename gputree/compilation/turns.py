@@ -1,10 +1,10 @@
-"""Processes that need the same kernel at the same time: one compiles, the others wait for it.
+"""Processes that need the same kernel at the same time: one compiles, the others wait.
 
     first      lock, look again, compile, keep, unlock
     second     lock ......... waits ......... look again, found, unlock
 
 Each kernel has a byte of one file in the folder of kernels, and its lock ends with the
-process that holds it. Where files cannot be locked, everyone compiles.
+process that holds it. Where files cannot be locked, each process compiles.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _files: dict[str, int] = {}
 
 
 def take(kernel: str) -> bool:
-    """Wait for the turn to compile `kernel`; False where nobody can be waited for."""
+    """Wait until no other process compiles `kernel`; False if files cannot be locked."""
     file = _open()
     if file is None:
         return False
@@ -52,7 +52,7 @@ def take(kernel: str) -> bool:
 
 
 def give_back(kernel: str) -> None:
-    """Let another process have its turn."""
+    """Unlock `kernel` for other processes."""
     file = _open()
     if file is not None:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Waiting for kernels is named while it lasts, and told from the work that follows.
+"""Compilation is announced while it lasts, and its time is counted separately.
 
 with waiting(tell=print) as wait:
     tree.fit(X, y)                  "compiling kernels ..." once, if any is compiled
@@ -18,7 +18,7 @@ from gputree.compilation import tiers
 MESSAGE = "compiling kernels for this kind of table, once on this machine"
 COMPILE = "numba:compile"
 
-# Seconds after which a process says once that it compiles, unless it is told otherwise.
+# Seconds of compilation after which a process logs one warning, unless a `tell` is given.
 LONG = 2.0
 LONG_MESSAGE = (
     "gputree compiles kernels for this kind of table, once on this machine; then the fit goes on. "
@@ -47,7 +47,7 @@ class Wait:
         self.told = False
 
     def announce(self) -> None:
-        """Say once that kernels are compiled."""
+        """Announce once that kernels are compiled."""
         if not self.told:
             self.told = True
             _log.info(MESSAGE)
@@ -61,8 +61,7 @@ class _Once:
     logged = False
 
 
-# Of the whole process, for kernels that nobody waits for by name; then those under way. Work
-# within other work is announced with that.
+# That of the whole process, then those of nested `waiting` blocks; the outermost announces.
 _waits = [Wait()]
 
 
@@ -87,7 +86,7 @@ def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
 
 @contextmanager
 def elsewhere() -> Iterator[None]:
-    """Within the block, another process compiles what is needed: announced and counted, too."""
+    """Within the block, another process compiles a kernel that is needed: this counts as well."""
     start = time.perf_counter()
     _outermost().announce()
     try:
@@ -103,7 +102,7 @@ def _outermost() -> Wait:
 
 
 def _warn_if_long(under_way: float) -> None:
-    """Log once that kernels are compiled, if that takes long and no one is told otherwise."""
+    """Log once that kernels are compiled, if that takes long and there is no `tell`."""
     wait = _outermost()
     if wait.tell is None and not _Once.logged and wait.seconds + under_way >= LONG:
         _Once.logged = True
@@ -137,7 +136,7 @@ class Watch:
 
 
 def nowhere(message: str) -> None:
-    """A `tell` of those who do not want to know."""
+    """A `tell` that ignores the message."""
 
 
 def on_screen(message: str) -> None:

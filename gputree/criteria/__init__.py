@@ -23,7 +23,7 @@ sides bound them.
 
 from __future__ import annotations
 
-from gputree.criteria import class_weights, poisson, squared_error, targets  # noqa: F401  register their formulas
+from gputree.criteria import gini, poisson, shared, squared_error  # noqa: F401  register formulas
 from gputree.criteria.decrease import decreases
 from gputree.criteria.dispatch import (
     add_row,
@@ -42,10 +42,7 @@ from gputree.criteria.dispatch import (
     tighten,
 )
 from gputree.criteria.entropy import ENTROPY_BITS, entropy_scale, node_entropies
-from gputree.criteria.gini import node_ginis
 from gputree.criteria.kinds import (
-    INTEGER_GINI_LIMIT,
-    MANY_CLASSES,
     Criterion,
     Entropy,
     Gini,
@@ -55,12 +52,10 @@ from gputree.criteria.kinds import (
     TwoClassGini,
     WideGini,
 )
-from gputree.criteria.logarithm import log2, xlog2x
+from gputree.criteria.logarithm import log2
 
 __all__ = [
     "ENTROPY_BITS",
-    "INTEGER_GINI_LIMIT",
-    "MANY_CLASSES",
     "Criterion",
     "Entropy",
     "Gini",
@@ -83,10 +78,8 @@ __all__ = [
     "means",
     "move",
     "node_entropies",
-    "node_ginis",
     "restrict",
     "row_by_row",
     "score",
     "tighten",
-    "xlog2x",
 ]

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gputree.compilation import overload_lent
+from gputree.compilation import overload_borrowing
 from gputree.criteria.kinds import Gini, TwoClassGini
 
 # A bin is looked into when its bound reaches the best score within this share: far
@@ -41,7 +41,7 @@ def row_by_row(criterion: Any) -> Any:
 
 @stub
 def begin(criterion, left, total):
-    """State of a scan that has `left` behind it in a node of `total`."""
+    """State of a scan with `left` behind it in a node of `total`; first of it the weight left."""
 
 
 @stub
@@ -115,7 +115,7 @@ def formula(function: Callable, *criteria: type) -> Callable:
         choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
         for criterion in criteria:
             _formulas[function.__name__, criterion] = implementation
-        overload_lent(function, implementation.__module__)(choose)
+        overload_borrowing(function, implementation.__module__)(choose)
         return implementation
 
     return register

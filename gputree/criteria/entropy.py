@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.compilation import jitable, kernel
-from gputree.criteria.dispatch import (
-    BOUND_MARGIN,
-    begin,
-    bound,
-    formula,
-    gain,
-    margin,
-    move,
-    restrict,
-    score,
-    tighten,
-)
+from gputree.compilation import kernel
+from gputree.criteria import dispatch
+from gputree.criteria.dispatch import BOUND_MARGIN, formula
 from gputree.criteria.kinds import Entropy, ManyClassEntropy
-from gputree.criteria.logarithm import LOG2_E, log2, xlog2x
+from gputree.criteria.logarithm import LOG2_E, fixed_xlog2x, log2, xlog2x
 
 # Sums of x log2 x over a table stay below 2**61 units.
 ENTROPY_BITS = 61
 
 
-@formula(score, Entropy)
+@formula(dispatch.score, Entropy)
 def _entropy_score(criterion, state, left, total):
     value = 0.0
     for k in range(criterion.n_classes):
@@ -36,7 +26,7 @@ def _entropy_score(criterion, state, left, total):
     return value - (xlog2x(weight_left) + xlog2x(weight_right))
 
 
-@formula(gain, Entropy, ManyClassEntropy)
+@formula(dispatch.gain, Entropy, ManyClassEntropy)
 def _entropy_gain(criterion, value, total):
     weight = within = 0.0
     for k in range(criterion.n_classes):
@@ -46,7 +36,7 @@ def _entropy_gain(criterion, value, total):
     return (value - (within - xlog2x(weight))) / weight
 
 
-@formula(margin, Entropy, ManyClassEntropy)
+@formula(dispatch.margin, Entropy, ManyClassEntropy)
 def _entropy_margin(criterion, value, total):
     """Scores near 0 are differences of terms that grow with the weight."""
     weight = np.int64(0)
@@ -55,7 +45,7 @@ def _entropy_margin(criterion, value, total):
     return BOUND_MARGIN * (np.float64(weight) * criterion.unit - value)
 
 
-@formula(bound, Entropy, ManyClassEntropy)
+@formula(dispatch.bound, Entropy, ManyClassEntropy)
 def _entropy_bound(criterion, left, cells, at, total):
     """Separable bound: ``-A log2 A`` is concave, so its tangent in the middle lies above it."""
     middle = whole = 0.0
@@ -80,23 +70,12 @@ def _entropy_bound(criterion, left, cells, at, total):
     return value
 
 
-@formula(tighten, Entropy, ManyClassEntropy)
-def _entropy_tighten(criterion, left, cells, at, total, value):
-    return value
-
-
-@formula(restrict, Entropy)
+@formula(dispatch.restrict, Entropy)
 def _entropy_restrict(criterion, n_classes):
     return Entropy(n_classes, criterion.unit)
 
 
-@jitable
-def fixed_xlog2x(criterion, weight):
-    """``x log2 x`` of a weight in units, as an integer."""
-    return np.int64(np.rint(xlog2x(np.float64(weight) * criterion.unit) * criterion.scale))
-
-
-@formula(begin, ManyClassEntropy)
+@formula(dispatch.begin, ManyClassEntropy)
 def _many_begin(criterion, left, total):
     weight_left = weight_right = terms = np.int64(0)
     for k in range(criterion.n_classes):
@@ -105,25 +84,26 @@ def _many_begin(criterion, left, total):
         weight_left += a
         weight_right += b
         if a > 0:
-            terms += fixed_xlog2x(criterion, a)
+            terms += fixed_xlog2x(a, criterion.unit, criterion.scale)
         if b > 0:
-            terms += fixed_xlog2x(criterion, b)
+            terms += fixed_xlog2x(b, criterion.unit, criterion.scale)
     return weight_left, weight_right, terms
 
 
-@formula(move, ManyClassEntropy)
+@formula(dispatch.move, ManyClassEntropy)
 def _many_move(criterion, state, left, total, target, weight):
     weight_left, weight_right, terms = state
     k = np.uintp(target)
     a = left[k]
     b = total[k] - a
     left[k] = a + weight
-    terms += fixed_xlog2x(criterion, a + weight) - fixed_xlog2x(criterion, a)
-    terms += fixed_xlog2x(criterion, b - weight) - fixed_xlog2x(criterion, b)
+    unit, scale = criterion.unit, criterion.scale
+    terms += fixed_xlog2x(a + weight, unit, scale) - fixed_xlog2x(a, unit, scale)
+    terms += fixed_xlog2x(b - weight, unit, scale) - fixed_xlog2x(b, unit, scale)
     return weight_left + weight, weight_right - weight, terms
 
 
-@formula(score, ManyClassEntropy)
+@formula(dispatch.score, ManyClassEntropy)
 def _many_score(criterion, state, left, total):
     weight_left = np.float64(state[0]) * criterion.unit
     weight_right = np.float64(state[1]) * criterion.unit
@@ -131,7 +111,7 @@ def _many_score(criterion, state, left, total):
     return value - (xlog2x(weight_left) + xlog2x(weight_right))
 
 
-@formula(restrict, ManyClassEntropy)
+@formula(dispatch.restrict, ManyClassEntropy)
 def _many_restrict(criterion, n_classes):
     return ManyClassEntropy(n_classes, criterion.unit, criterion.scale)
 

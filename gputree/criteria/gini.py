@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.compilation import kernel, lent
-from gputree.criteria.dispatch import (
-    BOUND_MARGIN,
-    begin,
-    bound,
-    formula,
-    gain,
-    margin,
-    may_exceed,
-    means,
-    move,
-    restrict,
-    score,
-    tighten,
-)
+from gputree.compilation import borrowing, kernel
+from gputree.criteria import dispatch
+from gputree.criteria.dispatch import formula
 from gputree.criteria.kinds import Gini, TwoClassGini, WideGini
 
 # What the float64 products of a score multiplied out may be off by, with much to spare.
@@ -31,7 +19,7 @@ CROSSING = 2.0**-51
 MOST_CORNER_CLASSES = 8
 
 
-@formula(begin, Gini)
+@formula(dispatch.begin, Gini)
 def _gini_begin(criterion, left, total):
     weight_left = weight_right = square_left = square_right = np.int64(0)
     for k in range(criterion.n_classes):
@@ -44,7 +32,7 @@ def _gini_begin(criterion, left, total):
     return weight_left, weight_right, square_left, square_right
 
 
-@formula(move, Gini)
+@formula(dispatch.move, Gini)
 def _gini_move(criterion, state, left, total, target, weight):
     weight_left, weight_right, square_left, square_right = state
     k = np.uintp(target)
@@ -56,21 +44,21 @@ def _gini_move(criterion, state, left, total, target, weight):
     return weight_left + weight, weight_right - weight, square_left, square_right
 
 
-@formula(begin, TwoClassGini)
+@formula(dispatch.begin, TwoClassGini)
 def _two_begin(criterion, left, total):
     """Weight of the left side and of its second class; weights of both classes."""
     first, second = np.int64(total[0]), np.int64(total[1])
     return np.int64(left[0]) + np.int64(left[1]), first + second, np.int64(left[1]), first, second
 
 
-@formula(move, TwoClassGini)
+@formula(dispatch.move, TwoClassGini)
 def _two_move(criterion, state, left, total, target, weight):
     weight_left, whole, second_left, first, second = state
     second_left += weight if target == 1 else 0
     return weight_left + weight, whole, second_left, first, second
 
 
-@lent
+@borrowing
 def _two_squares(state):
     """Weights of both sides and their sums of squares, as float64."""
     weight_left, whole, second_left, first, second = state
@@ -84,7 +72,7 @@ def _two_squares(state):
     )
 
 
-@formula(means, TwoClassGini)
+@formula(dispatch.means, TwoClassGini)
 def _two_means(criterion, state, left, total):
     weight_left, whole, second_left, _, second = state
     return (
@@ -93,20 +81,20 @@ def _two_means(criterion, state, left, total):
     )
 
 
-@formula(score, TwoClassGini)
+@formula(dispatch.score, TwoClassGini)
 def _two_score(criterion, state, left, total):
     weight_left, weight_right, square_left, square_right = _two_squares(state)
     return square_left / weight_left + square_right / weight_right
 
 
-@formula(may_exceed, TwoClassGini)
+@formula(dispatch.may_exceed, TwoClassGini)
 def _two_may_exceed(criterion, state, left, total, value):
     """The score, multiplied out: what is rounded then is far less than the slack."""
     a, b, square_left, square_right = _two_squares(state)
     return square_left * b + square_right * a > value * (a * b) * (1.0 - ROUNDING)
 
 
-@formula(score, Gini)
+@formula(dispatch.score, Gini)
 def _gini_score(criterion, state, left, total):
     weight_left, weight_right, square_left, square_right = state
     return np.float64(square_left) / np.float64(weight_left) + np.float64(
@@ -114,7 +102,7 @@ def _gini_score(criterion, state, left, total):
     ) / np.float64(weight_right)
 
 
-@formula(may_exceed, Gini)
+@formula(dispatch.may_exceed, Gini)
 def _gini_may_exceed(criterion, state, left, total, value):
     """As for two classes."""
     a, b = np.float64(state[0]), np.float64(state[1])
@@ -122,7 +110,7 @@ def _gini_may_exceed(criterion, state, left, total, value):
     return products > value * (a * b) * (1.0 - ROUNDING)
 
 
-@formula(score, WideGini)
+@formula(dispatch.score, WideGini)
 def _wide_gini_score(criterion, state, left, total):
     square_left = square_right = 0.0
     for k in range(criterion.n_classes):
@@ -133,7 +121,7 @@ def _wide_gini_score(criterion, state, left, total):
     return square_left / np.float64(state[0]) + square_right / np.float64(state[1])
 
 
-@formula(gain, Gini, TwoClassGini, WideGini)
+@formula(dispatch.gain, Gini, TwoClassGini, WideGini)
 def _gini_gain(criterion, value, total):
     weight = square = 0.0
     for k in range(criterion.n_classes):
@@ -143,12 +131,7 @@ def _gini_gain(criterion, value, total):
     return (value - square / weight) / weight
 
 
-@formula(margin, Gini, WideGini)
-def _gini_margin(criterion, value, total):
-    return BOUND_MARGIN * value
-
-
-@lent
+@borrowing
 def corner_score(a, b, n_a, n_b, whole):
     """Score of a cut of two classes, a and b of them on the left; `whole` if a side is empty."""
     rest_a, rest_b = n_a - a, n_b - b
@@ -158,7 +141,7 @@ def corner_score(a, b, n_a, n_b, whole):
     return squares / product if product > 0.0 else whole
 
 
-@lent
+@borrowing
 def boundary_score(a, b, n_a, n_b):
     """As `_two_score`, where the sums are exact as float64; NaN if a side is empty."""
     rest_a, rest_b = n_a - a, n_b - b
@@ -168,7 +151,7 @@ def boundary_score(a, b, n_a, n_b):
     return (a * a + b * b) / left + (rest_a * rest_a + rest_b * rest_b) / right
 
 
-@lent
+@borrowing
 def _greatest_corner(left, cells, at, total):
     """The greatest score of two classes at the corners: each wholly left or wholly right."""
     a, b = np.float64(left[0]), np.float64(left[1])
@@ -181,7 +164,7 @@ def _greatest_corner(left, cells, at, total):
     )
 
 
-@formula(bound, Gini, WideGini)
+@formula(dispatch.bound, Gini, WideGini)
 def _gini_bound(criterion, left, cells, at, total):
     """The greatest score at the corners of two classes; of more, a separable bound.
 
@@ -244,7 +227,7 @@ def _gini_bound(criterion, left, cells, at, total):
     return value
 
 
-@formula(tighten, Gini, WideGini)
+@formula(dispatch.tighten, Gini, WideGini)
 def _gini_tighten(criterion, left, cells, at, total, value):
     """The greatest score at the corners: each class present wholly left or wholly right.
 
@@ -295,17 +278,12 @@ def _gini_tighten(criterion, left, cells, at, total, value):
     return min(best, value)
 
 
-@formula(restrict, Gini)
+@formula(dispatch.restrict, Gini)
 def _gini_restrict(criterion, n_classes):
     return Gini(n_classes, criterion.unit)
 
 
-@formula(restrict, TwoClassGini)
-def _two_restrict(criterion, n_classes):
-    return criterion
-
-
-@formula(restrict, WideGini)
+@formula(dispatch.restrict, WideGini)
 def _wide_gini_restrict(criterion, n_classes):
     return WideGini(n_classes, criterion.unit)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gputree.compilation import jitable, kernel
 from gputree.criteria.entropy import entropy_scale
-from gputree.criteria.logarithm import log2, xlog2x
+from gputree.criteria.logarithm import fixed_xlog2x, log2
 
 # Gains and ratios nearer than this are equal, as J48 compares them; less split information is none.
 TOLERANCE = 1e-6
@@ -34,27 +34,13 @@ TABLE_SIZE = 1 << 20
 
 
 class Information(NamedTuple):
-    """Fixed-point terms of weights counted in `unit`.
+    """Fixed-point terms of weights counted in `unit`."""
 
-    Attributes
-    ----------
-    unit : float
-        Weight of one unit, a power of two.
-    scale : float
-        Steps of a term in a bit x weight, a power of two.
-    shift : int
-        A term shifted right by so many bits is in steps of ``2**-GAIN_BITS``.
-    row_bits : int
-        Units of a whole row of weight 1, as a power of two.
-    terms : int64 array of shape (size,)
-        Terms of ``0 .. size`` whole rows.
-    """
-
-    unit: float
-    scale: float
-    shift: int
-    row_bits: int
-    terms: NDArray[np.int64]
+    unit: float  # weight of one unit, a power of two
+    scale: float  # steps of a term in a bit x weight, a power of two
+    shift: int  # a term shifted right by so many bits is in steps of ``2**-GAIN_BITS``
+    row_bits: int  # units of a whole row of weight 1, as a power of two
+    terms: NDArray[np.int64]  # of ``0 .. size`` whole rows
 
 
 def new_information(total: int, unit: float) -> Information:
@@ -68,25 +54,19 @@ def new_information(total: int, unit: float) -> Information:
 
 
 @jitable
-def fixed_term(unit, scale, weight):
-    """``x log2 x`` of a weight in units, in fixed point."""
-    return np.int64(np.rint(xlog2x(np.float64(weight) * unit) * scale))
-
-
-@jitable
 def term(information, weight):
     """``x log2 x`` of a weight in units, in fixed point, from the table where it reaches."""
     rows = weight >> information.row_bits
     if rows < information.terms.size and rows << information.row_bits == weight:
         return information.terms[rows]
-    return fixed_term(information.unit, information.scale, weight)
+    return fixed_xlog2x(weight, information.unit, information.scale)
 
 
 @kernel
 def _terms(size, scale):
     terms = np.empty(size, np.int64)
     for rows in range(size):
-        terms[rows] = fixed_term(1.0, scale, rows)
+        terms[rows] = fixed_xlog2x(rows, 1.0, scale)
     return terms
 
 

@@ -73,5 +73,6 @@ class Poisson(NamedTuple):
 
 Criterion = Gini | WideGini | Entropy | ManyClassEntropy | SquaredError | Poisson
 
-# Whose statistics are weight, sum of targets and a sum of their own; of the others, class weights.
+# Criteria of targets: statistics are weight, sum of targets and one more sum. The others have class
+# weights.
 OF_TARGETS = (SquaredError, Poisson)

@@ -46,3 +46,9 @@ def log2(x):
 def xlog2x(x):
     """``x log2 x``, and 0 at 0."""
     return x * log2(x) if x > 0.0 else 0.0
+
+
+@jitable
+def fixed_xlog2x(weight, unit, scale):
+    """``x log2 x`` of a weight in units, as an integer of steps ``1 / scale``."""
+    return np.int64(np.rint(xlog2x(np.float64(weight) * unit) * scale))

@@ -1,27 +1,25 @@
 """What rows with targets lose at the answers of a tree's nodes, by the criteria of regression.
 
 Of each node the loss of all rows that reach it, if it answered them itself, and that of the rows
-that stop in it: float64 arrays of shape (N,). Targets, float64, stop in the nodes `stop`, and each
+that stop in it: float64 arrays of shape (N,). The tree is its nodes' parents, int32, and their
+answers, float64, of shape (N,). Targets, float64, stop in the nodes `stop`, and each
 row's loss is raised to `power`, 1 or 2; `weight` is so already.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import kernel, lent
+from gputree.compilation import borrowing, kernel
 from gputree.compilation.arrays import record
 from gputree.criteria.poisson import NEGATIVE_COUNTS
 from gputree.errors import InputError
 from gputree.subtrees import add_up
 
-if TYPE_CHECKING:  # a tree checks its criterion's name
-    from gputree.tree import Tree
-
-Loss = tuple[NDArray[np.float64], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Nodes = NDArray[np.int32]
+Loss = tuple[Floats, Floats]
 
 # Weight, mean, and sums of weight x deviation from the mean to the power 2, 3 and 4, of the
 # targets that stop in a node and below. They are merged without a difference of large sums
@@ -31,27 +29,18 @@ MOMENTS = record([(name, np.float64) for name in ("weight", "center", "second", 
 
 
 def squared_errors(
-    tree: Tree,
-    stop: NDArray[np.int32],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    power: int,
+    parent: Nodes, answers: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
 ) -> Loss:
     """Weight x squared error, or its square, by moments about means that are merged upward."""
     order = np.lexsort((weight, target, stop))  # float sums in an order of their own
-    loss = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
-    moments = np.zeros(tree.n_nodes, MOMENTS)
-    answer = np.ascontiguousarray(tree.answers[:, 0])
-    _merge_up(tree.parent, answer, stop[order], target[order], weight[order], power, moments, *loss)
+    loss = np.zeros(parent.size), np.zeros(parent.size)
+    moments = np.zeros(parent.size, MOMENTS)
+    _merge_up(parent, answers, stop[order], target[order], weight[order], power, moments, *loss)
     return loss
 
 
 def deviances(
-    tree: Tree,
-    stop: NDArray[np.int32],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    power: int,
+    parent: Nodes, answers: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
 ) -> Loss:
     """Weight x half the Poisson deviance, or its square, by sums over what stops in each node.
 
@@ -68,12 +57,12 @@ def deviances(
         raise InputError(NEGATIVE_COUNTS)
     order = np.lexsort((weight, target, stop))  # float sums in an order of their own
     tiny = float(np.finfo(np.float64).tiny)
-    unit = max(float(tree.answers[0, 0]), tiny)
+    unit = max(float(answers[0]), tiny)
     share = target[order] / unit
     excess = share - 1.0
     own = xlogy(share, share) - excess
     # of a node without events: events there cost much, not infinitely much
-    quotient = np.maximum(tree.answers[:, 0] / unit, tiny)
+    quotient = np.maximum(answers / unit, tiny)
     logarithm = np.log(quotient)
     gap = quotient - 1.0 - logarithm
     ones = np.ones_like(gap)
@@ -84,27 +73,17 @@ def deviances(
         of_rows = [own**2, excess**2, np.ones_like(own), own * excess, own, excess]
         of_nodes = [ones, logarithm**2, gap**2, -2 * logarithm, 2 * gap, -2 * gap * logarithm]
     here = np.column_stack(
-        [np.bincount(stop[order], weight[order] * of, tree.n_nodes) for of in of_rows]
+        [np.bincount(stop[order], weight[order] * of, parent.size) for of in of_rows]
     )
     factors = unit**power * np.column_stack(of_nodes)
     below, own_rows = (
-        np.maximum((sums * factors).sum(axis=1), 0.0) for sums in (add_up(tree, here), here)
+        np.maximum((sums * factors).sum(axis=1), 0.0) for sums in (add_up(parent, here), here)
     )
     return below, own_rows
 
 
 @kernel
-def _merge_up(
-    parent: NDArray[np.int32],
-    answer: NDArray[np.float64],
-    stop: NDArray[np.int32],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    power: int,
-    moments: NDArray,
-    as_leaf: NDArray[np.float64],
-    stopped: NDArray[np.float64],
-) -> None:
+def _merge_up(parent, answer, stop, target, weight, power, moments, as_leaf, stopped):
     """Losses of the answer of each node, from the moments of what stops in it and below."""
     for entry in range(stop.size):
         _merge(moments[stop[entry]], weight[entry], target[entry], 0.0, 0.0, 0.0)
@@ -117,10 +96,8 @@ def _merge_up(
             _merge(moments[parent[node]], own.weight, own.center, own.second, own.third, own.fourth)
 
 
-@lent
-def _merge(
-    own: Any, weight: float, mean: float, second: float, third: float, fourth: float
-) -> None:
+@borrowing
+def _merge(own, weight, mean, second, third, fourth):
     """Add moments to those of `own`."""
     if weight == 0.0:
         return
@@ -137,8 +114,8 @@ def _merge(
     own.weight = whole
 
 
-@lent
-def _about(own: Any, answer: float, power: int) -> float:
+@borrowing
+def _about(own, answer, power):
     """Second (power 1) or fourth (power 2) moment about `answer`."""
     d = own.center - answer
     if power == 1:

@@ -8,7 +8,7 @@ takes the names from here, and what differs between criteria from their entries.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,6 @@ from gputree.criteria.losses import Loss, deviances, squared_errors
 from gputree.criteria.poisson import check_counts, node_deviances
 from gputree.errors import InputError
 from gputree.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
-
-if TYPE_CHECKING:  # which checks its criterion's name
-    from gputree.tree import Tree
 
 Floats = NDArray[np.float64]
 Sums = NDArray[np.int64]
@@ -58,7 +55,7 @@ class OfTargets(NamedTuple):
     fix: Callable[[Floats, Weights, Ends | None], Targets]
     form: Callable[[Targets], Criterion]
     impurity: Callable[[Sums, Sums, Floats, Targets], Floats]
-    loss: Callable[[Tree, NDArray[np.int32], Floats, Floats, int], Loss]
+    loss: Callable[[NDArray[np.int32], Floats, NDArray[np.int32], Floats, Floats, int], Loss]
 
 
 def _gini(n_classes: int, weights: Weights) -> Criterion:
@@ -119,13 +116,7 @@ CRITERIA: dict[str, tuple[str, ...]] = {
 
 
 def check_ends(name: str, low: float, high: float) -> None:
-    """Refuse targets from `low` to `high` that the criterion of that name does not take.
-
-    Raises
-    ------
-    ValueError
-        It does not take them, or there is no such criterion of regression.
-    """
+    """Refuse targets from `low` to `high` that the criterion of that name does not take."""
     _require(name, "regression")
     OF_TARGETS[name].check(low, high)
 
@@ -134,11 +125,6 @@ def fix(name: str, y: Floats, weights: Weights, ends: Ends | None = None) -> Tar
     """Regression targets in fixed point, as the criterion of that name counts them.
 
     `ends` are the least and the greatest of all targets, where `y` has some of them.
-
-    Raises
-    ------
-    ValueError
-        There is no such criterion of regression.
     """
     _require(name, "regression")
     return OF_TARGETS[name].fix(y, weights, ends)
@@ -147,13 +133,7 @@ def fix(name: str, y: Floats, weights: Weights, ends: Ends | None = None) -> Tar
 def new_criterion(
     name: str, n_classes: int, weights: Weights, targets: Targets | None
 ) -> Criterion:
-    """The criterion of that name, in the form that suits the weights, and classes or targets.
-
-    Raises
-    ------
-    ValueError
-        There is no such criterion for the task.
-    """
+    """The criterion of that name, in the form that suits the weights, and classes or targets."""
     if targets is None:
         _require(name, "classification")
         return OF_CLASSES[name].form(n_classes, weights)
@@ -162,13 +142,7 @@ def new_criterion(
 
 
 def class_impurity(name: str, weights: NDArray) -> Floats:
-    """Impurity of each row of class weights, shape (n, K); none of them empty.
-
-    Raises
-    ------
-    ValueError
-        There is no such criterion of classification.
-    """
+    """Impurity of each row of class weights, shape (n, K); none of them empty."""
     _require(name, "classification")
     return OF_CLASSES[name].impurity(weights)
 

@@ -18,22 +18,11 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.compilation import jitable, kernel
-from gputree.criteria.dispatch import (
-    BOUND_MARGIN,
-    begin,
-    bound,
-    formula,
-    gain,
-    margin,
-    may_exceed,
-    means,
-    move,
-    score,
-    tighten,
-)
+from gputree.criteria import dispatch
+from gputree.criteria.dispatch import BOUND_MARGIN, formula
 from gputree.criteria.kinds import Poisson
 from gputree.criteria.logarithm import log2, xlog2x
-from gputree.criteria.targets import target_means
+from gputree.criteria.shared import target_means
 from gputree.errors import InputError
 
 LN_2 = 0.6931471805599453
@@ -52,7 +41,7 @@ def check_counts(low: float, high: float) -> None:
         raise InputError("Sum of y is not positive which is necessary for Poisson regression.")
 
 
-@formula(begin, Poisson)
+@formula(dispatch.begin, Poisson)
 def _poisson_begin(criterion, left, total):
     weight = np.int64(total[0])
     whole = np.int64(total[1])
@@ -60,13 +49,13 @@ def _poisson_begin(criterion, left, total):
     return np.int64(left[0]), weight, np.int64(left[1]), whole, mean
 
 
-@formula(move, Poisson)
+@formula(dispatch.move, Poisson)
 def _poisson_move(criterion, state, left, total, target, weight):
     weight_left, all_weight, sum_left, whole, mean = state
     return weight_left + weight, all_weight, sum_left + target, whole, mean
 
 
-@formula(means, Poisson)
+@formula(dispatch.means, Poisson)
 def _poisson_means(criterion, state, left, total):
     weight_left, all_weight, sum_left, whole, _ = state
     return target_means(weight_left, sum_left, all_weight, whole)
@@ -78,12 +67,7 @@ def excess(total, weight, mean):
     return total * log2(total / weight / mean) if total > 0.0 else 0.0
 
 
-@formula(may_exceed, Poisson)
-def _poisson_may_exceed(criterion, state, left, total, value):
-    return True
-
-
-@formula(score, Poisson)
+@formula(dispatch.score, Poisson)
 def _poisson_score(criterion, state, left, total):
     """No cut leaves a side without events: its rate would have no logarithm."""
     weight_left, all_weight, sum_left, whole, mean = state
@@ -94,18 +78,18 @@ def _poisson_score(criterion, state, left, total):
     return side + other
 
 
-@formula(gain, Poisson)
+@formula(dispatch.gain, Poisson)
 def _poisson_gain(criterion, value, total):
     return value * (criterion.unit * criterion.scale * LN_2) / np.float64(total[0])
 
 
-@formula(margin, Poisson)
+@formula(dispatch.margin, Poisson)
 def _poisson_margin(criterion, value, total):
     """Small scores are differences of terms that grow with the sum of targets."""
     return BOUND_MARGIN * value + ROUNDING * np.float64(total[1])
 
 
-@formula(bound, Poisson)
+@formula(dispatch.bound, Poisson)
 def _poisson_bound(criterion, left, cells, at, total):
     """The lesser of two bounds, from the bin's weight b, sum s and own sum ``Q = sum y log2 y``.
 
@@ -144,11 +128,6 @@ def _poisson_bound(criterion, left, cells, at, total):
         other = excess(after + (1.0 - q) * s, r + (1.0 - p) * b, mean)
         most = max(most, side + other)
     return min(most, apart)
-
-
-@formula(tighten, Poisson)
-def _poisson_tighten(criterion, left, cells, at, total, value):
-    return value
 
 
 @kernel

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.criteria.dispatch import (
-    BOUND_MARGIN,
-    begin,
-    bound,
-    formula,
-    gain,
-    margin,
-    may_exceed,
-    means,
-    move,
-    score,
-    tighten,
-)
+from gputree.criteria import dispatch
+from gputree.criteria.dispatch import formula
 from gputree.criteria.kinds import SquaredError
-from gputree.criteria.targets import target_means
+from gputree.criteria.shared import target_means
 
 # What the float64 sums and products of a bound may be off by, with much to spare.
 ROUNDING = 1e-12
@@ -33,7 +22,7 @@ ROUNDED_PRODUCTS = 2.0**29
 _TAN_PI_8 = 0.41421356237309503
 
 
-@formula(begin, SquaredError)
+@formula(dispatch.begin, SquaredError)
 def _squared_begin(criterion, left, total):
     """Sums are taken from the node's own mean: centre and rest, in exact integers."""
     weight = np.int64(total[0])
@@ -42,20 +31,20 @@ def _squared_begin(criterion, left, total):
     return np.int64(left[0]), weight, np.int64(left[1]) - centre * left[0], centre, rest
 
 
-@formula(move, SquaredError)
+@formula(dispatch.move, SquaredError)
 def _squared_move(criterion, state, left, total, target, weight):
     weight_left, whole, deviation, centre, rest = state
     return weight_left + weight, whole, deviation + (target - centre * weight), centre, rest
 
 
-@formula(means, SquaredError)
+@formula(dispatch.means, SquaredError)
 def _squared_means(criterion, state, left, total):
     weight_left, whole, deviation, centre, _ = state
     sum_left = deviation + centre * weight_left
     return target_means(weight_left, sum_left, whole, np.int64(total[1]))
 
 
-@formula(score, SquaredError)
+@formula(dispatch.score, SquaredError)
 def _squared_score(criterion, state, left, total):
     """``w_l w_r (mean_l - mean_r)**2 / w**2`` over w, from the deviation of the left sum."""
     weight_left, whole, deviation, _, rest = state
@@ -64,7 +53,7 @@ def _squared_score(criterion, state, left, total):
     return (d * d) / (a * np.float64(whole - weight_left))
 
 
-@formula(may_exceed, SquaredError)
+@formula(dispatch.may_exceed, SquaredError)
 def _squared_may_exceed(criterion, state, left, total, value):
     """The score, multiplied out: what is rounded then is far less than the slack."""
     weight_left, whole, deviation, _, rest = state
@@ -73,17 +62,12 @@ def _squared_may_exceed(criterion, state, left, total, value):
     return d * d > value * (a * np.float64(whole - weight_left)) * (1.0 - ROUNDING)
 
 
-@formula(gain, SquaredError)
+@formula(dispatch.gain, SquaredError)
 def _squared_gain(criterion, value, total):
     return value * criterion.unit * criterion.unit
 
 
-@formula(margin, SquaredError)
-def _squared_margin(criterion, value, total):
-    return BOUND_MARGIN * value
-
-
-@formula(bound, SquaredError)
+@formula(dispatch.bound, SquaredError)
 def _squared_bound(criterion, left, cells, at, total):
     """Bound from the bin's weight b, sum and within-bin sum of squares V.
 
@@ -139,6 +123,6 @@ def _squared_bound(criterion, left, cells, at, total):
     return most_both / n
 
 
-@formula(tighten, SquaredError)
+@formula(dispatch.tighten, SquaredError)
 def _squared_tighten(criterion, left, cells, at, total, value):
     return value

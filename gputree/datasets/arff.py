@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from gputree.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NUMBERS = ("numeric", "real", "integer")
 
@@ -49,26 +47,12 @@ class Attribute(NamedTuple):
 
 
 def read_arff(label: str, text: str, words: Collection[str] = ()) -> pa.Table:
-    """A table from the text of an ARFF file.
+    """A table from the text of an ARFF file, which messages call `label`.
 
     Nominal columns become dictionaries of the declared words in their order, numbers without a
-    fraction integers, dates timestamps without a value, as no tree splits them.
-
-    Parameters
-    ----------
-    label : str
-        What messages call the file.
-    text : str
-    words : collection of str
-        Names of columns whose dates are text.
-
-    Raises
-    ------
-    ValueError
-        The header cannot be read, rows are sparse or do not fit it. The line is named.
+    fraction integers, dates timestamps without a value, as no tree splits them; those of `words`
+    text. Errors name the line.
     """
-    import pyarrow as pa
-
     lines = _lines(text)
     attributes = _header(label, lines)
     columns: list[list[str | None]] = [[] for _ in attributes]
@@ -177,8 +161,6 @@ def _cells(label: str, place: int, words: list[Word]) -> list[str | None]:
 def _column(
     label: str, attribute: Attribute, cells: list[str | None], places: list[int]
 ) -> pa.Array:
-    import pyarrow as pa
-
     if attribute.kind == "string":
         return pa.array(cells, pa.string())
     if attribute.kind == "date":
@@ -196,8 +178,6 @@ def _column(
 
 
 def _numbers(attribute: Attribute, cells: list[str | None]) -> pa.Array:
-    import pyarrow as pa
-
     values = np.array([np.nan if cell is None else _number(cell) for cell in cells])
     if (np.abs(values) < 2.0**53).all() and (values == np.trunc(values)).all():
         return pa.array(values.astype(np.int64))
@@ -215,8 +195,6 @@ def _number(cell: str) -> float:
 
 def _whole(cells: list[str | None]) -> pa.Array | None:
     """Integers that float64 rounds; None where a cell has a fraction or too many digits."""
-    import pyarrow as pa
-
     try:
         return pa.array([None if cell is None else int(cell) for cell in cells])
     except (OverflowError, ValueError):
@@ -224,8 +202,6 @@ def _whole(cells: list[str | None]) -> pa.Array | None:
 
 
 def _codes(attribute: Attribute, cells: list[str | None]) -> pa.Array:
-    import pyarrow as pa
-
     place: dict[Any, Any] = {word: code for code, word in enumerate(attribute.words or ())}
     place[None] = None
     codes = pa.array([place[cell] for cell in cells], pa.int32())

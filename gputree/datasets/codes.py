@@ -8,15 +8,15 @@ which a reader rounds to float64, are decimals.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import types
 
 from gputree.datasets.conversion import is_date
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _WHOLE = r"^[+-]?\d+$"
 _MOST_DIGITS = 38  # of a decimal
@@ -26,16 +26,7 @@ _LEADING_ZEROS = r"^\s*[+-]?0(\d+|[xX][0-9a-fA-F]+)\s*$"
 
 
 def says_more_than(kind: pa.DataType, words: pa.ChunkedArray) -> bool:
-    """Whether cells of text would lose something as values of a type.
-
-    Parameters
-    ----------
-    kind : pyarrow.DataType
-        What a reader takes the cells for.
-    words : pyarrow.ChunkedArray of strings
-    """
-    from pyarrow import types
-
+    """Whether cells of text would lose something as values of the type a reader takes them for."""
     if is_date(kind):
         return True
     number = types.is_integer(kind) or types.is_floating(kind)
@@ -43,23 +34,11 @@ def says_more_than(kind: pa.DataType, words: pa.ChunkedArray) -> bool:
 
 
 def exact_numbers(found: pa.ChunkedArray, words: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of numbers as a reader found them, or as decimals where it has rounded whole ones.
+    """Numbers as a reader found them in `words`, or as decimals where it has rounded whole ones.
 
-    Parameters
-    ----------
-    found : pyarrow.ChunkedArray
-    words : pyarrow.ChunkedArray of strings
-        The cells that it was read from.
-
-    Returns
-    -------
-    pyarrow.ChunkedArray
-        As found, decimals, or `words` where those have too many digits. Where a cell has a
-        fraction, all are as found.
+    `words` themselves where those have too many digits. Where a cell has a fraction, all are as
+    found.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_floating(found.type):
         return found
     if not pc.any(pc.greater(pc.abs(found), _EXACT)).as_py():
@@ -76,9 +55,6 @@ def exact_numbers(found: pa.ChunkedArray, words: pa.ChunkedArray) -> pa.ChunkedA
 
 def leading_zeros(words: pa.ChunkedArray | NDArray[Any]) -> str | None:
     """The first cell of text that is an integer with leading zeros; None if there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     words = pa.array(words) if isinstance(words, np.ndarray) else words
     place = pc.index(pc.match_substring_regex(words, _LEADING_ZEROS), True).as_py()
     return None if place < 0 else str(words[place])

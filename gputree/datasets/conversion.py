@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
 
 from gputree.columns.cells import has_text_of_time, text_of_times
 from gputree.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MOST_LISTED = 30
 
@@ -19,50 +20,36 @@ _ZEROS = re.compile(r"\s*[+-]?0\d")
 
 
 class NotANumberError(InputError):
-    """A cell of a column of numbers is none.
-
-    Attributes
-    ----------
-    cell : str
-    """
+    """A cell of a column of numbers is none."""
 
     def __init__(self, label: str, name: str, cell: str) -> None:
         super().__init__(f"{label}: column {name!r} must hold numbers; it holds {cell!r}.")
         self.cell = cell
 
 
-def convert(
-    label: str,
-    table: pa.Table,
-    *,
-    text: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    missing: Sequence[str] = (),
-) -> pa.Table:
+class Kinds(NamedTuple):
+    """What columns hold, by their names, as `read_table` documents it; others may be absent."""
+
+    text: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    boolean: Sequence[str] = ()  # of CSV that is read in batches
+    categorical: Sequence[str] = ()
+    whole: Sequence[str] = ()
+    missing: Sequence[str] = ()  # texts that mean a missing cell, in addition to the empty one
+
+
+def convert(label: str, table: pa.Table, kinds: Kinds) -> pa.Table:
     """Give columns the types that were requested, and cells that are missing none.
 
-    Parameters
-    ----------
-    label : str
-        What messages call the table.
-    table : pyarrow.Table
-    text, numeric, categorical : sequence of str
-        Names of columns, as in `read_table`; others may be absent.
-    missing : sequence of str
-        Texts that mean a missing cell, in addition to the empty one.
-
-    Raises
-    ------
-    NotANumberError
-        A column of `numeric` holds something else.
+    NotANumberError where a column that is to be numeric holds something else.
     """
     for j, field in enumerate(table.schema):
         column = table.column(j)
-        if field.name in text or (field.name in categorical and is_date(field.type)):
+        is_category = field.name in kinds.categorical
+        if field.name in kinds.text or (is_category and is_date(field.type)):
             column = _as_text(column)
-        column = _marks_to_null(empty_to_null(column, missing), missing)
-        if field.name in numeric:
+        column = _marks_to_null(empty_to_null(column, kinds.missing), kinds.missing)
+        if field.name in kinds.numeric:
             column = _as_numbers(label, field.name, column)
         if column is not table.column(j):
             table = table.set_column(j, field.name, column)
@@ -72,9 +59,6 @@ def convert(
 def empty_to_null(column: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.ChunkedArray:
     """A column of text with nulls where cells are empty or, blanks aside, one of `missing`."""
     # In a column of text "NA" and "None" may well be categories; only "" is missing unasked.
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     words = column
     if pa.types.is_dictionary(column.type):
         words = column.cast(column.type.value_type) if missing else column
@@ -91,9 +75,6 @@ def empty_to_null(column: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.Ch
 
 def _marks_to_null(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
     """A column of numbers with nulls where cells are one of the numbers in `missing`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     coded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if coded else column.type
     marks = [mark for token in missing for mark in _number_of(token, kind)]
@@ -109,9 +90,6 @@ def _marks_to_null(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.Chunke
 
 def _number_of(token: str, kind: pa.DataType) -> list[Any]:
     """The number of a type that a text spells, if it does; 007 spells more than one."""
-    import pyarrow as pa
-    from pyarrow import types
-
     try:
         number = Decimal(token.strip())
     except InvalidOperation:
@@ -135,8 +113,6 @@ def _number_of(token: str, kind: pa.DataType) -> list[Any]:
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Integers, booleans, dates and times as text; other types are left."""
-    import pyarrow as pa
-
     types, kind = pa.types, column.type
     if has_text_of_time(kind):
         return text_of_times(column)
@@ -147,9 +123,6 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _as_numbers(label: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text and booleans as numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):
@@ -167,8 +140,6 @@ def _as_numbers(label: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArr
 
 def _first_word(column: pa.ChunkedArray) -> str:
     """The first cell that is no number."""
-    import pyarrow as pa
-
     for cell in column.drop_null().unique():
         try:
             cell.cast(pa.float64())
@@ -179,14 +150,10 @@ def _first_word(column: pa.ChunkedArray) -> str:
 
 def is_date(kind: pa.DataType) -> bool:
     """Whether a type is of dates, times or durations."""
-    import pyarrow as pa
-
     return bool(pa.types.is_temporal(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

@@ -6,27 +6,19 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from gputree.growth.progress import new_bar
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @contextmanager
 def opened(path: Path, verbose: bool, compression: str | None = None) -> Iterator[pa.NativeFile]:
     """Open a file for pyarrow, with a bar of the bytes that are read where `verbose`.
 
-    Parameters
-    ----------
-    path : Path
-    verbose : bool
-    compression : str or None
-        Name of the codec of a compressed file; the progress bar counts compressed bytes.
+    `compression` is the codec of a compressed file; the bar counts compressed bytes.
     """
-    import pyarrow as pa
-
     bar = new_bar(
         path.stat().st_size, verbose, desc=f"reading {path.name}", unit="B", unit_scale=True,
         unit_divisor=1024, delay=0.5,

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from gputree._memory import OutOfMemory
 from gputree.datasets.delimited import not_utf8
 from gputree.datasets.sources import ARROW, PARQUET, Source
 from gputree.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # What a file can unpack to, in bytes and in times its length: a run of equal cells is packed to
 # little, and a damaged file claims exabytes.
@@ -24,8 +22,6 @@ MOST_TIMES = 1 << 16
 @contextmanager
 def told(source: Source) -> Iterator[None]:
     """Errors of the reader name the file."""
-    import pyarrow as pa
-
     try:
         yield
     except UnicodeDecodeError as error:
@@ -49,8 +45,6 @@ def _may_unpack_to(source: Source, error: MemoryError) -> bool:
 
 def undamaged(source: Source, table: pa.Table) -> pa.Table:
     """The table, whose places and text were checked: those of a damaged file lead anywhere."""
-    import pyarrow as pa
-
     if source.kind not in (*PARQUET, *ARROW):
         return table  # which its reader has made, and found to be text
     for name, column in zip(table.column_names, table.columns, strict=True):

@@ -17,13 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.compute as pc
 
-# Cells that are looked at before all are.
-_FIRST_CELLS = 1000
+_FIRST_CELLS = 1000  # cells that are looked at before all are
 
 _DAY = r"(0?[1-9]|[12]\d|3[01])"
 _MONTH = r"(0?[1-9]|1[0-2])"
@@ -73,30 +71,17 @@ _SEASON = re.compile(r"\s*\d\d(\d\d)-(\d\d)\s*")
 def dates_in(column: pa.ChunkedArray, marks: Collection[str] = ()) -> str | None:
     """The first cell of a column of text where every cell is a date or a time, else None.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Of any type; None where it is no text.
-    marks : collection of str
-        What stands in cells that are missing, and need not be any.
+    `marks` stand in cells that are missing, and need not be any.
     """
-    import pyarrow as pa
-
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return None
     first = _all_dates(column.drop_null().slice(0, _FIRST_CELLS), marks)
-    return None if first is None or len(first) == 0 else _first(_all_dates(column, marks))
-
-
-def _first(words: pa.Array | None) -> str | None:
+    words = None if first is None or len(first) == 0 else _all_dates(column, marks)
     return None if words is None else str(words[0]).strip()
 
 
 def _all_dates(column: pa.ChunkedArray, marks: Collection[str]) -> pa.Array | None:
     """The different cells, if each is a date or a time, except markers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     words = column.unique().drop_null()
     known = pc.invert(
         pc.is_in(pc.utf8_trim_whitespace(words), value_set=pa.array(["", *marks], words.type))

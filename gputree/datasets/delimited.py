@@ -7,23 +7,29 @@ import io
 import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+
+from gputree._texts import is_number
 from gputree.datasets.codes import exact_numbers, leading_zeros, says_more_than
-from gputree.datasets.conversion import NotANumberError, convert, listed
+from gputree.datasets.conversion import Kinds, NotANumberError, convert, listed
 from gputree.datasets.dialect import DELIMITERS, Dialect, dialect_of
 from gputree.datasets.size import require_memory_for_csv
 from gputree.datasets.sources import Source
 from gputree.errors import InputError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+HEAD_BYTES = 1 << 18  # bytes that are looked at before the rest: they hold the header
 
-# Bytes that are looked at before the rest: they hold the header.
-HEAD_BYTES = 1 << 18
-
-# Bytes of text in a batch: small compared with the memory, large compared with the cost of a call.
+# Bytes in a batch, by default: small compared with the memory, large compared with the cost of a
+# call.
 BATCH_BYTES = 1 << 24
+
+# Bytes of text whose types are inferred at once, and columns of which a row may be longer.
+_SMALL_BLOCK = 1 << 20
+_MANY_COLUMNS = 1 << 12
 
 _MARKS = {
     b"\xff\xfe": "UTF-16 text, and must be UTF-8",
@@ -41,87 +47,65 @@ _NOT_CONVERTED = re.compile(
 )
 
 
-def read_delimited(
-    source: Source,
-    *,
-    text: Sequence[str],
-    categorical: Sequence[str],
-    whole: Sequence[str],
-    missing: Sequence[str],
-    verbose: bool,
-) -> pa.Table:
-    """The whole table, with the types that its cells suggest; see `codes` for `categorical`.
+def read_delimited(source: Source, kinds: Kinds, verbose: bool) -> pa.Table:
+    """The whole table, with the types that its cells suggest; see `codes` for those of categories.
 
-    Columns of `whole` are numbers, whatever zeros are before them.
+    Whole columns are numbers, whatever zeros are before them.
     """
-    import pyarrow as pa
-    import pyarrow.csv as pc
-
     with source.open(verbose) as file:
-        opened = open_delimited(source, file)
+        opened = open_delimited(source, file, kinds.missing)
         dialect = opened.dialect
         if source.path is not None and not source.is_stream:
             require_memory_for_csv(source.path, dialect.delimiter, source.codec)
-        types = dict.fromkeys([*text, *categorical, *whole], pa.string())
+        types = dict.fromkeys([*kinds.text, *kinds.categorical, *kinds.whole], pa.string())
         try:
-            table = pc.read_csv(
+            table = pcsv.read_csv(
                 opened.file,
                 parse_options=_parsing(dialect),
-                convert_options=_converting(dialect, types, missing),
+                convert_options=_converting(dialect, types),
             )
         except pa.ArrowInvalid as error:
             raise _explained(source, error, opened.names) from error
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:  # what the reader makes of bytes that are not UTF-8
         raise InputError(not_utf8(source, f"see {listed(binary)}"))
-    table = _exact_whole(table, set(whole).difference(text, dialect.pointed), dialect, missing)
-    codes = set(categorical).difference(text)
-    table, kept = _types_of_codes(table, codes, dialect, missing)
-    return _with_points(table, set(dialect.pointed).difference(text, kept), missing)
+    table = _exact_whole(table, set(kinds.whole).difference(kinds.text, dialect.pointed), dialect)
+    table, kept = _types_of_codes(table, set(kinds.categorical).difference(kinds.text), dialect)
+    return _with_points(table, set(dialect.pointed).difference(kinds.text, kept), dialect)
 
 
 def delimited_batches(
-    source: Source,
-    opened: Opened,
-    wanted: Sequence[str],
-    *,
-    text: Sequence[str],
-    numeric: Sequence[str],
-    boolean: Sequence[str],
-    categorical: Sequence[str],
-    whole: Sequence[str],
-    missing: Sequence[str],
+    source: Source, opened: Opened, wanted: Sequence[str], kinds: Kinds, batch_bytes: int
 ) -> Iterator[pa.Table]:
     """Some columns, batch by batch; each is of text, of numbers or of booleans.
 
-    Those of `categorical` that are of none of them are of integers, which may be of any
-    length, and have fractions further down, where `whole` names them.
+    Categories that are of none of them are of integers, which may be of any length, and have
+    fractions further down, where they are named as whole.
     """
-    import pyarrow as pa
-    import pyarrow.csv as pc
-
-    pointed = set(opened.dialect.pointed).intersection(numeric)
-    types = dict.fromkeys([*text, *pointed], pa.string())
-    types |= dict.fromkeys(set(numeric) - pointed, pa.float64())
-    types |= dict.fromkeys(boolean, pa.bool_())
+    dialect = opened.dialect
+    pointed = set(dialect.pointed).intersection(kinds.numeric)
+    types = dict.fromkeys([*kinds.text, *pointed], pa.string())
+    types |= dict.fromkeys(set(kinds.numeric) - pointed, pa.float64())
+    types |= dict.fromkeys(kinds.boolean, pa.bool_())
+    categorical = set(kinds.categorical).intersection(wanted)
     codes = {
         name: types.get(name, pa.int64())
-        for name in set(categorical).intersection(wanted).difference(text, boolean)
+        for name in categorical.difference(kinds.text, kinds.boolean)
     }
     types |= dict.fromkeys(codes, pa.string())
+    points = Kinds(numeric=list(pointed), missing=kinds.missing)
     try:
-        reader = pc.open_csv(
+        reader = pcsv.open_csv(
             opened.file,
-            read_options=pc.ReadOptions(block_size=BATCH_BYTES),
-            parse_options=_parsing(opened.dialect),
-            convert_options=_converting(opened.dialect, types, missing, wanted),
+            read_options=pcsv.ReadOptions(
+                block_size=batch_bytes, use_threads=batch_bytes >= BATCH_BYTES
+            ),
+            parse_options=_parsing(dialect),
+            convert_options=_converting(dialect, types, wanted),
         )
         for batch in reader:
-            table = _numbers_of_codes(
-                source, pa.table(batch), codes, whole, opened.dialect, missing
-            )
-            table = _with_points(table, pointed, missing)
-            yield convert(source.label, table, numeric=list(pointed), missing=missing)
+            table = _numbers_of_codes(source, pa.table(batch), codes, kinds.whole, dialect)
+            yield convert(source.label, _with_points(table, pointed, dialect), points)
     except pa.ArrowInvalid as error:
         raise _explained(source, error, opened.names) from error
 
@@ -137,19 +121,11 @@ def _explained(source: Source, error: Exception, names: Sequence[str]) -> Except
     if kind == "double":
         return NotANumberError(source.label, name, cell)
     begins = "booleans" if kind == "bool" else "integers"
-    advice = f"numbers: numeric=[{name!r}]" if _is_number(cell) else f"text: text=[{name!r}]"
+    advice = f"numbers: numeric=[{name!r}]" if is_number(cell) else f"text: text=[{name!r}]"
     return InputError(
         f"{source.label}: column {name!r} holds {begins} at the beginning, and {cell!r} further "
         f"down. Read it as {advice}."
     )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 class Opened(NamedTuple):
@@ -164,36 +140,44 @@ def column_types(
     source: Source, wanted: Sequence[str], categorical: Collection[str], missing: Sequence[str]
 ) -> dict[str, pa.DataType]:
     """The types that the beginning of a file suggests; null where no value is there."""
-    import pyarrow as pa
-    import pyarrow.csv as pc
-
+    # as text, and column by column: to infer all types at once takes 20 times a block
+    text = dict.fromkeys(wanted, pa.string())
     with source.open(False) as file:
-        opened = open_delimited(source, file)
-        dialect, codes = opened.dialect, set(categorical).intersection(wanted)
-        text = dict.fromkeys(codes, pa.string())
+        opened = open_delimited(source, file, missing)
+        dialect = opened.dialect
+        size = BATCH_BYTES
+        if len(opened.names) < _MANY_COLUMNS:
+            size = min(size, _SMALL_BLOCK)
         try:
-            reader = pc.open_csv(
+            reader = pcsv.open_csv(
                 opened.file,
-                read_options=pc.ReadOptions(block_size=BATCH_BYTES),
+                read_options=pcsv.ReadOptions(block_size=size, use_threads=False),
                 parse_options=_parsing(dialect),
-                convert_options=_converting(dialect, text, missing, wanted),
+                convert_options=_converting(dialect, text, wanted),
+            )
+            first = pa.Table.from_batches(
+                itertools.islice(reader, BATCH_BYTES // size), reader.schema
             )
         except pa.ArrowInvalid as error:
             raise _explained(source, error, opened.names) from error
-        first = pa.Table.from_batches(itertools.islice(reader, 1), reader.schema)
-        first, kept = _types_of_codes(first, codes, dialect, missing)
-        types = {field.name: field.type for field in first.schema}
-        pointed = set(dialect.pointed).intersection(types).difference(kept)
-        types |= dict.fromkeys(pointed, pa.float64())
-    if binary := [name for name in wanted if pa.types.is_binary(types[name])]:
-        raise InputError(not_utf8(source, f"see {listed(binary)}"))
+        del reader
+    types = {}
+    for name in wanted:
+        if name in categorical:
+            one, kept = _types_of_codes(first.select([name]), {name}, dialect)
+            kind = one.schema.field(0).type
+        else:
+            kind, kept = _taken(first[name], dialect).type, []
+        types[name] = pa.float64() if name in dialect.pointed and not kept else kind
+    del first
+    pa.default_memory_pool().release_unused()
     return types
 
 
-def open_delimited(source: Source, file: Any) -> Opened:
+def open_delimited(source: Source, file: Any, missing: Sequence[str] = ()) -> Opened:
     """The file from its beginning, how it is written, and the names of its columns."""
     again, head = _after_a_look(source, file)
-    dialect = _dialect(source, head)
+    dialect = _dialect(source, head)._replace(missing=tuple(missing))
     lines = csv.reader(io.StringIO(_text(head), newline=""), delimiter=dialect.delimiter)
     try:
         names = next((names for names in lines if names), [])
@@ -214,8 +198,6 @@ def not_utf8(source: Source, where: str) -> str:
 
 def _after_a_look(source: Source, file: Any) -> tuple[Any, bytes]:
     """The file from its beginning, and its first bytes, which are text."""
-    import pyarrow as pa
-
     head: bytes = file.read(HEAD_BYTES)
     if not head.strip():
         raise InputError(f"{source.label} is empty.")
@@ -241,31 +223,24 @@ def _text(head: bytes) -> str:
 
 
 def _parsing(dialect: Dialect) -> Any:
-    import pyarrow.csv as pc
-
     # Without the second, a line break within quotes may end a row at the boundary of blocks of
     # text.
-    return pc.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
+    return pcsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
 
 
 def _converting(
-    dialect: Dialect,
-    types: dict[str, Any],
-    missing: Sequence[str],
-    wanted: Sequence[str] | None = None,
+    dialect: Dialect, types: dict[str, Any], wanted: Sequence[str] | None = None
 ) -> Any:
-    import pyarrow.csv as pc
-
-    return pc.ConvertOptions(
+    return pcsv.ConvertOptions(
         include_columns=[] if wanted is None else list(wanted),  # none is all
         column_types=types,
-        null_values=_null_values(missing),
+        null_values=_null_values(dialect),
         decimal_point=dialect.decimal_point,
     )
 
 
 def _types_of_codes(
-    table: pa.Table, names: Collection[str], dialect: Dialect, missing: Sequence[str]
+    table: pa.Table, names: Collection[str], dialect: Dialect
 ) -> tuple[pa.Table, list[str]]:
     """Columns of text with the types that their cells suggest, and names of those left as text."""
     kept = []
@@ -273,7 +248,7 @@ def _types_of_codes(
         if name not in names:
             continue
         words = table.column(j)
-        found = _taken(words, dialect, missing)
+        found = _taken(words, dialect)
         exact = exact_numbers(found, words)
         if says_more_than(found.type, words) or exact is words:
             kept.append(name)
@@ -282,15 +257,12 @@ def _types_of_codes(
     return table, kept
 
 
-def _exact_whole(
-    table: pa.Table, names: Collection[str], dialect: Dialect, missing: Sequence[str]
-) -> pa.Table:
+def _exact_whole(table: pa.Table, names: Collection[str], dialect: Dialect) -> pa.Table:
     """Columns of text as the reader takes them, but with integers as they stand."""
     for j, name in enumerate(table.column_names):
         if name in names:
             words = table.column(j)
-            numbers = exact_numbers(_taken(words, dialect, missing), words)
-            table = table.set_column(j, name, numbers)
+            table = table.set_column(j, name, exact_numbers(_taken(words, dialect), words))
     return table
 
 
@@ -300,11 +272,8 @@ def _numbers_of_codes(
     types: Mapping[str, pa.DataType],
     whole: Collection[str],
     dialect: Dialect,
-    missing: Sequence[str],
 ) -> pa.Table:
     """Columns of text as numbers of these types, which the beginning of the table suggested."""
-    import pyarrow as pa
-
     for j, name in enumerate(table.column_names):
         if name not in types:
             continue
@@ -317,7 +286,7 @@ def _numbers_of_codes(
             )
         if name not in dialect.pointed:
             try:
-                numbers = _of_type(words, dialect, missing, types[name], name in whole)
+                numbers = _of_type(words, dialect, types[name], name in whole)
                 table = table.set_column(j, name, numbers)
             except pa.ArrowInvalid as error:
                 raise _explained(source, error, [name]) from error
@@ -325,19 +294,13 @@ def _numbers_of_codes(
 
 
 def _of_type(
-    words: pa.ChunkedArray,
-    dialect: Dialect,
-    missing: Sequence[str],
-    kind: pa.DataType,
-    of_any: bool,
+    words: pa.ChunkedArray, dialect: Dialect, kind: pa.DataType, of_any: bool
 ) -> pa.ChunkedArray:
     """Cells of text as numbers of a type; whole ones beyond it, and others if `of_any`, as well."""
-    import pyarrow as pa
-
     try:
-        return _taken(words, dialect, missing, kind)
+        return _taken(words, dialect, kind)
     except pa.ArrowInvalid:
-        found = _taken(words, dialect, missing) if pa.types.is_integer(kind) else words
+        found = _taken(words, dialect) if pa.types.is_integer(kind) else words
         numbers = exact_numbers(found, words)
         if pa.types.is_decimal(numbers.type) or (of_any and pa.types.is_floating(numbers.type)):
             return numbers
@@ -345,35 +308,26 @@ def _of_type(
 
 
 def _taken(
-    words: pa.ChunkedArray,
-    dialect: Dialect,
-    missing: Sequence[str],
-    kind: pa.DataType | None = None,
+    words: pa.ChunkedArray, dialect: Dialect, kind: pa.DataType | None = None
 ) -> pa.ChunkedArray:
     """Cells of text as the reader of CSV takes them, of a type or of the one that it finds."""
-    import pyarrow as pa
-    import pyarrow.csv as pc
-
     sink = pa.BufferOutputStream()
-    pc.write_csv(pa.table({"": words}), sink)
-    table = pc.read_csv(
+    pcsv.write_csv(pa.table({"": words}), sink)
+    table = pcsv.read_csv(
         pa.BufferReader(sink.getvalue()),
         parse_options=_parsing(Dialect(",")),
-        convert_options=_converting(dialect, {} if kind is None else {"": kind}, missing),
+        convert_options=_converting(dialect, {} if kind is None else {"": kind}),
     )
     return table.column(0)
 
 
-def _with_points(table: pa.Table, names: Collection[str], missing: Sequence[str]) -> pa.Table:
+def _with_points(table: pa.Table, names: Collection[str], dialect: Dialect) -> pa.Table:
     """Numbers with points in columns of text, where all cells are such or missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for j, field in enumerate(table.schema):
         if field.name not in names or not pa.types.is_string(field.type):
             continue
         words = pc.utf8_trim_whitespace(table.column(j))
-        absent = pc.is_in(words, value_set=pa.array(_null_values(missing), pa.string()))
+        absent = pc.is_in(words, value_set=pa.array(_null_values(dialect), pa.string()))
         try:
             numbers = pc.if_else(absent, pa.scalar(None, pa.string()), words).cast(pa.float64())
         except pa.ArrowInvalid:
@@ -382,11 +336,10 @@ def _with_points(table: pa.Table, names: Collection[str], missing: Sequence[str]
     return table
 
 
-def _null_values(missing: Sequence[str]) -> list[str]:
-    import pyarrow.csv as pc
-
-    spaced = [form.format(token.strip()) for token in missing for form in ("{}", " {}", "{} ")]
-    return [*pc.ConvertOptions().null_values, *spaced]
+def _null_values(dialect: Dialect) -> list[str]:
+    forms = ("{}", " {}", "{} ")
+    spaced = [form.format(token.strip()) for token in dialect.missing for form in forms]
+    return [*pcsv.ConvertOptions().null_values, *spaced]
 
 
 class _Replayed(io.RawIOBase):

@@ -17,40 +17,23 @@ _PARTS = {mark: re.compile(rf"\s*[+-]?\d*{mark}\d+([eE][+-]?\d+)?\s*") for mark 
 
 
 class Dialect(NamedTuple):
-    """How a table is written.
+    """How a table is written."""
 
-    Attributes
-    ----------
-    delimiter : str
-        Between cells.
-    decimal_point : str
-        Within numbers: "." or, where cells are not separated by commas, ",".
-    pointed : tuple of str
-        Columns whose numbers have points where those of others have commas.
-    """
-
-    delimiter: str
-    decimal_point: str = "."
+    delimiter: str  # between cells
+    decimal_point: str = "."  # within numbers: "." or, where cells are not separated by commas, ","
+    # columns whose numbers have points where those of others have commas
     pointed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # texts that mean a missing cell, in addition to the usual ones
 
 
 def dialect_of(head: str, is_whole: bool, delimiters: Sequence[str] = DELIMITERS) -> Dialect:
-    """The dialect of a file.
+    """The dialect of a file by its first rows, `head`, of which the last may not be whole.
 
-    The mark that parts the most rows into as many cells as the header, and the header at all;
-    of equals the first of semicolon, tab, bar and comma. Where that is no comma, all cells
-    of a column decide whether its numbers have decimal commas or points: one of them is in
-    most of its cells, other numbers being whole. A mark that always stands before three digits,
-    as between thousands, is ambiguous.
-
-    Parameters
-    ----------
-    head : str
-        The first rows.
-    is_whole : bool
-        Whether the last of them is whole.
-    delimiters : sequence of str
-        Marks that may part cells; the last where none does.
+    The mark that parts the most rows into as many cells as the header, and the header at all; of
+    equals the first of semicolon, tab, bar and comma; where none does, the last. Where that is no
+    comma, all cells of a column decide whether its numbers have decimal commas or points: one of
+    them is in most of its cells, other numbers being whole. A mark that always stands before three
+    digits, as between thousands, is ambiguous.
     """
     best, parted = delimiters[-1], 0.0
     rows: list[list[str]] = []

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import types
 
-from gputree.datasets.conversion import listed
+from gputree.datasets.conversion import Kinds, listed
 from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
 from gputree.datasets.readers import feature_names, read_names, rows_of
 from gputree.datasets.size import least_rows
-from gputree.datasets.sources import DELIMITERS, Source, source_of
+from gputree.datasets.sources import C45, DELIMITERS, Source, source_of
 from gputree.datasets.targets import target_values
 from gputree.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class FileBatches:
@@ -42,11 +41,13 @@ class FileBatches:
         files: list[Path],
         target: str | None,
         names: list[str],
-        types: Mapping[str, Sequence[str]],
+        kinds: Kinds,
         valueless: Collection[str] = (),
+        batch_bytes: int | None = None,
     ) -> None:
+        self._batch_bytes = batch_bytes
         self.files, self.target_name, self.names = files, target, names
-        self._types, self._valueless = types, valueless
+        self._kinds, self._valueless = kinds, valueless
         self._seen = [_state(path) for path in files]
         self.n_bytes = sum(size for size, _ in self._seen)
 
@@ -55,12 +56,10 @@ class FileBatches:
         return sum(map(least_rows, self.files))
 
     def __iter__(self) -> Iterator[pa.Table | tuple[pa.Table, NDArray[Any]]]:
-        import pyarrow as pa
-
         wanted = [*self.names, *([] if self.target_name is None else [self.target_name])]
         empty = True
         for path, seen in zip(self.files, self._seen, strict=True):
-            for batch in rows_of(path, wanted, self._types):
+            for batch in rows_of(path, wanted, self._kinds, batch_bytes=self._batch_bytes):
                 empty = False
                 if _state(path) != seen:
                     raise InputError(f"{path} changed while it was read.")
@@ -72,21 +71,17 @@ class FileBatches:
                     yield columns, target_values(str(path), self.target_name, y)
         pa.default_memory_pool().release_unused()
         if empty:
-            raise InputError(f"{self.files[0]} has a header but no rows{self._others}.")
+            others = len(self.files) - 1
+            more = f", and {others} other files have none" if others else ""
+            raise InputError(f"{self.files[0]} has a header but no rows{more}.")
 
     def _untyped(self, columns: pa.Table) -> pa.Table:
         """The table with Arrow's null type for columns without a value in any file."""
-        import pyarrow as pa
-
         for name in self._valueless:
             if columns[name].null_count == columns.num_rows:
                 j = columns.column_names.index(name)
                 columns = columns.set_column(j, name, pa.nulls(columns.num_rows))
         return columns
-
-    @property
-    def _others(self) -> str:
-        return f", and {len(self.files) - 1} other files have none" if len(self.files) > 1 else ""
 
 
 def open_batches(
@@ -99,6 +94,7 @@ def open_batches(
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
     missing: Sequence[str] = (),
+    batch_bytes: int | None = None,
 ) -> FileBatches:
     """Open files that are larger than memory together, to be read batch by batch.
 
@@ -115,12 +111,16 @@ def open_batches(
         booleans or text by what the beginning of the first file with a value there suggests,
         and what does not fit further down is an error that says so; a target of integers
         there that has fractions further down must be listed in `numeric`.
+    batch_bytes : int, default=None
+        Bytes of CSV text in a batch, which hold a row at least, or of the cells of Parquet; None
+        for 16 MiB. Below that, one thread reads. While a Parquet file is read, its pages take up to
+        about 4 MB a column.
 
     Returns
     -------
     FileBatches
-        Can be iterated repeatedly; batches are pyarrow tables of a block of CSV text (16
-        MiB), 65,536 rows of Parquet, or as an Arrow file has them.
+        Can be iterated repeatedly; batches are pyarrow tables of `batch_bytes`, of Parquet of
+        65,536 rows at most, or as an Arrow file has them.
 
     Raises
     ------
@@ -139,7 +139,10 @@ def open_batches(
     ... )  # doctest: +SKIP
     >>> tree = DecisionTreeClassifier().fit(table, table.target)  # doctest: +SKIP
     """
-    files = _with_bytes(list_files(paths))
+    listed_files = list_files(paths)
+    # without those that hold nothing at all, if any hold something
+    files = [path for path in listed_files if not path.exists() or path.stat().st_size]
+    files = files or listed_files
     sources = [source_of(path) for path in files]
     first = sources[0]
     if first.is_stream:
@@ -148,8 +151,12 @@ def open_batches(
     for path in files[1:]:
         feature_names(str(path), read_names(path), target, names, ())
     codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
-    types = {"text": [*text], "numeric": [*numeric], "boolean": [], "missing": [*missing]}
-    types |= {"categorical": sorted(codes), "whole": []}
+    held: dict[str, list[str]] = {
+        "text": [*text],
+        "numeric": [*numeric],
+        "boolean": [],
+        "whole": [],
+    }
     valueless = set()
     if texts := [source for source in sources if source.kind in DELIMITERS]:
         given = {*text, *numeric}
@@ -157,20 +164,16 @@ def open_batches(
         rest = [name for name in wanted if name not in given]
         for name, kind in _kinds(texts, rest, codes, missing).items():
             if kind == "unknown":
-                types["numeric"].append(name)
+                held["numeric"].append(name)
                 valueless.add(name)
             elif kind != "whole":
-                types[kind].append(name)
+                held[kind].append(name)
             elif name not in codes:  # as labels and categories, integers stay so
-                types["numeric"].append(name)
+                held["numeric"].append(name)
             elif name != target:
-                types["whole"].append(name)
-    return FileBatches(files, target, names, types, valueless.difference([target]))
-
-
-def _with_bytes(files: list[Path]) -> list[Path]:
-    """The files without those that hold nothing at all, if any hold something."""
-    return [path for path in files if not path.exists() or path.stat().st_size] or files
+                held["whole"].append(name)
+    kinds = Kinds(**held, categorical=sorted(codes), missing=[*missing])
+    return FileBatches(files, target, names, kinds, valueless.difference([target]), batch_bytes)
 
 
 def list_files(paths: Any) -> list[Path]:
@@ -198,6 +201,8 @@ def _is_table(path: Path) -> bool:
     """Whether a file of a folder is a table, by its name; hidden ones are none."""
     if path.name.startswith((".", "_")) or not path.is_file():
         return False
+    if path.suffix.lower() in (".txt", *C45):  # notes, or rows to test on
+        return False
     try:
         source_of(path)
     except ValueError:
@@ -212,8 +217,6 @@ def _kinds(
 
     By those of the first file that has a value there; unknown, if none has.
     """
-    from pyarrow import types
-
     found: dict[str, str] = {}
     for source in sources:
         open_ = [name for name in wanted if name not in found]

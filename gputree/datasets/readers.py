@@ -1,4 +1,4 @@
-"""Tables from files: CSV, Parquet and Arrow, through pyarrow, and ARFF.
+"""Tables from files: CSV, Parquet and Arrow, through pyarrow, ARFF and those of C4.5.
 
 Reading keeps the file's own column types; estimators take `Table.columns` as they are.
 """
@@ -6,29 +6,31 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gputree._texts import hint
+from gputree.datasets import delimited
 from gputree.datasets.arff import read_arff
-from gputree.datasets.conversion import convert, listed
+from gputree.datasets.c45 import read_c45
+from gputree.datasets.conversion import Kinds, convert, listed
 from gputree.datasets.damage import told, undamaged
 from gputree.datasets.delimited import delimited_batches, open_delimited, read_delimited
-from gputree.datasets.size import require_memory_for_parquet
-from gputree.datasets.sources import ARFF, DELIMITERS, PARQUET, Origin, Source, source_of
+from gputree.datasets.dialect import DELIMITERS as MARKS
+from gputree.datasets.size import least_bits, require_memory_for_parquet
+from gputree.datasets.sources import ARFF, C45, DELIMITERS, PARQUET, Origin, Source, source_of
 from gputree.datasets.targets import declared_classes, target_values
 from gputree.errors import InputError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+_BATCH_ROWS = 1 << 16  # rows of a batch of Parquet, at most
 
-# Bytes of a column of a Parquet file that are read at once.
+# Bytes of a column of a Parquet file that are read at once, at most.
 _BUFFER_BYTES = 1 << 20
-
-_OTHER_DELIMITERS = (";", "\t", "|", ",")
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,17 @@ def read_table(
     missing: Sequence[str] = (),
     verbose: bool = False,
 ) -> Table:
-    """Read a CSV, Parquet, Arrow or ARFF file.
+    """Read a CSV, Parquet, Arrow, ARFF or C4.5 file.
 
-    The file has a header and at least one row. Its name ends in .csv, .tsv
-    (either also compressed: .gz, .bz2, .zst, .lz4), .parquet, .pq, .arrow, .feather or .arff
-    (nominal columns keep the categories and the order that are declared). An empty cell is a
-    missing value; in numeric columns so are the usual spellings of it (NA, NaN, null, ...).
-    Cells of .csv are separated by semicolons, tabs or "|" where one of these parts the first
-    rows as it does the header, else by commas; where it is no comma, as in .tsv, numbers may
-    have decimal commas, and all cells of a column decide this. 007 is the number 7, but in the
-    target and in columns of `categorical` it is text, as are all cells of such a column.
+    The file has a header and at least one row. Its name ends in .csv, .tsv, .txt (also compressed:
+    .gz, .bz2, .zst, .lz4), .parquet, .pq, .arrow, .feather, .arff, or in .data or .test with a
+    .names file next to it, as C4.5 has them: the target is the column "class", and "?" is missing.
+    Nominal columns of both keep the categories and the order that are declared. An empty cell is a
+    missing value; in numeric columns so are the usual spellings of it (NA, NaN, null, ...). Cells
+    of .csv are separated by semicolons, tabs or "|" where one of these parts the first rows as it
+    does the header, else by commas; where it is no comma, as in .tsv, numbers may have decimal
+    commas, and all cells of a column decide this. 007 is the number 7, but in the target and in
+    columns of `categorical` it is text, as are all cells of such a column.
 
     Parameters
     ----------
@@ -94,8 +97,7 @@ def read_table(
     target : str or None
         Name of the target column; None reads a table without one.
     columns : sequence of str or None
-        Names of the feature columns, in the order wanted; None takes all
-        columns but the target.
+        Names of the feature columns, in the order wanted; None takes all columns but the target.
     ignore : sequence of str
         Names of columns to leave out.
     text : sequence of str
@@ -130,22 +132,21 @@ def read_table(
     MemoryError
         The table would clearly exceed the memory that is available.
     ValueError
-        The file cannot be parsed, is empty, repeats a column name, lacks a
-        requested column, has text in a column of `numeric`, or has missing or infinite
-        values in the target.
+        The file cannot be parsed, is empty, repeats a column name, lacks a requested column, has
+        text in a column of `numeric`, or has missing or infinite values in the target.
     """
     source = source_of(path)
     names = [name for name in categorical if name not in numeric]
     codes = names if target is None or target in numeric else [*names, target]
-    types = {"text": text, "numeric": numeric, "categorical": names, "missing": missing}
+    kinds = Kinds(text, numeric, (), names, whole, missing)
     with told(source):
-        table = _read(source, text, codes, whole, missing, verbose)
+        table = _read(source, kinds._replace(categorical=codes), verbose)
         _forbid_repeated(source.label, table.column_names)
         if table.num_rows == 0:
             raise InputError(f"{source.label} has a header but no rows.")
         wanted = feature_names(source.label, table.column_names, target, columns, ignore)
         table = table.select([*wanted, *([] if target is None else [target])])
-        table = convert(source.label, undamaged(source, table), **types)
+        table = convert(source.label, undamaged(source, table), kinds)
         if target is None:
             return Table(table.select(wanted), None, None)
         values = target_values(source.label, target, table[target])
@@ -186,11 +187,9 @@ def read_batches(
     FileNotFoundError, ValueError
         As `read_table`; what is wrong further down is found when it is reached.
     """
-    types = {"text": text, "numeric": numeric, "boolean": boolean, "missing": missing}
-    types |= {"categorical": (), "whole": ()}
-    batches = rows_of(path, columns, types, verbose)
+    kinds = Kinds(text, numeric, boolean, missing=missing)
     empty = True
-    for batch in batches:
+    for batch in rows_of(path, columns, kinds, verbose):
         empty = False
         yield batch
     if empty:
@@ -200,113 +199,85 @@ def read_batches(
 def rows_of(
     path: Origin,
     columns: Sequence[str],
-    types: Mapping[str, Sequence[str]],
+    kinds: Kinds,
     verbose: bool = False,
+    batch_bytes: int | None = None,
 ) -> Iterator[pa.Table]:
-    """As `read_batches`, of a file that may have no rows; `types` are its `text` to
-    `missing`, `categorical` and `whole`.
-    """
+    """As `read_batches`, of a file that may have no rows; in batches of the usual size if None."""
     source = source_of(path)
+    batch_bytes = delimited.BATCH_BYTES if batch_bytes is None else batch_bytes
     with told(source):
-        for batch in _batches(source, columns, verbose=verbose, **types):
+        for batch in _batches(source, columns, kinds, verbose, batch_bytes):
             if batch.num_rows:
                 yield batch
 
 
 def read_names(path: Origin) -> list[str]:
     """Names of the columns of a file, as `read_table` finds them."""
-    import pyarrow.parquet as pq
-
     source = source_of(path)
-    if source.kind in ARFF:
+    if source.kind in (*ARFF, *C45):
         with told(source):
-            return list(_read_arff(source, False).column_names)
+            return list(_read_declared(source, False).column_names)
     with told(source), source.open(False) as file:
         if source.kind in DELIMITERS:
             return open_delimited(source, file).names
         found = pq.ParquetFile(file).schema_arrow if source.kind in PARQUET else None
-        names: list[str] = (found or _arrow_reader(file).schema).names
-        return names
+        return (found or _arrow_reader(file).schema).names
 
 
 # ------------------------------------------------------------------ reading
-def _read(
-    source: Source,
-    text: Sequence[str],
-    categorical: Sequence[str],
-    whole: Sequence[str],
-    missing: Sequence[str],
-    verbose: bool,
-) -> pa.Table:
+def _read(source: Source, kinds: Kinds, verbose: bool) -> pa.Table:
     """The table, its columns of the types that the file has or suggests."""
     if source.kind in DELIMITERS:
-        types = {"text": text, "categorical": categorical, "whole": whole, "missing": missing}
-        return read_delimited(source, **types, verbose=verbose)
+        return read_delimited(source, kinds, verbose)
     if source.kind in PARQUET:
         return _read_parquet(source, verbose)
-    if source.kind in ARFF:
-        return _read_arff(source, verbose, {*text, *categorical})
+    if source.kind in (*ARFF, *C45):
+        return _read_declared(source, verbose, {*kinds.text, *kinds.categorical})
     with source.open(verbose) as file:
         return _arrow_reader(file).read_all()
 
 
 def _read_parquet(source: Source, verbose: bool) -> pa.Table:
-    import pyarrow.parquet as pq
-
     assert source.path is not None
     require_memory_for_parquet(source.path)
     with source.open(verbose) as file:
         return pq.read_table(file)
 
 
-def _read_arff(source: Source, verbose: bool, text: Collection[str] = ()) -> pa.Table:
+def _read_declared(source: Source, verbose: bool, text: Collection[str] = ()) -> pa.Table:
+    """The table of a file whose columns are declared."""
     with source.open(verbose) as file:
-        return read_arff(source.label, file.read().decode("utf-8-sig"), text)
+        content = file.read().decode("utf-8-sig")
+    if source.kind in C45:
+        assert source.path is not None
+        return read_c45(source.path, content)
+    return read_arff(source.label, content, text)
 
 
 def _arrow_reader(file: Any) -> Any:
     """Reader of an Arrow file (also named Feather), of a table that may have been streamed."""
-    import pyarrow as pa
-
     head = file.read(6)
     file.seek(0)
     return pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
 
 
 def _batches(
-    source: Source,
-    wanted: Sequence[str],
-    *,
-    text: Sequence[str],
-    numeric: Sequence[str],
-    boolean: Sequence[str],
-    categorical: Sequence[str],
-    whole: Sequence[str],
-    missing: Sequence[str],
-    verbose: bool,
+    source: Source, wanted: Sequence[str], kinds: Kinds, verbose: bool, batch_bytes: int
 ) -> Iterator[pa.Table]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    types: dict[str, Any] = {"text": text, "numeric": numeric, "missing": missing}
-    types["categorical"] = categorical
-    if source.kind in ARFF:
-        table = _read_arff(source, verbose, {*text, *categorical})
+    if source.kind in (*ARFF, *C45):
+        table = _read_declared(source, verbose, {*kinds.text, *kinds.categorical})
         _check_header(source.label, table.column_names, wanted)
-        yield convert(source.label, table.select(wanted), **types)
+        yield convert(source.label, table.select(wanted), kinds)
         return
     with source.open(verbose) as file:
         if source.kind in DELIMITERS:
-            opened = open_delimited(source, file)
+            opened = open_delimited(source, file, kinds.missing)
             _check_header(source.label, opened.names, wanted)
-            types |= {"boolean": boolean, "whole": whole}
-            yield from delimited_batches(source, opened, wanted, **types)
+            yield from delimited_batches(source, opened, wanted, kinds, batch_bytes)
             return
         if source.kind in PARQUET:
-            # Page by page: else each group of rows is read whole, which may be most of a file.
-            parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES)
-            _check_header(source.label, parquet.schema_arrow.names, wanted)
-            batches = parquet.iter_batches(columns=list(wanted))
+            batches = _parquet_batches(source, file, wanted, batch_bytes)
         else:
             reader = _arrow_reader(file)
             _check_header(source.label, reader.schema.names, wanted)
@@ -315,8 +286,22 @@ def _batches(
         for batch in batches:
             table = pa.Table.from_batches([batch])  # pa.table reads buffers, which may lie anywhere
             _check_present(source.label, table.column_names, wanted)
-            table = undamaged(source, table.select(wanted))
-            yield convert(source.label, table, **types)
+            yield convert(source.label, undamaged(source, table.select(wanted)), kinds)
+
+
+def _parquet_batches(
+    source: Source, file: Any, wanted: Sequence[str], batch_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a Parquet file, read page by page: a group of rows may be most of a file."""
+    # of smaller batches, each thread's memory counts
+    small = batch_bytes < delimited.BATCH_BYTES
+    size = min(_BUFFER_BYTES, batch_bytes >> 4)
+    parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=size)
+    schema = parquet.schema_arrow
+    _check_header(source.label, schema.names, wanted)
+    row_bytes = sum(least_bits(schema.field(name).type) for name in wanted) / 8
+    rows = int(min(max(batch_bytes / max(row_bytes, 1), 1), _BATCH_ROWS))
+    yield from parquet.iter_batches(rows, columns=list(wanted), use_threads=not small)
 
 
 # ------------------------------------------------------------------- checks
@@ -368,7 +353,7 @@ def _check_present(label: str, present: list[str], wanted: Sequence[str]) -> Non
 
 def _separator_hint(present: list[str]) -> str:
     """A guess at what separates the names of a file that seems to have one column."""
-    found = [mark for mark in _OTHER_DELIMITERS if len(present) == 1 and mark in present[0]]
+    found = [mark for mark in MARKS if len(present) == 1 and mark in present[0]]
     if not found:
         return ""
     return (

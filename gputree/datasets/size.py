@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
 
 from gputree._memory import available_bytes, require_memory
 from gputree.datasets.sources import DELIMITERS, PARQUET, source_of
 from gputree.errors import InputError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-# Bytes of text that are read to see what a row takes.
-SAMPLE_BYTES = 1 << 22
-
-# Rows further down may be smaller than those of the sample.
-LEAST_SHARE = 0.5
+SAMPLE_BYTES = 1 << 22  # bytes of text that are read to see what a row takes
+LEAST_SHARE = 0.5  # rows further down may be smaller than those of the sample
 
 # Smaller files fit, whatever they hold: text that is packed a hundred times over.
 SMALL_SHARE = 0.002
@@ -31,8 +27,6 @@ def least_bytes(path: Path) -> float:
     source = source_of(path)
     if source.is_stream:
         return 0.0  # it is unknown
-    import pyarrow as pa
-
     try:
         if source.kind in PARQUET:
             return _of_parquet(path)
@@ -47,9 +41,6 @@ def least_bytes(path: Path) -> float:
 
 def least_rows(path: Path) -> int:
     """A lower bound of the number of rows of a file; 0 if unknown."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     source = source_of(path)
     try:
         if source.kind in PARQUET:
@@ -69,10 +60,8 @@ def require_memory_for_parquet(path: Path) -> None:
 
 
 def _of_parquet(path: Path) -> float:
-    import pyarrow.parquet as pq
-
     with pq.ParquetFile(path) as file:
-        row_bits = sum(_least_bits(field.type) for field in file.schema_arrow)
+        row_bits = sum(least_bits(field.type) for field in file.schema_arrow)
         return _rows_of_parquet(path, file) * row_bits / 8
 
 
@@ -87,7 +76,7 @@ def _rows_of_parquet(path: Path, file: pq.ParquetFile) -> int:
     return int(told.num_rows)
 
 
-def _least_bits(kind: pa.DataType) -> int:
+def least_bits(kind: pa.DataType) -> int:
     """What a cell takes in Arrow's memory, at least."""
     try:
         return kind.bit_width
@@ -110,15 +99,14 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
 
 def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int, int]:
     """Bytes of the first rows in memory and in the file, and their number; zeros if unknown."""
-    import pyarrow as pa
-    import pyarrow.csv as pc
-
     with pa.OSFile(str(path)) as file:
         text = file if compression is None else pa.CompressedInputStream(file, compression)
         head, _, rest = text.read(SAMPLE_BYTES).rpartition(b"\n")
         read = file.tell() - (len(rest) if compression is None else 0)
     try:
-        table = pc.read_csv(io.BytesIO(head), parse_options=pc.ParseOptions(delimiter=delimiter))
+        table = pcsv.read_csv(
+            io.BytesIO(head), parse_options=pcsv.ParseOptions(delimiter=delimiter)
+        )
         return table.nbytes, read, table.num_rows
     except (pa.ArrowInvalid, UnicodeDecodeError):  # reading the whole file tells it better
         return 0, 0, 0

@@ -7,45 +7,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
 
 from gputree._files import as_path
 from gputree.datasets.counted import opened
 from gputree.errors import InputError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}  # or what the first rows show, but in .tsv
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather")
 ARFF = (".arff",)
+C45 = (".data", ".test")  # whose columns a .names file declares
 COMPRESSION = (".gz", ".bz2", ".zst", ".lz4")
 
-# What a caller may name a table by.
-Origin = str | PathLike[str] | BinaryIO
+Origin = str | PathLike[str] | BinaryIO  # what a caller may name a table by
 
 
 class Source(NamedTuple):
-    """A table that can be read.
+    """A table that can be read."""
 
-    Attributes
-    ----------
-    label : str
-        What messages call it.
-    kind : str
-        The suffix of its format, such as ".csv".
-    codec : str or None
-        Name of what a file of text is compressed with.
-    path : Path or None
-        A file, or a pipe that has a name; None for a stream.
-    stream : binary file or None
-    """
-
-    label: str
-    kind: str
-    codec: str | None
-    path: Path | None
+    label: str  # what messages call it
+    kind: str  # the suffix of its format, such as ".csv"
+    codec: str | None  # name of what a file of text is compressed with
+    path: Path | None  # a file, or a pipe that has a name; None for a stream
     stream: Any = None
 
     @property
@@ -66,8 +52,6 @@ class Source(NamedTuple):
     @contextmanager
     def open(self, verbose: bool) -> Iterator[pa.NativeFile]:
         """Open it for pyarrow, decompressed, with a bar where `verbose`."""
-        import pyarrow as pa
-
         if self.path is None:
             yield pa.PythonFile(self.stream, "r")
         elif self.path.is_fifo():
@@ -81,15 +65,7 @@ class Source(NamedTuple):
 def source_of(origin: Origin) -> Source:
     """Find out what a table is and whether it is there.
 
-    Parameters
-    ----------
-    origin : str, path-like or binary file
-        The format is that of the name, a pipe without a suffix and a binary file hold CSV.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        There is no such file, it is empty, or its format cannot be inferred.
+    The format is that of the name; a pipe without a suffix and a binary file hold CSV.
     """
     if hasattr(origin, "read"):
         return Source(_stream_name(origin), ".csv", None, None, origin)
@@ -99,31 +75,26 @@ def source_of(origin: Origin) -> Source:
         return Source(str(path), kind or ".csv", None, path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory; the table must be a file.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
     if kind is None:
         raise InputError(
-            f"Cannot infer the format of {path}. Its name must end in .csv, .tsv (or either with "
-            f"{', '.join(COMPRESSION)}), {', '.join((*PARQUET, *ARROW, *ARFF))}."
+            f"Cannot infer the format of {path}. Its name must end in .csv, .tsv, .txt (or one of "
+            f"them with {', '.join(COMPRESSION)}), {', '.join((*PARQUET, *ARROW, *ARFF))}, or in "
+            ".data or .test with a .names file next to it."
         )
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty.")
-    return Source(str(path), kind, _codec(path) if kind in (*DELIMITERS, *ARFF) else None, path)
+    codec = None
+    if path.suffix.lower() in COMPRESSION and kind in (*DELIMITERS, *ARFF, *C45):
+        codec = pa.Codec.detect(path.name.lower()).name
+    return Source(str(path), kind, codec, path)
 
 
 def _kind(path: Path) -> str | None:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSION]
     kind = suffixes[-1] if suffixes else ""
-    return kind if kind in (*DELIMITERS, *PARQUET, *ARROW, *ARFF) else None
-
-
-def _codec(path: Path) -> str | None:
-    if path.suffix.lower() not in COMPRESSION:
-        return None
-    import pyarrow as pa
-
-    name: str = pa.Codec.detect(path.name.lower()).name
-    return name
+    return kind if kind in (*DELIMITERS, *PARQUET, *ARROW, *ARFF, *C45) else None
 
 
 def _stream_name(stream: Any) -> str:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from gputree.coded_labels import CodedLabels, distinct
 from gputree.columns.cells import has_text_of_time, text_of_times
 from gputree.errors import InputError
 from gputree.tree import Task
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
 
 
-def infer_task(target: NDArray) -> Task:
+def infer_task(target: NDArray | CodedLabels) -> Task:
     """Infer classification or regression by the target's values.
 
-    Strings and booleans are classes. Numbers with fractional parts are a
-    regression target. Integers are classes if there are at most 20
-    different ones and each occurs twice or more on average; otherwise they are
-    a regression target.
+    Strings and booleans are classes. Numbers with fractional parts are a regression target.
+    Integers are classes if they are 0 and 1, or if there are at most 20 different ones and each
+    occurs twice or more on average; otherwise they are a regression target.
 
     Parameters
     ----------
@@ -33,20 +29,21 @@ def infer_task(target: NDArray) -> Task:
     -------
     "classification" or "regression"
     """
-    target = np.asarray(target)
+    target = target if isinstance(target, CodedLabels) else np.asarray(target)
     if target.dtype.kind not in "iuf":
         return "classification"
     if target.dtype.kind == "f" and not np.array_equal(target, np.trunc(target)):
         return "regression"
-    n_distinct = np.unique(target).size
+    values = distinct(target)
+    n_distinct = values.size
+    if values.tolist() == [0, 1]:
+        return "classification"
     few = n_distinct <= MAX_CLASSES_INFERRED and 2 * n_distinct <= target.size
     return "classification" if few else "regression"
 
 
 def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
     """A target column as labels or targets; see `Table`."""
-    import pyarrow as pa
-
     if column.null_count:
         raise InputError(_missing_target(label, name, column.null_count))
     if pa.types.is_decimal(column.type):
@@ -68,8 +65,6 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
 
 def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Decimals as integers, or as text of those beyond 64 bits; as float64 where any has a part."""
-    import pyarrow as pa
-
     whole = column.type.scale <= 0
     for kind in (pa.int64(), pa.uint64()) if whole else ():
         try:
@@ -81,8 +76,6 @@ def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def declared_classes(column: pa.ChunkedArray) -> NDArray | None:
     """The values that the type of a column of text declares."""
-    import pyarrow as pa
-
     kind = column.type
     if not pa.types.is_dictionary(kind) or not pa.types.is_string(kind.value_type):
         return None

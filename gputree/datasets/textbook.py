@@ -10,7 +10,21 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import Bunch
 
+from gputree._docs import fill
+
 _FOLDER = Path(__file__).with_name("data")
+
+
+_SECTIONS = """Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        With `data` ({data}), `target` ({target}),
+        `feature_names`, `target_name`, `DESCR` and `filename`."""
 
 
 def _load(
@@ -32,22 +46,14 @@ def _load(
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
+@fill(sections=_SECTIONS, data="int64, shape (5, 2)", target="str, shape (5,)")
 def load_fish(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     """Load the fish table: is an animal a fish?
 
     Five rows, two columns of 0 and 1. The class entropy is 0.971 bits, and the
     first split is on ``no surfacing``.
 
-    Parameters
-    ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch
-        With `data` (int64, shape (5, 2)), `target` (str, shape (5,)),
-        `feature_names`, `target_name`, `DESCR` and `filename`.
+    {sections}
     """
     description = (
         "Fish: does the animal survive without surfacing, does it have flippers; is it a fish? "
@@ -56,23 +62,14 @@ def load_fish(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     return _load("fish", np.int64, description, return_X_y)
 
 
+@fill(sections=_SECTIONS, data="object array of str, shape (15, 4)", target="str, shape (15,)")
 def load_loan(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     """Load the loan table: is an application approved?
 
-    15 rows, four nominal columns. The class entropy is 0.971 bits; the
-    information gains are 0.083 (age), 0.324 (has job), 0.420 (owns house) and
-    0.363 (credit).
+    15 rows, four nominal columns. The class entropy is 0.971 bits; the information gains are 0.083
+    (age), 0.324 (has job), 0.420 (owns house) and 0.363 (credit).
 
-    Parameters
-    ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch
-        With `data` (object array of str, shape (15, 4)), `target` (str, shape
-        (15,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    {sections}
     """
     description = (
         "Loan applications: age, has job, owns house, credit; approved? 15 rows, 4 nominal "
@@ -81,22 +78,14 @@ def load_loan(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     return _load("loan", object, description, return_X_y)
 
 
+@fill(sections=_SECTIONS, data="object array of str, shape (17, 6)", target="str, shape (17,)")
 def load_watermelon(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     """Load the watermelon table 2.0: is a watermelon ripe?
 
     17 rows, six nominal columns. The class entropy is 0.998 bits; the
     information gain of ``texture`` is 0.381, that of ``colour`` 0.109.
 
-    Parameters
-    ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch
-        With `data` (object array of str, shape (17, 6)), `target` (str, shape
-        (17,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    {sections}
     """
     description = (
         "Watermelons: colour, stalk, sound, texture, navel, touch; ripe? 17 rows, 6 nominal "
@@ -105,22 +94,14 @@ def load_watermelon(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArr
     return _load("watermelon", object, description, return_X_y)
 
 
+@fill(sections=_SECTIONS, data="object array of str, shape (14, 4)", target="str, shape (14,)")
 def load_golf(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     """Load the golf table, also known as play tennis: does the weather suit play?
 
     14 rows, four nominal columns. The information gains are 0.247 (outlook),
     0.152 (humidity), 0.048 (wind) and 0.029 (temperature) bits.
 
-    Parameters
-    ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch
-        With `data` (object array of str, shape (14, 4)), `target` (str, shape
-        (14,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    {sections}
     """
     description = (
         "Golf (play tennis): outlook, temperature, humidity, wind; play? 14 rows, 4 nominal "
@@ -130,21 +111,13 @@ def load_golf(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     return _load("golf", object, description, return_X_y)
 
 
+@fill(sections=_SECTIONS, data="object array of str, shape (24, 4)", target="str, shape (24,)")
 def load_contact_lenses(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     """Load the contact lenses table: which lenses suit a patient?
 
     All 24 combinations of four nominal columns, three classes, no noise.
 
-    Parameters
-    ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch
-        With `data` (object array of str, shape (24, 4)), `target` (str, shape
-        (24,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    {sections}
     """
     description = (
         "Contact lenses: age, prescription, astigmatism, tear rate; lenses to fit. 24 rows, 4 "
@@ -154,19 +127,11 @@ def load_contact_lenses(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, N
     return _load("contact_lenses", object, description, return_X_y)
 
 
+@fill(sections=_SECTIONS, data="float64, shape (150, 4)", target="str, shape (150,)")
 def load_iris(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     """Load Fisher's iris table: three species by four lengths in centimetres.
 
-    Parameters
-    ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch
-        With `data` (float64, shape (150, 4)), `target` (str, shape (150,)),
-        `feature_names`, `target_name`, `DESCR` and `filename`.
+    {sections}
     """
     description = (
         "Iris: sepal and petal, length and width in cm; species. 150 rows, 4 numeric columns, "
@@ -176,21 +141,13 @@ def load_iris(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     return _load("iris", np.float64, description, return_X_y)
 
 
+@fill(sections=_SECTIONS, data="float64 with NaN, shape (398, 7)", target="float64, shape (398,)")
 def load_auto_mpg(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     """Load the fuel consumption of 398 cars, in miles per gallon (regression).
 
     Six values of ``horsepower`` are missing.
 
-    Parameters
-    ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch
-        With `data` (float64 with NaN, shape (398, 7)), `target` (float64,
-        shape (398,)), `feature_names`, `target_name`, `DESCR` and `filename`.
+    {sections}
     """
     description = (
         "Auto MPG: cylinders, displacement (cubic inches), horsepower, weight (pounds), "

@@ -13,9 +13,12 @@ from gputree._optional import require
 for _module in ("dask", "distributed"):
     require(_module, "gputree.distributed")
 
-from gputree.distributed.estimators import (  # noqa: E402  after what it needs is known to be there
-    DaskDecisionTreeClassifier,
-    DaskDecisionTreeRegressor,
-)
+from gputree.distributed.estimators import DaskDecisionTreeClassifier, DaskDecisionTreeRegressor  # noqa: E402  after what it needs is known to be there
+from gputree.distributed.forests import DaskRandomForestClassifier, DaskRandomForestRegressor  # noqa: E402
 
-__all__ = ["DaskDecisionTreeClassifier", "DaskDecisionTreeRegressor"]
+__all__ = [
+    "DaskDecisionTreeClassifier",
+    "DaskDecisionTreeRegressor",
+    "DaskRandomForestClassifier",
+    "DaskRandomForestRegressor",
+]

@@ -24,12 +24,7 @@ def is_frame(X: Any) -> bool:
 def partitions(caller: str, X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, Any]]:
     """Table, target and weights, or None, of each partition: delayed.
 
-    Raises
-    ------
-    TypeError
-        One of them is no collection of Dask.
-    ValueError
-        They have different partitions.
+    TypeError where one is no collection of Dask, ValueError where they have different partitions.
     """
     given = {"X": X, "y": y, "sample_weight": sample_weight}
     for name, own in given.items():
@@ -86,15 +81,8 @@ def blocks(own: Any) -> list[Any]:
 def mapped(function: Callable[..., Any], model: Any, X: Any, dtype: Any, width: int | None) -> Any:
     """``function(model, block)`` of every partition, lazily: a dask array.
 
-    Parameters
-    ----------
-    function : callable
-        Returns an array of `dtype`, of shape (rows,), or (rows, width).
-    model : picklable
-        It goes to each worker once.
-    X : dask array or data frame
-    dtype : data type
-    width : int or None
+    The function returns an array of `dtype`, of shape (rows,), or (rows, width). The model goes to
+    each worker once.
     """
     dask = require("dask", "gputree.distributed")
     da = require("dask.array", "gputree.distributed")

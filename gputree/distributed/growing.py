@@ -11,12 +11,13 @@ import numpy as np
 
 from gputree._optional import require
 from gputree.backends.base import Int64s
-from gputree.backends.workers.rows import Read, join_measures, measure
-from gputree.backends.workers.tasks import Tasks
+from gputree.backends.binning import Bins
+from gputree.backends.devices import resolve_device
+from gputree.backends.sharded.rows import Read, join_measures, measure
+from gputree.backends.sharded.tasks import Tasks
 from gputree.distributed import reading
 from gputree.distributed.reading import Asked, Known, Look
 from gputree.errors import InputError
-from gputree.estimators.devices import resolve_device
 from gputree.estimators.growing import Grown, Options
 from gputree.estimators.growing_parts import Rowsets, grow_parts
 from gputree.estimators.identifiers import count_codes
@@ -27,13 +28,8 @@ Partitions = list[tuple[Any, Any, Any]]
 
 
 def look_at(tasks: Tasks, partitions: Partitions, asked: Asked) -> Look:
-    """What all partitions hold.
-
-    Raises
-    ------
-    ValueError
-        There are no rows, or no positive weights; columns, targets or weights that no estimator
-        takes, or that do not fit together.
+    """What all partitions hold; ValueError without rows or positive weights, or for what does not
+    fit.
     """
     found: Look | None = tasks.tree(
         reading.join_looks,
@@ -74,8 +70,7 @@ def category_counts(tasks: Tasks, rowsets: Rowsets) -> Callable[[int], Int64s]:
 
     def count(f: int) -> Int64s:
         size = int(rowsets.columns.n_categories[f])
-        counts: Int64s = tasks.combine(_count_codes, _add, rowsets.parts, f, size)
-        return counts
+        return tasks.combine(_count_codes, _add, rowsets.parts, f, size)
 
     return count
 
@@ -89,19 +84,18 @@ def _add(found: list[Int64s]) -> Int64s:
 
 
 # -------------------------------------------------------------------------- growth
-def grow_tree(tasks: Tasks, rowsets: Rowsets, options: Options, device: str) -> Grown:
-    """Grow a CART tree over partitions, which workers count on `device`: "auto", "cpu", "cuda"."""
-    return grow_parts(tasks, rowsets, options, partial(worker_device, device))
+def grow_tree(
+    tasks: Tasks, rowsets: Rowsets, options: Options, device: str, bins: Bins | None = None
+) -> Grown:
+    """Grow a CART tree over partitions, which workers count on `device`: "auto", "cpu", "cuda".
+
+    `bins` are those of all rows, where these are some of them.
+    """
+    return grow_parts(tasks, rowsets, options, partial(worker_device, device), bins)
 
 
 def worker_device(device: str) -> str:
-    """The device that the calling worker counts on: see `resolve_device`.
-
-    Raises
-    ------
-    ImportError, RuntimeError
-        For "cuda" where it has none; names the worker's host.
-    """
+    """The device that the calling worker counts on; errors of `resolve_device` name its host."""
     try:
         return resolve_device(device)
     except (ImportError, RuntimeError) as problem:

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import check_sample_weight
 from gputree.backends.arrays import to_host
-from gputree.backends.workers.rows import Read, join_ends
+from gputree.backends.sharded.rows import Read, join_ends
 from gputree.columns import Columns
 from gputree.columns.merging import MergedColumns
+from gputree.dtypes import Bools, Floats
 from gputree.errors import InputError
-from gputree.estimators.coded_table import new_reader
 from gputree.estimators.held import missing_columns
+from gputree.tables import TableReader
 from gputree.validation import check_labels, code_dtype, read_targets
 
 
@@ -40,7 +41,7 @@ class Look:
 
     n_rows: int
     columns: Columns
-    empty: NDArray[np.bool_]  # columns without a value
+    empty: Bools  # columns without a value
     names: NDArray | None
     dtype: np.dtype
     classes: NDArray | None  # labels, ascending
@@ -57,7 +58,8 @@ class Known(NamedTuple):
     names: NDArray | None
     dtype: np.dtype
     classes: NDArray | None
-    class_weight: NDArray[np.float64] | None  # of each class
+    class_weight: Floats | None  # of each class
+    keeps_all: bool = False  # rows of weight zero, too
 
 
 # -------------------------------------------------------------------------- look
@@ -65,17 +67,17 @@ def look(X: Any, y: Any, sample_weight: Any, asked: Asked) -> Look | None:
     """Look at a partition; None where it has no rows."""
     if X.shape[0] == 0:
         return None
-    reader = new_reader(asked.caller, asked.categorical_features)
+    reader = TableReader(asked.caller, asked.categorical_features)
     values = reader.values(X, learn=True)
     missing_columns(values, 1)  # refuses infinities
     n = len(values)
     classes = counts = None
     ends = (0.0, 0.0)
     if asked.is_classifier:
-        classes, codes = check_labels(reader, to_host(y), n)
+        classes, codes = check_labels(asked.caller, to_host(y), n)
         counts = np.bincount(codes, minlength=classes.size)
     else:
-        target = read_targets(reader, to_host(y), n)
+        target = read_targets(asked.caller, to_host(y), n)
         ends = float(target.min()), float(target.max())
     weight = _weights(sample_weight, values)
     return Look(
@@ -85,7 +87,7 @@ def look(X: Any, y: Any, sample_weight: Any, asked: Asked) -> Look | None:
     )  # fmt: skip
 
 
-def _weights(sample_weight: Any, values: NDArray) -> NDArray[np.float64] | None:
+def _weights(sample_weight: Any, values: NDArray) -> Floats | None:
     if sample_weight is None:
         return None
     return check_sample_weight(
@@ -95,13 +97,7 @@ def _weights(sample_weight: Any, values: NDArray) -> NDArray[np.float64] | None:
 
 
 def join_looks(looks: list[Look | None]) -> Look | None:
-    """What some partitions hold together.
-
-    Raises
-    ------
-    ValueError
-        They do not fit together.
-    """
+    """What some partitions hold together; ValueError if they do not fit together."""
     held = [own for own in looks if own is not None]
     return reduce(_join_looks, held) if held else None
 
@@ -132,31 +128,24 @@ def _listed(names: NDArray | None) -> list[str] | None:
 
 # -------------------------------------------------------------------------- read
 def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
-    """Read a partition that was looked at.
-
-    Raises
-    ------
-    ValueError
-        It has changed since.
-    """
+    """Read a partition that was looked at; ValueError if it has changed since."""
     d = known.columns.nominal.size
     dtype = code_dtype(0 if known.classes is None else known.classes.size)
     if X.shape[0] == 0:
         none = np.empty(0, np.float64 if known.classes is None else dtype)
         return Read(np.empty((0, d), known.dtype), none, None if sample_weight is None else none)
-    reader = new_reader(known.asked.caller, known.asked.categorical_features)
-    reader.columns_, reader.n_features_in_ = known.columns, d
-    if known.names is not None:
-        reader.feature_names_in_ = known.names
+    caller = known.asked.caller
+    reader = TableReader(caller)
+    reader.know(known.columns, known.names)
     values = np.ascontiguousarray(reader.values(X, learn=False), known.dtype)
     n = len(values)
     if (values[:, known.columns.nominal] < 0).any():
         raise _changed()
     weight = _weights(sample_weight, values)
     if known.classes is None:
-        target: NDArray = read_targets(reader, to_host(y), n)
+        target: NDArray = read_targets(caller, to_host(y), n)
     else:
-        classes, codes = check_labels(reader, to_host(y), n)
+        classes, codes = check_labels(caller, to_host(y), n)
         place = np.searchsorted(known.classes, classes).clip(max=known.classes.size - 1)
         if (known.classes[place] != classes).any():
             raise _changed()
@@ -164,10 +153,8 @@ def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
         if known.class_weight is not None:
             own = known.class_weight[target]
             weight = own if weight is None else weight * own
-    if weight is not None and not weight.all():
-        rows = np.flatnonzero(weight)
-        values, target, weight = values[rows], target[rows], weight[rows]
-    return Read(values, target, weight)
+    found = Read(values, target, weight)
+    return found if known.keeps_all else found.that_count()
 
 
 def _changed() -> ValueError:

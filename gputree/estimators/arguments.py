@@ -49,32 +49,44 @@ ID3_LACKS = {
     "max_depth or pruning.",
 }
 
+# Of forests, with the names of R and of XGBoost.
+FOREST_LACKS = {
+    **CART_LACKS,
+    "pruning": "trees are averaged unpruned. Limit them by max_depth, min_samples_leaf or "
+    "ccp_alpha.",
+    "misclassification_costs": "pass class_weight, or sample_weight to fit.",
+    "classes": "classes are those in y.",
+    "ties": "trees draw one of the equal cuts. Leave it out.",
+    "learning_rate": "trees are averaged, not boosted. Leave it out.",
+    **dict.fromkeys(("ntree", "num_trees", "num_parallel_tree"), "write n_estimators."),
+    **dict.fromkeys(("mtry", "colsample_bynode"), "write max_features."),
+    **dict.fromkeys(("sampsize", "subsample"), "write max_samples."),
+}
+
 # Parameters of methods of scikit-learn's trees.
 _METHODS_LACK = {"check_input": "tables are always checked. Leave it out."}
 
-# Values that other trees take.
-_FOR_CLASSES = "For classes use DecisionTreeClassifier."
-_FOR_MEDIANS = "Leaves predict means; for medians use scikit-learn's DecisionTreeRegressor."
-_CUTS_AT_RANDOM = (
-    "Cuts are not sampled at random: max_features samples columns, and scikit-learn's ExtraTree "
-    "estimators sample cuts."
-)
-CLASSIFIER_REFUSES = {
-    ("splitter", "random"): _CUTS_AT_RANDOM,
-    ("criterion", "squared_error"): "For numbers use DecisionTreeRegressor.",
-    ("criterion", "information_gain"): "Write 'entropy', whose decrease is the information gain.",
-    ("criterion", "gain_ratio"): "C45Classifier splits by the gain ratio.",
-}
-REGRESSOR_REFUSES = {
-    ("splitter", "random"): _CUTS_AT_RANDOM,
-    ("criterion", "friedman_mse"): "Write 'squared_error', whose cuts are the same in one tree.",
-    ("criterion", "mse"): "Write 'squared_error'.",
-    ("criterion", "absolute_error"): _FOR_MEDIANS,
-    ("criterion", "mae"): _FOR_MEDIANS,
-    ("criterion", "gini"): _FOR_CLASSES,
-    ("criterion", "entropy"): _FOR_CLASSES,
-    ("criterion", "log_loss"): _FOR_CLASSES,
-}
+
+def refuses(kind: str) -> dict[tuple[str, str], str]:
+    """Criteria of others that the estimator of CART of this name refuses: what to write."""
+    if kind.endswith("Classifier"):
+        numbers = f"For numbers use {kind.replace('Classifier', 'Regressor')}."
+        theirs = ("squared_error", "friedman_mse", "absolute_error", "poisson")
+        advice = {
+            **dict.fromkeys(theirs, numbers),
+            "information_gain": "Write 'entropy', whose decrease is the information gain.",
+            "gain_ratio": "C45Classifier splits by the gain ratio.",
+        }
+    else:
+        medians = f"Leaves predict means; for medians use scikit-learn's {kind}."
+        classes = f"For classes use {kind.replace('Regressor', 'Classifier')}."
+        advice = {
+            "friedman_mse": "Write 'squared_error', whose cuts are the same in one tree.",
+            "mse": "Write 'squared_error'.",
+            **dict.fromkeys(("absolute_error", "mae"), medians),
+            **dict.fromkeys(("gini", "entropy", "log_loss"), classes),
+        }
+    return {("criterion", value): words for value, words in advice.items()}
 
 
 def explained(method: Method) -> Method:

@@ -21,12 +21,12 @@ from gputree._sklearn import (
 )
 from gputree.backends import DEVICES
 from gputree.backends.arrays import device_labels, to_host
+from gputree.backends.devices import resolve_device
+from gputree.backends.encoding import forbid_infinity
 from gputree.backends.inspection import Inspection
-from gputree.encoding import forbid_infinity
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import View
 from gputree.estimators.identifiers import (
     warn_of_winners,
@@ -75,7 +75,8 @@ class BaseDecisionTree(Reporting, TableEstimator):
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
-        self.__dict__.pop("missing_marks_", None)  # of the file that a former fit read
+        for name in ("missing_marks_", "cp_table_"):  # of the file, or the pruner, of a former fit
+            self.__dict__.pop(name, None)
         sample_weight = to_host(sample_weight)
         view = self._view(X)
         stay = self._takes_device_labels(view, sample_weight)
@@ -104,6 +105,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
             X, y, sample_weight = given
             table = CodedTable.of(view) if self._shares_codes else None
             self.tree_ = pruner.prune_on(self, to_host(X), y, sample_weight, table).tree_
+            self.cp_table_ = pruner.cp_table_
         elif pruner is not None:  # rows descend on the host
             rows = to_host(view.values), target, weight
             placed = pruner.place(self.tree_, *rows, n_threads(self.n_jobs))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
 from gputree.backends.base import Int64s
+from gputree.coded_labels import Labels
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.columns.merging import KeptColumns, MergedColumns
@@ -61,7 +62,7 @@ class BatchTable(NamedTuple):
     """A table that was read, and the targets that came with it."""
 
     held: Held
-    target: NDArray | None
+    target: Labels | None
 
 
 class _Seen(NamedTuple):
@@ -304,7 +305,9 @@ def _check_columns(
     if d != len(merged.labels):
         raise InputError(f"it has {d} columns, and earlier ones have {len(merged.labels)}.")
     if (None if names is None else names.tolist()) != (None if own is None else own.tolist()):
-        raise InputError("its columns have other names than those of earlier batches.")
+        same = names is not None and own is not None and sorted(names) == sorted(own)
+        what = "are in another order" if same else "have other names"
+        raise InputError(f"its columns {what} than those of earlier batches.")
 
 
 def _target(y: Any, n: int) -> NDArray:

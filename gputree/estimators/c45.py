@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gputree._sklearn import Interval, StrOptions, fit_context
+from gputree._sklearn import Interval, StrOptions
 from gputree.backends.arrays import to_host
 from gputree.errors import InputError
 from gputree.estimators.arguments import MULTIWAY_LACKS, explained
@@ -203,26 +203,6 @@ class C45Classifier(MultiwayTree):
         self.max_device_memory = max_device_memory
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @explained
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow and prune the tree.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            Numbers and categories; None, NaN or NA where missing.
-        y : array-like of shape (n_rows,)
-            Class labels: integers, strings or booleans.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Non-negative weights; rows of weight zero take no part.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
 
     def _grow_and_prune(self, view: View, target: NDArray, weight: Any, given: Given) -> None:
         self.winnowed_ = np.zeros(self.n_features_in_, np.bool_)

@@ -12,18 +12,12 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
+from gputree.backends.devices import resolve_device
 from gputree.criteria.named import CRITERIA
 from gputree.errors import InputError
-from gputree.estimators.arguments import (
-    CART_LACKS,
-    CLASSIFIER_REFUSES,
-    REGRESSOR_LACKS,
-    REGRESSOR_REFUSES,
-    explained,
-)
+from gputree.estimators.arguments import CART_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.base import BaseDecisionTree, count_rows
 from gputree.estimators.classification import CLASSES, TreeClassifier
-from gputree.estimators.devices import resolve_device
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
 from gputree.estimators.growing_categories import CategoricalSplit
@@ -42,6 +36,7 @@ class Cart(BaseDecisionTree):
     growth_report_: dict[str, Any]
 
     _shares_codes = True
+    _warns = True  # of weights or targets that fixed point is too coarse for
     _lacks = CART_LACKS
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -62,7 +57,8 @@ class Cart(BaseDecisionTree):
         "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
         "max_device_memory": [Interval(Integral, 1, None, closed="left"), None],
         "monotonic_cst": ["array-like", dict, None],
-        "splitter": [StrOptions({"exact", "binned", "best"})],
+        "splitter": [StrOptions({"exact", "binned", "best", "random"})],
+        "ties": [StrOptions({"first", "random"})],
         "max_bins": [Interval(Integral, 2, 256, closed="both")],
         "categorical_split": [StrOptions({"auto", "exhaustive", "ordered", "one_vs_rest"})],
     }
@@ -94,7 +90,8 @@ class Cart(BaseDecisionTree):
 
     def _options(self, n: int, d: int, device: str | None) -> Options:
         """The parameters' meaning for a table of n rows and d columns."""
-        max_features = _column_count(self.max_features, d)
+        max_features = column_count(self.max_features, d)
+        draws_cuts, random_ties = self.splitter == "random", self.ties == "random"
         return Options(
             criterion="entropy" if self.criterion == "log_loss" else self.criterion,
             n_classes=getattr(self, "n_classes_", 0),
@@ -106,14 +103,23 @@ class Cart(BaseDecisionTree):
             max_features=max_features,
             max_leaf_nodes=self.max_leaf_nodes,
             exact=self.splitter != "binned",
+            draws_cuts=draws_cuts,
+            random_ties=random_ties,
             max_bins=int(self.max_bins),
-            device=device or resolve_device(self.device, bool(self.verbose)),
+            device=device or self._device(draws_cuts),
             max_device_memory=self.max_device_memory,
             n_threads=n_threads(self.n_jobs),
-            key=_column_key(self.random_state, max_features < d),
+            key=_column_key(self.random_state, max_features < d or draws_cuts or random_ties),
             verbose=bool(self.verbose),
             categorical_split=self.categorical_split,
+            warns=self._warns,
         )
+
+    def _device(self, draws_cuts: bool) -> str:
+        """Where the tree is grown; cuts are drawn on the CPU."""
+        if draws_cuts and self.device == "auto":
+            return "cpu"
+        return resolve_device(self.device, bool(self.verbose))
 
     def cost_complexity_pruning_path(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -138,13 +144,13 @@ class Cart(BaseDecisionTree):
 
 
 def _column_key(random_state: Any, drawn: bool) -> int:
-    """Seed of the columns `drawn` at nodes; generators that others share move on in any case."""
+    """Seed of what is `drawn` at nodes; generators that others share move on in any case."""
     if isinstance(random_state, Integral) and not drawn:
         return 0  # to seed a generator takes a tenth of a small fit
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _column_count(max_features: Any, d: int) -> int:
+def column_count(max_features: Any, d: int) -> int:
     """Number of columns to draw at a node."""
     if max_features is None:
         return d
@@ -205,7 +211,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         "classes": CLASSES,
         "misclassification_costs": ["array-like", dict, None],
     }
-    _refuses = CLASSIFIER_REFUSES
+    _refuses = refuses("DecisionTreeClassifier")
 
     @explained
     def __init__(
@@ -228,6 +234,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         categorical_features: Any = "auto",
         categorical_split: CategoricalSplit = "auto",
         random_state: Any = None,
+        ties: Literal["first", "random"] = "first",
         device: str = "auto",
         max_device_memory: int | None = None,
         splitter: str = "exact",
@@ -252,6 +259,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         self.categorical_features = categorical_features
         self.categorical_split = categorical_split
         self.random_state = random_state
+        self.ties = ties
         self.device = device
         self.max_device_memory = max_device_memory
         self.splitter = splitter
@@ -321,7 +329,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
         "criterion": [StrOptions({*CRITERIA["regression"]})],
     }
     _lacks = REGRESSOR_LACKS
-    _refuses = REGRESSOR_REFUSES
+    _refuses = refuses("DecisionTreeRegressor")
 
     @explained
     def __init__(
@@ -341,6 +349,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
         categorical_features: Any = "auto",
         categorical_split: CategoricalSplit = "auto",
         random_state: Any = None,
+        ties: Literal["first", "random"] = "first",
         device: str = "auto",
         max_device_memory: int | None = None,
         splitter: str = "exact",
@@ -362,6 +371,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
         self.categorical_features = categorical_features
         self.categorical_split = categorical_split
         self.random_state = random_state
+        self.ties = ties
         self.device = device
         self.max_device_memory = max_device_memory
         self.splitter = splitter

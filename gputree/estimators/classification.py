@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree._sklearn import StrOptions, compute_sample_weight
+from gputree.coded_labels import CodedLabels
 from gputree.costs import Costs, class_costs, least_cost, weighs_errors
 from gputree.dtypes import MISSING_TO_ALL
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
+from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.costs import check_costs, cost_weights, given_costs
 from gputree.estimators.declared_classes import DECLARED, declare_classes
 from gputree.estimators.held import View
@@ -71,6 +73,11 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         -------
         accuracy : float
         """
+        if isinstance(X, CodedTable) and isinstance(y, CodedLabels):
+            hit = np.empty(y.size, np.bool_)
+            for rows, part in X._slices():
+                hit[rows] = self.predict(part) == np.asarray(y[rows])
+            return float(np.average(hit, weights=sample_weight))
         return float(super().score(X, exact_labels(y), sample_weight))
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from gputree._sklearn import Interval, StrOptions, validate_parameter_constraints
 from gputree.backends import DEVICES
-from gputree.backends.arrays import to_host
 from gputree.backends.binning import MAX_BINS
-from gputree.encoding import InfinityError
+from gputree.backends.devices import resolve_device
+from gputree.backends.encoding import InfinityError
+from gputree.coded_labels import Labels
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
-from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View
+from gputree.tables import TableReader
 from gputree.threads import most_threads
-from gputree.validation import check_table
+
+# Rows that are predicted at once.
+_SLICE_ROWS = 1 << 16
 
 
 class CodedTable:
@@ -73,8 +76,11 @@ class CodedTable:
         max_bins: int = 256,
         device: str = "auto",
     ) -> None:
-        self._view = _coded(_Reader(categorical_features, max_bins, device).read(X))
-        self._target: NDArray | None = None
+        _validate("CodedTable", max_bins, device)
+        reader, device = TableReader("CodedTable", categorical_features), resolve_device(device)
+        values, columns = reader.read(X, device)
+        self._view = _coded(Held(columns, values, reader.names(), device, max_bins))
+        self._target: Labels | None = None
 
     @classmethod
     def of(cls, view: View) -> CodedTable:
@@ -150,7 +156,8 @@ class CodedTable:
         >>> DecisionTreeClassifier().fit(table, table.target).get_n_leaves()
         2
         """
-        reader = _Reader(categorical_features, max_bins, device)
+        _validate("CodedTable", max_bins, device)
+        reader = TableReader("CodedTable", categorical_features)
         read = read_batches(
             batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
         )
@@ -160,8 +167,12 @@ class CodedTable:
 
     @property
     def target(self) -> NDArray | None:
-        """Targets that came with the batches, of shape (n_rows,); None where none did."""
-        return self._target
+        """Targets that came with the batches, of shape (n_rows,); None where none did.
+
+        Text and integers of up to 256 different values are held as codes of a byte a row, and the
+        array is made of them each time.
+        """
+        return None if self._target is None else np.asarray(self._target)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -219,6 +230,14 @@ class CodedTable:
             table._target = self._target[places]
         return table
 
+    def _slices(self) -> Iterator[tuple[slice, CodedTable]]:
+        """The rows, some at a time, and which they are."""
+        view = self._view
+        for begin in range(0, len(self), _SLICE_ROWS):
+            rows = slice(begin, min(begin + _SLICE_ROWS, len(self)))
+            places = np.arange(rows.start, rows.stop) if view.rows is None else view.rows[rows]
+            yield rows, self.of(View(view.held, places))
+
     def __getitem__(self, rows: Any) -> CodedTable:
         if isinstance(rows, tuple):  # scikit-learn calls table[rows, ...]
             rows, *others = rows
@@ -236,30 +255,13 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
         If there are no rows, or the estimator requires another device or other columns than the
         table has.
     """
-    view, name = table._view, type(estimator).__name__
-    held = view.held
-    if view.shape[0] == 0:
-        raise InputError(
-            f"Found array with 0 sample(s) (shape={view.shape}) while a minimum of 1 is required "
-            f"by {name}."
-        )
-    if estimator.device not in ("auto", table.device) and held.device is not None:
-        raise InputError(
-            f"The table lies on {table.device!r}, and {name} is to grow on {estimator.device!r}: "
-            "make it CodedTable(X, device=...) for that device, or leave the estimator's "
-            "'device' at 'auto'."
-        )
     listed = getattr(estimator, "categorical_features", "auto")
-    given = isinstance(listed, str) and listed == "auto"
-    if held.device is not None and not given:
-        raise InputError(
-            f"A CodedTable knows its categories: give 'categorical_features' to CodedTable, and "
-            f"leave that of {name} at 'auto'. Got {listed!r}."
-        )
+    view = _view_for(type(estimator).__name__, table, listed, estimator.device)
+    held = view.held
     if estimator._every_nominal and not held.columns.nominal.all():
         raise InputError(
-            f"{name} makes categories of numbers, and the numeric columns of a CodedTable are "
-            "coded as numbers: pass X itself, or list all columns in CodedTable's "
+            f"{type(estimator).__name__} makes categories of numbers, and the numeric columns of a "
+            "CodedTable are coded as numbers: pass X itself, or list all columns in CodedTable's "
             "'categorical_features'."
         )
     estimator.columns_ = held.columns
@@ -268,6 +270,30 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
         estimator.feature_names_in_ = held.names
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+    return view
+
+
+def _view_for(name: str, table: CodedTable, categorical_features: Any, device: str) -> View:
+    """The rows of a table, if one that reads by these parameters can take them as they are."""
+    view = table._view
+    is_coded = view.held.device is not None
+    if view.shape[0] == 0:
+        raise InputError(
+            f"Found array with 0 sample(s) (shape={view.shape}) while a minimum of 1 is required "
+            f"by {name}."
+        )
+    if device not in ("auto", table.device) and is_coded:
+        raise InputError(
+            f"The table lies on {table.device!r}, and {name} is to grow on {device!r}: "
+            "make it CodedTable(X, device=...) for that device, or leave the estimator's "
+            "'device' at 'auto'."
+        )
+    given = isinstance(categorical_features, str) and categorical_features == "auto"
+    if is_coded and not given:
+        raise InputError(
+            f"A CodedTable knows its categories: give 'categorical_features' to CodedTable, and "
+            f"leave that of {name} at 'auto'. Got {categorical_features!r}."
+        )
     return view
 
 
@@ -304,16 +330,12 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
 
     A `CodedTable` is taken as it is.
     """
-    reader = new_reader(caller, categorical_features, device)
+    _validate(caller, MAX_BINS, device)
     if isinstance(X, CodedTable):
-        return learn_table(reader, X)
-    values = check_table(reader, X, reset=True, order="F")
-    return View(Held(reader.columns_, values, getattr(reader, "feature_names_in_", None)))
-
-
-def new_reader(caller: str, categorical_features: Any, device: str = "cpu") -> Any:
-    """A `gputree.estimators.batches.Reader` whose errors name `caller`."""
-    return type(caller, (_Reader,), {})(categorical_features, MAX_BINS, device)
+        return _view_for(caller, X, categorical_features, device)
+    reader = TableReader(caller, categorical_features)
+    values, columns = reader.read(X, device, order="F")
+    return View(Held(columns, values, reader.names()))
 
 
 def _coded(held: Held) -> View:
@@ -326,42 +348,13 @@ def _coded(held: Held) -> View:
     return View(held)
 
 
-class _Reader(BaseEstimator):
-    """Reads a table as an estimator would; errors name `CodedTable`."""
-
-    _grows_on_device = True
-    _every_nominal = False
-
-    def __init__(self, categorical_features: Any, max_bins: int, device: str) -> None:
-        validate_parameter_constraints(
-            {
-                "max_bins": [Interval(Integral, 2, 256, closed="both")],
-                "device": [StrOptions(set(DEVICES))],
-            },
-            {"max_bins": max_bins, "device": device},
-            caller_name=type(self).__name__,
-        )
-        self.categorical_features = categorical_features
-        self.max_bins = max_bins
-        self.device = device
-
-    def values(self, X: Any, *, learn: bool) -> NDArray:
-        """The matrix of a batch; its columns are learned, or those known."""
-        values: NDArray = to_host(check_table(self, X, reset=learn))
-        return values
-
-    def names(self) -> NDArray | None:
-        """Names of the columns of the batch learned last."""
-        names: NDArray | None = getattr(self, "feature_names_in_", None)
-        return names
-
-    def read(self, X: Any) -> Held:
-        values = check_table(self, X, reset=True)
-        names = getattr(self, "feature_names_in_", None)
-        device = resolve_device(self.device)
-        if device == "cpu":
-            values = to_host(values)
-        return Held(self.columns_, values, names, device, self.max_bins)
-
-
-_Reader.__name__ = "CodedTable"
+def _validate(caller: str, max_bins: int, device: str) -> None:
+    """Raise ValueError for a parameter that is none."""
+    validate_parameter_constraints(
+        {
+            "max_bins": [Interval(Integral, 2, 256, closed="both")],
+            "device": [StrOptions(set(DEVICES))],
+        },
+        {"max_bins": max_bins, "device": device},
+        caller_name=caller,
+    )

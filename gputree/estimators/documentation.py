@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 
 
@@ -20,6 +21,12 @@ def document(parameters: str, attributes: str) -> Callable[[type], type]:
         return cls
 
     return fill
+
+
+def entries(text: str) -> dict[str, str]:
+    """The entries of a list of parameters, by name."""
+    parts = re.split(r"\n    (?=\w)", text)
+    return {part.partition(" : ")[0]: part for part in parts}
 
 
 CLASSES = """classes : array-like of labels, "declared" or None, default=None
@@ -90,8 +97,8 @@ CART_PARAMETERS = """max_depth : int, default=None
         categories of the same rows and statistics the first is taken. (Where no column
         has more than two categories, these are cut as the numbers 0 and 1 are.)
     random_state : int, RandomState instance or None, default=None
-        Samples columns for `max_features`, and held-out rows for a pruner without `random_state`.
-        Nothing else is random.
+        Samples columns for `max_features` and ``ties="random"``, cuts for ``splitter="random"``,
+        and held-out rows for a pruner without `random_state`. Nothing else is random.
     device : "auto", "cpu" or "cuda", default="auto"
         Where the tree is grown; the tree is the same everywhere. "cuda" needs CuPy (extra
         cuda12 or cuda13) and a device; "auto" uses it if both are available and a check, run once,
@@ -104,9 +111,13 @@ CART_PARAMETERS = """max_depth : int, default=None
         table on the host whose values do not fit is coded in blocks, one byte per value, and its
         values are read from host memory; parts of a table in batches that do not fit are streamed
         (`CodedTable.from_batches`). The tree is the same.
-    splitter : "exact", "binned" or "best", default="exact"
+    ties : "first" or "random", default="first"
+        Of columns whose best cuts in a node score alike, the first is taken, or one that is drawn
+        there, as in the trees of forests.
+    splitter : "exact", "binned", "best" or "random", default="exact"
         Consider every cut between two values, or only the boundaries of `max_bins` bins. "best" is
-        scikit-learn's name for "exact".
+        scikit-learn's name for "exact". "random" draws one cut of each column evenly between the
+        minimum and the maximum in the node, as extremely randomized trees do; on the CPU.
     max_bins : int, default=256
         Maximum number of bins per column; a column with at most that many distinct values is coded
         without loss.
@@ -128,11 +139,14 @@ CART_ATTRIBUTES = """tree_ : Tree
         Their names, where X has string names.
     n_outputs_ : int
         1.
+    cp_table_ : structured array
+        With ``pruning=CostComplexityCV()``, that of the pruner: rpart's cptable. It is not saved.
     growth_report_ : dict
         ``device`` that grew the tree, "cpu" or "cuda"; ``scanned_pairs``, (row, column) pairs at
         nodes split by histogram, and ``refined_pairs``, those among them whose values had to be
-        sorted. Both are 0 for tables with categories, which are sorted once. If parts of a table
-        are streamed through a CUDA device, ``uploaded_bytes`` of them."""
+        sorted; in tables in batches, counted or sorted, in every round of the search. Both are 0
+        for tables with categories, which are sorted once. If shards of a table are streamed
+        through a CUDA device, ``uploaded_bytes`` of them."""
 
 MULTIWAY_PARAMETERS = """max_depth : int, default=None
         Maximum depth of the tree; None for no limit.

@@ -59,6 +59,8 @@ class Options(NamedTuple):
     verbose: bool
     categorical_split: CategoricalSplit = "auto"
     warns: bool = True  # where fixed point is too coarse for most rows
+    draws_cuts: bool = False
+    random_ties: bool = False
     signs: NDArray[np.int8] | None = None  # of columns with monotonic predictions
 
 
@@ -91,6 +93,10 @@ def grow_tree(
     if options.warns:
         warn_if_coarse(sample_weight, weights, target, targets)
     task = spread(new_task(target, weights, targets, options), table)
+    if options.draws_cuts:
+        if options.device != "cpu" or table.held.parts is not None:
+            raise cuts_not_drawn()
+        task = replace(task, draws_cuts=True)
     if held.categories.any():
         task = replace(task, search=search_of(options.categorical_split))
     backend = new_backend(held, task, options.n_threads, table.entries)
@@ -98,6 +104,14 @@ def grow_tree(
     again = int(np.count_nonzero(held.categories + held.missing > MAX_BINS))
     return grow_on(
         backend, (n, d), task.limits, again, weights, targets, options, table.held.columns
+    )
+
+
+def cuts_not_drawn() -> InputError:
+    """The error where cuts cannot be drawn."""
+    return InputError(
+        "Cuts are drawn on the CPU, in tables in memory: splitter='random' and extremely "
+        "randomized trees take neither device='cuda' nor a table in batches or in partitions."
     )
 
 
@@ -150,6 +164,7 @@ def new_task(target: NDArray, weights: Weights, targets: Targets | None, options
         min_decrease=_least_decrease(options.min_impurity_decrease, weights.total),
         max_features=options.max_features,
         rounded=targets is not None and targets.rounded,
+        random_ties=options.random_ties,
         monotonic=None if options.signs is None else Monotonic(options.signs),
     )
     criterion = new_criterion(options.criterion, options.n_classes, weights, targets)
@@ -196,7 +211,9 @@ def _to_tree(
     """Number the nodes breadth-first and give them their statistics."""
     nodes, parent, depth = renumber(nodes)
     leaf = nodes.first_child < 0
-    sums = over_leaves(nodes, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf]))
+    sums = over_leaves(
+        nodes.first_child, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])
+    )
     shape = BinaryShape(parent, depth, nodes.end - nodes.begin, sums)
     tree = numbered_tree(nodes, shape, weights, targets, options, n_features)
     if columns.nominal.any():

@@ -15,7 +15,7 @@ from gputree.columns import Columns
 from gputree.dtypes import NO_THRESHOLD, SUBSET_SPLIT
 from gputree.growth.assembly import Nodes
 from gputree.growth.categories import list_subsets
-from gputree.growth.nesting import nest
+from gputree.nesting import nest
 from gputree.tree import Tree
 
 CategoricalSplit = Literal["auto", "exhaustive", "ordered", "one_vs_rest"]

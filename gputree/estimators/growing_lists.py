@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree._memory import require_memory
 from gputree.backends import get_list_backend
+from gputree.backends.encoding import CodedColumns
 from gputree.backends.lists import BranchLimits, ListTask
 from gputree.backends.rules import midpoints
 from gputree.branches import BranchLists, places_of
@@ -26,7 +27,6 @@ from gputree.dtypes import (
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
 )
-from gputree.encoding import CodedColumns
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Weights, about_one, fix_weights

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.binning import MAX_BINS
-from gputree.backends.workers import coding, units
-from gputree.backends.workers.backend import spread
-from gputree.backends.workers.rows import Measure, Read
-from gputree.backends.workers.tasks import Tasks
+from gputree.backends.binning import MAX_BINS, Bins
+from gputree.backends.sharded import coding, units
+from gputree.backends.sharded.dask import spread
+from gputree.backends.sharded.rows import Measure, Read
+from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix
-from gputree.estimators.growing import Grown, Options, grow_on, new_task
+from gputree.estimators.growing import Grown, Options, cuts_not_drawn, grow_on, new_task
 from gputree.estimators.growing_categories import categories_in_growth, search_of
 from gputree.estimators.resolution import SAMPLE_ROWS, warn_if_coarse
 from gputree.fixed_point import Weights
@@ -32,8 +32,18 @@ class Rowsets(NamedTuple):
     found: Measure
 
 
+def layout_of(rowsets: Rowsets, options: Options) -> coding.Layout:
+    """How parts are coded."""
+    categories = categories_in_growth(rowsets.columns)
+    return coding.Layout(rowsets.found, categories, options.max_bins, options.exact, rowsets.dtype)
+
+
 def grow_parts(
-    tasks: Tasks, rowsets: Rowsets, options: Options, choose: Callable[[], str]
+    tasks: Tasks,
+    rowsets: Rowsets,
+    options: Options,
+    choose: Callable[[], str],
+    bins: Bins | None = None,
 ) -> Grown:
     """Grow a CART tree over parts, as `gputree.estimators.growing.grow_tree` does.
 
@@ -45,21 +55,27 @@ def grow_parts(
         The device is that of the client.
     choose : callable
         The device that a worker counts on, "cpu" or "cuda"; it is called there.
+    bins : Bins, default=None
+        Of the columns; None for those of these parts.
     """
+    if options.draws_cuts:
+        raise cuts_not_drawn()
     found, columns = rowsets.found, rowsets.columns
     rounding, weights = units.weight_units(tasks, rowsets.parts, found)
     criterion = None if options.n_classes else options.criterion
     targets = None if criterion is None else units.target_units(criterion, weights, found.ends)
-    _warn_if_coarse(tasks, rowsets, options, rounding, weights)
+    if options.warns:
+        _warn_if_coarse(tasks, rowsets, options, rounding, weights)
     none = np.empty(0, code_dtype(options.n_classes))
     task = new_task(none, weights, targets, options)
-    categories = categories_in_growth(columns)
-    if categories.any():
+    layout = layout_of(rowsets, options)
+    if layout.categories.any():
         task = replace(task, search=search_of(options.categorical_split))
-    layout = coding.Layout.of(found, categories, options.max_bins, options.exact, rowsets.dtype)
     how = (weights, rounding, criterion, found.ends)
-    backend = spread(tasks, rowsets.parts, layout, how, task, options.n_threads, choose)
-    again = int(np.count_nonzero(categories + found.missing > MAX_BINS))
+    if bins is None:
+        bins = coding.fit_all(tasks, rowsets.parts, tasks.share(layout))
+    backend = spread(tasks, rowsets.parts, layout, bins, how, task, options.n_threads, choose)
+    again = int(np.count_nonzero(layout.categories + found.missing > MAX_BINS))
     shape = (found.n_rows, found.missing.size)
     return grow_on(backend, shape, task.limits, again, weights, targets, options, columns)
 

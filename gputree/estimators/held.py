@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends import get_partitioned_table, get_table
+from gputree.backends import get_sharded_table, get_table
 from gputree.backends.arrays import take_rows, to_host
 from gputree.backends.base import DeviceTable, Int64s
+from gputree.backends.encoding import CodedColumns, code_columns, forbid_infinity
 from gputree.backends.inspection import inspect
 from gputree.backends.lists import ColumnCodes
 from gputree.columns import Columns
 from gputree.compilation.arrays import writable
-from gputree.encoding import CodedColumns, code_columns, forbid_infinity
 from gputree.estimators.growing_categories import categories_in_growth
 
 # Bytes of values that are copied at once where some rows of a table are read.
@@ -37,7 +37,7 @@ def missing_columns(values: NDArray, n_threads: int) -> NDArray[np.bool_]:
 
 
 class Parts(NamedTuple):
-    """A table that is worked on in parts of rows; see `gputree.backends.PartitionedTable`."""
+    """A table that is worked on in shards of rows; see `gputree.backends.sharded.table`."""
 
     bounds: Int64s
     new_codes: Callable[[tuple[int, int]], NDArray] | None = None
@@ -92,7 +92,7 @@ class Held:
         self._lists = self.lists(n_threads)
 
     def lists(self, n_threads: int) -> CodedColumns:
-        """The columns as `gputree.encoding.code_columns` codes them, for growth to use up.
+        """The columns as `gputree.backends.encoding.code_columns` codes them, for growth to use up.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Held:
                 if self.parts is None:
                     self._tables[device] = get_table(device)(values, missing, categories)
                 else:
-                    kind = get_partitioned_table(device)
+                    kind = get_sharded_table(device)
                     self._tables[device] = kind(values, missing, categories, *self.parts)
             return self._tables[device]
 

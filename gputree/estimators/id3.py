@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from gputree._sklearn import fit_context
 from gputree.estimators.arguments import ID3_LACKS, explained
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import (
@@ -86,26 +85,6 @@ class ID3Classifier(MultiwayTree):
         self.max_device_memory = max_device_memory
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @explained
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            Categories or numbers; None, NaN or NA where missing.
-        y : array-like of shape (n_rows,)
-            Class labels: integers, strings or booleans.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Non-negative weights; rows of weight zero take no part.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         fitted = super()._fit_afresh(X, y, sample_weight)

@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 
 from gputree._sklearn import InvalidParameterError, validate_parameter_constraints
 from gputree.backends.arrays import to_host
+from gputree.backends.encoding import InfinityError
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.compilation.waits import on_screen, waiting
-from gputree.encoding import InfinityError
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, forbid_values, require_pruner
 from gputree.estimators.coded_table import CodedTable, known_view, learn_table

@@ -10,56 +10,31 @@ from typing import TYPE_CHECKING
 from gputree._lazy import attach
 
 if TYPE_CHECKING:
-    from gputree.export.code import export_c, export_python
-    from gputree.export.explanation import Explanation, explain
-    from gputree.export.graphviz import export_graphviz
-    from gputree.export.html import TreePage, export_html
-    from gputree.export.lightgbm import export_lightgbm
-    from gputree.export.nested import to_dict
-    from gputree.export.onnx import to_onnx
-    from gputree.export.plot import plot_tree
-    from gputree.export.plot_curves import (
-        plot_cp_table,
-        plot_feature_ranking,
-        plot_importance,
-        plot_pruning_path,
-    )
-    from gputree.export.plot_plane import plot_partition
-    from gputree.export.rules import Rule, path_rules
-    from gputree.export.shapley import ShapValues, shap_values
-    from gputree.export.sklearn import to_sklearn
-    from gputree.export.sql import export_sql
-    from gputree.export.text import export_text
-    from gputree.export.treelite import to_treelite
-
-__all__ = [
-    "Explanation",
-    "Rule",
-    "ShapValues",
-    "TreePage",
-    "explain",
-    "export_c",
-    "export_graphviz",
-    "export_html",
-    "export_lightgbm",
-    "export_python",
-    "export_sql",
-    "export_text",
-    "path_rules",
-    "plot_cp_table",
-    "plot_feature_ranking",
-    "plot_importance",
-    "plot_partition",
-    "plot_pruning_path",
-    "plot_tree",
-    "shap_values",
-    "to_dict",
-    "to_onnx",
-    "to_sklearn",
-    "to_treelite",
-]
-
-if not TYPE_CHECKING:  # checkers are to know of no other names
+    from gputree.export.code import export_c as export_c
+    from gputree.export.code import export_python as export_python
+    from gputree.export.explanation import Explanation as Explanation
+    from gputree.export.explanation import explain as explain
+    from gputree.export.graphviz import export_graphviz as export_graphviz
+    from gputree.export.html import TreePage as TreePage
+    from gputree.export.html import export_html as export_html
+    from gputree.export.lightgbm import export_lightgbm as export_lightgbm
+    from gputree.export.nested import to_dict as to_dict
+    from gputree.export.onnx import to_onnx as to_onnx
+    from gputree.export.plot import plot_tree as plot_tree
+    from gputree.export.plot_curves import plot_cp_table as plot_cp_table
+    from gputree.export.plot_curves import plot_feature_ranking as plot_feature_ranking
+    from gputree.export.plot_curves import plot_importance as plot_importance
+    from gputree.export.plot_curves import plot_pruning_path as plot_pruning_path
+    from gputree.export.plot_plane import plot_partition as plot_partition
+    from gputree.export.rules import Rule as Rule
+    from gputree.export.rules import path_rules as path_rules
+    from gputree.export.shapley import ShapValues as ShapValues
+    from gputree.export.shapley import shap_values as shap_values
+    from gputree.export.sklearn import to_sklearn as to_sklearn
+    from gputree.export.sql import export_sql as export_sql
+    from gputree.export.text import export_text as export_text
+    from gputree.export.treelite import to_treelite as to_treelite
+else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(
         __name__,
         {

@@ -18,45 +18,30 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree.dtypes import MISSING_STOPS
+from gputree.dtypes import MISSING_STOPS, THRESHOLD_SPLIT, Bools, Floats, Int32s, Int64s
 from gputree.export.model import Model, Split
+from gputree.tree import Tree
 
 GREATEST = sys.float_info.max  # every finite number is at most this: distinguishes missing ones
 
 
 class Binary(NamedTuple):
-    """Nodes in preorder, the left child of node t being t + 1; arrays of shape (M,).
+    """Nodes in preorder, the left child of node t being t + 1; arrays of shape (M,)."""
 
-    Attributes
-    ----------
-    source : int array
-        The node of the tree it was made from.
-    feature : int array
-        -1 at leaves.
-    threshold : float64 array
-        NaN where a set decides, and at leaves.
-    missing_left : bool array
-    codes : list of int arrays
-        The categories that go left; empty where a number decides.
-    right : int array
-        -1 at leaves.
-    """
-
-    source: NDArray[np.int64]
-    feature: NDArray[np.int64]
-    threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    codes: list[NDArray[np.int32]]
-    right: NDArray[np.int64]
+    source: Int64s  # the node of the tree it was made from
+    feature: Int64s  # -1 at leaves
+    threshold: Floats  # NaN where a set decides, and at leaves
+    missing_left: Bools
+    codes: list[Int32s]  # the categories that go left; empty where a number decides
+    right: Int64s  # -1 at leaves
 
     @property
-    def is_leaf(self) -> NDArray[np.bool_]:
+    def is_leaf(self) -> Bools:
         return self.right < 0
 
     @property
-    def left(self) -> NDArray[np.int64]:
+    def left(self) -> Int64s:
         """The left children; -1 at leaves."""
         return np.where(self.is_leaf, -1, np.arange(self.right.size) + 1)
 
@@ -73,47 +58,80 @@ class _Test(NamedTuple):
 
     threshold: float
     missing_left: bool
-    codes: NDArray[np.int32]
+    codes: Int32s
     left: _End | None
     right: _End | None
 
 
-class _Open(NamedTuple):
-    """What is still to be made: an end, or the rest of the chain of its node."""
-
-    end: _End
-    chain: list[_Test]
-    above: int  # the test whose right side it is; -1 for a left side
+NO_CODES = np.empty(0, np.int32)
 
 
-_NO_CODES = np.empty(0, np.int32)
+class _Nodes:
+    """Nodes in any order, as lists: those of a tree, and behind them what chains add."""
+
+    def __init__(self, tree: Tree) -> None:
+        numeric = tree.split_kind == THRESHOLD_SPLIT
+        self.source = list(range(tree.n_nodes))
+        self.threshold = np.where(numeric, tree.threshold, np.nan).tolist()
+        self.missing_left = (numeric & (tree.missing_child == 0)).tolist()
+        self.codes = [NO_CODES] * tree.n_nodes
+        self.left = tree.first_child.tolist()
+        self.right = np.where(tree.is_leaf, -1, tree.first_child + 1).tolist()
+
+    def chain(self, node: int, tests: list[_Test]) -> None:
+        """Put a chain of tests in the place of a node."""
+        places = [node, *(self._new(node) for _ in tests[1:])]
+        for place, test, behind in zip(places, tests, [*places[1:], -1], strict=True):
+            self.threshold[place], self.missing_left[place] = test.threshold, test.missing_left
+            self.codes[place] = test.codes
+            self.left[place] = behind if test.left is None else self._place(test.left)
+            self.right[place] = behind if test.right is None else self._place(test.right)
+
+    def _place(self, end: _End) -> int:
+        return self._new(end.node) if end.answers else end.node
+
+    def _new(self, node: int) -> int:
+        """One more, a leaf that predicts as a node does."""
+        self.source.append(node)
+        self.threshold.append(np.nan)
+        self.missing_left.append(False)
+        self.codes.append(NO_CODES)
+        self.left.append(-1)
+        self.right.append(-1)
+        return len(self.source) - 1
+
+    def preorder(self) -> tuple[list[int], list[int]]:
+        """Which node is at each place, one that has two parents at two; right children's places."""
+        order: list[int] = []
+        right: list[int] = []
+        rest = [(0, -1)]  # nodes, and the places whose right children they are; -1 for left ones
+        while rest:
+            node, above = rest.pop()
+            if above >= 0:
+                right[above] = len(order)
+            if self.right[node] >= 0:
+                rest += ((self.right[node], len(order)), (self.left[node], -1))
+            order.append(node)
+            right.append(-1)
+        return order, right
 
 
 def as_binary(model: Model) -> Binary:
     """The binary form of a model in which every row has one path (`single_paths`)."""
-    made: list[tuple[int, _Test | None]] = []
-    right: list[int] = []
-    stack = [_Open(_End(0, False), [], -1)]
-    while stack:
-        end, chain, above = stack.pop()
-        if above >= 0:
-            right[above] = len(made)
-        if not chain and not end.answers and not model.tree.is_leaf[end.node]:
-            chain = _tests(model.split(end.node))
-        made.append((end.node, chain[0] if chain else None))
-        right.append(-1)
-        if chain:
-            itself, rest = end, chain[1:]
-            for side, place in ((chain[0].right, len(made) - 1), (chain[0].left, -1)):
-                stack.append(_Open(itself, rest, place) if side is None else _Open(side, [], place))
-    source = np.array([node for node, _ in made], np.int64)
-    tests = [test for _, test in made]
+    tree = model.tree
+    nodes = _Nodes(tree)
+    numeric = (tree.split_kind == THRESHOLD_SPLIT) & np.isfinite(tree.threshold)
+    is_test = numeric & (tree.missing_child >= 0)  # as it is
+    for node in np.flatnonzero(~tree.is_leaf & ~is_test).tolist():
+        nodes.chain(node, _tests(model.split(node)))
+    order, right = nodes.preorder()
+    source = np.array(nodes.source)[order]
     return Binary(
         source=source,
-        feature=np.where([test is None for test in tests], -1, model.tree.feature[source]),
-        threshold=np.array([np.nan if test is None else test.threshold for test in tests]),
-        missing_left=np.array([test is not None and test.missing_left for test in tests]),
-        codes=[_NO_CODES if test is None else test.codes for test in tests],
+        feature=np.where(np.array(right) < 0, -1, tree.feature[source]),
+        threshold=np.array(nodes.threshold)[order],
+        missing_left=np.array(nodes.missing_left)[order],
+        codes=[nodes.codes[node] for node in order],
         right=np.array(right, np.int64),
     )
 
@@ -130,19 +148,19 @@ def _tests(split: Split) -> list[_Test]:
             if end != unseen and codes.size
         ]
         if not sets:  # formats know no empty sets
-            return [_Test(GREATEST, False, _NO_CODES, unseen, missing)]
+            return [_Test(GREATEST, False, NO_CODES, unseen, missing)]
         sets[-1] = sets[-1]._replace(right=unseen)
         return sets if missing == unseen else [_present(missing), *sets]
     first, second = ends
     if np.isposinf(split.threshold):
-        return [_Test(GREATEST, missing == first, _NO_CODES, first, missing)]
-    test = _Test(split.threshold, missing == first, _NO_CODES, first, second)
+        return [_Test(GREATEST, missing == first, NO_CODES, first, missing)]
+    test = _Test(split.threshold, missing == first, NO_CODES, first, second)
     return [test] if missing in ends else [_present(missing), test]
 
 
 def _present(missing: _End) -> _Test:
     """Values that are there go on, on the left."""
-    return _Test(GREATEST, False, _NO_CODES, None, missing)
+    return _Test(GREATEST, False, NO_CODES, None, missing)
 
 
 def _end(split: Split, ordinal: int) -> _End:

@@ -1,43 +1,64 @@
-"""What the numeric tests above a node leave of its column."""
+"""What the tests above a node say of the columns that they test."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
-from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
+import numpy as np
+
+from gputree.dtypes import THRESHOLD_SPLIT, Floats
 from gputree.tree import Tree
 
+Known = TypeVar("Known")
 
-def bounds_above(tree: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+
+def walk(
+    tree: Tree, narrowed: Callable[[int, Known | None], Known]
+) -> Iterator[tuple[int, dict[int, Known]]]:
+    """Nodes from left to right, each before those below, with what is known of columns there.
+
+    `narrowed` says it of the column that a node's parent tests, by what was known before. The
+    dictionary is the same for all nodes, and changed from one to the next.
+    """
+    known: dict[int, Known] = {}
+    # A node and what its column was, or what a column is to be again once a subtree is done.
+    rest: list[tuple[int, int, Known | None]] = [(0, -1, None)]
+    while rest:
+        node, feature, before = rest.pop()
+        if node < 0:
+            if before is None:
+                del known[feature]
+            else:
+                known[feature] = before
+            continue
+        if node > 0:
+            known[feature] = narrowed(node, before)
+        yield node, known
+        if tree.n_children[node]:
+            feature = int(tree.feature[node])
+            before = known.get(feature)
+            rest.append((-1, feature, before))
+            rest += [(child, feature, before) for child in reversed(tree.children(node))]
+
+
+def bounds_above(tree: Tree) -> tuple[Floats, Floats]:
     """Bounds of known numbers in the column that each node tests: ``lower < x <= upper``.
 
-    Returns
-    -------
-    lower, upper : float64 arrays of shape (N,)
-        Infinite where no test above bounds the column, and at leaves.
+    Infinite where no test above bounds the column, and at leaves.
     """
     lower, upper = np.full(tree.n_nodes, -np.inf), np.full(tree.n_nodes, np.inf)
-    known: dict[int, tuple[float, float]] = {}
-    rest: list[tuple[int, tuple[int, tuple[float, float]] | None]] = [(0, None)]
-    while rest:
-        node, undo = rest.pop()
-        if node == NO_CHILD:  # all below the node is done
-            assert undo is not None
-            known[undo[0]] = undo[1]
-            continue
-        if undo is not None:
-            known[undo[0]] = undo[1]
-        if tree.is_leaf[node]:
-            continue
-        feature, threshold = int(tree.feature[node]), float(tree.threshold[node])
-        bounds = known.get(feature, (-np.inf, np.inf))
-        lower[node], upper[node] = bounds
-        children = tree.children(node)
-        if tree.split_kind[node] != THRESHOLD_SPLIT:
-            rest += [(child, None) for child in children]
-            continue
-        sides = (bounds[0], min(threshold, bounds[1])), (max(threshold, bounds[0]), bounds[1])
-        rest.append((NO_CHILD, (feature, bounds)))
-        rest += [(c, (feature, side)) for c, side in zip(children, sides, strict=True)]
+
+    def narrowed(node: int, before: tuple[float, float] | None) -> tuple[float, float]:
+        low, high = before or (-np.inf, np.inf)
+        parent = int(tree.parent[node])
+        if tree.split_kind[parent] != THRESHOLD_SPLIT:
+            return low, high
+        threshold = float(tree.threshold[parent])
+        is_first = node == tree.first_child[parent]
+        return (low, min(threshold, high)) if is_first else (max(threshold, low), high)
+
+    for node, known in walk(tree, narrowed):
+        if tree.n_children[node]:
+            lower[node], upper[node] = known.get(int(tree.feature[node]), (-np.inf, np.inf))
     return lower, upper

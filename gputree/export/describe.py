@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gputree.costs import Costs
 from gputree.criteria.named import OF_TARGETS
-from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT
+from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT, Floats, Int32s, Int64s
 from gputree.errors import InputError
 from gputree.export.digits import format_number, more_digits
 from gputree.export.model import labels_of, model_of
@@ -57,31 +57,18 @@ class Condition:
 
 @dataclass(frozen=True)
 class Description:
-    """A tree with the words for its features, classes and numbers.
-
-    Attributes
-    ----------
-    tree : Tree
-    feature_names : sequence of str, one a feature
-    class_names : sequence of str, one a class; None for regression
-    decimals : int or None
-        See `format_number`.
-    categories : sequence of arrays or None, one a feature
-        What the codes of categories stand for (`gputree.columns.Columns.categories`); None
-        where they stand for themselves.
-    most_categories : int or None
-        Of a longer set the others are counted; None names all.
-    costs : float64 array of shape (K, K), or None
-        As of `gputree.export.model.Model`.
-    """
+    """A tree with the words for its features, classes and numbers."""
 
     tree: Tree
-    feature_names: Sequence[str]
-    class_names: Sequence[str] | None
-    decimals: int | None
+    feature_names: Sequence[str]  # one a feature
+    class_names: Sequence[str] | None  # one a class; None for regression
+    decimals: int | None  # see `format_number`
+    # one a feature: what the codes of categories stand for
+    # (`gputree.columns.Columns.categories`); None where they stand for themselves
     categories: Sequence[NDArray[Any] | None] | None = None
+    # of a longer set the others are counted; None names all
     most_categories: int | None = MOST_CATEGORIES
-    costs: Costs | None = None
+    costs: Costs | None = None  # (K, K): as of `gputree.export.model.Model`
 
     def condition(self, node: int) -> Condition:
         """The condition that leads from the parent of `node` (not the root) to it."""
@@ -114,16 +101,15 @@ class Description:
 
     def label(self, node: int) -> int:
         """The class that `answer` names."""
-        if self.costs is not None:
-            return int(self._labels[node])
-        return int(self._answers[node].argmax())
+        return int(self._labels[node])
 
     @cached_property
     def _labels(self) -> NDArray[np.intp]:
-        return labels_of(self.tree.value[:, 0], self.costs)
+        shares = self._answers if self.costs is None else self.tree.value[:, 0]
+        return labels_of(shares, self.costs)
 
     @cached_property
-    def _answers(self) -> NDArray[np.float64]:
+    def _answers(self) -> Floats:
         """What each node's prediction is made from."""
         return self.tree.answers
 
@@ -162,7 +148,7 @@ class Description:
         """`decimals` of thresholds that need more than others, by feature and value."""
         return {} if self.decimals is None else more_digits(self.tree, self.decimals)
 
-    def words_of_set(self, feature: int, codes: NDArray[np.int32]) -> tuple[str, str]:
+    def words_of_set(self, feature: int, codes: Int32s) -> tuple[str, str]:
         """Operator and operand of a test for some categories of a feature."""
         categories = None if self.categories is None else self.categories[feature]
         return words_of_set(categories, codes, self.most_categories)
@@ -178,44 +164,13 @@ class Description:
 
 def describe(
     estimator_or_tree: Any,
-    *,
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
     all_categories: bool = False,
 ) -> Description:
-    """Name the parts of a fitted estimator or a Tree.
-
-    Parameters
-    ----------
-    estimator_or_tree : fitted estimator or Tree
-    feature_names : sequence of str or None
-        None takes the estimator's `feature_names_in_`, else x0, x1, ...
-    class_names : sequence of str or None
-        None takes the estimator's `classes_`, else 0, 1, ...
-    decimals : int or None
-        See `Description`.
-    all_categories : bool
-        Name all categories of a long set.
-
-    Returns
-    -------
-    Description
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
-    ValueError
-        The number of names is not that of the tree.
-    """
-    model = model_of(
-        estimator_or_tree,
-        feature_names=feature_names,
-        class_names=class_names,
-        only_shown=True,
-        by_costs=True,
-    )
+    """Name the parts of a fitted estimator or a Tree; names and errors are those of `model_of`."""
+    model = model_of(estimator_or_tree, feature_names, class_names, only_shown=True, by_costs=True)
     features = list(map(on_one_line, model.feature_names))
     classes = None
     if model.classes is not None:
@@ -232,7 +187,7 @@ def shown_part(whole: Description, max_depth: int | None) -> Description:
 
 
 def words_of_set(
-    categories: NDArray[Any] | None, codes: NDArray[np.int32], most: int | None = MOST_CATEGORIES
+    categories: NDArray[Any] | None, codes: Int32s, most: int | None = MOST_CATEGORIES
 ) -> tuple[str, str]:
     """Operator and operand of a test for some categories; codes stand for themselves if None."""
     words = [_category(categories, int(code)) for code in codes[:most]]
@@ -253,9 +208,9 @@ def _category(categories: NDArray[Any] | None, code: int) -> str:
     return str(category) if exact else format_number(category, None)
 
 
-def descendants(tree: Tree) -> NDArray[np.int64]:
+def descendants(tree: Tree) -> Int64s:
     """Number of nodes below each node."""
-    return add_up(tree, np.ones(tree.n_nodes, np.int64)) - 1
+    return add_up(tree.parent, np.ones(tree.n_nodes, np.int64)) - 1
 
 
 def wrapped(words: str, width: int) -> list[str]:

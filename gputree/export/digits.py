@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.dtypes import THRESHOLD_SPLIT, Floats
 from gputree.tree import Tree
 
 _FIXED_POINT_BELOW = 1e16  # from here on a float64 is a multiple of 2
@@ -15,19 +15,10 @@ _MOST_DECIMALS = 16  # then numbers are written exactly
 
 
 def format_number(value: float, decimals: int | None) -> str:
-    """Write a number without superfluous digits.
+    """A number without superfluous digits.
 
-    Parameters
-    ----------
-    value : float
-    decimals : int or None
-        Digits after the point, or significant digits of a number below 1;
-        trailing zeros removed. None writes the smallest number of digits that read back as
-        the same float64.
-
-    Returns
-    -------
-    str
+    `decimals` are digits after the point, or significant digits of a number below 1; trailing zeros
+    are removed. None writes the smallest number of digits that read back as the same float64.
     """
     value = float(value)
     if decimals is None:
@@ -43,26 +34,16 @@ def format_number(value: float, decimals: int | None) -> str:
 def more_digits(tree: Tree, decimals: int) -> dict[tuple[int, float], int | None]:
     """Thresholds that would read as a neighbour of theirs, and the decimals that prevent it.
 
-    Two thresholds of one feature that are rounded to the same text would contradict each
-    other on a path: ``x > 0.5``, and below it ``x <= 0.5``.
-
-    Parameters
-    ----------
-    tree : Tree
-    decimals : int
-        As of `format_number`, of all others.
-
-    Returns
-    -------
-    dict of (feature, threshold) to int or None
-        None where only all digits distinguish.
+    Two thresholds of one feature that are rounded to the same text would contradict each other on a
+    path: ``x > 0.5``, and below it ``x <= 0.5``. By feature and threshold; None where only all
+    digits distinguish.
     """
     nodes = np.flatnonzero((tree.split_kind == THRESHOLD_SPLIT) & np.isfinite(tree.threshold))
     return apart(tree.feature[nodes], tree.threshold[nodes], decimals)
 
 
 def apart(
-    feature: NDArray[Any], threshold: NDArray[np.float64], decimals: int
+    feature: NDArray[Any], threshold: Floats, decimals: int
 ) -> dict[tuple[int, float], int | None]:
     """`more_digits` of thresholds and their features, in any order."""
     order = np.lexsort((threshold, feature))
@@ -77,7 +58,8 @@ def apart(
         if enough != decimals:
             for end in (low, high):
                 key = int(feature[i]), end
-                found[key] = _greater(found.get(key, decimals), enough)
+                so_far = found.get(key, decimals)
+                found[key] = None if so_far is None or enough is None else max(so_far, enough)
     return found
 
 
@@ -90,7 +72,3 @@ def _apart(low: float, high: float, decimals: int) -> int | None:
         if format_number(low, alike) == format_number(high, alike):
             return None if alike == _MOST_DECIMALS else alike + 1
     return decimals
-
-
-def _greater(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else max(a, b)

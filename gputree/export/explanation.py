@@ -20,31 +20,16 @@ _SHARE_DIGITS = 3  # significant
 
 @dataclass(frozen=True)
 class Step:
-    """One node that a row, or a part of it, passes.
-
-    Attributes
-    ----------
-    node : int
-    share : float
-        How much of the row arrives; 1 unless a missing value went down several branches.
-    condition : str
-        The condition that leads here, empty at the root.
-    note : str
-        Why a value that the condition does not name came here, or why the row stops at a node
-        that splits; else empty.
-    weight : float
-        Of the training rows in the node.
-    mix : str
-        Weights of the classes that are there, or the mean target.
-    depth : int
-    """
+    """One node that a row, or a part of it, passes."""
 
     node: int
-    share: float
-    condition: str
+    share: float  # how much of the row arrives; 1 unless a missing value went down several branches
+    condition: str  # the condition that leads here, empty at the root
+    # why a value that the condition does not name came here, or why the row stops at a node
+    # that splits; else empty
     note: str
-    weight: float
-    mix: str
+    weight: float  # of the training rows in the node
+    mix: str  # weights of the classes that are there, or the mean target
     depth: int
 
 
@@ -114,10 +99,7 @@ def explain(
     -------
     list of Explanation, one per row; the repr of the list is their text
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
+    {raises}
     TypeError
         It is a Tree, which has no columns to read X by.
     ValueError
@@ -139,9 +121,7 @@ def explain(
           humidity = high: no 3
     """
     require_estimator(estimator, "explain")
-    description = describe(
-        estimator, feature_names=feature_names, class_names=class_names, decimals=decimals
-    )
+    description = describe(estimator, feature_names, class_names, decimals)
     model = model_of(estimator, by_costs=True)
     return Explanations(_explanation(description, model, row) for row in estimator._values(X))
 
@@ -155,7 +135,7 @@ def _explanation(description: Description, model: Model, row: NDArray) -> Explan
         node, share, why = rest.pop()
         notes = [why] if why else []
         onward: list[tuple[int, float]] = []
-        if not tree.is_leaf[node]:
+        if tree.n_children[node]:
             split = model.split(node)
             x = float(row[split.feature])  # not as float32
             ordinal, why = _sent(split, x)

@@ -1,58 +1,65 @@
-"""A tree as flat tables of numbers, for programs that walk it without this library."""
+"""Trees as flat tables of numbers, for programs that walk them without this library."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL, SUBSET_SPLIT
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    MISSING_STOPS,
+    MISSING_TO_ALL,
+    SUBSET_SPLIT,
+    Bools,
+    Floats,
+    Int64s,
+)
 from gputree.export.model import Model
 from gputree.prediction.shares import portions
 
 
 class Flat(NamedTuple):
-    """One entry a node, except where noted; a node stands for itself where a row stays.
+    """One entry a node, except where noted; a node stands for itself where a row stays."""
 
-    Attributes
-    ----------
-    feature : int array
-        -1 at leaves.
-    threshold : float64 array
-        ``x <= threshold`` goes to `first`, other numbers to the node after it; NaN where
-        categories decide.
-    first, missing, unseen : int arrays
-        Nodes: the first child, and where missing values and unknown categories go.
-    begin : int array of shape (N + 1,)
-        Categories of node t are ``code[begin[t]:begin[t + 1]]``, ascending.
-    code, target : int arrays
-        A category's code, and the node it goes to.
-    n_children : int array
-    spreads : bool array
-        Whether the node sends what it cannot place to all children, with fractional weights.
-    portion : float64 array
-        The fraction of a node among its siblings.
-    value : float64 array of shape (N, K)
-        Class shares, or the mean target.
-    """
-
-    feature: NDArray[np.int64]
-    threshold: NDArray[np.float64]
-    first: NDArray[np.int64]
-    missing: NDArray[np.int64]
-    unseen: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    code: NDArray[np.int64]
-    target: NDArray[np.int64]
-    n_children: NDArray[np.int64]
-    spreads: NDArray[np.bool_]
-    portion: NDArray[np.float64]
-    value: NDArray[np.float64]
+    feature: Int64s  # -1 at leaves
+    # ``x <= threshold`` goes to `first`, other numbers to the node after it; NaN where
+    # categories decide
+    threshold: Floats
+    # nodes: the first child, and where missing values and unknown categories go
+    first: Int64s
+    missing: Int64s
+    unseen: Int64s
+    begin: Int64s  # (N + 1,): categories of node t are ``code[begin[t]:begin[t + 1]]``, ascending
+    # a category's code, and the node it goes to
+    code: Int64s
+    target: Int64s
+    n_children: Int64s
+    # whether the node sends what it cannot place to all children, with fractional weights
+    spreads: Bools
+    portion: Floats  # the fraction of a node among its siblings
+    value: Floats  # (N, K): class shares, or the mean target
+    root: Int64s  # (trees,): nodes; what trees predict is added in this order, and averaged
 
 
-def flatten(model: Model) -> Flat:
-    """The tables of a model."""
+_NODES = ("first", "missing", "unseen", "target", "root")  # what numbers those of all trees
+
+
+def flatten(models: Sequence[Model]) -> Flat:
+    """The tables of some trees, one after the other."""
+    each = [_flatten(model)._asdict() for model in models]
+    nodes = np.cumsum([0, *(flat["feature"].size for flat in each)])
+    places = np.cumsum([0, *(flat["code"].size for flat in each)])
+    for flat, node, place in zip(each, nodes, places, strict=False):
+        flat |= {name: flat[name] + node for name in _NODES}
+        flat["begin"] = flat["begin"][:-1] + place
+    whole = {name: np.concatenate([flat[name] for flat in each]) for name in Flat._fields}
+    return Flat(**whole | {"begin": np.append(whole["begin"], places[-1])})
+
+
+def _flatten(model: Model) -> Flat:
     tree = model.tree
     itself = np.arange(tree.n_nodes)
     leaf = tree.is_leaf
@@ -86,6 +93,7 @@ def flatten(model: Model) -> Flat:
         spreads=parts.spreads,
         portion=parts.portion,
         value=np.ascontiguousarray(tree.value[:, 0]),
+        root=np.zeros(1, np.int64),
     )
 
 

@@ -1,4 +1,4 @@
-"""Letters that no font of a figure has: which, and what font to take."""
+"""The axes of a plot, and letters that none of its fonts has: which, and what font to take."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import contextlib
 import re
 from typing import Any
 
+from gputree._optional import require
 from gputree._warnings import warn
 
 _SHOWN = 8  # letters that the warning names
 _STANDS_IN = re.compile("Last ?Resort", re.IGNORECASE)  # boxes for every letter there is
+
+
+def new_axes(ax: Any, caller: str, **figure: Any) -> Any:
+    """`ax`, or the axes of a new figure if it is None; ImportError without matplotlib."""
+    pyplot = require("matplotlib.pyplot", caller)
+    return pyplot.figure(layout="constrained", **figure).add_subplot() if ax is None else ax
 
 
 def hint_at_fonts(ax: Any) -> None:
@@ -29,8 +36,7 @@ def hint_at_fonts(ax: Any) -> None:
         advice = (
             "No installed font has all of them. Install one, for Chinese, Japanese and Korean such "
             "as Noto Sans CJK (Debian, Ubuntu: apt install fonts-noto-cjk), delete the files "
-            "fontlist-*.json in matplotlib.get_cachedir(), and set "
-            f"{setting.format('its name')}."
+            f"fontlist-*.json in matplotlib.get_cachedir(), and set {setting.format('its name')}."
         )
     warn(f"The font has no {shown}: boxes are drawn in their place. {advice}")
 

@@ -50,10 +50,7 @@ def export_graphviz(
     -------
     str
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
+    {raises}
     ValueError
         The number of names is not that of the tree, or `max_depth` or `decimals` is negative.
 
@@ -75,13 +72,7 @@ def export_graphviz(
     0 -> 2 [label=" > 2.45 "];
     }
     """
-    whole = describe(
-        estimator_or_tree,
-        feature_names=feature_names,
-        class_names=class_names,
-        decimals=decimals,
-        all_categories=all_categories,
-    )
+    whole = describe(estimator_or_tree, feature_names, class_names, decimals, all_categories)
     shown = shown_part(whole, max_depth)
     lines = ["digraph tree {"]
     if rotate:
@@ -99,9 +90,9 @@ def _statements(shown: Description, whole: Description, by_weight: bool) -> Iter
     tree, colors = shown.tree, answer_colors(shown.tree, shown.costs)
     for node in range(tree.n_nodes):
         label = f"{shown.answer(node)} ({shown.support(node)})"
-        if not tree.is_leaf[node]:
+        if tree.n_children[node]:
             label = f"{shown.feature_names[tree.feature[node]]}\n{label}"
-        elif not whole.tree.is_leaf[node]:
+        elif whole.tree.n_children[node]:
             label += " ..."
         yield f"{node} [label={_quoted(label)}, fillcolor={_quoted(hex_color(colors[node]))}];"
         parent = int(tree.parent[node])

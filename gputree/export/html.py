@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import html
 import json
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree._files import replaced_file
+from gputree._files import FilePath, replaced_file
+from gputree.dtypes import Floats
 from gputree.export.describe import Description, descendants, describe
 from gputree.export.palette import class_color
 from gputree.export.parameters import checked
@@ -34,7 +33,7 @@ class TreePage(str):
     def __repr__(self) -> str:
         return f"<TreePage of {len(self):,} characters; save(path) writes it to a file>"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the page to a file; an older file of that name is replaced, or kept on failure."""
         with replaced_file(path) as file:
             file.write(self.encode())
@@ -69,10 +68,7 @@ def export_html(
     TreePage
         A string; ``save(path)`` writes it, and a notebook shows it as it is.
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
+    {raises}
     ValueError
         The number of names is not that of the tree, or `decimals` is negative.
 
@@ -86,9 +82,7 @@ def export_html(
     >>> page = export_html(tree, feature_names=iris.feature_names, title="Iris")
     >>> page.save("iris.html")
     """
-    description = describe(
-        estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
-    )
+    description = describe(estimator_or_tree, feature_names, class_names, decimals)
     data = json.dumps(_data(description), ensure_ascii=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # no text can end the script that holds it
     return TreePage(fill("tree.html.txt", title=html.escape(title), data=data))
@@ -117,12 +111,12 @@ def _data(description: Description) -> dict[str, Any]:
     }
 
 
-def _class_bars(value: NDArray[np.float64]) -> list[list[tuple[float, int]]]:
+def _class_bars(value: Floats) -> list[list[tuple[float, int]]]:
     """The probability of each class that is there, with its colour."""
     return [[(round(float(row[k]), 4), int(k)) for k in np.flatnonzero(row)] for row in value[:, 0]]
 
 
-def _mean_bars(mean: NDArray[np.float64]) -> list[list[tuple[float, int]]]:
+def _mean_bars(mean: Floats) -> list[list[tuple[float, int]]]:
     """Where each mean is between the minimum and the maximum."""
     width = float(np.ptp(mean)) or 1.0
     return [[(round(float(x), 4), 0)] for x in (mean - mean.min()) / width]

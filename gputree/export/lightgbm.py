@@ -1,4 +1,4 @@
-"""A tree as LightGBM's text model, which many other programs read."""
+"""Trees as LightGBM's text model, which many other programs read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.dtypes import NO_CHILD, NODE, THRESHOLD_SPLIT, Floats, Int32s, Int64s
 from gputree.errors import InputError
 from gputree.export.binary import Binary, as_binary
-from gputree.export.model import Model, model_of, single_paths
+from gputree.export.model import Model, models_of
 from gputree.export.parameters import checked
+from gputree.subtrees import add_up
+from gputree.tree import Tree
 
 # Bits of `decision_type`.
 _CATEGORICAL = 1
@@ -33,9 +35,9 @@ def export_lightgbm(
     missing: Literal["error", "largest"] = "error",
     feature_names: Sequence[str] | None = None,
 ) -> str:
-    """Write a fitted tree as a text model of LightGBM (version 4).
+    """Write a fitted tree or forest as a text model of LightGBM (version 4).
 
-    ``lightgbm.Booster(model_str=...)`` predicts as the tree does, bit for bit: the mean target; of
+    ``lightgbm.Booster(model_str=...)`` predicts as the model does, bit for bit: the mean target; of
     two classes the probability of the second; of more, that of each. It takes matrices with the
     codes of categories (-1 where unknown), and pandas data frames whose categorical columns it
     codes itself, taking unknown categories for missing ones. ``predict(pred_contrib=True)`` gives
@@ -43,11 +45,8 @@ def export_lightgbm(
 
     Parameters
     ----------
-    estimator_or_tree : fitted estimator or Tree
-    missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows whose value is missing or unknown to all children with fractional
-        weights, which LightGBM does not support: raise, or send them down the branch of the largest
-        weight (of equals the first), which changes the predictions for those rows.
+    estimator_or_tree : fitted estimator of a tree or a forest, or Tree
+    {missing}
     feature_names : sequence of str or None, default=None
         None takes the names seen in `fit`, else x0, x1, ... Blanks and characters that the
         format reserves become underscores; a name that would
@@ -57,10 +56,7 @@ def export_lightgbm(
     -------
     str
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
+    {raises}
     ValueError
         The tree sends rows down every branch and `missing` is "error", it separates numbers nearer
         to 0 than 1e-35, or the number of names is not that of the tree.
@@ -68,7 +64,10 @@ def export_lightgbm(
     Notes
     -----
     A split into several branches becomes a chain of tests for sets of categories. Numbers of
-    rows, by which Shapley values are weighted, are at least 1 in each leaf. LightGBM reads numbers
+    rows, by which Shapley values are weighted, are the weights where these are integers, and
+    at least 1 in each leaf. Of a forest, which is written with ``average_output``, LightGBM divides
+    what it predicts by the number of trees, but neither ``raw_score=True`` nor
+    ``pred_contrib=True``: these are sums over the trees. LightGBM reads numbers
     nearer to 0 than 1e-35 as 0, which matters where a threshold is 0 and a value so near to it.
 
     Examples
@@ -81,31 +80,41 @@ def export_lightgbm(
     >>> print(export_lightgbm(tree).splitlines()[1])
     version=v4
     """
-    model = model_of(estimator_or_tree, feature_names=feature_names)
-    model = single_paths(model, missing, "LightGBM's format")
+    models = models_of(
+        estimator_or_tree, feature_names, missing=missing, format_name="LightGBM's format"
+    )
+    first = models.first
+    trees = [text for model in models for text in _texts(model)]
+    n_outputs = len(trees) // len(models)
+    trees = [f"Tree={place}\n{text}" for place, text in enumerate(trees)]
+    header = [
+        "tree",
+        "version=v4",
+        f"num_class={n_outputs}",
+        f"num_tree_per_iteration={n_outputs}",
+        "label_index=0",
+        f"max_feature_idx={first.tree.n_features - 1}",
+        *(["objective=regression"] if n_outputs == 1 else []),
+        *(["average_output"] if len(models) > 1 else []),
+        f"feature_names={_join(_plain(first.feature_names))}",
+        f"feature_infos={_join(map(_range, first.categories))}",
+        f"tree_sizes={_join(map(len, trees))}",  # in ASCII, letters are bytes
+    ]
+    coded = [words.tolist() for words in first.categories if words is not None]
+    footer = "end of trees\n\nfeature_importances:\n\nparameters:\nend of parameters\n\n"
+    names = f"pandas_categorical:{json.dumps(coded or None)}\n"
+    return "".join(["\n".join(header), "\n\n", *trees, footer, names])
+
+
+def _texts(model: Model) -> list[str]:
+    """What follows the number of each tree: one an output."""
     _forbid_small(model)
     binary = as_binary(model)
     value = model.tree.value[binary.source, 0]
     if model.tree.n_classes == 2:
         value = value[:, 1:]
-    shape = _shape(binary, np.maximum(model.tree.n_rows[binary.source], 1))
-    trees = [f"Tree={k}\n{shape}{_answers(binary, value[:, k])}\n" for k in range(value.shape[1])]
-    sizes = _join(len(tree.encode()) for tree in trees)
-    header = [
-        "tree",
-        "version=v4",
-        f"num_class={value.shape[1]}",
-        f"num_tree_per_iteration={value.shape[1]}",
-        "label_index=0",
-        f"max_feature_idx={model.tree.n_features - 1}",
-        *(["objective=regression"] if value.shape[1] == 1 else []),
-        f"feature_names={_join(_plain(model.feature_names))}",
-        f"feature_infos={_join(map(_range, model.categories))}",
-        f"tree_sizes={sizes}",
-    ]
-    lines = "\n".join(header) + "\n\n" + "".join(trees)
-    footer = "end of trees\n\nfeature_importances:\n\nparameters:\nend of parameters\n\n"
-    return f"{lines}{footer}pandas_categorical:{_pandas_categories(model)}\n"
+    shape = _shape(binary, np.maximum(_rows(model.tree)[binary.source], 1))
+    return [f"{shape}{_answers(binary, output)}\n" for output in value.T]
 
 
 def _forbid_small(model: Model) -> None:
@@ -122,12 +131,12 @@ def _forbid_small(model: Model) -> None:
         )
 
 
-def _shape(binary: Binary, rows: NDArray[np.int64]) -> str:
+def _shape(binary: Binary, rows: Int64s) -> str:
     """All but the predictions: splits, thresholds and sets, children, numbers of rows."""
     inner = np.flatnonzero(~binary.is_leaf)
-    sets = [binary.codes[node] for node in inner if np.isnan(binary.threshold[node])]
-    words = list(map(_bits, sets))
     is_set = np.isnan(binary.threshold[inner])
+    sets = [binary.codes[node] for node in inner[is_set].tolist()]
+    words = list(map(_bits, sets))
     threshold = np.where(is_set, np.cumsum(is_set) - 1, binary.threshold[inner])
     decision = np.where(is_set, _CATEGORICAL, _MISSING_LEFT * binary.missing_left[inner])
     number = np.where(binary.is_leaf, 0 - np.cumsum(binary.is_leaf), np.cumsum(~binary.is_leaf) - 1)
@@ -137,7 +146,7 @@ def _shape(binary: Binary, rows: NDArray[np.int64]) -> str:
         "num_cat": len(sets),
         "split_feature": _join(binary.feature[inner]),
         "split_gain": _join(np.zeros(inner.size, int)),
-        "threshold": _join(map(_number, threshold)),
+        "threshold": _numbers(threshold),
         "decision_type": _join(decision + _MISSING_IS_NAN),
         "left_child": _join(number[binary.left[inner]]),
         "right_child": _join(number[binary.right[inner]]),
@@ -152,32 +161,30 @@ def _shape(binary: Binary, rows: NDArray[np.int64]) -> str:
     return "".join(f"{key}={text}\n" for key, text in lines.items())
 
 
-def _answers(binary: Binary, value: NDArray[np.float64]) -> str:
-    leaves = _join(map(_number, value[binary.is_leaf]))
-    inner = _join(map(_number, value[~binary.is_leaf]))
+def _rows(tree: Tree) -> Int64s:
+    """Rows of each node, as often as they count where that is a whole number."""
+    whole = (tree.weight == np.floor(tree.weight)).all() and tree.weight[0] < 1 << 31
+    return tree.weight.astype(np.int64) if whole else tree.n_rows
+
+
+def _answers(binary: Binary, value: Floats) -> str:
+    leaves, inner = _numbers(value[binary.is_leaf]), _numbers(value[~binary.is_leaf])
     return f"leaf_value={leaves}\ninternal_value={inner}\nis_linear=0\nshrinkage=1\n\n"
 
 
-def _counts(binary: Binary, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _counts(binary: Binary, rows: Int64s) -> Int64s:
     """Rows of each node: those of the leaves, added up."""
-    counts = np.where(binary.is_leaf, rows, 0)
-    left, right = binary.left, binary.right
-    for node in np.flatnonzero(~binary.is_leaf)[::-1].tolist():  # children come after it
-        counts[node] = counts[left[node]] + counts[right[node]]
-    return counts
+    inner = np.flatnonzero(~binary.is_leaf)
+    parent = np.full(rows.size, NO_CHILD, NODE)
+    parent[binary.left[inner]] = parent[binary.right[inner]] = inner
+    return add_up(parent, np.where(binary.is_leaf, rows, 0))
 
 
-def _bits(codes: NDArray[np.int32]) -> NDArray[np.uint32]:
+def _bits(codes: Int32s) -> NDArray[np.uint32]:
     """A set of codes, a bit each."""
     words = np.zeros(codes.max(initial=0) // _WORD + 1, np.uint32)
     np.bitwise_or.at(words, codes // _WORD, np.uint32(1) << (codes % _WORD).astype(np.uint32))
     return words
-
-
-def _pandas_categories(model: Model) -> str:
-    """Categories of the columns that have some, as pandas has them."""
-    lists = [words.tolist() for words in model.categories if words is not None]
-    return json.dumps(lists) if lists else "null"
 
 
 def _range(categories: NDArray[Any] | None) -> str:
@@ -195,9 +202,9 @@ def _plain(names: Sequence[str]) -> list[str]:
     return plain
 
 
-def _number(value: float) -> str:
-    return f"{value:.17g}"
+def _numbers(values: Floats) -> str:
+    return " ".join([f"{value:.17g}" for value in values.tolist()])
 
 
 def _join(values: Iterable[Any]) -> str:
-    return " ".join(map(str, values))
+    return " ".join(map(str, values.tolist() if isinstance(values, np.ndarray) else values))

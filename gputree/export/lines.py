@@ -41,6 +41,4 @@ def _lines(description: Description, max_depth: int | None, show_weights: bool) 
 
 
 def _indent(depth: int) -> str:
-    if depth <= _MOST_BARS:
-        return _BAR * depth
-    return f"{_BAR * _MOST_BARS}[{depth}] "
+    return _BAR * depth if depth <= _MOST_BARS else f"{_BAR * _MOST_BARS}[{depth}] "

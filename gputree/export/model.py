@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,62 +10,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.costs import Costs, least_cost
-from gputree.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, MISSING_TO_ALL, THRESHOLD_SPLIT
+from gputree.dtypes import (
+    BRANCH_SPLIT,
+    LEAF,
+    MISSING_STOPS,
+    MISSING_TO_ALL,
+    THRESHOLD_SPLIT,
+    Bools,
+    Floats,
+    Int32s,
+)
 from gputree.errors import InputError, InputTypeError
 from gputree.tree import Tree
 
 
 @dataclass(frozen=True)
 class Split:
-    """Where one inner node sends each value of its column.
-
-    Attributes
-    ----------
-    node : int
-    feature : int
-    threshold : float or None
-        ``x <= threshold`` goes to the first child, other numbers to the second; infinity
-        distinguishes missing values from others. None where categories decide.
-    children : range
-        Nodes.
-    codes : tuple of int arrays, one a child
-        The categories that go to each child, ascending; empty where a threshold decides.
-    missing : int
-        Ordinal of the child that takes missing values, MISSING_TO_ALL or MISSING_STOPS.
-    unseen : int
-        The same for a category that is in no child's `codes`.
-    """
+    """Where one inner node sends each value of its column."""
 
     node: int
     feature: int
+    # ``x <= threshold`` goes to the first child, other numbers to the second; infinity
+    # distinguishes missing values from others. None where categories decide
     threshold: float | None
-    children: range
-    codes: tuple[NDArray[np.int32], ...]
-    missing: int
-    unseen: int
+    children: range  # nodes
+    # one a child: the categories that go to each child, ascending; empty where a threshold decides
+    codes: tuple[Int32s, ...]
+    missing: int  # ordinal of the child that takes missing values, MISSING_TO_ALL or MISSING_STOPS
+    unseen: int  # the same for a category that is in no child's `codes`
 
 
 @dataclass(frozen=True)
 class Names:
-    """What columns, codes and classes stand for.
-
-    Attributes
-    ----------
-    feature_names : list of str, one a column
-    classes : array of K labels; None for regression
-    categories : tuple of arrays or None, one a column
-        Values of the codes 0, 1, ... of a column of categories; None where it is numeric.
-    """
+    """What columns, codes and classes stand for."""
 
     feature_names: list[str]
     classes: NDArray[Any] | None
+    # one a column: values of the codes 0, 1, ... of a column of categories; None where it
+    # is numeric
     categories: tuple[NDArray[Any] | None, ...]
 
     @property
     def is_classifier(self) -> bool:
         return self.classes is not None
 
-    def words(self, feature: int, codes: NDArray[np.int32]) -> list[Any]:
+    def words(self, feature: int, codes: Int32s) -> list[Any]:
         """The categories of some codes as Python's values; codes where they have no names."""
         categories = self.categories[feature]
         return (codes if categories is None else categories[codes]).tolist()
@@ -73,22 +62,15 @@ class Names:
 
 @dataclass(frozen=True)
 class Model(Names):
-    """A tree, and what its columns, codes and classes stand for.
-
-    Attributes
-    ----------
-    tree : Tree
-    costs : float64 array of shape (K, K), or None
-        What errors cost, where that decides between classes; None where the highest probability
-        does.
-    gathered : bool array of shape (n_nodes,), or None
-        Nodes that send what they cannot place, missing or unknown, to their missing child, where
-        the tree sent it down every branch.
-    """
+    """A tree, and what its columns, codes and classes stand for."""
 
     tree: Tree
+    # (K, K): what errors cost, where that decides between classes; None where the highest
+    # probability does
     costs: Costs | None = None
-    gathered: NDArray[np.bool_] | None = None
+    # (n_nodes,): nodes that send what they cannot place, missing or unknown, to their
+    # missing child, where the tree sent it down every branch
+    gathered: Bools | None = None
 
     @property
     def labels(self) -> NDArray[np.intp]:
@@ -116,41 +98,27 @@ class Model(Names):
 
 def model_of(
     estimator_or_tree: Any,
-    *,
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
+    *,
     only_shown: bool = False,
     by_costs: bool = False,
 ) -> Model:
     """The model of a fitted estimator or a Tree.
 
-    Parameters
-    ----------
-    estimator_or_tree : fitted estimator or Tree
-    feature_names : sequence of str or None
-        None takes the estimator's `feature_names_in_`, else x0, x1, ...
-    class_names : sequence or None
-        None takes the estimator's `classes_`, else 0, 1, ...
-    only_shown : bool, default=False
-        For texts and pictures, which show a soft threshold as the threshold that it is around.
-    by_costs : bool, default=False
-        For formats that write the class which a node predicts, also where it is that of the
-        minimum expected cost.
+    Names that are None are the estimator's, else x0, x1, ... and 0, 1, ... Texts and pictures are
+    `only_shown`: they have a soft threshold as the threshold that it is around. Formats that write
+    the class which a node predicts do so `by_costs`, also where it is that of the minimum expected
+    cost.
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
-    TypeError
-        It is none of gputree's, nor a Tree.
-    ValueError
-        The number of names is not that of the tree, or its thresholds are soft, or costs decide
-        between its classes, and the format cannot say so.
+    Raises NotFittedError; TypeError for what is none of gputree's; ValueError where the number of
+    names is not that of the tree, or soft thresholds or costs are what the format cannot say.
     """
     tree = tree_of(estimator_or_tree)
     if not only_shown:
         forbid_soft_thresholds(tree)
-    costs = _costs_of(estimator_or_tree)
+    weighs = getattr(estimator_or_tree, "_weighs_errors", False)
+    costs: Costs | None = estimator_or_tree.costs_ if weighs else None
     if costs is not None and not by_costs:
         raise InputError(
             "This format predicts the class of the highest probability, and "
@@ -174,21 +142,62 @@ def model_of(
     return Model(features, classes, categories, tree, costs)
 
 
-def labels_of(shares: NDArray[np.float64], costs: Costs | None) -> NDArray[np.intp]:
-    """Classes of the highest probability, or of the minimum expected cost; of equals the first.
+class Models:
+    """The trees whose predictions a model averages, each made when it is needed; often one."""
 
-    Parameters
-    ----------
-    shares : float64 array of shape (n, K)
-    costs : float64 array of shape (K, K), or None
+    def __init__(self, members: Sequence[Any], make: Callable[[Any], Model]) -> None:
+        self._members, self._make = members, make
+        self.first = make(members[0])  # whose names are those of all
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Model]:
+        return map(self._make, self._members)
+
+    def at_most(self, n_nodes: int, caller: str, n_trees: int = 1 << 31) -> list[Model]:
+        """All of them; ValueError where a forest has more trees, or nodes in all, than these."""
+        found: list[Model] = []
+        nodes = 0
+        for model in self:
+            found.append(model)
+            nodes += model.tree.n_nodes
+            if len(self) > 1 and (nodes > n_nodes or len(self) > n_trees):
+                raise InputError(
+                    f"{caller} takes forests of at most {n_nodes:,} nodes"
+                    f"{f' and {n_trees:,} trees' if n_trees < 1 << 31 else ''}, and this one of "
+                    f"{len(self)} trees is larger. Use to_onnx, to_treelite, export_lightgbm or "
+                    "export_json, or grow fewer or smaller trees (n_estimators, max_leaf_nodes)."
+                )
+        return found
+
+
+def models_of(
+    estimator_or_tree: Any,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    *,
+    by_costs: bool = False,
+    missing: str | None = None,
+    format_name: str = "",
+) -> Models:
+    """As `model_of`, of the trees of a fitted forest, or of one tree.
+
+    With `missing` every row has one path, for a format of that name: see `single_paths`.
+    """
+
+    def make(member: Any) -> Model:
+        model = model_of(member, feature_names, class_names, by_costs=by_costs)
+        return model if missing is None else single_paths(model, missing, format_name)
+
+    return Models(averaged(estimator_or_tree) or [estimator_or_tree], make)
+
+
+def labels_of(shares: Floats, costs: Costs | None) -> NDArray[np.intp]:
+    """Classes of the highest of `shares` (n, K), or of the least expected cost; the first of
+    equals.
     """
     return shares.argmax(axis=1) if costs is None else least_cost(shares, costs)
-
-
-def _costs_of(estimator_or_tree: Any) -> Costs | None:
-    """What errors cost, if the class of most weight may not be the one that `predict` returns."""
-    weighs = getattr(estimator_or_tree, "_weighs_errors", False)
-    return estimator_or_tree.costs_ if weighs else None
 
 
 def tree_of(estimator_or_tree: Any) -> Tree:
@@ -200,11 +209,25 @@ def tree_of(estimator_or_tree: Any) -> Tree:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(estimator_or_tree)
+    if averaged(estimator_or_tree):
+        raise InputTypeError(
+            f"This function takes one tree, and {type(estimator_or_tree).__name__} has "
+            f"{len(estimator_or_tree.estimators_)}: pass one of them, estimators_[i]."
+        )
     raise InputTypeError(
         "Exports take a fitted estimator of gputree or its tree_, got "
         f"{type(estimator_or_tree).__name__}. Of a pipeline or a search, pass the tree in it: "
-        "pipeline[-1], search.best_estimator_; of boosted trees, one of estimators_."
+        "pipeline[-1], search.best_estimator_; of boosted trees, one of estimators_; of rules, "
+        "rules_, which has to_text, to_json and to_sql."
     )
+
+
+def averaged(estimator: Any) -> Sequence[Any]:
+    """The trees of a fitted forest, whose predictions are averaged; none of other estimators."""
+    found: Sequence[Any] = ()
+    if getattr(type(estimator), "_averages", False):
+        found = estimator.estimators_
+    return found
 
 
 def require_estimator(estimator: Any, caller: str) -> None:
@@ -241,23 +264,16 @@ def forbid_fractions(model: Model, format_name: str) -> None:
         raise InputError(
             f"{format_name} cannot represent this tree: it sends rows to all children, with "
             f"fractional weights, where a value is missing or unknown (node {spreads[0]}, column "
-            f"{name!r}). Pass "
-            "missing='largest' to send them down the branch of the largest weight instead, "
-            "which changes predictions for such rows only."
+            f"{name!r}). Pass missing='largest' to send them down the branch of the largest weight "
+            "instead, which changes predictions for such rows only."
         )
 
 
 def single_paths(model: Model, missing: str, format_name: str) -> Model:
     """The model, with every row on one path, for a format that knows no other.
 
-    Parameters
-    ----------
-    model : Model
-    missing : "error" or "largest"
-        What to do where rows go down every branch, as their value is missing or unknown: raise,
-        or send them to the child of the largest weight (of equals the first).
-    format_name : str
-        For the message.
+    Where rows go down every branch, as their value is missing or unknown: raise ("error"), or send
+    them to the child of the largest weight ("largest"), of equals the first.
     """
     if missing == "error":
         forbid_fractions(model, format_name)

@@ -22,10 +22,9 @@ def to_dict(
 ) -> Any:
     """Nest a fitted tree in dictionaries: ``{feature: {value: subtree or prediction}}``.
 
-    The key of a branch is its category, a tuple of its categories where several share a
-    branch, ``"<= 2.45"`` or ``"> 2.45"`` for numbers, and None for the branch that only
-    missing values take. What a branch does with missing values besides others is not shown
-    (`export_text` does).
+    The key of a branch is its category, a tuple of its categories where several share a branch,
+    ``"<= 2.45"`` or ``"> 2.45"`` for numbers, and None for the branch that only missing values
+    take. What a branch does with missing values besides others is not shown (`export_text` does).
 
     Keys are Python's values, which JSON has not: tuples, None and numbers. To keep a tree, or to
     read it in another language, use `gputree.export_json`.
@@ -33,10 +32,7 @@ def to_dict(
     Parameters
     ----------
     estimator_or_tree : fitted estimator or Tree
-    feature_names : sequence of str or None, default=None
-        None takes the names seen in `fit`, else x0, x1, ...
-    class_names : sequence or None, default=None
-        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+    {labels}
     decimals : int or None, default=4
         Of thresholds and of mean targets, as in `export_text`.
 
@@ -46,10 +42,7 @@ def to_dict(
         Predictions are labels, or mean targets as floats. Trees much deeper than 900 are built,
         too, but Python prints and compares such dictionaries by recursion, which fails.
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
+    {raises}
     ValueError
         The number of names is not that of the tree.
 
@@ -63,9 +56,7 @@ def to_dict(
     >>> to_dict(tree, feature_names=fish.feature_names)
     {'no surfacing': {0: 'no', 1: {'flippers': {0: 'no', 1: 'yes'}}}}
     """
-    model = model_of(
-        estimator_or_tree, feature_names=feature_names, class_names=class_names, by_costs=True
-    )
+    model = model_of(estimator_or_tree, feature_names, class_names, by_costs=True)
     tree = model.tree
     answers = tree.value[:, 0, 0] if model.classes is None else model.labels
     below: list[Any] = [None] * tree.n_nodes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import colorsys
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.costs import Costs
+from gputree.dtypes import Floats
 from gputree.export.model import labels_of
 from gputree.tree import Tree
 
@@ -31,7 +31,7 @@ def rgb(color: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def answer_colors(tree: Tree, costs: Costs | None = None) -> NDArray[np.float64]:
+def answer_colors(tree: Tree, costs: Costs | None = None) -> Floats:
     """Red, green and blue of each node, a light tint of its prediction's colour; shape (N, 3).
 
     The class, the stronger the purer, or the mean target, the stronger the greater.
@@ -46,11 +46,8 @@ def answer_colors(tree: Tree, costs: Costs | None = None) -> NDArray[np.float64]
     return class_tints(tree.statistics / weight[:, None])
 
 
-def class_tints(shares: NDArray[np.float64], costs: Costs | None = None) -> NDArray[np.float64]:
-    """Tints of the classes with probabilities, the stronger the purer.
-
-    From (N, K) to (N, 3).
-    """
+def class_tints(shares: Floats, costs: Costs | None = None) -> Floats:
+    """Tints, (N, 3), of the classes with probabilities, (N, K): the stronger the purer."""
     n_classes = shares.shape[1]
     colors = np.array([rgb(class_color(k)) for k in range(n_classes)])
     chance = 1 / n_classes
@@ -58,11 +55,11 @@ def class_tints(shares: NDArray[np.float64], costs: Costs | None = None) -> NDAr
     return _tints(colors[labels_of(shares, costs)], purity)
 
 
-def _tints(color: NDArray[np.float64], strength: NDArray[np.float64]) -> NDArray[np.float64]:
+def _tints(color: Floats, strength: Floats) -> Floats:
     strength = _STRENGTH * np.clip(strength, 0.0, 1.0)[:, None]
     return 1 - strength * (1 - color)
 
 
-def hex_color(rgb: NDArray[np.float64]) -> str:
+def hex_color(rgb: Floats) -> str:
     """``#rrggbb`` of red, green and blue from 0 to 1."""
     return "#" + "".join(f"{round(255 * float(part)):02x}" for part in rgb)

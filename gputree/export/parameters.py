@@ -4,10 +4,39 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from numbers import Integral
 from typing import Any, TypeVar
 
+from gputree._docs import fill
 from gputree._sklearn import HasMethods, Interval, Ordered, StrOptions, validate_params
+from gputree.errors import InputTypeError
+
+# What docstrings have in common, by the word in braces that stands for it.
+_FEATURES = """feature_names : sequence of str or None, default=None
+        None takes the names seen in `fit`, else x0, x1, ..."""
+_CLASSES = """
+    class_names : sequence{of} or None, default=None
+        In the order of `classes_`; None takes `classes_` itself. Unused in regression."""
+_TEXTS = {
+    "features": _FEATURES,
+    "names": _FEATURES + _CLASSES.replace("{of}", " of str"),
+    "labels": _FEATURES + _CLASSES.replace("{of}", ""),
+    "missing": """missing : "error" or "largest", default="error"
+        A C4.5 tree sends rows whose value is missing or unknown to all children with fractional
+        weights, which the format does not support: raise, or send them down the branch of the
+        largest weight (of equals the first), which changes the predictions for those rows.""",
+    "ax": """ax : matplotlib Axes or None, default=None
+        None makes a figure.""",
+    "raises": """Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.""",
+    "drawing": """Raises
+    ------
+    ImportError
+        matplotlib (extra plot) is not installed.""",
+}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,7 +67,24 @@ PARAMETERS: dict[str, list[Any]] = {
 
 
 def checked(function: Function) -> Function:
-    """Refuse parameters of an export that are none of `PARAMETERS`, as scikit-learn does."""
+    """Refuse parameters of an export that are none of `PARAMETERS`, as scikit-learn does.
+
+    Its docstring is filled with the texts that several have.
+    """
     names = set(PARAMETERS).intersection(inspect.signature(function).parameters)
     taken = {name: PARAMETERS[name] for name in sorted(names)}
-    return validate_params(taken, prefer_skip_nested_validation=False)(function)
+    valid = validate_params(taken, prefer_skip_nested_validation=False)(function)
+    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    most = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+    @wraps(fill(**_TEXTS)(function))
+    def by_name(*arguments: Any, **named: Any) -> Any:
+        if len(arguments) > most:
+            raise InputTypeError(
+                f"{function.__name__}() takes {most} positional argument{'s' * (most > 1)} but "
+                f"{len(arguments)} were given: name the others. It writes no file: write or save "
+                "what it returns."
+            )
+        return valid(*arguments, **named)
+
+    return by_name  # type: ignore[return-value]

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree._optional import require
+from gputree.dtypes import Floats
 from gputree.errors import InputError
 from gputree.export.describe import LONGEST, Description, describe, shorten, shown_part, wrapped
 from gputree.export.glyphs import hint_at_fonts
@@ -33,10 +33,10 @@ class _Layout(NamedTuple):
     """Where the boxes of a tree stand, in points, from the upper left corner."""
 
     labels: list[str]
-    left: NDArray[np.float64]
-    middle: NDArray[np.float64]
-    width: NDArray[np.float64]
-    height: NDArray[np.float64]
+    left: Floats
+    middle: Floats
+    width: Floats
+    height: Floats
     size: tuple[float, float]
 
 
@@ -55,25 +55,20 @@ def plot_tree(
 ) -> Any:
     """Draw a fitted tree, the root at the left and each leaf on a separate row.
 
-    Every box has the condition that leads to it, its prediction and, in parentheses, its
-    support, as in `export_text`. Its colour is that of the prediction: the class, more saturated
-    for purer nodes, or the mean target, more saturated for larger values. The bar below a box
-    has the class proportions; in regression it runs from the minimum to the maximum of
-    the tree, with the node's mean marked and, where the criterion is the squared
-    error, a standard deviation to either side.
+    Every box has the condition that leads to it, its prediction and, in parentheses, its support,
+    as in `export_text`. Its colour is that of the prediction: the class, more saturated for purer
+    nodes, or the mean target, more saturated for larger values. The bar below a box has the class
+    proportions; in regression it runs from the minimum to the maximum of the tree, with the node's
+    mean marked and, where the criterion is the squared error, a standard deviation to either side.
 
     Parameters
     ----------
     estimator_or_tree : fitted estimator or Tree
-    feature_names : sequence of str or None, default=None
-        None takes the names seen in `fit`, else x0, x1, ...
-    class_names : sequence of str or None, default=None
-        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+    {names}
     max_depth : int or None, default=None
         Depth of the deepest nodes shown, the root's being 0; "..." stands for those below.
     decimals : int or None, default=4
-        Decimals of numbers, or significant digits of those below 1; None writes
-        them exactly.
+        Decimals of numbers, or significant digits of those below 1; None writes them exactly.
     bars : bool, default=True
         Draw the bars below the boxes.
     lines_by_weight : bool, default=False
@@ -89,10 +84,7 @@ def plot_tree(
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        matplotlib (extra plot) is not installed.
+    {drawing}
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
@@ -109,15 +101,13 @@ def plot_tree(
     >>> ax = plot_tree(tree, feature_names=iris.feature_names)
     """
     pyplot = require("matplotlib.pyplot", "plot_tree")
-    whole = describe(
-        estimator_or_tree,
-        feature_names=feature_names,
-        class_names=class_names,
-        decimals=decimals,
-        all_categories=all_categories,
-    )
+    whole = describe(estimator_or_tree, feature_names, class_names, decimals, all_categories)
     shown = shown_part(whole, max_depth)
-    _check_size(shown.tree)
+    if shown.tree.n_leaves > _MOST_LEAVES:
+        raise InputError(
+            f"plot_tree shows at most {_MOST_LEAVES} leaves, got {shown.tree.n_leaves}. Pass a "
+            "smaller max_depth, prune the tree, or use export_text."
+        )
     figure = None if ax is not None else pyplot.figure()
     if figure is not None:
         ax = figure.add_axes((0, 0, 1, 1))
@@ -136,12 +126,6 @@ def plot_tree(
 
 
 # ---------------------------------------------------------------------- words
-def _check_size(tree: Tree) -> None:
-    if tree.n_leaves > _MOST_LEAVES:
-        raise InputError(
-            f"plot_tree shows at most {_MOST_LEAVES} leaves, got {tree.n_leaves}. Pass a smaller "
-            "max_depth, prune the tree, or use export_text."
-        )
 
 
 def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
@@ -177,7 +161,7 @@ def _extent(probe: Any, label: str) -> tuple[float, float]:
     return box.width * 72 / probe.figure.dpi, box.height * 72 / probe.figure.dpi
 
 
-def _rows(tree: Tree, room: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _rows(tree: Tree, room: Floats) -> tuple[Floats, float]:
     """The middle of each node, which has at least its height, and the height of all.
 
     Each subtree has a strip. A node is midway of its outermost children, or as near
@@ -227,7 +211,7 @@ def _draw_lines(ax: Any, tree: Tree, layout: _Layout, scale: float, by_weight: b
         )
 
 
-def _draw_boxes(ax: Any, colors: NDArray[np.float64], layout: _Layout, scale: float) -> None:
+def _draw_boxes(ax: Any, colors: Floats, layout: _Layout, scale: float) -> None:
     for node, label in enumerate(layout.labels):
         ax.text(
             layout.left[node] + _PAD,
@@ -252,17 +236,14 @@ def _draw_bars(ax: Any, tree: Tree, layout: _Layout, scale: float) -> None:
     parts = _mean_parts(tree) if tree.task == "regression" else _class_parts(tree)
     patches, colors = [], []
     for node, begin, width, color in parts:
-        corner = layout.left[node] + begin * layout.width[node], _bar_top(layout, node)
+        top = layout.middle[node] + layout.height[node] / 2 + 1.0
+        corner = layout.left[node] + begin * layout.width[node], float(top)
         patches.append(Rectangle(corner, width * layout.width[node], _BAR))
         colors.append(color)
     thin = 0.3 * scale
     bars = PatchCollection(patches, facecolors=colors, edgecolors="white", linewidths=thin)
     bars.set_zorder(3)
     ax.add_collection(bars)
-
-
-def _bar_top(layout: _Layout, node: int) -> float:
-    return float(layout.middle[node] + layout.height[node] / 2) + 1.0
 
 
 def _class_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._optional import require
+from gputree.dtypes import Floats
 from gputree.errors import InputError
 from gputree.export.describe import describe, shorten
 from gputree.export.digits import format_number
-from gputree.export.glyphs import hint_at_fonts
+from gputree.export.glyphs import hint_at_fonts, new_axes
 from gputree.export.parameters import checked
 from gputree.importance import impurity_importances
 
@@ -23,25 +23,20 @@ _MOST_TICKS = 8  # labels of cp along the upper axis
 def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
     """Draw the cross-validated error of each tree of a cost-complexity sequence.
 
-    Against the number of leaves, with bars of one standard error. The dashed line is
-    one standard error above the minimum: the 1-SE rule takes the smallest tree below it.
-    The upper axis has the cp between a tree and the next smaller one (their geometric
-    mean), as rpart's ``plotcp``.
+    Against the number of leaves, with bars of one standard error. The dashed line is one standard
+    error above the minimum: the 1-SE rule takes the smallest tree below it. The upper axis has the
+    cp between a tree and the next smaller one (their geometric mean), as rpart's ``plotcp``.
 
     Parameters
     ----------
     pruner_or_table : CostComplexityCV that has pruned, or its `cp_table_`
-    ax : matplotlib Axes or None, default=None
-        None makes a figure.
+    {ax}
 
     Returns
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        matplotlib (extra plot) is not installed.
+    {drawing}
     ValueError
         There is no table: the pruner has not pruned an estimator yet.
 
@@ -62,19 +57,11 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
             "plot_cp_table needs the cp_table_ of a CostComplexityCV that has pruned an "
             f"estimator. Got {type(pruner_or_table).__name__}."
         )
-    pyplot = require("matplotlib.pyplot", "plot_cp_table")
-    if ax is None:
-        ax = pyplot.figure(layout="constrained").add_subplot()
-    best, small, limit = _choices(table)
+    ax = new_axes(ax, "plot_cp_table")
     leaves, error = table["n_leaves"], table["xerror"]
     ax.errorbar(leaves, error, table["xstd"], fmt=".-", color="C0", ecolor="0.75", zorder=1)
-    ax.axhline(limit, color="0.3", linestyle="--", linewidth=1, label="least + 1 SE")
-    for row, rule, marker in ((best, "min", "o"), (small, "1se", "s")):
-        label = f'rule="{rule}": {row["n_leaves"]} leaves'
-        where = [row["n_leaves"]], [row["xerror"]]
-        ax.plot(*where, f"C3{marker}", fillstyle="none", markersize=8, label=label)
+    _draw_choices(ax, table, "n_leaves", markersize=8)
     ax.set(xscale="log", xlabel="leaves", ylabel="cross-validated error, relative to the root")
-    ax.legend()
     _label_trees(ax, table)
     hint_at_fonts(ax)
     return ax
@@ -93,17 +80,13 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
     ----------
     path_or_pruner : Bunch, CostComplexityCV that has pruned, or its `cp_table_`
         What `cost_complexity_pruning_path` returns: ``ccp_alphas`` and ``impurities``.
-    ax : matplotlib Axes or None, default=None
-        None makes a figure.
+    {ax}
 
     Returns
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        matplotlib (extra plot) is not installed.
+    {drawing}
     ValueError
         It is no path, or the pruner has not pruned an estimator yet.
 
@@ -121,9 +104,7 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
             "plot_pruning_path needs what cost_complexity_pruning_path returns, or a "
             f"CostComplexityCV that has pruned an estimator. Got {type(path_or_pruner).__name__}."
         )
-    pyplot = require("matplotlib.pyplot", "plot_pruning_path")
-    if ax is None:
-        ax = pyplot.figure(layout="constrained").add_subplot()
+    ax = new_axes(ax, "plot_pruning_path")
     if table is None:
         alphas, impurities = path_or_pruner.ccp_alphas, path_or_pruner.impurities
         _draw_steps(ax, alphas, impurities / (impurities[-1] or 1.0))
@@ -149,22 +130,17 @@ def plot_importance(
     Parameters
     ----------
     estimator_or_tree : fitted estimator or Tree
-    feature_names : sequence of str or None, default=None
-        None takes the names seen in `fit`, else x0, x1, ...
+    {features}
     most : int or None, default=20
         How many columns to draw; None for all. Those without a split come last.
-    ax : matplotlib Axes or None, default=None
-        None makes a figure.
+    {ax}
 
     Returns
     -------
     matplotlib Axes
         Importances add up to 1 over all columns, as `feature_importances_`.
 
-    Raises
-    ------
-    ImportError
-        matplotlib (extra plot) is not installed.
+    {drawing}
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
@@ -179,12 +155,11 @@ def plot_importance(
     >>> tree = DecisionTreeClassifier(max_depth=3).fit(iris.data, iris.target)
     >>> ax = plot_importance(tree, feature_names=iris.feature_names)
     """
-    pyplot = require("matplotlib.pyplot", "plot_importance")
     shown = describe(estimator_or_tree, feature_names=feature_names)
     values = impurity_importances(shown.tree)
     order = np.argsort(-values, kind="stable")
     names = [shown.feature_names[j] for j in order]
-    return _draw_bars(pyplot, ax, names, values[order], most, "importance")
+    return _draw_bars("plot_importance", ax, names, values[order], most, "importance")
 
 
 @checked
@@ -201,17 +176,13 @@ def plot_feature_ranking(
         The score to draw, such as "gain_ratio"; None for the one that columns are sorted by.
     most : int or None, default=20
         How many columns to draw; None for all.
-    ax : matplotlib Axes or None, default=None
-        None makes a figure.
+    {ax}
 
     Returns
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        matplotlib (extra plot) is not installed.
+    {drawing}
     ValueError
         It is no ranking, it has no such score, or `most` is less than 1.
 
@@ -235,25 +206,18 @@ def plot_feature_ranking(
             f"The 'score' parameter of plot_feature_ranking must be one of {list(scores)} or None. "
             f"Got {score!r} instead."
         )
-    pyplot = require("matplotlib.pyplot", "plot_feature_ranking")
     order = np.argsort(-scores[score], kind="stable")
     names = [str(ranking.names[j]) for j in order]
-    return _draw_bars(pyplot, ax, names, scores[score][order], most, score.replace("_", " "))
+    label = score.replace("_", " ")
+    return _draw_bars("plot_feature_ranking", ax, names, scores[score][order], most, label)
 
 
 def _draw_bars(
-    pyplot: Any,
-    ax: Any,
-    names: Sequence[str],
-    values: NDArray[np.float64],
-    most: int | None,
-    label: str,
+    caller: str, ax: Any, names: Sequence[str], values: Floats, most: int | None, label: str
 ) -> Any:
     """Bars of values in descending order, with their names; those beyond `most` are counted."""
     drawn = values[:most]
-    if ax is None:
-        height = max(2.0, 0.25 * drawn.size + 0.8)
-        ax = pyplot.figure(figsize=(6.4, height), layout="constrained").add_subplot()
+    ax = new_axes(ax, caller, figsize=(6.4, max(2.0, 0.25 * drawn.size + 0.8)))
     bars = ax.barh(np.arange(drawn.size), drawn, color="C0")
     ax.bar_label(bars, [format_number(value, 3) for value in drawn], padding=2)
     shown = [shorten(name).replace("$", r"\$") for name in names[:most]]
@@ -274,20 +238,26 @@ def _cp_table(pruner_or_table: Any) -> NDArray[Any] | None:
     return table if is_table else None
 
 
-def _choices(table: NDArray[Any]) -> tuple[Any, Any, float]:
-    """The rows that the rules "min" and "1se" take, and the limit of the second."""
+def _draw_choices(ax: Any, table: NDArray[Any], across: str, **style: Any) -> None:
+    """The trees that the rules "min" and "1se" take, and the limit of the second."""
     best = table[np.argmin(table["xerror"])]
     limit = float(best["xerror"] + best["xstd"])
-    return best, table[np.flatnonzero(table["xerror"] <= limit)[0]], limit
+    small = table[np.flatnonzero(table["xerror"] <= limit)[0]]
+    ax.axhline(limit, color="0.3", linestyle="--", linewidth=1, label="least + 1 SE")
+    for row, rule, marker in ((best, "min", "o"), (small, "1se", "s")):
+        label = f'rule="{rule}": {row["n_leaves"]} leaves'
+        where = [row[across]], [row["xerror"]]
+        ax.plot(*where, f"C3{marker}", fillstyle="none", label=label, **style)
+    ax.legend()
 
 
-def _draw_steps(ax: Any, alphas: NDArray[np.float64], risk: NDArray[np.float64]) -> None:
+def _draw_steps(ax: Any, alphas: Floats, risk: Floats) -> None:
     """Risk against alpha, both ascending."""
     _scale(ax, alphas)
     ax.plot(alphas, risk, drawstyle="steps-post", marker=".", label="training rows")
 
 
-def _scale(ax: Any, alphas: NDArray[np.float64]) -> None:
+def _scale(ax: Any, alphas: Floats) -> None:
     """Alphas, which ascend, by their logarithms, but for 0."""
     positive = alphas[alphas > 0]
     if positive.size == 0:
@@ -308,12 +278,7 @@ def _draw_held_out(ax: Any, table: NDArray[Any]) -> None:
     alphas, error = table["alpha"], table["xerror"]
     bars = {"color": "C1", "ecolor": "0.75", "zorder": 1, "label": "rows held out"}
     ax.errorbar(alphas, error, table["xstd"], fmt=".-", drawstyle="steps-pre", **bars)
-    best, small, limit = _choices(table)
-    ax.axhline(limit, color="0.3", linestyle="--", linewidth=1, label="least + 1 SE")
-    for row, rule, marker in ((best, "min", "o"), (small, "1se", "s")):
-        label = f'rule="{rule}": {row["n_leaves"]} leaves'
-        ax.plot([row["alpha"]], [row["xerror"]], f"C3{marker}", fillstyle="none", label=label)
-    ax.legend()
+    _draw_choices(ax, table, "alpha")
 
 
 def _label_leaves(ax: Any, table: NDArray[Any]) -> None:
@@ -327,7 +292,7 @@ def _label_leaves(ax: Any, table: NDArray[Any]) -> None:
     upper.minorticks_off()
 
 
-def _apart(place: NDArray[np.float64]) -> list[int]:
+def _apart(place: Floats) -> list[int]:
     """Those of some monotone places that are so far apart that labels fit."""
     rows = [0]
     for row in range(1, place.size):

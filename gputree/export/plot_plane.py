@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._optional import require
 from gputree._sklearn import check_consistent_length, column_or_1d
-from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.dtypes import THRESHOLD_SPLIT, Floats, Int32s
 from gputree.errors import InputError
 from gputree.export.describe import Description, describe, shorten
-from gputree.export.glyphs import hint_at_fonts
+from gputree.export.glyphs import hint_at_fonts, new_axes
 from gputree.export.palette import class_color, class_tints
 from gputree.export.parameters import checked
 from gputree.importance import impurity_importances
@@ -28,23 +27,12 @@ _JITTER = 0.35  # of a category's strip, to either side of its middle, for the r
 
 
 class _Axis(NamedTuple):
-    """One column, cut where any node of the tree cuts it.
-
-    Attributes
-    ----------
-    feature : int
-    edges : float64 array of shape (C + 1,)
-        Ends of the cells on the axis.
-    values : float64 array of shape (C,)
-        A value of each cell: its upper end, which ``x <= threshold`` takes in.
-    words : list of str or None
-        Names of the categories; None for numbers.
-    """
+    """One column, cut where any node of the tree cuts it."""
 
     feature: int
-    edges: NDArray[np.float64]
-    values: NDArray[np.float64]
-    words: list[str] | None
+    edges: Floats  # (C + 1,): ends of the cells on the axis
+    values: Floats  # (C,): a value of each cell: its upper end, which ``x <= threshold`` takes in
+    words: list[str] | None  # names of the categories; None for numbers
 
 
 @checked
@@ -79,17 +67,13 @@ def plot_partition(
         Values of the other columns, needed if the tree tests them.
     feature_names, class_names
         As in `export_text`.
-    ax : matplotlib Axes or None, default=None
-        None makes a figure.
+    {ax}
 
     Returns
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        matplotlib (extra plot) is not installed.
+    {drawing}
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
@@ -107,13 +91,7 @@ def plot_partition(
     >>> tree = DecisionTreeClassifier(max_depth=3).fit(X, iris.target)
     >>> ax = plot_partition(tree, X=X, y=iris.target, feature_names=["length", "width"])
     """
-    pyplot = require("matplotlib.pyplot", "plot_partition")
-    described = describe(
-        estimator_or_tree,
-        feature_names=feature_names,
-        class_names=class_names,
-        all_categories=True,
-    )
+    described = describe(estimator_or_tree, feature_names, class_names, all_categories=True)
     tree = described.tree
     first, second = _features(described, features)
     _check_others(described, (first, second), at)
@@ -128,9 +106,11 @@ def plot_partition(
         )
     fixed = np.full(tree.n_features, np.nan)
     if at is not None:
-        fixed = _only_row(np.asarray(encode(at), np.float64))
-    if ax is None:
-        ax = pyplot.figure(layout="constrained").add_subplot()
+        given = np.asarray(encode(at), np.float64)
+        if len(given) != 1:
+            raise InputError(f"at must be a table of one row, got {len(given)}.")
+        fixed = given[0]
+    ax = new_axes(ax, "plot_partition")
     _draw_cells(ax, described, across, up, fixed)
     if rows is not None:
         _draw_rows(ax, described, across, up, rows, _colors_of(estimator_or_tree, tree, y))
@@ -163,8 +143,7 @@ def _targets_of(X: Any, y: Any) -> NDArray[Any]:
     if X is None:
         raise InputError("plot_partition colours the rows of X by y, and X is None: pass both.")
     check_consistent_length(X, y)
-    targets: NDArray[Any] = column_or_1d(y, warn=True)
-    return targets
+    return column_or_1d(y, warn=True)
 
 
 def _check_others(described: Description, drawn: tuple[int, int], at: Any) -> None:
@@ -178,13 +157,7 @@ def _check_others(described: Description, drawn: tuple[int, int], at: Any) -> No
         )
 
 
-def _only_row(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    if len(rows) != 1:
-        raise InputError(f"at must be a table of one row, got {len(rows)}.")
-    return rows[0]
-
-
-def _axis(described: Description, feature: int, rows: NDArray[np.float64] | None) -> _Axis:
+def _axis(described: Description, feature: int, rows: Floats | None) -> _Axis:
     categories = None if described.categories is None else described.categories[feature]
     tree = described.tree
     own = tree.feature == feature
@@ -204,9 +177,7 @@ def _axis(described: Description, feature: int, rows: NDArray[np.float64] | None
 
 
 # -------------------------------------------------------------------- drawing
-def _draw_cells(
-    ax: Any, described: Description, across: _Axis, up: _Axis, fixed: NDArray[np.float64]
-) -> None:
+def _draw_cells(ax: Any, described: Description, across: _Axis, up: _Axis, fixed: Floats) -> None:
     tree = described.tree
     shape = up.values.size, across.values.size
     cells = np.tile(fixed, (across.values.size * up.values.size, 1))
@@ -222,9 +193,7 @@ def _draw_cells(
     _draw_borders(ax, apply(tree, cells).reshape(shape), *edges)
 
 
-def _draw_borders(
-    ax: Any, node: NDArray[np.int32], x: NDArray[np.float64], y: NDArray[np.float64]
-) -> None:
+def _draw_borders(ax: Any, node: Int32s, x: Floats, y: Floats) -> None:
     """Lines between cells of different nodes."""
     from matplotlib.collections import LineCollection
 
@@ -253,7 +222,7 @@ def _colors_of(estimator_or_tree: Any, tree: Tree, y: Any) -> Any:
     return np.array([class_color(place[label]) for label in labels])
 
 
-def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+def _numbers(y: NDArray[Any]) -> Floats:
     """Targets of a regression tree."""
     try:
         return y.astype(np.float64)
@@ -265,12 +234,7 @@ def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _draw_rows(
-    ax: Any,
-    described: Description,
-    across: _Axis,
-    up: _Axis,
-    rows: NDArray[np.float64],
-    colors: Any,
+    ax: Any, described: Description, across: _Axis, up: _Axis, rows: Floats, colors: Any
 ) -> None:
     there = np.isfinite(rows[:, [across.feature, up.feature]]).all(axis=1)
     rng = np.random.default_rng(0)

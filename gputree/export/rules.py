@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.dtypes import THRESHOLD_SPLIT, Int32s
+from gputree.export.bounds import walk
 from gputree.export.describe import Description, describe
 from gputree.export.model import forbid_soft_thresholds, tree_of
 from gputree.export.parameters import checked
@@ -77,10 +78,7 @@ def path_rules(
     Parameters
     ----------
     estimator_or_tree : fitted estimator or Tree
-    feature_names : sequence of str or None, default=None
-        None takes the names seen in `fit`, else x0, x1, ...
-    class_names : sequence of str or None, default=None
-        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+    {names}
     decimals : int or None, default=4
         Of thresholds and predictions, as in `export_text`.
 
@@ -89,10 +87,7 @@ def path_rules(
     list of Rule
         ``print(*path_rules(tree), sep="\n")`` prints them.
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
+    {raises}
     ValueError
         The number of names is not that of the tree, or `decimals` is negative.
 
@@ -111,9 +106,7 @@ def path_rules(
     if 2.45 < petal length <= 4.95 and petal width <= 1.75 then versicolor (support 48, ...
     """
     forbid_soft_thresholds(tree_of(estimator_or_tree))
-    description = describe(
-        estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
-    )
+    description = describe(estimator_or_tree, feature_names, class_names, decimals)
     return [
         _rule(description, leaf, tuple(_condition(description, j, k) for j, k in known.items()))
         for leaf, known in _leaves(description)
@@ -125,7 +118,7 @@ class _Known(NamedTuple):
 
     lower: float = -np.inf
     upper: float = np.inf
-    codes: NDArray[np.int32] | None = None
+    codes: Int32s | None = None
     only: str = ""  # "present" or "missing"
     takes_missing: bool = True
     says_missing: bool = False
@@ -133,33 +126,14 @@ class _Known(NamedTuple):
 
 def _leaves(description: Description) -> Iterator[tuple[int, dict[int, _Known]]]:
     """Leaves from left to right, each with what is known of its columns."""
-    tree = description.tree
-    known: dict[int, _Known] = {}
-    # A node and what its column was, or what a column is to be again once a subtree is done.
-    rest: list[tuple[int, int, _Known | None]] = [(0, -1, None)]
-    while rest:
-        node, feature, before = rest.pop()
-        if node < 0:
-            if before is None:
-                del known[feature]
-            else:
-                known[feature] = before
-            continue
-        if node > 0:
-            known[feature] = _narrowed(description, node, before or _Known())
-        if tree.is_leaf[node]:
-            yield node, known
-            continue
-        feature = int(tree.feature[node])
-        before = known.get(feature)
-        rest.append((-1, feature, before))
-        rest += [(child, feature, before) for child in reversed(tree.children(node))]
+    found = walk(description.tree, partial(_narrowed, description))
+    return (one for one in found if not description.tree.n_children[one[0]])
 
 
-def _narrowed(description: Description, node: int, known: _Known) -> _Known:
+def _narrowed(description: Description, node: int, before: _Known | None) -> _Known:
     """What is known of the parent's column in `node`."""
     tree, parent = description.tree, int(description.tree.parent[node])
-    ordinal = node - int(tree.first_child[parent])
+    ordinal, known = node - int(tree.first_child[parent]), before or _Known()
     takes = known.takes_missing and tree.missing_child[parent] == ordinal
     says = known.says_missing or description.condition(node).or_missing
     known = known._replace(takes_missing=takes, says_missing=says)

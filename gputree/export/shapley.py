@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gputree.export.model import forbid_soft_thresholds, require_estimator, tree_of
+from gputree.dtypes import Floats
+from gputree.export.model import averaged, forbid_soft_thresholds, require_estimator, tree_of
 from gputree.prediction.shapley import expected_answer, shapley_values
 
 
@@ -22,7 +20,7 @@ class ShapValues(NamedTuple):
         The prediction where no column is known.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     base_values: Any
 
 
@@ -31,14 +29,14 @@ def shap_values(estimator: Any, X: Any) -> ShapValues:
 
     ``values.sum(axis=1) + base_values`` is `predict` of a regressor and `predict_proba` of a
     classifier, but for rounding. For an unknown column a row goes to all children, in proportion to
-    the training weights: the "tree_path_dependent" game of the shap package, here
-    also for multiway splits, categories, rows that stop at a node, and
-    missing values that are sent down all branches with fractional weights (where they have a value
-    of exactly 0).
+    the training weights: the "tree_path_dependent" game of the shap package, here also for multiway
+    splits, categories, rows that stop at a node, and missing values that are sent down all branches
+    with fractional weights (where they have a value of exactly 0).
 
     Parameters
     ----------
     estimator : fitted estimator
+        One of a tree, or a forest, whose values are the mean over its trees.
     X : array-like of shape (n_rows, n_features)
         As in `predict`.
 
@@ -60,7 +58,7 @@ def shap_values(estimator: Any, X: Any) -> ShapValues:
     Notes
     -----
     The time is proportional to rows x nodes x half the number of columns on the longest path.
-    `export_lightgbm` gives the same numbers for binary trees that were grown without weights, by
+    `export_lightgbm` gives the same numbers for binary trees whose weights are integers, by
     ``Booster.predict(X, pred_contrib=True)``; `to_sklearn` those of trees without categories, by
     ``shap.TreeExplainer``.
 
@@ -81,6 +79,10 @@ def shap_values(estimator: Any, X: Any) -> ShapValues:
     >>> found.values[0, :, 0].round(3)  # what speaks for "no": outlook, ..., humidity, wind
     array([ 0.443,  0.   ,  0.271, -0.071])
     """
+    if members := averaged(estimator):
+        each = [shap_values(member, X) for member in members]
+        means = [sum(parts) / len(members) for parts in zip(*each, strict=True)]
+        return ShapValues(*means)
     tree = tree_of(estimator)
     forbid_soft_thresholds(tree)
     require_estimator(estimator, "shap_values")

@@ -1,32 +1,33 @@
-"""A tree of numbers as one of scikit-learn's, for the tools that read those."""
+"""Trees and forests of numbers as scikit-learn's, for the tools that read those."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree._sklearn import tree_of
 from gputree.dtypes import LEAF, THRESHOLD_SPLIT
 from gputree.errors import InputError
 from gputree.export.bounds import bounds_above
-from gputree.export.model import Model, model_of
+from gputree.export.model import Model, averaged, models_of
+from gputree.prediction.descent import rounded_down
 from gputree.tree import Tree
 
 
 def to_sklearn(estimator_or_tree: Any) -> Any:
-    """Convert a fitted tree on numeric columns to a fitted scikit-learn tree.
+    """Convert a fitted tree or forest on numeric columns to one of scikit-learn.
 
     Parameters
     ----------
-    estimator_or_tree : fitted estimator or Tree
+    estimator_or_tree : fitted estimator of a tree or a forest, or Tree
 
     Returns
     -------
-    sklearn.tree.DecisionTreeClassifier or DecisionTreeRegressor
-        Fitted; it predicts as the tree does, to the last bit, for rows of float32 numbers,
-        missing ones included. (It rounds float64 numbers to float32 before it compares them.)
+    sklearn.tree.DecisionTreeClassifier or DecisionTreeRegressor, or the class of the forest's name
+        Fitted; it predicts as the tree or forest does, to the last bit, for rows of float32
+        numbers, missing ones included. (It rounds float64 numbers to float32 before it compares
+        them; forests with ``n_jobs`` other than 1 add up in any order, which rounds.)
 
     Raises
     ------
@@ -46,7 +47,28 @@ def to_sklearn(estimator_or_tree: Any) -> Any:
     >>> to_sklearn(tree).score(iris.data, iris.target) == tree.score(iris.data, iris.target)
     True
     """
-    model = model_of(estimator_or_tree)
+    models = models_of(estimator_or_tree)
+    members = list(map(_converted, models))
+    made, model = members[0], models.first
+    if averaged(estimator_or_tree):
+        from sklearn import ensemble
+
+        kinds = [kind.__name__ for kind in type(estimator_or_tree).__mro__]
+        kind = next(getattr(ensemble, name) for name in kinds if hasattr(ensemble, name))
+        made = kind(n_estimators=len(members), criterion=model.tree.criterion)
+        made.estimator_, made.estimators_ = type(members[0])(), members
+        made.n_features_in_, made.n_outputs_ = model.tree.n_features, 1
+        made.n_classes_ = model.tree.n_classes
+    names = getattr(estimator_or_tree, "feature_names_in_", None)
+    if names is not None:
+        made.feature_names_in_ = names
+    if model.classes is not None:
+        made.classes_ = model.classes
+    return made
+
+
+def _converted(model: Model) -> Any:
+    """A tree of scikit-learn, of classes 0, 1, ... as the trees of its forests are."""
     _check_splits(model)
     _check_thresholds(model)
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -56,11 +78,8 @@ def to_sklearn(estimator_or_tree: Any) -> Any:
     made.n_features_in_ = model.tree.n_features
     made.n_outputs_ = 1
     made.max_features_ = model.tree.n_features
-    names = getattr(estimator_or_tree, "feature_names_in_", None)
-    if names is not None:
-        made.feature_names_in_ = names
     if model.classes is not None:
-        made.classes_ = model.classes
+        made.classes_ = np.arange(float(model.tree.n_classes))
         made.n_classes_ = model.tree.n_classes
     made.tree_ = _sklearn_tree(model.tree)
     return made
@@ -79,8 +98,7 @@ def _check_splits(model: Model) -> None:
     if apart.size:
         raise InputError(
             "scikit-learn's trees cannot represent this one: a missing value goes to no single "
-            "child "
-            f"(node {apart[0]}, column {model.feature_names[tree.feature[apart[0]]]!r}). "
+            f"child (node {apart[0]}, column {model.feature_names[tree.feature[apart[0]]]!r}). "
             "export_python can."
         )
 
@@ -88,28 +106,18 @@ def _check_splits(model: Model) -> None:
 def _check_thresholds(model: Model) -> None:
     """Raise ValueError where a test divides numbers that are one float32 number."""
     tree = model.tree
-    lower, upper = map(_float32_below, bounds_above(tree))
-    at = _float32_below(tree.threshold)
-    idle = np.flatnonzero(
-        ~tree.is_leaf & np.isfinite(tree.threshold) & ((at == lower) | (at == upper))
-    )
+    numbers = (*bounds_above(tree), tree.threshold)
+    lower, upper, at = (rounded_down(own, np.float32) for own in numbers)
+    is_end = (at == lower) | (at == upper)
+    idle = np.flatnonzero(~tree.is_leaf & np.isfinite(tree.threshold) & is_end)
     if idle.size:
         node = idle[0]
         raise InputError(
             "scikit-learn's trees cannot represent this one: they compare float32 numbers, and "
-            "node "
-            f"{node} divides numbers at {float(tree.threshold[node])!r} (column "
+            f"node {node} divides numbers at {float(tree.threshold[node])!r} (column "
             f"{model.feature_names[tree.feature[node]]!r}) that are one float32 number. Fit on "
             "float32 values, or use export_lightgbm, to_onnx or to_treelite."
         )
-
-
-def _float32_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The largest float32 number that is at most each value."""
-    with np.errstate(over="ignore"):
-        rounded = values.astype(np.float32)
-    down = np.nextafter(rounded, np.float32(-np.inf))
-    return np.where(rounded > values, down, rounded)
 
 
 def _sklearn_tree(tree: Tree) -> Any:

@@ -1,77 +1,20 @@
-"""A tree as SQL: one nested CASE expression, or a table of its nodes."""
+"""Trees as SQL: nested CASE expressions, or of one tree a table of its nodes."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Literal
 
 from gputree.errors import InputError
-from gputree.export.model import Model, Names, Split, model_of, single_paths
+from gputree.export.model import Model, Models, Names, models_of
 from gputree.export.parameters import checked
 from gputree.export.sql_nodes import table_of_nodes, walk
+from gputree.export.sql_writer import DEEPEST, DIALECTS, Dialect, Literals, Writer
 
-_INDENT = "  "
-_MOST_INDENTS = 30  # deeper lines are indented no further: else text grows with its square
-_DEEPEST = 300  # the parsers recurse: of DuckDB to 1,000 levels, three a CASE
 _BIGINT = 1 << 63
-_EXACT_DIGITS = 15  # a decimal of so many digits and a small exponent is read exactly everywhere
-_EXACT_EXPONENT = 22
-
-
-_TEST = re.compile("WHEN (.*) THEN ", re.S)
-
-
-class Dialect(NamedTuple):
-    """How one database writes what the others write differently."""
-
-    double: str  # the type of float64 numbers
-    truth: tuple[str, str]  # false, true
-    missing_number: str  # condition that a number is missing; NULL, or NaN where there is one
-    as_double: str  # a column as float64; literals are, or become so in an expression with it
-    reads_exactly: bool  # whether every decimal is read as the nearest float64
-    quote: str = '"'  # around names
-    found: str = "JOIN {0} ON node = here"  # the node of a step in the table of nodes
-    most_nodes: int = 1 << 31  # of one expression; planning takes the square in SQLite
-    beyond: int = 1 << 127  # of integers; others are read as floats
-    deepest: int = _DEEPEST  # CASE inside CASE; deeper trees are one CASE, a condition a leaf
-
-    def name(self, name: str) -> str:
-        """An identifier."""
-        if "\0" in name or not name:
-            raise InputError(f"SQL cannot represent the name {name!r}.")
-        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
-
-
-DIALECTS = {
-    "duckdb": Dialect("DOUBLE", ("FALSE", "TRUE"), "({0} IS NULL OR isnan({0}))", "{0}", True),
-    "postgres": Dialect(
-        "DOUBLE PRECISION",
-        ("FALSE", "TRUE"),
-        "({0} IS NULL OR {0}::float8 = 'NaN')",
-        "{0}::float8",
-        True,
-        # of a join it would read the whole table at each step
-        found="JOIN LATERAL (SELECT * FROM {0} WHERE node = here OFFSET 0) AS found ON TRUE",
-    ),
-    # NaN is stored as NULL, and an unknown name in double quotes is read as text.
-    # Its parser holds a hundred things at once, five for a CASE.
-    "sqlite": Dialect(
-        "REAL",
-        ("0", "1"),
-        "{0} IS NULL",
-        "CAST({0} AS REAL)",
-        False,
-        "`",
-        most_nodes=20_000,
-        beyond=1 << 63,
-        deepest=15,
-    ),
-}
+# Of a forest's expression, where labels need every tree once a class. Databases plan it again with
+# each query: 10,000 nodes of 100 trees take 6 s in DuckDB and SQLite. They read 1,000 terms.
+_MOST_NODES, _MOST_TREES = 10_000, 800
 
 
 @checked
@@ -87,14 +30,14 @@ def export_sql(
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
 ) -> str:
-    """Write a fitted tree as an SQL expression.
+    """Write a fitted tree or a small forest as an SQL expression.
 
     NULL is missing, and so is NaN. Numbers are compared as float64, as in `predict`, so that
     predictions equal the estimator's to the last bit.
 
     Parameters
     ----------
-    estimator_or_tree : fitted estimator or Tree
+    estimator_or_tree : fitted estimator of a tree or a forest, or Tree
         Categories of a bare Tree are codes.
     dialect : "duckdb", "postgres" or "sqlite", default="duckdb"
     output : "prediction", "probability" or "node", default="prediction"
@@ -110,27 +53,19 @@ def export_sql(
         a query of `table` that joins it. Databases plan an expression again for each query, for
         seconds if a tree has ten thousand nodes; a table of nodes has any size and depth. To
         predict again, use the last statement alone.
-    missing : "error" or "largest", default="error"
-        A C4.5 tree sends rows whose value is missing or unknown to all children with fractional
-        weights, which one expression does not support: raise, or send them down the branch of the
-        largest weight (of equals the first), which changes the predictions for those rows.
-    feature_names : sequence of str or None, default=None
-        Names of columns; None takes the names seen in `fit`, else x0, x1, ...
-    class_names : sequence or None, default=None
-        In the order of `classes_`; None takes `classes_` itself. Unused in regression.
+    {missing}
+    {labels}
 
     Returns
     -------
     str
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
+    {raises}
     ValueError
         The tree sends rows down every branch and `missing` is "error"; it is too deep or, for
-        SQLite, too large for one expression; a name or category cannot be written in SQL; or
-        a parameter is none of those above.
+        SQLite, too large for one expression; a forest has more than 800 trees or 10,000 nodes (for
+        labels divided by the number of classes), or `nodes` or ``output="node"`` is for a forest; a
+        name or category cannot be written in SQL; or a parameter is none of those above.
 
     Examples
     --------
@@ -145,12 +80,18 @@ def export_sql(
       ELSE 'no'
     END
     """
-    model = model_of(
-        estimator_or_tree, feature_names=feature_names, class_names=class_names, by_costs=True
-    )
-    model = single_paths(model, missing, "SQL")
+    models = models_of(
+        estimator_or_tree, feature_names, class_names,
+        by_costs=True, missing=missing, format_name="SQL",
+    )  # fmt: skip
+    model, several = models.first, len(models) > 1
     if nodes is not None and table is None:
         raise InputError("nodes needs table: the name of the table whose rows are to be predicted.")
+    if several and (nodes is not None or output == "node"):
+        raise InputError(
+            f"nodes and output='node' take one tree, and {type(estimator_or_tree).__name__} has "
+            f"{len(models)}: pass one of them, estimators_[i]."
+        )
     forbid_twins(model)
     writer = Writer(model, DIALECTS[dialect])
     answer, type_name = _answers(model, writer, output, probability_of)
@@ -159,24 +100,82 @@ def export_sql(
         kind = type_name or _kind_of_answers(model, writer, output)
         before = table_of_nodes(writer, nodes, answer, kind) + "\n\n"
         return f"{before}SELECT *,\n{walk(writer, nodes)} AS {name(output)}\nFROM {name(table)};\n"
-    _forbid_large(model, writer.dialect)
-    nested = model.tree.max_depth <= writer.dialect.deepest
-    expression = writer.nested(answer) if nested else writer.flat(answer)
-    if type_name is not None:
-        expression = f"CAST(\n{expression}\nAS {type_name})"
+    if several:
+        expression = _of_forest(models, writer.dialect, output, probability_of)
+    else:
+        expression = _expression(writer, answer)
+        if type_name is not None:
+            expression = f"CAST(\n{expression}\nAS {type_name})"
     if table is None:
         return f"{expression}\n"
     return f"SELECT *,\n{expression} AS {name(output)}\nFROM {name(table)};\n"
+
+
+def _expression(writer: Writer, answer: Callable[[int], str]) -> str:
+    """CASE inside CASE, or one after the other; ValueError where it is too large."""
+    _forbid_large(writer.model, writer.dialect)
+    nested = writer.model.tree.max_depth <= writer.dialect.deepest
+    return writer.nested(answer) if nested else writer.flat(answer)
+
+
+def _of_forest(models: Models, dialect: Dialect, output: str, probability_of: Any) -> str:
+    """The mean over trees, added in their order; of labels, the first of the greatest mean.
+
+    A tree is a column of a subquery, since databases take long for a sum of long terms.
+    """
+    first, labels = models.first, []
+    outputs = [0]
+    if output == "probability":
+        outputs = [_place_of(first, probability_of)]
+    elif first.classes is not None:
+        labels = [Literals(first, dialect).literal(label) for label in first.classes.tolist()]
+        outputs = list(range(len(labels)))
+    trees = models.at_most(
+        _MOST_NODES // len(outputs), "One expression of SQL", _MOST_TREES // len(outputs)
+    )
+    known = {name.lower() for name in first.feature_names}
+    prefix = "t"
+    while any(name.startswith(prefix) for name in known):
+        prefix += "_"
+    columns, means = [], []
+    for k in outputs:
+        names = [f"{prefix}{t}_{k}" for t in range(len(trees))]
+        terms = (_value(model, dialect, k) for model in trees)
+        columns += [f"{term} AS {name}" for term, name in zip(terms, names, strict=True)]
+        means.append(f"({' + '.join(names)}) / CAST({len(trees)} AS {dialect.double})")
+    table = ",\n".join(columns)
+    if not labels:
+        return f"(SELECT {means[0]}\nFROM (SELECT\n{table}\n) AS trees)"
+    means = [f"{mean} AS {prefix}{k}" for k, mean in enumerate(means)]
+    others = [
+        " AND ".join(f"{prefix}{k} >= {prefix}{j}" for j in outputs[k + 1 :]) for k in outputs[:-1]
+    ]
+    cases = "".join(
+        f"WHEN {test} THEN {label} " for test, label in zip(others, labels, strict=False)
+    )
+    chosen = f"CASE {cases}ELSE {labels[-1]} END" if cases else labels[-1]
+    means_of = ",\n".join(means)
+    return (
+        f"(SELECT {chosen}\nFROM (SELECT {means_of}\nFROM (SELECT\n{table}\n) AS trees) AS means)"
+    )
+
+
+def _value(model: Model, dialect: Dialect, output: int) -> str:
+    """What a tree of a forest predicts; the query around it takes some of a parser's depth."""
+    writer = Writer(model, dialect._replace(deepest=dialect.deepest * 2 // 3))
+    value = model.tree.value[:, 0, output]
+    expression = _expression(writer, lambda node: writer.number(value[node]))
+    return f"CAST(\n{expression}\nAS {dialect.double})"
 
 
 def _forbid_large(model: Model, dialect: Dialect) -> None:
     """Raise ValueError where a database would not read the expression, or for minutes."""
     depth, n_nodes = model.tree.max_depth, model.tree.n_nodes
     advice = "Pass nodes='NAME' to write a table of nodes, which may have any size, or prune it."
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         raise InputError(
             f"One expression of SQL cannot represent this tree: its depth is {depth}, and "
-            f"databases read expressions of about {_DEEPEST} levels. {advice}"
+            f"databases read expressions of about {DEEPEST} levels. {advice}"
         )
     if n_nodes > dialect.most_nodes:
         raise InputError(
@@ -196,14 +195,12 @@ def _kind_of_answers(model: Model, writer: Writer, output: str) -> str:
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise InputError(
             f"A table of nodes cannot represent labels of type {listed}: a column of a database "
-            "has "
-            "one type. Pass class_names of text."
+            "has one type. Pass class_names of text."
         )
     if kinds == {int} and not -_BIGINT <= min(model.classes) <= max(model.classes) < _BIGINT:
         raise InputError(
             f"A table of nodes cannot represent the label {max(model.classes, key=abs)}: it has "
-            "more "
-            "bits than BIGINT. Pass class_names of text."
+            "more bits than BIGINT. Pass class_names of text."
         )
     return names[kinds.pop()]
 
@@ -235,8 +232,7 @@ def forbid_twins(names: Names) -> None:
         if (twin := seen.get(name.lower())) is not None:
             raise InputError(
                 f"SQL cannot represent this tree: it does not distinguish the columns {twin!r} and "
-                f"{name!r} "
-                "apart. Pass feature_names that differ in more than case."
+                f"{name!r} apart. Pass feature_names that differ in more than case."
             )
         seen[name.lower()] = name
 
@@ -251,167 +247,3 @@ def _place_of(model: Model, label: Any) -> int:
     if label not in labels:
         raise InputError(f"probability_of must be one of the classes {labels}, got {label!r}.")
     return labels.index(label)
-
-
-class Literals:
-    """Names, values and tests for missing values, as one dialect writes them."""
-
-    def __init__(self, names: Names, dialect: Dialect) -> None:
-        self.names, self.dialect = names, dialect
-        self.columns = list(map(dialect.name, names.feature_names))
-
-    def is_missing(self, feature: int) -> str:
-        """The condition that a column has no value."""
-        categories = self.names.categories[feature]
-        numeric = categories is None or categories.dtype.kind == "f"
-        pattern = self.dialect.missing_number if numeric else "{0} IS NULL"
-        return pattern.format(self.columns[feature])
-
-    def literals(self, feature: int, codes: NDArray[np.int32]) -> list[str]:
-        """The categories of some codes."""
-        categories = self.names.categories[feature]
-        if categories is not None and categories.dtype.kind == "O":
-            texts = sum(isinstance(word, str) for word in categories)
-            if 0 < texts < categories.size:
-                raise InputError(
-                    f"SQL cannot represent this tree: column {self.names.feature_names[feature]!r} "
-                    "has "
-                    "both numbers and text as categories, which no column of a database has."
-                )
-        return list(map(self.literal, self.names.words(feature, codes)))
-
-    def literal(self, value: Any) -> str:
-        """A label or category."""
-        if isinstance(value, bool):
-            return self.dialect.truth[value]
-        if isinstance(value, int):
-            if not -self.dialect.beyond <= value < self.dialect.beyond:
-                raise InputError(
-                    f"This dialect of SQL cannot represent the integer {value}: it has more bits "
-                    "than its integers, and is another as a float."
-                )
-            return str(value)
-        if isinstance(value, float):
-            return self.number(value)
-        if isinstance(value, str) and "\0" not in value:
-            return "'" + value.replace("'", "''") + "'"
-        raise InputError(f"SQL cannot represent {value!r} of type {type(value).__name__}.")
-
-    def number(self, value: float) -> str:
-        """A float64, so that it is read as the same."""
-        value = float(value)
-        digits, _, exponent = f"{value!r}".partition("e")
-        mantissa = digits.lstrip("-").replace(".", "").strip("0")
-        plain = (
-            len(mantissa) <= _EXACT_DIGITS
-            and abs(int(exponent or 0)) + len(digits) <= _EXACT_EXPONENT
-        )
-        if self.dialect.reads_exactly or plain or not math.isfinite(value):
-            return f"{digits}e{int(exponent or 0)}"
-        return _as_fraction(value)
-
-
-class Writer(Literals):
-    """The parts of the expression for one model and dialect."""
-
-    def __init__(self, model: Model, dialect: Dialect) -> None:
-        super().__init__(model, dialect)
-        self.model = model
-
-    def flat(self, answer: Callable[[int], str]) -> str:
-        """One CASE with a condition a leaf: rows that come to one have failed those before it."""
-        lines = ["CASE"]
-        rest: list[tuple[list[str], int | None, int]] = [([], 0, 0)]  # tests, node, source
-        while rest:
-            tests, node, above = rest.pop()
-            stops = node is None or self.model.tree.is_leaf[node]
-            branches = [] if stops else self.branches(self.model.split(node or 0))
-            if not branches:
-                head = f"WHEN {' AND '.join(tests)} THEN" if tests else "ELSE"
-                lines.append(f"{_INDENT}{head} {answer(above if node is None else node)}")
-            for text, child in reversed(branches):
-                test = [f"({found[1]})"] if (found := _TEST.fullmatch(text)) else []
-                rest.append((tests + test, None if child == node else child, node or 0))
-        return "\n".join([*lines, "END"]) if len(lines) > 2 else lines[1].split(" ", 3)[-1]
-
-    def nested(self, answer: Callable[[int], str]) -> str:
-        """CASE inside CASE: a stack of what is still to be written, last first."""
-        lines: list[str] = []
-        rest: list[tuple[str, int | None, int]] = [("", 0, 0)]  # words before a node, node, depth
-        while rest:
-            words, node, depth = rest.pop()
-            indent = _INDENT * min(depth, _MOST_INDENTS)
-            if node is None:
-                lines.append(indent + words)
-                continue
-            branches = (
-                [] if self.model.tree.is_leaf[node] else self.branches(self.model.split(node))
-            )
-            if not branches:
-                lines.append(f"{indent}{words}{answer(node)}")
-            elif len(branches) == 1:  # a CASE needs more
-                rest.append((words, branches[0][1], depth))
-            else:
-                lines.append(f"{indent}{words}CASE")
-                rest.append(("END", None, depth))
-                for text, child in reversed(branches):
-                    stops = child == node
-                    rest.append(
-                        (
-                            text + answer(node) if stops else text,
-                            None if stops else child,
-                            depth + 1,
-                        )
-                    )
-        return "\n".join(lines)
-
-    def branches(self, split: Split) -> list[tuple[str, int]]:
-        """WHEN and ELSE of one node, each with the node that follows; itself where rows stop.
-
-        None where all rows stop.
-        """
-        column = self.columns[split.feature]
-        nodes = [*split.children, split.node, split.node]  # MISSING_TO_ALL is no longer there
-        missing, unseen = nodes[split.missing], nodes[split.unseen]
-        is_missing = self.is_missing(split.feature)
-        if split.threshold is None:
-            parts = [(f"WHEN {is_missing} THEN ", missing)] if missing != unseen else []
-            for child, codes in zip(split.children, split.codes, strict=True):
-                if child != unseen and codes.size:
-                    words = ", ".join(self.literals(split.feature, codes))
-                    parts.append((f"WHEN {column} IN ({words}) THEN ", child))
-            return [*parts, ("ELSE ", unseen)] if parts or unseen != split.node else []
-        first, second = split.children
-        if math.isinf(split.threshold):
-            return [(f"WHEN {is_missing} THEN ", missing), ("ELSE ", first)]
-        test = f"{self.dialect.as_double.format(column)} <= {self.number(split.threshold)}"
-        if missing == second:  # NULL and NaN fail the test
-            return [(f"WHEN {test} THEN ", first), ("ELSE ", second)]
-        if missing == first:
-            return [(f"WHEN {test} OR {is_missing} THEN ", first), ("ELSE ", second)]
-        return [
-            (f"WHEN {is_missing} THEN ", missing),
-            (f"WHEN {test} THEN ", first),
-            ("ELSE ", second),
-        ]
-
-    def codes(self, feature: int) -> NDArray[np.int32]:
-        """The codes of the categories that a column is tested for."""
-        categories, tree = self.model.categories[feature], self.model.tree
-        if categories is not None:
-            return np.arange(categories.size, dtype=np.int32)
-        tested = (~tree.is_leaf & (tree.feature == feature)).nonzero()[0].tolist()
-        found = [codes for node in tested for codes in self.model.split(node).codes]
-        return np.unique(np.concatenate(found)).astype(np.int32)
-
-
-def _as_fraction(value: float) -> str:
-    """A float64 as an integer times a power of two: exact where decimals are read inexactly."""
-    fraction, exponent = math.frexp(value)
-    whole, exponent = int(math.ldexp(fraction, 53)), exponent - 53
-    words = f"{whole} * 1e0"
-    while exponent:
-        step = min(abs(exponent), 62)
-        words += f" {'*/'[exponent < 0]} {1 << step}"
-        exponent += step if exponent < 0 else -step
-    return f"({words})"

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gputree.dtypes import MISSING_STOPS
 from gputree.export.model import Model, Split
-
-if TYPE_CHECKING:
-    from gputree.export.sql import Writer
+from gputree.export.sql_writer import Writer
 
 _ROWS = 1000  # of one INSERT
 
@@ -40,14 +38,7 @@ class _Node(NamedTuple):
 def table_of_nodes(writer: Writer, name: str, answer: Callable[[int], str], kind: str) -> str:
     """The statements that make a table of this name, and fill it.
 
-    Parameters
-    ----------
-    writer : Writer
-    name : str
-    answer : callable
-        The SQL of the prediction of each node of the tree.
-    kind : str
-        The type of the predictions.
+    `answer` is the SQL of the prediction of each node of the tree, `kind` the type of predictions.
     """
     table, double = writer.dialect.name(name), writer.dialect.double
     made = (

@@ -35,14 +35,9 @@ def export_text(
     Parameters
     ----------
     estimator_or_tree : fitted estimator or Tree
-    feature_names : sequence of str or None, default=None
-        None takes the names seen in `fit`, else x0, x1, ...
-    class_names : sequence of str or None, default=None
-        In the order of `classes_`; None takes `classes_` itself. Unused in
-        regression.
+    {names}
     max_depth : int or None, default=None
-        Depth of the deepest nodes shown, the root's being 0; those below are
-        counted and left out.
+        Depth of the deepest nodes shown, the root's being 0; those below are counted and left out.
     decimals : int or None, default=4
         Decimals of numbers, or significant digits of those below 1; more for thresholds of one
         feature that would look the same. None writes them exactly.
@@ -54,13 +49,9 @@ def export_text(
     str
         Lines that end in a newline each.
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The estimator is not fitted.
+    {raises}
     ValueError
-        The number of names is not that of the tree, or `max_depth` or
-        `decimals` is negative.
+        The number of names is not that of the tree, or `max_depth` or `decimals` is negative.
 
     Examples
     --------
@@ -86,7 +77,5 @@ def export_text(
     |   flippers = 0: no (1)
     |   flippers = 1: yes (2)
     """
-    description = describe(
-        estimator_or_tree, feature_names=feature_names, class_names=class_names, decimals=decimals
-    )
+    description = describe(estimator_or_tree, feature_names, class_names, decimals)
     return "".join(text_lines(description, max_depth, show_weights))

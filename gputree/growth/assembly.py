@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Splits, Subtrees
+from gputree.backends.base import Bools, Floats, Int64s, Splits, Subtrees
 from gputree.backends.rules import missing_goes_left
 from gputree.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
 
@@ -20,9 +20,9 @@ class Nodes(NamedTuple):
 
     first_child: Int64s
     feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    gain: NDArray[np.float64]
+    threshold: Floats
+    missing_left: Bools
+    gain: Floats
     begin: Int64s
     end: Int64s
 
@@ -92,7 +92,7 @@ def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray
     return np.concatenate([top, below])
 
 
-def breadth_first(first_child: Int64s) -> tuple[Int64s, NDArray[np.int32]]:
+def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, NDArray[np.int32]]:
     """Nodes reachable from the root, breadth-first, and their depths."""
     levels = [np.array([0])]
     while levels[-1].size:
@@ -121,13 +121,13 @@ def renumber(nodes: Nodes) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]
     return taken, parent, depth
 
 
-def over_leaves(nodes: Nodes, leaf_sums: Int64s) -> Int64s:
+def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[Any]:
     """Sums (N, S) of every node, numbered as by `renumber`, over the leaves below it.
 
     `leaf_sums`, of shape (leaves, S), are in the order of the nodes' numbers.
     """
-    is_leaf = nodes.first_child < 0
-    sums = np.empty((is_leaf.size, leaf_sums.shape[1]), np.int64)
+    is_leaf = first_child < 0
+    sums = np.empty((is_leaf.size, leaf_sums.shape[1]), leaf_sums.dtype)
     sums[is_leaf] = leaf_sums
     inner = np.flatnonzero(~is_leaf)
     levels = [0]  # of each, the first of those split

@@ -7,36 +7,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
+from gputree.backends.base import Floats, Int64s
+from gputree.branches import concatenated_ranges
 
 
 class Expansion(NamedTuple):
-    """Splits of m nodes, and the P children with entries that they make.
+    """Splits of m nodes, and the P children with entries that they make."""
 
-    Attributes
-    ----------
-    node : int64 array of shape (m,), numbers of the nodes
-    feature : int32
-    gain : float64
-    low, high : float64
-        Values on both sides of a numeric cut; NaN for other splits.
-    part : int64 array of shape (m + 1,)
-        Children of split j are ``part[j] .. part[j + 1]``.
-    code : uint32 array of shape (P,)
-        Category of each child.
-    rows : int64 array of shape (P,)
-    weights : int64 array of shape (P, K)
-    """
-
-    node: Int64s
+    node: Int64s  # (m,) numbers of the nodes
     feature: NDArray[np.int32]
-    gain: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    part: Int64s
-    code: NDArray[np.uint32]
-    rows: Int64s
-    weights: Int64s
+    gain: Floats
+    low: Floats  # values on both sides of a numeric cut; NaN for other splits
+    high: Floats
+    part: Int64s  # (m + 1,) children of split j are part[j] .. part[j + 1]
+    code: NDArray[np.uint32]  # (P,) category of each child
+    rows: Int64s  # (P,)
+    weights: Int64s  # (P, K)
 
 
 class Branching:
@@ -68,33 +54,16 @@ class Branching:
 
 
 def _no_expansion(n_classes: int) -> Expansion:
-    return Expansion(
-        node=np.empty(0, np.int64),
-        feature=np.empty(0, np.int32),
-        gain=np.empty(0),
-        low=np.empty(0),
-        high=np.empty(0),
-        part=np.zeros(1, np.int64),
-        code=np.empty(0, np.uint32),
-        rows=np.empty(0, np.int64),
-        weights=np.empty((0, n_classes), np.int64),
-    )
+    none, reals, weights = np.empty(0, np.int64), np.empty(0), np.empty((0, n_classes), np.int64)
+    feature, code = none.astype(np.int32), none.astype(np.uint32)
+    return Expansion(none, feature, reals, reals, reals, np.zeros(1, np.int64), code, none, weights)
 
 
 class Shape(NamedTuple):
-    """A breadth-first multiway tree of N nodes.
+    """A breadth-first multiway tree of N nodes."""
 
-    Attributes
-    ----------
-    source : int64 array of shape (N,)
-        Number of each node as it was made, -1 for children without entries.
-    split : int64 array of shape (N,)
-        Its split in the joined expansions, -1 at leaves.
-    parent, depth, first_child, n_children : int64 arrays of shape (N,)
-    """
-
-    source: Int64s
-    split: Int64s
+    source: Int64s  # number of each node as it was made, -1 for children without entries
+    split: Int64s  # its split in the joined expansions, -1 at leaves
     parent: Int64s
     depth: Int64s
     first_child: Int64s
@@ -104,13 +73,8 @@ class Shape(NamedTuple):
 def breadth_first(splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: Int64s) -> Shape:
     """Number nodes breadth-first, children without entries among them.
 
-    Parameters
-    ----------
-    splits : Expansion
-    n_nodes : int
-        Nodes with entries.
-    n_children : int64 array of shape (m,), children of each split
-    ordinal : int64 array of shape (P,), place of each part among its siblings
+    `n_nodes` have entries. Of each of m splits: `n_children`; of each of P parts: its place among
+    its siblings, `ordinal`.
     """
     split_of = np.full(n_nodes + 1, -1)  # the last one stands for nodes without entries
     split_of[splits.node] = np.arange(splits.node.size)
@@ -123,7 +87,7 @@ def breadth_first(splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: 
         counts = n_children[split]
         below = np.full(int(counts.sum()), -1)
         sizes = splits.part[split + 1] - splits.part[split]
-        part = _ranges(splits.part[split], sizes)
+        part = concatenated_ranges(splits.part[split], sizes)
         below[np.repeat(np.cumsum(counts) - counts, sizes) + ordinal[part]] = part + 1
         parents.append(np.repeat(inner + seen, counts))
         seen += levels[-1].size
@@ -140,9 +104,3 @@ def breadth_first(splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: 
         first_child=np.where(counts > 0, first, -1),
         n_children=counts,
     )
-
-
-def _ranges(begin: Int64s, sizes: Int64s) -> Int64s:
-    """``begin[0] .. begin[0] + sizes[0]``, then the next, one behind the other."""
-    shift = begin - (np.cumsum(sizes) - sizes)
-    return np.repeat(shift, sizes) + np.arange(int(sizes.sum()))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Int64s
 from gputree.growth.assembly import Nodes
-from gputree.growth.nesting import Subsets
+from gputree.nesting import Subsets
 
 
 def list_subsets(
@@ -20,14 +20,7 @@ def list_subsets(
 ) -> Subsets:
     """The subsets of a tree, numbered as `subset` (N,) says; -1 where a node tests none.
 
-    Parameters
-    ----------
-    backend : Backend
-        Whose entries are as growth left them.
-    nodes : Nodes
-        Breadth-first.
-    parent : int32 array of shape (N,)
-    subset : int64 array of shape (N,)
+    `nodes` are breadth-first, and the backend's entries as growth left them.
     """
     at = np.flatnonzero(subset >= 0)
     first, above = nodes.first_child[at], parent[at]

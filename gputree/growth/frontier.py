@@ -8,34 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s
+from gputree.backends.base import Bools, Bounds, Floats, Int64s, Uint64s
 from gputree.hashing import child_key
 
 
 @dataclass(frozen=True)
 class Frontier:
-    """Open nodes; two siblings that are both open stand next to each other.
+    """Open nodes; two siblings that are both open stand next to each other."""
 
-    Attributes
-    ----------
-    node : numbers in the node table
-    begin, end : entries of each node
-    sibling_begin, sibling_end : entries of its sibling, open or not
-    key : hash of the path from the root
-    parent_slot : the parent's histogram, -1 where it is not kept
-    path_gain : least weighted gain of the splits above
-    bounds : what their means lie between; None where nothing is held to be monotonic
-    """
-
-    node: Int64s
-    begin: Int64s
+    node: Int64s  # numbers in the node table
+    begin: Int64s  # entries of each node
     end: Int64s
-    sibling_begin: Int64s
+    sibling_begin: Int64s  # entries of its sibling, open or not
     sibling_end: Int64s
-    key: NDArray[np.uint64]
-    parent_slot: Int64s
-    path_gain: NDArray[np.float64]
-    bounds: Bounds | None = None
+    key: Uint64s  # hash of the path from the root
+    parent_slot: Int64s  # the parent's histogram, -1 where it is not kept
+    path_gain: Floats  # least weighted gain of the splits above
+    bounds: Bounds | None = None  # of their means; None where nothing is held to be monotonic
 
     @classmethod
     def root(cls, n_rows: int, key: int, *, is_monotonic: bool = False) -> Frontier:
@@ -86,7 +75,7 @@ class Frontier:
         place[first + 1] = first
         return place
 
-    def is_larger(self) -> NDArray[np.bool_]:
+    def is_larger(self) -> Bools:
         """Nodes larger than their sibling; of two equals, the second child."""
         size = self.end - self.begin
         other = self.sibling_end - self.sibling_begin
@@ -111,7 +100,7 @@ def children_of(
     numbers: Int64s,
     middle: Int64s,
     slot: Int64s,
-    weighted_gain: NDArray[np.float64],
+    weighted_gain: Floats,
     bounds: Bounds | None,
 ) -> Frontier:
     """The children of the opened nodes, in pairs."""
@@ -130,6 +119,6 @@ def children_of(
     )
 
 
-def child_keys(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def child_keys(key: Uint64s) -> Uint64s:
     """Keys of both children of each node: hashes of the path from the root."""
     return child_key(key[:, None], np.arange(2)).ravel()

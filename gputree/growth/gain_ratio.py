@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
+from gputree.backends.base import Bools, Floats, Int64s
 from gputree.backends.lists import Candidates, ListTask
 from gputree.criteria.information import GAIN_BITS, TOLERANCE, Information, logarithms
 
@@ -24,32 +24,17 @@ BITS_SHARE = 0.9
 
 
 class GainRatio(NamedTuple):
-    """C4.5's rule, with the options of C5.0.
+    """C4.5's rule, with the options of C5.0."""
 
-    Attributes
-    ----------
-    numeric : bool array of shape (d,)
-    averaged : bool array of shape (d,)
-        Columns whose gains make the average: numeric ones and those of few categories.
-    average_gain_rule, mdl_correction : bool
-    min_gain : float
-        Least gain of a split in bits, after the correction.
-    averaged_only : bool
-        Whether the other columns are excluded.
-    bits_share : float
-        Fraction of the description length in the minimum gain; the rest is the average gain.
-    leaves_per_weight : float
-        Maximum number of leaves per unit of weight; 0 for no limit. A split on categories has at
-        most one branch more than its node may have leaves.
-    """
-
-    numeric: NDArray[np.bool_]
-    averaged: NDArray[np.bool_]
+    numeric: Bools  # (d,)
+    averaged: Bools  # (d,) of gains that make the average: numeric, or few categories
     average_gain_rule: bool
     mdl_correction: bool
-    min_gain: float
-    averaged_only: bool = False
-    bits_share: float = 0.0
+    min_gain: float  # of a split, in bits, after the correction
+    averaged_only: bool = False  # whether the other columns are excluded
+    bits_share: float = 0.0  # of description length in the minimum gain; the rest is the average
+    # Maximum number of leaves per unit of weight; 0 for no limit. A split on categories has at
+    # most one branch more than its node may have leaves.
     leaves_per_weight: float = 0.0
 
     def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
@@ -73,9 +58,7 @@ class GainRatio(NamedTuple):
             ratio[gain < self._least_gain(gain, valid, weight)] = 0.0
         return _first_greatest(ratio)
 
-    def _least_gain(
-        self, gain: NDArray[np.float64], valid: NDArray[np.bool_], weight: NDArray[np.floating]
-    ) -> NDArray[np.float64]:
+    def _least_gain(self, gain: Floats, valid: Bools, weight: NDArray[np.floating]) -> Floats:
         """Minimum gain of each node's split, from the valid columns that count."""
         counted = valid & self.averaged[:, None]
         number = counted.sum(axis=0)
@@ -102,17 +85,17 @@ class InformationGain(NamedTuple):
         return np.where((best >= 0) & enough, feature, -1).astype(np.int32)
 
 
-def gains(gain: Int64s, total: Int64s, information: Information) -> NDArray[np.float64]:
+def gains(gain: Int64s, total: Int64s, information: Information) -> Floats:
     """Gains in bits of total gains in steps."""
     return gain * 2.0**-GAIN_BITS / (total * information.unit)
 
 
-def _cost_of_cuts(tries: NDArray[np.int64]) -> NDArray[np.float64]:
+def _cost_of_cuts(tries: NDArray[np.int64]) -> Floats:
     """Bits that name one of the cuts tried (Quinlan 1996)."""
     return logarithms(tries.ravel()).reshape(tries.shape)
 
 
-def _first_greatest(ratio: NDArray[np.float64]) -> NDArray[np.int32]:
+def _first_greatest(ratio: Floats) -> NDArray[np.int32]:
     """The first column of greatest positive ratio, in each node; near equals are equal."""
     best, feature = np.zeros(ratio.shape[1]), np.full(ratio.shape[1], -1, np.int32)
     for f in range(ratio.shape[0]):

@@ -22,46 +22,21 @@ from gputree.growth.stopping import FEWEST_ROWS, can_split, finish_rows
 
 
 class Plan(NamedTuple):
-    """How a tree is grown. Budgets and sizes do not change the tree.
-
-    Attributes
-    ----------
-    max_bins : int
-    exact : bool
-        Whether tables may be grown without codes: cuts are found among values, not bins.
-    max_leaf_nodes : int or None
-    histogram_bytes : int
-        Budget of the histograms of one level.
-    finish_rows : int or None
-        Size up to which nodes are finished; None to choose by cost.
-    key : int
-        Seed of the columns drawn at each node.
-    coded_again : int
-        Columns of more categories than histograms count: how many.
-    """
+    """How a tree is grown. Budgets and sizes do not change the tree."""
 
     max_bins: int
-    exact: bool
+    exact: bool  # tables may be grown without codes: cuts are found among values, not bins
     max_leaf_nodes: int | None
-    histogram_bytes: int
-    finish_rows: int | None
-    key: int
-    coded_again: int = 0
+    histogram_bytes: int  # budget of the histograms of one level
+    finish_rows: int | None  # size up to which nodes are finished; None to choose by cost
+    key: int  # seed of the columns drawn at each node
+    coded_again: int = 0  # how many columns have more categories than histograms count
 
 
 def grow(
     backend: Backend, shape: tuple[int, int], limits: Limits, plan: Plan, progress: Progress
 ) -> Nodes:
-    """Grow a tree over the backend's entries: all rows of its table, or some.
-
-    Parameters
-    ----------
-    backend : Backend
-    shape : (entries, columns)
-    limits : Limits
-    plan : Plan
-    progress : Progress
-    """
+    """Grow a tree over the backend's entries, all rows of its table or some: `shape` (n, d)."""
     n_rows, columns = shape
     cells = n_rows * columns
     # Last: a backend counts what it takes more.
@@ -125,12 +100,10 @@ def _grow_level(
         del histograms  # of the batch before
         histograms = _build(backend, batch, parents)
         scores = backend.score(histograms.cells, histograms.slot, batch.bounds)
+        entries, place = (batch.begin, batch.end), histograms.slot
         parts.append(
-            backend.refine(
-                batch.begin, batch.end, histograms.cells, histograms.slot, scores, batch.key,
-                batch.bounds,
-            )
-        )  # fmt: skip
+            backend.refine(*entries, histograms.cells, place, scores, batch.key, batch.bounds)
+        )
         del scores
     if not parts:
         return frontier, Histograms.none()

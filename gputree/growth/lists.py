@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
+from gputree.backends.base import Bools, Int64s
 from gputree.backends.lists import Candidates, Level, ListBackend, ListTask, Parts, Tests
 from gputree.growth.branching import Branching, Expansion
 from gputree.growth.gain_ratio import gains
@@ -27,23 +27,12 @@ class Rule(Protocol):
 
 
 class Limits(NamedTuple):
-    """Which nodes are opened.
-
-    Attributes
-    ----------
-    max_depth : int
-    min_rows : int
-        Fewest entries.
-    min_weight : float
-        Least weight, in units.
-    slack : float
-        Weights that differ by no more than this are equal.
-    """
+    """Which nodes are opened."""
 
     max_depth: int
-    min_rows: int
-    min_weight: float
-    slack: float
+    min_rows: int  # entries
+    min_weight: float  # in units
+    slack: float  # weights that differ by no more than this are equal
 
 
 # The candidates of a node take as much memory as so many entries.
@@ -65,31 +54,13 @@ class _Open(NamedTuple):
 
 
 class ListGrower:
-    """Grows one tree.
-
-    Parameters
-    ----------
-    task : ListTask
-    rule : Rule
-    limits : Limits
-    distinct : list of d arrays
-        Distinct values of the numeric columns.
-    budget : Budget
-    """
+    """Grows one tree; `distinct` are the distinct values of the numeric columns."""
 
     def __init__(
-        self,
-        task: ListTask,
-        rule: Rule,
-        limits: Limits,
-        distinct: list[NDArray],
-        budget: Budget,
+        self, task: ListTask, rule: Rule, limits: Limits, distinct: list[NDArray], budget: Budget
     ) -> None:
-        self.task = task
-        self.rule = rule
-        self.limits = limits
-        self.distinct = distinct
-        self.budget = budget
+        self.task, self.rule, self.limits = task, rule, limits
+        self.distinct, self.budget = distinct, budget
 
     def grow(self, backend: ListBackend, progress: Progress) -> Branching:
         """Grow the tree over all rows of the backend's table.
@@ -135,7 +106,7 @@ class ListGrower:
         for below in last:
             yield _Open(below, child[groups[-1]], depth + 1)
 
-    def _can_open(self, rows: Int64s, weights: Int64s, depth: int) -> NDArray[np.bool_]:
+    def _can_open(self, rows: Int64s, weights: Int64s, depth: int) -> Bools:
         """Nodes deep, large and mixed enough to be looked at."""
         limits = self.limits
         total = weights.sum(axis=1)
@@ -144,12 +115,7 @@ class ListGrower:
         return mixed & large & (depth < limits.max_depth)
 
     def _expansion(
-        self,
-        tests: Tests,
-        parts: Parts,
-        node: Int64s,
-        total: Int64s,
-        candidates: Candidates,
+        self, tests: Tests, parts: Parts, node: Int64s, total: Int64s, candidates: Candidates
     ) -> Expansion:
         at = (tests.feature, tests.node)
         gain = gains(candidates.gain[at], total[tests.node], self.task.information)

@@ -17,13 +17,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Bounds, Int64s, Limits
+from gputree.backends.base import Backend, Bounds, Floats, Int64s, Limits
 from gputree.backends.rules import child_bounds
 from gputree.dtypes import NO_CHILD
 from gputree.growth.frontier import Frontier
 from gputree.tree import Tree
-
-Floats = NDArray[np.float64]
 
 
 def hand_down(
@@ -33,14 +31,8 @@ def hand_down(
 ) -> Bounds:
     """Bounds of both children of each of m nodes, in pairs.
 
-    Parameters
-    ----------
-    sign : int8 array of shape (m,)
-        Of the column that each node cuts.
-    bounds : Bounds
-        Of the nodes.
-    means : callable
-        Means of the first and of the second children of the nodes at some places, one or more.
+    The nodes cut columns of a `sign` each. `means` tells the means of the first and of the second
+    children of the nodes at some places, one or more.
     """
     both = Bounds(*(np.repeat(bound, 2).reshape(-1, 2) for bound in bounds))
     held = np.flatnonzero(sign)
@@ -62,14 +54,8 @@ def bounds_below(
 ) -> Bounds | None:
     """Bounds of the children of the opened nodes, in pairs; None where nothing is held.
 
-    Parameters
-    ----------
-    backend : Backend
-        Whose entries are partitioned.
-    limits : Limits
-    opened : Frontier
-    middle : int64 array of shape (m,), first entry of each second child
-    feature : int32 array of shape (m,), columns cut
+    Entries are partitioned: the second child of each node, by a cut of column `feature`, begins at
+    `middle`.
     """
     if limits.monotonic is None or opened.bounds is None:
         return None
@@ -95,13 +81,7 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
     """The tree with bounds of its nodes, that its answers keep within.
 
     They are computed from its answers as they are, so that these are in order to the last bit
-    whatever scaling has rounded.
-
-    Parameters
-    ----------
-    tree : Tree
-        Binary, of two classes or regression.
-    signs : int8 array of shape (n_features,)
+    whatever scaling has rounded. It is binary, of two classes or regression.
     """
     mean = tree.value[:, 0, -1]
     lower, upper = np.full(tree.n_nodes, -np.inf), np.full(tree.n_nodes, np.inf)

@@ -14,21 +14,8 @@ _GROWTH_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
 class Progress:
     """Show how many rows are in leaves or set aside in small nodes, level by level.
 
-    The bar is full only once the block ends without an error.
-
-    Nothing is shown, and tqdm is not imported, unless `enabled` and standard
-    error is a terminal, or a notebook is what runs.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows the tree is grown on.
-    enabled : bool
-
-    Examples
-    --------
-    >>> with Progress(1000, enabled=False) as progress:
-    ...     progress.level(depth=0, open_nodes=1, open_rows=1000, nodes=1)
+    The bar is full only once the block ends without an error. Nothing is shown, and tqdm is not
+    imported, unless `enabled` and standard error is a terminal, or a notebook is what runs.
     """
 
     def __init__(self, n_rows: int, enabled: bool) -> None:
@@ -39,15 +26,8 @@ class Progress:
     def level(self, depth: int, open_nodes: int, open_rows: int, nodes: int) -> None:
         """Tell that a level is about to be split, or at last that small nodes are finished.
 
-        Parameters
-        ----------
-        depth : int
-            Depth of the level; the root's is 0.
-        open_nodes, open_rows : int
-            Nodes of the level that may still be split, and the rows in them;
-            no nodes and the rows set aside at last.
-        nodes : int
-            Nodes of the tree so far.
+        Open nodes may still be split; at last there are none, and the rows are those set aside.
+        `nodes` are those of the tree so far.
         """
         if self._bar is None:
             return
@@ -81,12 +61,7 @@ class Progress:
 def new_bar(total: int | None, enabled: bool, **options: Any) -> Any:
     """A bar of tqdm for a terminal or a notebook; None elsewhere, or if not `enabled`.
 
-    Parameters
-    ----------
-    total : int, or None where nobody knows
-    enabled : bool
-    **options : dict
-        Of tqdm, besides `leave`: the result is what should stay on the screen.
+    It does not stay: the result is what should stay on the screen.
     """
     if not enabled or sys.stderr is None or not (sys.stderr.isatty() or in_notebook()):
         return None

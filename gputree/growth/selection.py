@@ -14,33 +14,23 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.base import Bools, Floats
+
 
 class BestFirst:
     """Keeps the least path gain that may still be among the splits of the final tree.
 
-    Parameters
-    ----------
-    max_leaf_nodes : int or None
-        None opens everything.
+    All are, where `max_leaf_nodes` is None.
     """
 
     def __init__(self, max_leaf_nodes: int | None) -> None:
         self._most = None if max_leaf_nodes is None else max_leaf_nodes - 1
-        self._greatest: NDArray[np.float64] = np.empty(0)
+        self._greatest: Floats = np.empty(0)
 
-    def worth(
-        self,
-        path_gain: NDArray[np.float64],
-        found: NDArray[np.bool_],
-        weighted_gain: NDArray[np.float64],
-    ) -> NDArray[np.bool_]:
+    def worth(self, path_gain: Floats, found: Bools, weighted_gain: Floats) -> Bools:
         """Nodes that have a split and may be opened.
 
-        Parameters
-        ----------
-        path_gain : float64 array of shape (m,), least weighted gain above each node
-        found : bool array of shape (m,), whether it has a split
-        weighted_gain : float64 array of shape (m,), that of its split
+        Of each: the least weighted gain above it, whether a split was `found`, and that split's.
         """
         if self._most is None:
             return found
@@ -53,8 +43,8 @@ class BestFirst:
 
 
 def best_first_leaves(
-    first_child: NDArray[np.signedinteger], weighted_gain: NDArray[np.float64], max_leaf_nodes: int
-) -> NDArray[np.bool_]:
+    first_child: NDArray[np.signedinteger], weighted_gain: Floats, max_leaf_nodes: int
+) -> Bools:
     """Nodes of a breadth-first binary tree that best-first growth leaves unopened.
 
     Equal gains open the lower node number first: shallower, then further left.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree.backends.base import Finishing, Int64s, Limits
+from gputree.backends.base import Bools, Finishing, Int64s, Limits
 from gputree.backends.rules import fewest_rows
 
 # Sorting pays over the levels that are left: with few, fewer rows are worth it. Measured
@@ -32,7 +31,7 @@ FEWEST_ROWS = 256
 MOST_CELLS = 1 << 19
 
 
-def can_split(rows: Int64s, depth: int, limits: Limits) -> NDArray[np.bool_]:
+def can_split(rows: Int64s, depth: int, limits: Limits) -> Bools:
     """Nodes of so many rows that are deep and large enough to be looked at."""
     return (rows >= fewest_rows(limits)) & (depth < limits.max_depth)
 

@@ -10,11 +10,10 @@ over the chance t that a column takes part (Owen's multilinear extension):
     phi_j = sum over leaves of value * integral from 0 to 1 of
             (o_j - z_j) * product over other columns i on the path of (t o_i + (1 - t) z_i) dt
 
-The integrand is a polynomial of t of a degree below the number of columns on the path, so that
-half as many points of Gauss and Legendre integrate it exactly; all products are of numbers that
-are not negative, so that nothing cancels. Products are made from the root down and sums from
-the leaves up, once for all columns: time is by nodes times points, not by leaves times depth
-squared.
+The integrand is a polynomial of t of a degree below the number of columns on the path, so that half
+as many points of Gauss and Legendre integrate it exactly; all products are of numbers that are not
+negative, so that nothing cancels. Products are made from the root down and sums from the leaves up,
+once for all columns: time is by nodes times points, not by leaves times depth squared.
 
     node      product P of the factors above it at each point, times the factor of its own edge
     edge      g = (o - z) / (t o + (1 - t) z): times the sum below, the part of the edge's column;
@@ -29,7 +28,6 @@ Trees. Nature Machine Intelligence 2, 2020. Algorithm 1 (the game).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +35,10 @@ from numpy.typing import NDArray
 
 from gputree._memory import require_memory
 from gputree.compilation import inner, kernel
+from gputree.dtypes import Floats, Int32s
+from gputree.prediction.answers import Before
 from gputree.prediction.descent import pack, step
-from gputree.prediction.shares import Parts, portions
-from gputree.prediction.tables import Lists
+from gputree.prediction.shares import Descent, Parts, portions
 from gputree.threads import run
 from gputree.tree import Tree
 
@@ -48,31 +47,18 @@ _BLOCK = 1 << 24
 
 
 class Game(NamedTuple):
-    """What a tree says of the game before any row is known; arrays of shape (N,).
+    """What a tree says of the game before any row is known; arrays of shape (N,)."""
 
-    Attributes
-    ----------
-    tested : int32
-        The column that each node tests; -1 at leaves.
-    parent : int32
-    same : int32
-        The nearest node, from a node up to the root, that is reached by a test of the column
-        that the node tests; 0, the root, stands for none.
-    absent : float64
-        z of the edge to each node, with those above of the same column; 1 at the root.
-    ends : float64
-        z of stopping at an inner node, which has no weight below.
-    point, weight : float64 arrays of shape (Q,)
-        Where the integral from 0 to 1 is summed up, and by which weights.
-    """
-
-    tested: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    same: NDArray[np.int32]
-    absent: NDArray[np.float64]
-    ends: NDArray[np.float64]
-    point: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    tested: Int32s  # the column that each node tests; -1 at leaves
+    parent: Int32s
+    # the nearest node, from a node up to the root, that is reached by a test of the column
+    # that the node tests; 0, the root, stands for none
+    same: Int32s
+    absent: Floats  # z of the edge to each node, with those above of the same column; 1 at the root
+    ends: Floats  # z of stopping at an inner node, which has no weight below
+    # (Q,): where the integral from 0 to 1 is summed up, and by which weights
+    point: Floats
+    weight: Floats
 
 
 def game_of(tree: Tree, parts: Parts) -> Game:
@@ -89,47 +75,29 @@ def game_of(tree: Tree, parts: Parts) -> Game:
     return Game(tested, tree.parent, same, absent, ends, (point + 1) / 2, weight / 2)
 
 
-def expected_answer(tree: Tree) -> NDArray[np.float64]:
+def expected_answer(tree: Tree) -> Floats:
     """The prediction without any column, shape (K,): that of the leaves by their weights."""
     parts = portions(tree)
     reach = np.ones(tree.n_nodes)
     for level in tree.levels()[1:]:
         reach[level] = reach[tree.parent[level]] * parts.portion[level]
     stops = tree.is_leaf | (game_of(tree, parts).ends > 0)
-    out: NDArray[np.float64] = reach[stops] @ tree.value[stops, 0]
-    return out
+    return reach[stops] @ tree.value[stops, 0]
 
 
 def shapley_values(
-    tree: Tree,
-    values: NDArray,
-    n_threads: int = 1,
-    before: Callable[[int, int], object] | None = None,
-) -> NDArray[np.float64]:
-    """Shapley values of the predictions of rows.
+    tree: Tree, values: NDArray, n_threads: int = 1, before: Before = None
+) -> Floats:
+    """Shapley values of the predictions of rows, of shape (n_rows, n_features, K); see `apply`.
 
-    Parameters
-    ----------
-    tree : Tree
-    values : float32 or float64 array of shape (n_rows, n_features)
-        Codes of categories, -1 where unknown; NaN where missing.
-    n_threads : int
-    before : callable, optional
-        Called with the first and last row of each block.
-
-    Returns
-    -------
-    float64 array of shape (n_rows, n_features, K)
-        With `expected_answer` they add up to `class_distributions`, but for rounding.
+    With `expected_answer` they add up to `class_distributions`, but for rounding.
     """
-    packed, parts = pack(tree, values.dtype), portions(tree)
-    game = game_of(tree, parts)
+    descent = Descent(values, pack(tree, values.dtype), portions(tree), None)
+    game = game_of(tree, descent.parts)
     answer = np.ascontiguousarray(tree.value[:, 0, :])
     shape = values.shape[0], tree.n_features, tree.n_classes
     require_memory(
-        8.0 * np.prod(shape, dtype=float),
-        "The Shapley values",
-        "Pass fewer rows at a time.",
+        8.0 * np.prod(shape, dtype=float), "The Shapley values", "Pass fewer rows at a time."
     )
     out = np.zeros(shape)
     size = max(1, _BLOCK // (tree.n_nodes * game.point.size))
@@ -139,16 +107,14 @@ def shapley_values(
         end = min(begin + size, values.shape[0])
         if before is not None:
             before(begin, end)
-        _shapley(values, begin, end, *packed, parts, game, answer, out)
+        _shapley(descent, begin, end, game, answer, out)
 
     run(n_threads, block, [(begin,) for begin in range(0, values.shape[0], size)])
     return out
 
 
 @kernel
-def _same(
-    tested: NDArray[np.int32], parent: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _same(tested: Int32s, parent: Int32s) -> tuple[Int32s, Int32s]:
     """`Game.same`, and the number of columns that are tested at each node and above it."""
     same, columns = np.zeros(tested.size, np.int32), np.zeros(tested.size, np.int32)
     for node in range(tested.size):
@@ -178,19 +144,10 @@ def _slope(t: float, present: float, absent: float) -> float:
 
 @kernel
 def _shapley(
-    values: NDArray,
-    begin: int,
-    end: int,
-    nodes: NDArray,
-    target: NDArray[np.int32] | None,
-    lists: Lists | None,
-    parts: Parts,
-    game: Game,
-    answer: NDArray[np.float64],
-    out: NDArray[np.float64],
+    descent: Descent, begin: int, end: int, game: Game, answer: Floats, out: Floats
 ) -> None:
     """Add the Shapley values of rows ``begin .. end`` to `out` (n, d, K)."""
-    n_nodes, n_points = game.tested.size, game.point.size
+    n_nodes, n_points, parts = game.tested.size, game.point.size, descent.parts
     present, stays = np.ones(n_nodes), np.zeros(n_nodes)
     product, total = np.ones((n_nodes, n_points)), np.empty((n_nodes, n_points))
     for row in range(begin, end):
@@ -199,7 +156,7 @@ def _shapley(
             if game.tested[node] < 0:
                 continue
             same = game.same[node]
-            below = step(values, row, nodes, target, lists, node)
+            below = step(descent.values, row, descent.tree, node)
             spreads = below == node and parts.spreads[node]
             stays[node] = 1.0 if below == node and not spreads else 0.0
             first = parts.first_child[node]

@@ -21,37 +21,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
-from gputree.dtypes import MISSING_TO_ALL
-from gputree.prediction.descent import step
-from gputree.prediction.tables import Lists
+from gputree.dtypes import MISSING_TO_ALL, Bools, Floats, Int32s, Int64s
+from gputree.prediction.descent import Packed, step
 from gputree.tree import Tree
 
 
 class Parts(NamedTuple):
-    """How rows are spread over children, arrays of shape (N,).
+    """How rows are spread over children, arrays of shape (N,)."""
 
-    Attributes
-    ----------
-    spreads : bool
-        Nodes that send what they cannot place to all children.
-    first_child, n_children : int32
-    portion : float64
-        A node's weight, as a part of its siblings' and its own.
-    """
-
-    spreads: NDArray[np.bool_]
-    first_child: NDArray[np.int32]
-    n_children: NDArray[np.int32]
-    portion: NDArray[np.float64]
+    spreads: Bools  # nodes that send what they cannot place to all children
+    first_child: Int32s
+    n_children: Int32s
+    portion: Floats  # a node's weight, as a part of its siblings' and its own
 
 
 class Soft(NamedTuple):
     """Where thresholds are soft: between `lower` and `upper`, arrays of shape (N,)."""
 
-    feature: NDArray[np.int32]
-    lower: NDArray[np.float64]
-    threshold: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    feature: Int32s
+    lower: Floats
+    threshold: Floats
+    upper: Floats
+
+
+class Descent(NamedTuple):
+    """Rows and the tree that they descend."""
+
+    values: NDArray  # (n, d): NaN where missing
+    tree: Packed
+    parts: Parts
+    soft: Soft | None
 
 
 def portions(tree: Tree) -> Parts:
@@ -89,21 +88,13 @@ def share_below(x: float, lower: float, threshold: float, upper: float) -> float
 
 
 @inner
-def spread(
-    values: NDArray,
-    row: int,
-    nodes: NDArray,
-    target: NDArray[np.int32] | None,
-    lists: Lists | None,
-    parts: Parts,
-    soft: Soft | None,
-    node: NDArray[np.int32],
-    share: NDArray[np.float64],
-) -> int:
+def spread(descent: Descent, soft: Soft | None, row: int, node: Int32s, share: Floats) -> int:
     """Send a row on from ``node[0]``; the number of nodes it visits.
 
     They are written to `node`, ascending, and what stops at each to `share`, 0 where all goes on.
+    `soft` is that of `descent`, an argument since numba leaves out the branch if it is None.
     """
+    values, tree, parts, _ = descent
     share[0] = 1.0
     visited = 1
     i = 0
@@ -120,7 +111,7 @@ def spread(
                 share[i] = 0.0
                 i += 1
                 continue
-        below = step(values, row, nodes, target, lists, at)
+        below = step(values, row, tree, at)
         if below != at:
             node[visited], share[visited] = below, share[i]
             visited += 1
@@ -137,47 +128,27 @@ def spread(
 
 
 @kernel
-def settle(
-    values: NDArray,
-    begin: int,
-    end: int,
-    nodes: NDArray,
-    target: NDArray[np.int32] | None,
-    lists: Lists | None,
-    parts: Parts,
-    soft: Soft | None,
-    stop: NDArray[np.int32],
-) -> None:
+def settle(descent: Descent, begin: int, end: int, stop: Int32s) -> None:
     """Where rows stay at a node that spreads, write the node of the largest share to `stop`."""
-    node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
+    n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
+    node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
     for row in range(begin, end):
         if soft is None and not parts.spreads[stop[row]]:
             continue
         node[0] = stop[row]
-        visited = spread(values, row, nodes, target, lists, parts, soft, node, share)
+        visited = spread(descent, soft, row, node, share)
         stop[row] = node[np.argmax(share[:visited])]
 
 
 @kernel
-def mix(
-    values: NDArray,
-    begin: int,
-    end: int,
-    nodes: NDArray,
-    target: NDArray[np.int32] | None,
-    lists: Lists | None,
-    parts: Parts,
-    soft: Soft | None,
-    stop: NDArray[np.int32],
-    answer: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
+def mix(descent: Descent, begin: int, end: int, stop: Int32s, answer: Floats, out: Floats) -> None:
     """Write the prediction of each row's node, or the weighted sum of its nodes, to `out`."""
-    node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
+    n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
+    node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
         if soft is not None or parts.spreads[stop[row]]:
-            visited = spread(values, row, nodes, target, lists, parts, soft, node, share)
+            visited = spread(descent, soft, row, node, share)
         for k in range(answer.shape[1]):
             out[row, k] = share[0] * answer[node[0], k]
         for i in range(1, visited):
@@ -197,25 +168,17 @@ def _copy(values: NDArray, size: int) -> NDArray:
 
 @kernel
 def list_stops(
-    values: NDArray,
-    begin: int,
-    end: int,
-    nodes: NDArray,
-    target: NDArray[np.int32] | None,
-    lists: Lists | None,
-    parts: Parts,
-    soft: Soft | None,
-    stop: NDArray[np.int32],
-    count: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    descent: Descent, begin: int, end: int, stop: Int32s, count: Int64s
+) -> tuple[Int32s, Floats]:
     """Nodes where parts of the rows stop and their shares, row by row; their number to `count`."""
-    node, share = np.empty(nodes.size, np.int32), np.empty(nodes.size)
+    n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
+    node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
     all_nodes, all_shares = np.empty(end - begin, np.int32), np.empty(end - begin)
     n = 0
     for row in range(begin, end):
         node[0], share[0], visited = stop[row], 1.0, 1
         if soft is not None or parts.spreads[stop[row]]:
-            visited = spread(values, row, nodes, target, lists, parts, soft, node, share)
+            visited = spread(descent, soft, row, node, share)
         if n + visited > all_nodes.size:
             room = 2 * (n + visited)
             all_nodes, all_shares = _copy(all_nodes, room), _copy(all_shares, room)

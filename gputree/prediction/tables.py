@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.branches import Spans, places_of
-from gputree.compilation import lent
+from gputree.compilation import borrowing
 from gputree.compilation.arrays import record
-from gputree.dtypes import LISTED, NODE, SUBSET_SPLIT
+from gputree.dtypes import LISTED, NODE, SUBSET_SPLIT, Bools, Int32s, Int64s
 from gputree.tree import Tree
 
 # Entries of a table that every node may have, and that it may have for each listed category.
@@ -39,25 +39,18 @@ _LIST = record(
 
 
 class Lists(NamedTuple):
-    """What categories are searched in.
+    """What categories are searched in."""
 
-    Attributes
-    ----------
-    node : structured array
-        One record for each node whose list is searched.
-    code, place : int32 arrays
-        Sorted codes of each list, and their places in it (or the nodes that they lead to).
-    """
-
-    node: NDArray
-    code: NDArray[np.int32]
-    place: NDArray[np.int32]
+    node: NDArray  # one record for each node whose list is searched
+    # sorted codes of each list, and their places in it (or the nodes that they lead to)
+    code: Int32s
+    place: Int32s
 
 
 NO_LISTS = Lists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32))
 
 
-@lent
+@borrowing
 def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
     """The node that category x leads to by the list of that number, or `unseen`."""
     own = lists.node[number]
@@ -78,26 +71,12 @@ def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
     return np.int64(own.child) + np.int64(place >= own.middle)
 
 
-def tabulate(
-    tree: Tree, unseen: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], Lists, NDArray[np.int32], NDArray[np.int64]]:
-    """Tables and lists of all nodes that test categories.
+def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, Lists, Int32s, Int64s]:
+    """Tables and lists of all nodes that test categories; the lists.
 
-    Parameters
-    ----------
-    tree : Tree
-    unseen : int32 array of shape (N,)
-        The node for categories that a node does not list.
-
-    Returns
-    -------
-    target : int32 array
-        The nodes for the codes 0, 1, ... of each table.
-    lists : Lists
-    n_codes : int32 array of shape (N,)
-        Entries of each node's table, LISTED, or 0.
-    table : int64 array of shape (N,)
-        Where the table begins in `target`, or the number of the list.
+    First the nodes for the codes 0, 1, ... of each table; `unseen` are the nodes for categories
+    that a node does not list. Then of each node the entries of its table, LISTED, or 0; and where
+    its table begins, or the number of its list.
     """
     spans = tree.branch_spans
     room = _table_sizes(tree, spans)
@@ -111,7 +90,7 @@ def tabulate(
     return child, Lists(*_lists(tree, listed, spans)), n_codes, table
 
 
-def _table_sizes(tree: Tree, spans: Spans) -> NDArray[np.int64]:
+def _table_sizes(tree: Tree, spans: Spans) -> Int64s:
     """Entries of the tables of those nodes that have one: up to the largest code in the list."""
     listed, sharing = spans.stop - spans.start, np.bincount(spans.top)[spans.top]
     room = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
@@ -119,16 +98,14 @@ def _table_sizes(tree: Tree, spans: Spans) -> NDArray[np.int64]:
     return np.where(tree.tests_categories & (room <= most), room, 0)
 
 
-def _led_to(tree: Tree, nodes: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _led_to(tree: Tree, nodes: Bools) -> tuple[Int64s, Int64s]:
     """Children of the marked nodes, and the places of what leads to them, pair by pair."""
     child = 1 + np.flatnonzero(nodes[tree.parent[1:]])
     owner, place = places_of(tree.branch_begin[child], tree.branch_end[child])
     return child[owner], place
 
 
-def _lists(
-    tree: Tree, listed: NDArray[np.int64], spans: Spans
-) -> tuple[NDArray, NDArray[np.int32], NDArray[np.int32]]:
+def _lists(tree: Tree, listed: Int64s, spans: Spans) -> tuple[NDArray, Int32s, Int32s]:
     """Records of the nodes whose lists are searched; the sorted codes and their places."""
     tops, number = np.unique(spans.top[listed], return_inverse=True)
     start, stop = spans.start[tops], spans.stop[tops]

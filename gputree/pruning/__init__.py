@@ -9,11 +9,7 @@ from collections.abc import Collection
 from gputree.errors import InputError, InputTypeError
 from gputree.pruning.base import Pruner, RoutedRows, TrainingRows, ValidationPruner
 from gputree.pruning.collapse import collapse_splits
-from gputree.pruning.cost_complexity import (
-    CostComplexity,
-    CostComplexityPath,
-    cost_complexity_path,
-)
+from gputree.pruning.cost_complexity import CostComplexity, CostComplexityPath, cost_complexity_path
 from gputree.pruning.cost_complexity_cv import CostComplexityCV
 from gputree.pruning.error_limit import add_errors
 from gputree.pruning.penalized_loss import PenalizedLoss

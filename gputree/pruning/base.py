@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
+from gputree._docs import fill
 from gputree._sklearn import (
     Interval,
     assert_all_finite,
@@ -19,8 +20,8 @@ from gputree._sklearn import (
     check_sample_weight,
     column_or_1d,
 )
-from gputree.dtypes import UNKNOWN_CLASS
-from gputree.errors import InputError
+from gputree.dtypes import UNKNOWN_CLASS, Floats, Values
+from gputree.errors import InputError, InputTypeError
 from gputree.labels import exact_labels
 from gputree.prediction import stopping_shares
 from gputree.threads import n_threads
@@ -45,7 +46,7 @@ class RoutedRows:
 
     node: NDArray[np.integer]
     target: NDArray[Any]
-    weight: NDArray[np.float64]
+    weight: Floats
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,9 @@ class TrainingRows:
         Number of threads.
     """
 
-    X: NDArray[np.floating]
+    X: Values
     target: NDArray[np.integer]
-    weight: NDArray[np.float64]
+    weight: Floats
     n_threads: int = 1
 
 
@@ -132,10 +133,12 @@ class Pruner(BaseEstimator):
         ------
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
+        TypeError
+            If it has several trees.
         ValueError
             If only one of `X` and `y` is given, or a method lacks its rows.
         """
-        check_is_fitted(estimator, "tree_")
+        require_tree(estimator)
         if (X is None) != (y is None):
             raise InputError(f"{type(self).__name__}.prune needs X and y together, or neither.")
         pruned = copy.copy(estimator)
@@ -158,12 +161,12 @@ class Pruner(BaseEstimator):
     def place(
         self,
         tree: Tree,
-        values: NDArray[np.floating],
+        values: Values,
         target: NDArray[Any],
-        weight: NDArray[np.float64] | None,
+        weight: Floats | None,
         n_threads: int = 1,
     ) -> Rows | None:
-        """Rows in the form that `prune_tree` takes; None where a method needs none.
+        """Rows in the form that `prune_tree` takes; None for a method without rows.
 
         Parameters
         ----------
@@ -176,19 +179,26 @@ class Pruner(BaseEstimator):
         n_threads : int, default=1
             Number of threads.
         """
-        return None
+        if not self.takes_training_rows:
+            return None
+        weight = np.ones(target.size) if weight is None else weight
+        return TrainingRows(values, target, weight, n_threads)
 
 
+HELD_OUT = """validation_fraction : float, default=0.3
+        Fraction of the rows an estimator holds out before it grows, where pruning
+        is part of its fit. Not used when validation rows are given.
+    random_state : int, RandomState instance or None, default=None
+        Choice of those rows."""
+
+
+@fill(held_out=HELD_OUT)
 class ValidationPruner(Pruner):
     """Base of the methods that prune by rows which the tree was not grown on.
 
     Parameters
     ----------
-    validation_fraction : float, default=0.3
-        Fraction of the rows an estimator holds out before it grows, where pruning
-        is part of its fit. Not used when validation rows are given.
-    random_state : int, RandomState instance or None, default=None
-        Choice of those rows.
+    {held_out}
     """
 
     _parameter_constraints = {  # noqa: RUF012
@@ -232,9 +242,9 @@ class ValidationPruner(Pruner):
     def place(
         self,
         tree: Tree,
-        values: NDArray[np.floating],
+        values: Values,
         target: NDArray[Any],
-        weight: NDArray[np.float64] | None,
+        weight: Floats | None,
         n_threads: int = 1,
     ) -> RoutedRows:
         """The rows, or the parts of them, where they stop in the tree."""
@@ -242,30 +252,22 @@ class ValidationPruner(Pruner):
 
     def _require_rows(self, data: Rows | None) -> RoutedRows:
         if not isinstance(data, RoutedRows):
+            given = "none" if data is None else type(data).__name__
             raise InputError(
                 f"{type(self).__name__} prunes by rows that the tree was not grown on: "
-                f"pass X and y of a validation set. Got {_kind(data)}."
+                f"pass X and y of a validation set. Got {given}."
             )
         return data
 
 
-def _kind(data: Rows | None) -> str:
-    return "none" if data is None else type(data).__name__
-
-
-def route(estimator: Any, X: Any, y: ArrayLike, weight: NDArray[np.float64] | None) -> RoutedRows:
+def route(estimator: Any, X: Any, y: ArrayLike, weight: Floats | None) -> RoutedRows:
     """The rows of `X`, or the parts of them, where they stop in the estimator's tree."""
     return _route(
         estimator.tree_, _encode_values(estimator, X, y), encode_target(estimator, y), weight
     )
 
 
-def _route(
-    tree: Tree,
-    values: NDArray[np.floating],
-    target: NDArray[Any],
-    weight: NDArray[np.float64] | None,
-) -> RoutedRows:
+def _route(tree: Tree, values: Values, target: NDArray[Any], weight: Floats | None) -> RoutedRows:
     shares = stopping_shares(tree, np.ascontiguousarray(values))
     row = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
     share = shares.data if weight is None else weight[row] * shares.data
@@ -274,19 +276,27 @@ def _route(
 
 def encode(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[NDArray[np.floating], NDArray[Any], NDArray[np.float64]]:
+) -> tuple[Values, NDArray[Any], Floats]:
     """Rows as the estimator's tree sees them: matrix, class codes or targets, sample weights."""
     values = _encode_values(estimator, X, y)
     weight = check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
     return values, encode_target(estimator, y), weight
 
 
-def _encode_values(estimator: Any, X: Any, y: ArrayLike) -> NDArray[np.floating]:
+def _encode_values(estimator: Any, X: Any, y: ArrayLike) -> Values:
     check_consistent_length(X, y)
     values = np.ascontiguousarray(estimator._values(X))
     with np.errstate(invalid="ignore"):  # sums of huge numbers on both sides of 0
         assert_all_finite(values, allow_nan=True, input_name="X")
     return values
+
+
+def require_tree(estimator: Any) -> None:
+    """Raise NotFittedError before fit, TypeError for a forest or boosted trees."""
+    if hasattr(estimator, "estimators_"):
+        kind = type(estimator).__name__
+        raise InputTypeError(f"Pruning takes one tree, got {kind}: pass one of its estimators_.")
+    check_is_fitted(estimator, "tree_")
 
 
 def require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:

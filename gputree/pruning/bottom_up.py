@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.compilation import kernel
+from gputree.dtypes import Bools, Floats, Int32s
 from gputree.tree import Tree
 
 
-def sum_over_children(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_over_children(tree: Tree, values: Floats) -> Floats:
     """Sum of `values` over the children of each node; 0 at leaves."""
     total = np.zeros(tree.n_nodes)
     inner = ~tree.is_leaf
@@ -19,7 +19,7 @@ def sum_over_children(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.flo
     return total
 
 
-def sum_over_subtrees(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_over_subtrees(tree: Tree, values: Floats) -> Floats:
     """Sum of `values` over the leaves of the subtree at each node; a leaf's own."""
     total = np.where(tree.is_leaf, values, 0.0)
     _sum_up(tree.first_child, tree.n_children, total)
@@ -27,39 +27,22 @@ def sum_over_subtrees(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.flo
 
 
 @kernel
-def _sum_up(
-    first_child: NDArray[np.int32], n_children: NDArray[np.int32], total: NDArray[np.float64]
-) -> None:
+def _sum_up(first_child: Int32s, n_children: Int32s, total: Floats) -> None:
     for node in range(total.size - 1, -1, -1):
         for child in range(first_child[node], first_child[node] + n_children[node]):
             total[node] += total[child]
 
 
 def best_pruning(
-    tree: Tree,
-    leaf_cost: NDArray[np.float64],
-    stopped_cost: NDArray[np.float64] | float = 0.0,
-    slack: float = 0.0,
-) -> NDArray[np.bool_]:
+    tree: Tree, leaf_cost: Floats, stopped_cost: Floats | float = 0.0, slack: float = 0.0
+) -> Bools:
     """Inner nodes to collapse for the minimum total cost of the leaves.
 
-    Dynamic programming from the last node to the first: a node becomes a leaf unless
-    its subtree, itself pruned best, costs less by more than `slack`. With no
-    slack the result has the minimum cost of all prunings of the tree and, as
-    ties prune, it is the smallest of those.
-
-    Parameters
-    ----------
-    tree : Tree
-    leaf_cost : float64 array of shape (N,)
-        Cost of each node as a leaf.
-    stopped_cost : float64 array of shape (N,) or float
-        Cost of what stays at an inner node instead of reaching a child.
-    slack : float
-
-    Returns
-    -------
-    bool array of shape (N,)
+    Dynamic programming from the last node to the first: a node becomes a leaf unless its subtree,
+    itself pruned best, costs less by more than `slack`. `leaf_cost` is that of each node as a leaf,
+    `stopped_cost` of what stays at an inner node instead of reaching a child. With no slack the
+    result has the minimum cost of all prunings of the tree and, as ties prune, it is the smallest
+    of those.
     """
     cost = leaf_cost.astype(np.float64)
     stopped = np.broadcast_to(np.float64(stopped_cost), cost.shape)
@@ -70,12 +53,12 @@ def best_pruning(
 
 @kernel
 def _prune(
-    first_child: NDArray[np.int32],
-    n_children: NDArray[np.int32],
-    stopped: NDArray[np.float64],
+    first_child: Int32s,
+    n_children: Int32s,
+    stopped: Floats,
     slack: float,
-    cost: NDArray[np.float64],
-    collapse: NDArray[np.bool_],
+    cost: Floats,
+    collapse: Bools,
 ) -> None:
     """Mark the nodes that cost no more as leaves; `cost` becomes that of the pruned subtrees."""
     for node in range(cost.size - 1, -1, -1):  # children before parents

@@ -6,8 +6,7 @@ from gputree.errors import InputError
 from gputree.pruning.bottom_up import sum_over_subtrees
 from gputree.tree import Tree
 
-# A subtree must save more errors than this, in C4.5 and J48 alike.
-LEAST_SAVING = 1e-3
+LEAST_SAVING = 1e-3  # a subtree must save more errors than this, in C4.5 and J48 alike
 
 
 def collapse_splits(tree: Tree) -> Tree:

@@ -4,19 +4,17 @@ R(T) is the sum over the leaves of weight share times impurity (or error rate). 
 of a tree, T(alpha) is the smallest that minimises R(T) + alpha * leaves(T).
 As alpha grows, whole subtrees collapse, one weakest link after the other.
 
-The textbook way recomputes g of all ancestors after each collapse, which costs
-the depth of the tree each time. Here each node learns once, bottom-up, at which
-alpha it collapses. Let G be the increase of R when a node's branches become one
-leaf and L the leaves lost. Descendants that collapse before the node change what
-it loses; those that would collapse after it never get to. So start from G and L
-of the node's own split and, as long as the strongest link below has a greater
-or equal alpha, take it in:
+The textbook way recomputes g of all ancestors after each collapse, which costs the depth of the
+tree each time. Here each node learns once, bottom-up, at which alpha it collapses. Let G be the
+increase of R when a node's branches become one leaf and L the leaves lost. Descendants that
+collapse before the node change what it loses; those that would collapse after it never get to. So
+start from G and L of the node's own split and, as long as the strongest link below has a greater or
+equal alpha, take it in:
 
     alpha(t) = G / L        G += G(strongest),  L += L(strongest)
 
-Links below wait in a heap that is melded upward; each enters and leaves once:
-O(n log n) for n nodes of any depth. Links left in the root's heap are the steps
-of the sequence.
+Links below wait in a heap that is melded upward; each enters and leaves once: O(n log n) for n
+nodes of any depth. Links left in the root's heap are the steps of the sequence.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import Interval, InvalidParameterError, StrOptions
 from gputree.compilation import inner, kernel
-from gputree.dtypes import NODE
+from gputree.dtypes import NODE, Bools, Floats, Int32s, Int64s
 from gputree.pruning.base import Pruner, Rows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.node_loss import majority_class
@@ -50,30 +48,19 @@ class CostComplexityPath(NamedTuple):
         R of each tree: risk summed over its leaves by fraction of the weight.
     """
 
-    ccp_alphas: NDArray[np.float64]
-    impurities: NDArray[np.float64]
+    ccp_alphas: Floats
+    impurities: Floats
 
 
 @dataclass(frozen=True)
 class WeakestLinks:
-    """When each node of a tree collapses, and the sequence that follows.
+    """When each node of a tree collapses, and the sequence that follows."""
 
-    Attributes
-    ----------
-    alpha : float64 array of shape (N,)
-        Alpha from which on the node is no longer split; infinity at leaves.
-    risk_increase : float64 array of shape (N,)
-        Increase of R at that step.
-    leaves_lost : int64 array of shape (N,)
-        Leaves fewer after that step.
-    order : integer array of shape (n_links,)
-        The nodes that collapse by themselves, not with an ancestor, by alpha.
-        Ties in depth-first order, which is scikit-learn's lowest node index.
-    """
-
-    alpha: NDArray[np.float64]
-    risk_increase: NDArray[np.float64]
-    leaves_lost: NDArray[np.int64]
+    alpha: Floats  # (N,): alpha from which on the node is no longer split; infinity at leaves
+    risk_increase: Floats  # (N,): increase of R at that step
+    leaves_lost: Int64s  # (N,): leaves fewer after that step
+    # (n_links,): the nodes that collapse by themselves, not with an ancestor, by alpha.
+    # Ties in depth-first order, which is scikit-learn's lowest node index
     order: NDArray[np.intp]
 
 
@@ -87,9 +74,8 @@ class CostComplexity(Pruner):
         risk is the largest useful value). Links with g <= alpha are collapsed;
         0 collapses the splits that gain nothing.
     risk : {"impurity", "error"}, default="impurity"
-        The risk R: the impurity the tree was grown by, as in scikit-learn,
-        or the fraction of misclassified weight, as in Breiman et al. and rpart.
-        The same for regression: the impurity.
+        The risk R: the impurity the tree was grown by, as in scikit-learn, or the fraction of
+        misclassified weight, as in Breiman et al. and rpart. The same for regression: the impurity.
     cp : float or None, default=None
         rpart's complexity parameter, instead of `alpha`: the cost per leaf as a fraction of the
         root's risk; with 1 only the root remains. rpart's classification is
@@ -163,8 +149,7 @@ def cost_complexity_path(tree: Tree, risk: Risk = "impurity") -> CostComplexityP
     full = node_risk(tree, risk)[tree.is_leaf].sum() / tree.weight[0]
     steps = np.concatenate([[full], links.risk_increase[links.order]])
     return CostComplexityPath(
-        ccp_alphas=np.concatenate([[0.0], links.alpha[links.order]]),
-        impurities=np.cumsum(steps),
+        ccp_alphas=np.concatenate([[0.0], links.alpha[links.order]]), impurities=np.cumsum(steps)
     )
 
 
@@ -184,7 +169,7 @@ def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
     return WeakestLinks(np.maximum(alpha / total, 0.0), risk_increase / total, leaves_lost, order)
 
 
-def node_risk(tree: Tree, risk: Risk) -> NDArray[np.float64]:
+def node_risk(tree: Tree, risk: Risk) -> Floats:
     """R of each node as a leaf, times the weight of the tree: weighted impurity or errors."""
     if risk == "impurity" or tree.task == "regression":
         return tree.weight * tree.impurity
@@ -197,7 +182,7 @@ def root_risk(tree: Tree, risk: Risk) -> float:
     return float(node_risk(tree, risk)[0] / tree.weight[0]) or 1.0
 
 
-def _increase_by_split(tree: Tree, risk: Risk) -> NDArray[np.float64]:
+def _increase_by_split(tree: Tree, risk: Risk) -> Floats:
     """What each node's own split takes off its weighted risk."""
     if tree.task == "regression":
         # The gain was computed from the difference of means. That of the nodes' variances
@@ -208,13 +193,7 @@ def _increase_by_split(tree: Tree, risk: Risk) -> NDArray[np.float64]:
 
 
 @inner
-def _meld(
-    a: int,
-    b: int,
-    key: NDArray[np.float64],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-) -> int:
+def _meld(a: int, b: int, key: Floats, left: Int32s, right: Int32s) -> int:
     """Top-down melding of two skew heaps with the largest key at the root."""
     root, tail = -1, -1
     while a >= 0 and b >= 0:
@@ -236,12 +215,12 @@ def _meld(
 
 @kernel
 def _link_alphas(
-    parent: NDArray[np.int32],
-    n_children: NDArray[np.int32],
-    risk_increase: NDArray[np.float64],
-    leaves_lost: NDArray[np.int64],
-    alpha: NDArray[np.float64],
-    is_link: NDArray[np.bool_],
+    parent: Int32s,
+    n_children: Int32s,
+    risk_increase: Floats,
+    leaves_lost: Int64s,
+    alpha: Floats,
+    is_link: Bools,
 ) -> None:
     """Fill `alpha`; take links that collapse with an ancestor out of `is_link`."""
     n_nodes = parent.size
@@ -265,9 +244,7 @@ def _link_alphas(
 
 
 @kernel
-def _depth_first_rank(
-    parent: NDArray[np.int32], first_child: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def _depth_first_rank(parent: Int32s, first_child: Int32s) -> Int32s:
     """Rank of each node when a subtree is numbered before its next sibling."""
     n_nodes = parent.size
     size = np.ones(n_nodes, dtype=NODE)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import (
     HasMethods,
@@ -20,6 +19,7 @@ from gputree._sklearn import (
     safe_indexing,
 )
 from gputree.columns.cells import as_table
+from gputree.dtypes import Floats, Int64s
 from gputree.errors import InputError, checks
 from gputree.pruning.base import (
     Pruner,
@@ -27,6 +27,7 @@ from gputree.pruning.base import (
     Rows,
     encode_target,
     require_known_labels,
+    require_tree,
     route,
 )
 from gputree.pruning.cost_complexity import (
@@ -120,11 +121,7 @@ class CostComplexityCV(Pruner):
     }
 
     def __init__(
-        self,
-        cv: Any = 10,
-        rule: Rule = "min",
-        risk: Risk = "impurity",
-        random_state: Any = None,
+        self, cv: Any = 10, rule: Rule = "min", risk: Risk = "impurity", random_state: Any = None
     ) -> None:
         self.cv = cv
         self.rule = rule
@@ -174,7 +171,7 @@ class CostComplexityCV(Pruner):
     ) -> Any:
         """As `prune`; `table` is `X` as trees of its parts take it, where that is known."""
         self._validate_params()
-        check_is_fitted(estimator, "tree_")
+        require_tree(estimator)
         if X is None or y is None:
             raise InputError("CostComplexityCV grows trees on folds: pass the training X and y.")
         check_consistent_length(X, y)
@@ -206,7 +203,7 @@ class CostComplexityCV(Pruner):
         X: Any,
         y: NDArray[Any],
         sample_weight: ArrayLike | None,
-        alphas: NDArray[np.float64],
+        alphas: Floats,
         folds: list[tuple[NDArray[Any], NDArray[Any]]],
         at_once: int,
     ) -> _HeldOutLoss:
@@ -218,10 +215,15 @@ class CostComplexityCV(Pruner):
         if at_once > 1:
             grower.set_params(n_jobs=1)
         weight = _fold_weights(estimator, X, y, sample_weight)
-        if weight is not None:
-            _require_weight(weight, folds)
+        for number, (train, _) in enumerate(folds, 1):
+            if weight is not None and not weight[train].any():
+                raise InputError(
+                    "CostComplexityCV grows a tree without the rows of each fold: all of those "
+                    f"outside fold {number} of {len(folds)} have weight 0. Leave rows of weight 0 "
+                    "out, or pass other folds as 'cv'."
+                )
 
-        def loss_of(train: NDArray[Any], test: NDArray[Any]) -> list[NDArray[np.float64]]:
+        def loss_of(train: NDArray[Any], test: NDArray[Any]) -> list[Floats]:
             on_train, on_test = (None, None) if weight is None else (weight[train], weight[test])
             fold = clone(grower).fit(safe_indexing(X, train), y[train], sample_weight=on_train)
             rows = route(fold, safe_indexing(X, test), y[test], on_test)
@@ -244,16 +246,16 @@ class CostComplexityCV(Pruner):
 class _Sequence(NamedTuple):
     """The nested trees, from the full one to the root: where each begins, its size and R."""
 
-    alphas: NDArray[np.float64]
-    n_leaves: NDArray[np.int64]
-    risk: NDArray[np.float64]
+    alphas: Floats
+    n_leaves: Int64s
+    risk: Floats
 
 
 class _HeldOutLoss(NamedTuple):
     """Sums over held-out rows at each step: of losses, of squared losses; and the rows."""
 
-    loss: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    loss: Floats
+    squares: Floats
     n_rows: int
 
 
@@ -268,12 +270,8 @@ def _nested_sequence(tree: Tree, risk: Risk) -> _Sequence:
 
 
 def _loss_along(
-    tree: Tree,
-    alpha: NDArray[np.float64],
-    rows: RoutedRows,
-    at: NDArray[np.float64],
-    power: Literal[1, 2],
-) -> NDArray[np.float64]:
+    tree: Tree, alpha: Floats, rows: RoutedRows, at: Floats, power: Literal[1, 2]
+) -> Floats:
     """Loss of `rows` by the tree pruned at each alpha of `at`, ascending.
 
     A node is a leaf from its own alpha on until an ancestor collapses; before
@@ -315,7 +313,7 @@ def _choose(table: NDArray[Any], rule: Rule) -> int:
 
 def _fold_weights(
     estimator: Any, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Weights of all rows, as in the estimator's `fit`: a fold has those of its rows."""
     target = encode_target(estimator, y)
     if estimator.tree_.task == "classification":
@@ -323,21 +321,7 @@ def _fold_weights(
     weight = None
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
-    combined: NDArray[np.float64] | None = estimator._combine_weights(weight, target)
-    return combined
-
-
-def _require_weight(
-    weight: NDArray[np.float64], folds: list[tuple[NDArray[Any], NDArray[Any]]]
-) -> None:
-    """Raise ValueError for a fold without which there are no rows to grow on."""
-    for number, (train, _) in enumerate(folds, 1):
-        if not weight[train].any():
-            raise InputError(
-                f"CostComplexityCV grows a tree without the rows of each fold: all of those "
-                f"outside fold {number} of {len(folds)} have weight 0. Leave rows of weight 0 "
-                "out, or pass other folds as 'cv'."
-            )
+    return estimator._combine_weights(weight, target)
 
 
 def _without_pruning(estimator: Any) -> Any:

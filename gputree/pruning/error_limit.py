@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gputree.compilation import inner, kernel
+from gputree.dtypes import Floats
 
 Quantile = Literal["exact", "release8"]
 
@@ -20,17 +21,10 @@ RELEASE8_FEW_CORRECT = 0.67
 
 
 class ErrorLimit(NamedTuple):
-    """The limit's parameters, as kernels take them.
-
-    Attributes
-    ----------
-    confidence : float
-    deviate : float
-        Normal deviate that is exceeded with this probability; below 0 nothing is added.
-    release8 : bool
-    """
+    """The limit's parameters, as kernels take them."""
 
     confidence: float
+    # normal deviate that is exceeded with this probability; below 0 nothing is added
     deviate: float
     release8: bool
 
@@ -48,7 +42,7 @@ def error_limit(confidence: float, quantile: Quantile) -> ErrorLimit:
 
 def add_errors(
     n: ArrayLike, errors: ArrayLike, confidence: float = 0.25, quantile: Quantile = "exact"
-) -> NDArray[np.float64]:
+) -> Floats:
     """Errors to add to those observed, for an upper confidence limit.
 
     Parameters
@@ -63,9 +57,8 @@ def add_errors(
     Returns
     -------
     float64 array
-        With no error ``n * (1 - confidence ** (1 / n))``; up to one error linear
-        between the values at 0 and 1; beyond, the normal approximation of the
-        binomial with continuity correction.
+        With no error ``n * (1 - confidence ** (1 / n))``; up to one error linear between the values
+        at 0 and 1; beyond, the normal approximation of the binomial with continuity correction.
 
     References
     ----------
@@ -77,7 +70,7 @@ def add_errors(
     return added
 
 
-def limit_errors(class_weights: NDArray[np.float64], limit: ErrorLimit) -> NDArray[np.float64]:
+def limit_errors(class_weights: Floats, limit: ErrorLimit) -> Floats:
     """Upper limit of the errors of leaves with these class weights, of shape (n, K)."""
     limits = np.empty(len(class_weights))
     _limit_all(class_weights, limit, limits)
@@ -107,7 +100,7 @@ def _normal(n: float, errors: float, limit: ErrorLimit) -> float:
 
 
 @inner
-def limited_errors(class_weights: NDArray[np.float64], limit: ErrorLimit) -> float:
+def limited_errors(class_weights: Floats, limit: ErrorLimit) -> float:
     """Upper limit of the errors of one leaf."""
     n = most = 0.0
     for weight in class_weights:
@@ -117,19 +110,12 @@ def limited_errors(class_weights: NDArray[np.float64], limit: ErrorLimit) -> flo
 
 
 @kernel
-def _add_all(
-    n: NDArray[np.float64],
-    errors: NDArray[np.float64],
-    limit: ErrorLimit,
-    added: NDArray[np.float64],
-) -> None:
+def _add_all(n: Floats, errors: Floats, limit: ErrorLimit, added: Floats) -> None:
     for i in range(n.size):
         added[i] = added_errors(n[i], errors[i], limit)
 
 
 @kernel
-def _limit_all(
-    class_weights: NDArray[np.float64], limit: ErrorLimit, limits: NDArray[np.float64]
-) -> None:
+def _limit_all(class_weights: Floats, limit: ErrorLimit, limits: Floats) -> None:
     for i in range(limits.size):
         limits[i] = limited_errors(class_weights[i], limit)

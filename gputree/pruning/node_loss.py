@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.criteria.named import OF_TARGETS
-from gputree.dtypes import NODE
+from gputree.dtypes import NODE, Floats, Int32s
 from gputree.errors import InputError
 from gputree.fixed_point import in_units
 from gputree.pruning.base import RoutedRows
@@ -21,18 +21,10 @@ ROUNDING = 1e-12
 
 
 class NodeLoss(NamedTuple):
-    """Weighted errors (classification), squared errors or deviances (regression) on given rows.
+    """Weighted errors (classification), squared errors or deviances (regression) on given rows."""
 
-    Attributes
-    ----------
-    as_leaf : float64 array of shape (N,)
-        Loss of all rows that reach the node, if it predicts them itself.
-    stopped : float64 array of shape (N,)
-        Loss of the rows whose descent ends in the node.
-    """
-
-    as_leaf: NDArray[np.float64]
-    stopped: NDArray[np.float64]
+    as_leaf: Floats  # (N,): loss of all rows that reach the node, if it predicts them itself
+    stopped: Floats  # (N,): loss of the rows whose descent ends in the node
 
     @property
     def slack(self) -> float:
@@ -44,22 +36,12 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     """Loss of `data` at every node of `tree`, in one pass over rows and one over nodes.
 
     Of a row, its weight times 1 where the prediction is another class; the squared error of the
-    prediction; or half its Poisson deviance, in nats, where the tree was grown by that. The loss
-    does not depend on the order of the rows, nor its cost on the depth of the tree.
+    prediction; or half its Poisson deviance, in nats, where the tree was grown by that. Each
+    entry's loss is raised to `power`: 2 gives the sums that a standard error needs. The loss does
+    not depend on the order of the rows, nor its cost on the depth of the tree.
 
-    Parameters
-    ----------
-    tree : Tree
-    data : RoutedRows
-    power : 1 or 2, default=1
-        Each entry's loss is raised to it; 2 gives the sums that a standard
-        error needs.
-
-    Raises
-    ------
-    ValueError
-        If an entry stops at a node that the tree does not have, or a target is negative where
-        the loss is the Poisson deviance.
+    ValueError for entries that stop at a node that the tree does not have, or negative targets
+    where the loss is the Poisson deviance.
     """
     stop = np.asarray(data.node, dtype=NODE)
     if stop.size and not 0 <= stop.min() <= stop.max() < tree.n_nodes:
@@ -67,7 +49,9 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     weight = np.asarray(data.weight, dtype=np.float64) ** power
     if tree.task == "regression":
         target = np.asarray(data.target, np.float64)
-        return NodeLoss(*OF_TARGETS[tree.criterion].loss(tree, stop, target, weight, power))
+        loss = OF_TARGETS[tree.criterion].loss
+        answers = np.ascontiguousarray(tree.answers[:, 0])
+        return NodeLoss(*loss(tree.parent, answers, stop, target, weight, power))
     return _errors(tree, stop, np.asarray(data.target, np.intp), weight)
 
 
@@ -76,15 +60,13 @@ def majority_class(tree: Tree) -> NDArray[np.intp]:
     return tree.answers.argmax(axis=1)
 
 
-def _errors(
-    tree: Tree, stop: NDArray[np.int32], target: NDArray[np.intp], weight: NDArray[np.float64]
-) -> NodeLoss:
+def _errors(tree: Tree, stop: Int32s, target: NDArray[np.intp], weight: Floats) -> NodeLoss:
     """Weight of the entries of other classes than a node's own, by class weights in units."""
     nodes, unknown = np.arange(tree.n_nodes), tree.n_classes
     units, unit = in_units(weight)
     column = np.where((target < 0) | (target > unknown), unknown, target)
     here = np.zeros((tree.n_nodes, tree.n_classes + 1), np.int64)
     np.add.at(here.reshape(-1), stop.astype(np.int64) * here.shape[1] + column, units)
-    label, reached = majority_class(tree), add_up(tree, here)
+    label, reached = majority_class(tree), add_up(tree.parent, here)
     wrong = (of.sum(axis=1) - of[nodes, label] for of in (reached, here))
     return NodeLoss(*(errors * unit for errors in wrong))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree._sklearn import Interval
 from gputree.criteria import node_entropies
+from gputree.dtypes import Floats
 from gputree.pruning.base import Pruner, Rows
 from gputree.pruning.bottom_up import best_pruning
 from gputree.tree import Tree
@@ -17,11 +17,10 @@ from gputree.tree import Tree
 class PenalizedLoss(Pruner):
     """The pruning of minimum C_alpha(T) = sum of N_t H_t + alpha * leaves(T).
 
-    N_t is the weight and H_t the entropy of leaf t in bits, whatever the
-    criterion the tree was grown by; for regression N_t H_t is the leaf's sum of
-    squared errors, or half its Poisson deviance where the tree was grown by that.
-    Where a leaf costs no more than its subtree, the subtree is pruned. The minimum of
-    all prunings is found in one bottom-up pass.
+    N_t is the weight and H_t the entropy of leaf t in bits, whatever the criterion the tree was
+    grown by; for regression N_t H_t is the leaf's sum of squared errors, or half its Poisson
+    deviance where the tree was grown by that. Where a leaf costs no more than its subtree, the
+    subtree is pruned. The minimum of all prunings is found in one bottom-up pass.
 
     A tree grown and pruned by entropy with scikit-learn's ``ccp_alpha = alpha /
     N``, N the weight of all rows, is the same tree.
@@ -49,7 +48,7 @@ class PenalizedLoss(Pruner):
     """
 
     _parameter_constraints = {  # noqa: RUF012
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")]
     }
 
     def __init__(self, alpha: float = 1.0) -> None:
@@ -61,7 +60,7 @@ class PenalizedLoss(Pruner):
         return tree.collapse(best_pruning(tree, training_loss(tree) + self.alpha))
 
 
-def training_loss(tree: Tree) -> NDArray[np.float64]:
+def training_loss(tree: Tree) -> Floats:
     """N_t H_t of each node in bits, or of its targets by the criterion it was grown by."""
     if tree.task == "regression":
         return tree.weight * tree.impurity

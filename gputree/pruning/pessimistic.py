@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from gputree._sklearn import Interval, StrOptions
 from gputree.errors import InputError
@@ -15,8 +11,7 @@ from gputree.pruning.bottom_up import best_pruning
 from gputree.pruning.error_limit import Quantile, error_limit, limit_errors
 from gputree.tree import Tree
 
-# A leaf may be this many errors worse than its subtree, in C4.5 and J48 alike.
-SLACK = 0.1
+SLACK = 0.1  # a leaf may be this many errors worse than its subtree, in C4.5 and J48 alike
 
 
 class Pessimistic(Pruner):
@@ -36,9 +31,8 @@ class Pessimistic(Pruner):
         rows then go down that branch, so that pruning needs them; False only
         replaces subtrees by leaves, and needs no rows.
     quantile : {"exact", "release8"}, default="exact"
-        How a confidence becomes a normal deviate: the exact quantile, or linear
-        interpolation in C4.5 Release 8's table, including its formula for leaves with almost no
-        correct row.
+        How a confidence becomes a normal deviate: the exact quantile, or linear interpolation in
+        C4.5 Release 8's table, including its formula for leaves with almost no correct row.
 
     References
     ----------
@@ -65,10 +59,7 @@ class Pessimistic(Pruner):
     }
 
     def __init__(
-        self,
-        confidence: float = 0.25,
-        subtree_raising: bool = True,
-        quantile: Quantile = "exact",
+        self, confidence: float = 0.25, subtree_raising: bool = True, quantile: Quantile = "exact"
     ) -> None:
         self.confidence = confidence
         self.subtree_raising = subtree_raising
@@ -111,17 +102,3 @@ class Pessimistic(Pruner):
         from gputree.pruning.subtree_raising import prune_and_raise  # its kernels are many
 
         return prune_and_raise(tree, data, limit, SLACK)
-
-    def place(
-        self,
-        tree: Tree,
-        values: NDArray[np.floating],
-        target: NDArray[Any],
-        weight: NDArray[np.float64] | None,
-        n_threads: int = 1,
-    ) -> TrainingRows | None:
-        """The rows that the tree was grown on, for raised branches to take in."""
-        if not self.subtree_raising:
-            return None
-        weight = np.ones(target.size) if weight is None else weight
-        return TrainingRows(values, target, weight, n_threads)

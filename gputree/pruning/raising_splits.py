@@ -1,22 +1,19 @@
-"""What a tree's splits do with the values of one table: whether every value goes one way."""
+"""Which splits of a tree are plain on a table: every value goes to one child by its number."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree.dtypes import NO_BRANCH
+from gputree.dtypes import NO_BRANCH, Bools, Values
 from gputree.threads import even_spans, run
 from gputree.tree import Tree
 
-# Cells that are not worth a thread of their own.
-FEW_CELLS = 1 << 16
+FEW_CELLS = 1 << 16  # cells that are not worth another thread
 
-# Cells of contiguous rows that NumPy takes side by side, and before it comes back to them for the
-# greatest. 328,521 x 9 values take 1.1 ms, for 3.5 in a loop of our own, and 1,000,000 x 28 take 15
-# for 31; at 512 side by side 21, all cells at a time 17.
+# Cells of contiguous rows in one call of NumPy's minimum, so that its loops are long; and in one
+# block, which is still in the cache when the maximum is taken.
 WIDE_ROW = 1 << 11
 BLOCK_CELLS = 1 << 18
 
@@ -24,12 +21,12 @@ BLOCK_CELLS = 1 << 18
 class Ends(NamedTuple):
     """The least and the greatest value of each column, where none is missing."""
 
-    least: NDArray[np.floating]
-    greatest: NDArray[np.floating]
-    missing: NDArray[np.bool_]
+    least: Values
+    greatest: Values
+    missing: Bools
 
 
-def column_ends(X: NDArray[np.floating], n_threads: int) -> Ends:
+def column_ends(X: Values, n_threads: int) -> Ends:
     """The ends of the columns of X, of shape (n, d)."""
     n, d = X.shape
     if X.flags.f_contiguous:
@@ -44,7 +41,7 @@ def column_ends(X: NDArray[np.floating], n_threads: int) -> Ends:
 
 
 def _side_by_side(d: int) -> int:
-    """Contiguous rows of d values that are taken side by side."""
+    """Contiguous rows of d values that make one row for NumPy."""
     return max(WIDE_ROW // d, 1)
 
 
@@ -52,13 +49,13 @@ def _joined(parts: list[Ends], join: Any) -> Ends:
     return Ends(*(join(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _ends_by_columns(X: NDArray[np.floating]) -> Ends:
+def _ends_by_columns(X: Values) -> Ends:
     least = X.min(axis=0)  # NaN where one is
     return Ends(least, X.max(axis=0), np.isnan(least))
 
 
-def _ends_by_rows(X: NDArray[np.floating]) -> Ends:
-    """The same where rows are contiguous: NumPy's loops over few columns would be short."""
+def _ends_by_rows(X: Values) -> Ends:
+    """As `_ends_by_columns` where rows are contiguous: loops over few columns would be short."""
     n, d = X.shape
     whole = n - n % _side_by_side(d)
     rows, others = X[:whole].reshape(-1, _side_by_side(d) * d), X[whole:]
@@ -70,11 +67,10 @@ def _ends_by_rows(X: NDArray[np.floating]) -> Ends:
     return Ends(least, greatest, np.isnan(least))
 
 
-def find_plain(tree: Tree, ends: Ends) -> NDArray[np.bool_]:
-    """Which nodes send every value to one child, and codes to the children of their places.
+def find_plain(tree: Tree, ends: Ends) -> Bools:
+    """Which nodes send every value to one child, category c to child c.
 
-    No value is missing there, and every code is that of the only category of a child. Leaves are
-    plain.
+    No value is missing there, and each child has one category. Leaves are plain.
     """
     plain = tree.is_leaf | ~ends.missing.take(tree.feature, mode="clip")  # leaves have none
     by_code = np.flatnonzero(tree.tests_categories)

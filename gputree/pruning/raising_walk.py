@@ -1,151 +1,52 @@
-"""The walk of subtree raising: which nodes become leaves, which give way to a branch.
+"""The kernels of subtree raising: which nodes become leaves, which give way to a branch.
 
-What becomes of a node whose heaviest child is a leaf is known without its rows; the walk goes to
-the other nodes alone, after their children, and again after a branch was raised. There it asks what
-the branch would cost in its node's place (`raising_cost`).
+A node whose heaviest child is a leaf is decided without its rows. The walk visits only the other
+nodes, after their children, and again after a branch was raised. There it estimates the errors if
+the branch took its node's place. Only the rows of the smaller branches descend the largest one,
+since its own are at its leaves: a row is in a smaller branch at most log2 n times, so that the
+estimates cost little more than the rest. They descend in portions, until the branch is known to be
+worse: more rows never mean fewer errors. Shares of rows, and rows that stay on the way, follow
+where the others have not decided.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.compilation import inner, kernel, lent
-from gputree.dtypes import NO_CHILD, NO_FRAME
-from gputree.fixed_point import Weights
-from gputree.pruning.error_limit import ErrorLimit
-from gputree.pruning.raising_cost import count, distribute, estimate_branch, leaf_limit
-from gputree.pruning.raising_entries import (
+from gputree.compilation import borrowing, inner, kernel
+from gputree.dtypes import NO_CHILD, NO_FRAME, Bools, Int32s
+from gputree.pruning.raising_records import (
     DONE,
-    ENTRY,
-    FRAME,
+    ESTIMATED,
     MOVED,
     SORTED,
     Rows,
-    Scratch,
-    close,
-    enter,
+    Walk,
+    leaf_limit,
     push,
-    restore,
+    put,
     weight_of,
+    with_capacity,
 )
-from gputree.pruning.raising_order import route, route_all, set_aside, sort_by_leaves
-from gputree.threads import SPANS_PER_THREAD, even_spans, run, spans
+from gputree.pruning.raising_routing import make_leaf, route, sort_again, sum_at_leaves
+from gputree.pruning.raising_shares import count, distribute, enter, n_needed, restore
 
-# Branches whose weights agree to this much tie, and the last is the largest: shares of rows
-# are rounded.
+# Branches whose weights agree to this much tie, and the last is the largest: sums of fractional
+# weights are rounded.
 TIE = 1e-6
 
-# Rows that are not worth a thread of their own.
-FEW_ROWS = 1 << 12
+ROUNDING = 1e-9  # relative rounding error of the sums of limits, and more
 
-# Share of errors that sums of floats may be off by, and more.
-ROUNDING = 1e-9
-
-
-class Visited(NamedTuple):
-    """What a walk leaves behind.
-
-    Attributes
-    ----------
-    units : int64 array of shape (N, K)
-        Class weights of the nodes as they are now, in units.
-    room : int
-        Entries that were held at a time, at most.
-    """
-
-    units: NDArray[np.int64]
-    room: int
+# Rows before the first look at the errors; the next one comes after as many rows as these errors
+# allow, and this much more, but at least twice as many.
+FIRST_LOOK = 64
+MARGIN = 1.05
 
 
-def walk(
-    rows: Rows,
-    label: NDArray[np.integer],
-    nodes: NDArray,
-    weights: Weights,
-    taking_part: NDArray[np.integer],
-    n_classes: int,
-    limit: ErrorLimit,
-    slack: float,
-    n_threads: int,
-) -> Visited:
-    """Visit every node after its children; again, after a branch was raised.
-
-    Parameters
-    ----------
-    rows : Rows
-    label : int array of shape (n,)
-        Of the rows that take part.
-    nodes : NODE_STATE array of shape (N,)
-        Changed.
-    weights : Weights
-        Of the rows that take part, so fine that they can be divided.
-    taking_part : int array of shape (n,)
-    n_classes : int
-    limit : ErrorLimit
-    slack : float
-        Errors that a replacement may cost.
-    n_threads : int
-        Subtrees that no shares come to are visited side by side.
-
-    Returns
-    -------
-    Visited
-    """
-    n = taking_part.size
-    units, moved = np.zeros((2, nodes.size, n_classes), np.int64)
-    unit, scratch = weights.unit * weights.scale, _scratch(nodes, n_classes, n)
-    entries, given = np.empty(n, ENTRY), scratch.entries
-    given["row"], given["label"], given["units"] = taking_part, label, weights.weight
-    nodes["begin"][0], nodes["end"][0] = 0, n
-    routed = even_spans(n, 1, n_threads, FEW_ROWS)
-    run(n_threads, route_all, [(rows, nodes, given, *span, scratch.ordinal) for span in routed])
-    _order_all(nodes, units, entries, scratch, unit, limit)
-
-    def visit(tops: NDArray[np.int32]) -> int:
-        sizes = nodes["end"][tops] - nodes["begin"][tops]
-        # Pending are nodes of the walk, and of one descent below the node it is at.
-        frames = np.empty(2 * nodes.size + 1, FRAME)
-        own = _scratch(nodes, n_classes, sizes.max())
-        return _walk(tops, rows, nodes, units, moved, entries, frames, own, unit, limit, slack)
-
-    room = 0
-    for most in _rounds(n, n_threads):
-        tops = scratch.nodes[: _find_tops(nodes, most, scratch.nodes)]
-        sizes = nodes["end"][tops] - nodes["begin"][tops]
-        parts = [(tops[a:b],) for a, b in spans(sizes, n_threads, FEW_ROWS)] if tops.size else []
-        room = max(room, sum(run(n_threads, visit, parts)))
-        nodes["settled"][tops] = True
-    return Visited(units + moved, n + room)
-
-
-def _rounds(n: int, n_threads: int) -> list[int]:
-    """Rows of the subtrees that are visited side by side: first small ones, then all of n rows.
-
-    Before the root, whose children have about half of the rows each, those.
-    """
-    if n_threads == 1 or n < FEW_ROWS:
-        return [n]
-    return [n // (n_threads * SPANS_PER_THREAD), n // 2, n]
-
-
-def _scratch(nodes: NDArray, n_classes: int, n: int) -> Scratch:
-    """Room to put ranges of up to n entries in order."""
-    return Scratch(
-        np.empty(n, np.int32),
-        np.empty(n, ENTRY),
-        np.empty(int(nodes["n_children"].max()) + 1, np.int64),
-        np.empty(n_classes, np.int64),
-        np.empty(n_classes),
-        np.empty(nodes.size, np.int32),
-        np.empty(nodes.size, np.int32),
-        np.empty((nodes.size, n_classes), np.int64),
-    )
-
-
-@lent
+@borrowing
 def _largest(nodes: NDArray, node: int) -> int:
     """The heaviest child of `node`; of equals, the last."""
     first = nodes[node].first_child
@@ -156,47 +57,20 @@ def _largest(nodes: NDArray, node: int) -> int:
     return largest
 
 
-@lent
-def _sum_up(nodes: NDArray, node: int) -> float:
-    """Limit of the errors of the children as they stand."""
+@borrowing
+def _subtree_errors(nodes: NDArray, node: int) -> float:
+    """Limit of the errors of the subtree as it stands."""
     errors, first = nodes[node].stopped, nodes[node].first_child
     for child in range(first, first + nodes[node].n_children):
         errors += nodes[child].estimate
     return errors
 
 
-@lent
-def _refill(node: Any, weight: float, as_leaf: float, n_rows: int) -> None:
-    """Let `node` have what a raised branch has brought to it."""
-    node.refilled, node.settled = True, False
-    node.n_rows, node.weight, node.as_leaf = n_rows, weight, as_leaf
-
-
-@lent
-def _give_way(rows: Rows, nodes: NDArray, at: int, largest: int) -> None:
-    """Let a node carry the split and the children of its branch.
-
-    What the branch keeps for want of a value goes to it as before, which is none of its children.
-    """
-    node, branch = nodes[at], nodes[largest]
-    rows.nodes[at], rows.steps[at] = rows.nodes[largest], rows.steps[largest]
-    node.split_of, node.spreads, branch.carrier = branch.split_of, branch.spreads, at
-    node.direct = branch.direct
-    node.first_child, node.n_children = branch.first_child, branch.n_children
-
-
-@lent
-def _enough(leaf: float, subtree: float, slack: float) -> float:
-    """Errors of a branch beyond which it is out, and nothing depends on how many more there are."""
-    most = leaf - slack if leaf <= subtree + slack else subtree + slack
-    return most + ROUNDING * (1.0 + leaf)
-
-
 @kernel
 def settle(nodes: NDArray, slack: float) -> None:
     """Decide on the nodes that need no rows for it: the heaviest child is a leaf.
 
-    Nodes where rows may stop are not settled to begin with. All carry their own split.
+    Nodes where rows may stay are not settled from the start. All nodes have their own split.
     """
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
@@ -206,7 +80,7 @@ def settle(nodes: NDArray, slack: float) -> None:
         if state.n_children == 0 or not state.settled:
             continue
         state.settled = nodes[_largest(nodes, node)].n_children == 0
-        subtree = _sum_up(nodes, node)
+        subtree = _subtree_errors(nodes, node)
         if state.settled and state.as_leaf <= subtree + slack:
             state.n_children = 0
         elif state.settled:
@@ -214,21 +88,19 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 
 @kernel
-def make_ready(rows: Rows, nodes: NDArray, plain: NDArray[np.bool_]) -> None:
-    """Let rows end at leaves; mark as `direct` where no split below is not `plain`."""
+def make_ready(rows: Rows, nodes: NDArray, plain: Bools) -> None:
+    """Let rows end at leaves; mark as `direct` the nodes with only `plain` splits below."""
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
         state.direct = plain[node]
         if state.n_children == 0:
-            close(rows, node)
+            make_leaf(rows, node)
         for child in range(state.first_child, state.first_child + state.n_children):
             state.direct &= nodes[child].direct
 
 
 @kernel
-def number(
-    state: NDArray, nodes: NDArray[np.int32], parent: NDArray[np.int32], depth: NDArray[np.int32]
-) -> int:
+def number(state: NDArray, nodes: Int32s, parent: Int32s, depth: Int32s) -> int:
     """List the nodes that are left, breadth-first, with the new numbers of their parents.
 
     Returns how many there are.
@@ -244,59 +116,9 @@ def number(
     return n
 
 
-@lent
-def _sort(
-    nodes: NDArray,
-    units: NDArray[np.int64],
-    entries: NDArray,
-    top: int,
-    scratch: Scratch,
-    unit: float,
-    limit: ErrorLimit,
-    known: bool,
-) -> None:
-    """Put the whole rows of `top`, in ``scratch.entries``, in order below it.
-
-    And find the limit of their errors there, which is `known` of leaves.
-    """
-    n = sort_by_leaves(nodes, units, entries, top, scratch)
-    known = known and not nodes[top].rows_stay
-    for j in range(n - 1, -1, -1):
-        at = scratch.nodes[j]
-        if nodes[at].n_children > 0:
-            _add_least(nodes, at)
-        elif known:
-            nodes[at].least = nodes[at].as_leaf
-        else:
-            nodes[at].least = leaf_limit(scratch, units[at], unit, limit)
-
-
-@lent
-def _add_least(nodes: NDArray, at: int) -> None:
-    """Sum up the limits of the errors of whole rows, and whether some stay, below a node."""
-    node = nodes[at]
-    node.least, node.rows_stay = 0.0, node.held > node.begin
-    for child in range(node.first_child, node.first_child + node.n_children):
-        node.least += nodes[child].least
-        node.rows_stay |= nodes[child].rows_stay
-
-
 @kernel
-def _order_all(
-    nodes: NDArray,
-    units: NDArray[np.int64],
-    entries: NDArray,
-    scratch: Scratch,
-    unit: float,
-    limit: ErrorLimit,
-) -> None:
-    """Put all whole rows in order of their leaves, ``scratch.ordinal``."""
-    _sort(nodes, units, entries, 0, scratch, unit, limit, True)
-
-
-@kernel
-def _find_tops(nodes: NDArray, most: int, found: NDArray[np.int32]) -> int:
-    """Find the highest nodes to visit of up to `most` rows, or of which shares go on.
+def find_tops(nodes: NDArray, most: int, found: Int32s) -> int:
+    """Find the highest nodes to visit of up to `most` rows, or that spread some over the children.
 
     No shares come to them. Returns how many there are.
     """
@@ -307,7 +129,7 @@ def _find_tops(nodes: NDArray, most: int, found: NDArray[np.int32]) -> int:
         j += 1
         if node.settled:
             continue
-        if node.end - node.begin <= most or (node.spreads and node.held > node.begin):
+        if node.end - node.begin <= most or (node.spreads and node.stay_end > node.begin):
             found[n_found] = at
             n_found += 1
             continue
@@ -318,93 +140,208 @@ def _find_tops(nodes: NDArray, most: int, found: NDArray[np.int32]) -> int:
 
 
 @kernel
-def _walk(
-    tops: NDArray[np.int32],
-    rows: Rows,
-    nodes: NDArray,
-    units: NDArray[np.int64],
-    moved: NDArray[np.int64],
-    entries: NDArray,
-    frames: NDArray,
-    scratch: Scratch,
-    unit: float,
-    limit: ErrorLimit,
-    slack: float,
-) -> int:
-    """Visit all below the `tops`, to which no shares come; most of those below that were held."""
-    shares = np.empty(0, entries.dtype)
+def visit(walk: Walk, tops: Int32s) -> int:
+    """Visit all below the `tops`, to which no shares come; return the capacity for shares."""
+    shares = np.empty(0, walk.entries.dtype)
     for top in tops:
-        shares = _walk_below(
-            top, rows, nodes, units, moved, entries, shares, frames, scratch, unit, limit, slack
-        )
+        shares = _visit_below(walk, top, shares)
     return shares.size
 
 
 @inner
-def _walk_below(
-    top: int,
-    rows: Rows,
-    nodes: NDArray,
-    units: NDArray[np.int64],
-    moved: NDArray[np.int64],
-    entries: NDArray,
-    shares: NDArray,
-    frames: NDArray,
-    scratch: Scratch,
-    unit: float,
-    limit: ErrorLimit,
-    slack: float,
-) -> NDArray:
-    n_frames = push(frames, 0, NO_FRAME, top, 0, 0, 0, 0)
+def _visit_below(walk: Walk, top: int, shares: NDArray) -> NDArray:
+    n_frames = push(walk.frames, 0, NO_FRAME, top, 0, 0, 0)
     while n_frames > 0:
-        frame = frames[n_frames - 1]
+        frame = walk.frames[n_frames - 1]
         node = np.int64(frame.node)
-        state = nodes[node]
+        state = walk.nodes[node]
         if not frame.state & DONE:  # on the way down
             if frame.state & (MOVED | SORTED) == MOVED:
-                begin, end, first = state.begin, state.end, np.int64(0)
-                route(rows, nodes, entries, begin, end, node, scratch.ordinal, first)
-                set_aside(entries, state.begin, state.end, scratch)
-                _sort(nodes, units, entries, node, scratch, unit, limit, False)
+                sort_again(walk, node)
                 frame.state |= SORTED
-            shares = enter(nodes, units, entries, shares, frames, n_frames - 1)
-            count(units, shares, frame, scratch.units)
+            shares = with_capacity(shares, frame.free, n_needed(walk, n_frames - 1))
+            enter(walk, shares, n_frames - 1)
+            count(walk, shares, frame)
             if frame.state & MOVED:
-                for k in range(scratch.units.size):
-                    moved[node, k] = scratch.units[k] - units[node, k]
-                n_rows = state.end - state.begin + frame.end - frame.begin
-                as_leaf = leaf_limit(scratch, scratch.units, unit, limit)
-                _refill(state, weight_of(scratch.units) * unit, as_leaf, n_rows)
+                _refill(walk, frame)
             if not state.settled:
                 state.estimate = state.as_leaf
             if state.n_children == 0:
                 n_frames -= 1
             else:
-                n_frames, state.stopped = distribute(
-                    rows, nodes, units, entries, shares, frames, n_frames, scratch, unit, limit
-                )
+                n_frames, state.stopped = distribute(walk, shares, n_frames)
             continue
-        restore(rows, nodes, shares, frame)
-        subtree = _sum_up(nodes, node)
-        _add_least(nodes, node)
+        # All children have been visited.
+        restore(walk, shares, frame)
+        sum_at_leaves(walk.nodes, node)
         n_frames -= 1
         if state.settled:
             continue
-        leaf, largest = state.as_leaf, _largest(nodes, node)
-        branch, enough = leaf, _enough(leaf, subtree, slack)
-        if nodes[largest].n_children > 0:
-            shares, branch = estimate_branch(
-                rows, nodes, units, entries, shares, frames, n_frames + 1, scratch, unit, limit,
-                largest, enough,
-            )  # fmt: skip
-        if leaf <= min(subtree, branch) + slack:
+        leaf, subtree = state.as_leaf, _subtree_errors(walk.nodes, node)
+        branch, largest = leaf, _largest(walk.nodes, node)
+        if walk.nodes[largest].n_children > 0:
+            enough = _enough(leaf, subtree, walk.slack)
+            branch, all_go = _estimate_whole(walk, node, largest, enough)
+            if branch <= enough and not (all_go and frame.begin == frame.end):
+                shares, branch = _estimate_all(walk, shares, n_frames + 1, largest, enough)
+        if leaf <= min(subtree, branch) + walk.slack:
             state.n_children, state.rows_stay = 0, False
-            state.least = leaf_limit(scratch, units[node], unit, limit)
-            close(rows, node)
-        elif branch <= subtree + slack:
-            _give_way(rows, nodes, node, largest)
-            begin, end, room = frame.begin, frame.end, frame.room
-            n_frames = push(frames, n_frames, NO_FRAME, node, begin, end, room, MOVED)
+            state.at_leaves = leaf_limit(walk, walk.units[node])
+            make_leaf(walk.rows, node)
+        elif branch <= subtree + walk.slack:
+            _raise(walk, node, largest)
+            n_frames = push(
+                walk.frames, n_frames, NO_FRAME, node, frame.begin, frame.end, frame.free
+            )
+            frame.state = MOVED
         else:
             state.estimate = subtree
     return shares
+
+
+@borrowing
+def _refill(walk: Walk, frame: Any) -> None:
+    """Let a node have the rows that a raised branch has brought, ``scratch.units``."""
+    node, total = walk.nodes[frame.node], walk.scratch.units
+    for k in range(total.size):
+        walk.moved[frame.node, k] = total[k] - walk.units[frame.node, k]
+    node.refilled, node.settled = True, False
+    node.n_rows = node.end - node.begin + frame.end - frame.begin
+    node.weight, node.as_leaf = weight_of(total) * walk.unit, leaf_limit(walk, total)
+
+
+@borrowing
+def _enough(leaf: float, subtree: float, slack: float) -> float:
+    """Errors of a branch beyond which the decision is the same however many there are."""
+    most = leaf - slack if leaf <= subtree + slack else subtree + slack
+    return most + ROUNDING * (1.0 + leaf)
+
+
+@borrowing
+def _raise(walk: Walk, at: int, largest: int) -> None:
+    """Let a node have the split and the children of its branch.
+
+    Rows that stay at the branch still route to it, which is none of its children.
+    """
+    node, branch, rows = walk.nodes[at], walk.nodes[largest], walk.rows
+    rows.splits.nodes[at], rows.steps[at] = rows.splits.nodes[largest], rows.steps[largest]
+    node.split_of, node.spreads, branch.carrier = branch.split_of, branch.spreads, at
+    node.direct = branch.direct
+    node.first_child, node.n_children = branch.first_child, branch.n_children
+
+
+@borrowing
+def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[float, bool]:
+    """Errors of whole rows if the others of a node joined those in `branch`; whether none stays.
+
+    If they exceed `enough`, only a number that does. Rows that stay on the way are not counted.
+    """
+    nodes, units, scratch = walk.nodes, walk.units, walk.scratch
+    node, own = nodes[at], nodes[branch]
+    total, all_go = own.at_leaves, not own.rows_stay
+    n_reached, done, n = 0, 0, node.end - node.begin - (own.end - own.begin)
+    # `total` is that of the rows of the branch and of the first `done` of the others, which are
+    # counted at their leaves.
+    while done < n and total <= enough:
+        next_done = min(n, _next_look(done, total - own.at_leaves, enough - own.at_leaves))
+        _route_others(walk, node, branch, done, next_done)
+        for j in range(done, next_done):
+            leaf, entry = scratch.ordinal[j], walk.entries[_other(node, own, j)]
+            if not nodes[leaf].reached:
+                if nodes[leaf].n_children > 0:
+                    all_go = False
+                    continue
+                nodes[leaf].reached = True
+                scratch.nodes[n_reached] = leaf
+                for k in range(units.shape[1]):
+                    scratch.before[n_reached, k] = units[leaf, k]
+                n_reached += 1
+            units[leaf, entry.label] += entry.units
+        done = next_done
+        total = own.at_leaves
+        for j in range(n_reached):
+            leaf = scratch.nodes[j]
+            total += leaf_limit(walk, units[leaf]) - nodes[leaf].at_leaves
+    for j in range(n_reached):  # and the leaves are as before
+        leaf = scratch.nodes[j]
+        nodes[leaf].reached = False
+        for k in range(units.shape[1]):
+            units[leaf, k] = scratch.before[j, k]
+    return total, all_go
+
+
+@borrowing
+def _next_look(done: int, added: float, enough: float) -> int:
+    """Rows that may have added `enough` errors, if `done` rows have added so many."""
+    if added * 2.0 <= enough * MARGIN:
+        return max(2 * done, FIRST_LOOK)
+    return done + FIRST_LOOK + int(done * (enough / added * MARGIN - 1.0))
+
+
+@borrowing
+def _other(node: Any, branch: Any, j: int) -> int:
+    """The place of the j-th entry of a node that is not in the range of `branch`."""
+    i = node.begin + j
+    return i if i < branch.begin else i + branch.end - branch.begin
+
+
+@borrowing
+def _route_others(walk: Walk, node: Any, branch: int, first: int, last: int) -> None:
+    """Route the entries ``first .. last`` of those that are not in `branch` down it."""
+    own = walk.nodes[branch]
+    middle = min(max(first, own.begin - node.begin), last)  # before the branch, and behind it
+    route(walk, node.begin + first, node.begin + middle, branch, first)
+    shift = own.end - own.begin + node.begin
+    route(walk, shift + middle, shift + last, branch, middle)
+
+
+@inner
+def _estimate_all(
+    walk: Walk, shares: NDArray, n_frames: int, branch: int, enough: float
+) -> tuple[NDArray, float]:
+    """Errors if shares, and whole rows that are not in `branch`, descended it.
+
+    If they exceed `enough`, only a number that does.
+    """
+    nodes, total, bottom, top = walk.nodes, walk.nodes[branch].at_leaves, n_frames, n_frames - 1
+    shares, end = _gather(walk, shares, walk.frames[top], branch)
+    begin = walk.frames[top].free
+    n_frames = push(walk.frames, n_frames, NO_FRAME, branch, begin, end, end)
+    walk.frames[top + 1].state = ESTIMATED
+    while n_frames > bottom:
+        frame = walk.frames[n_frames - 1]
+        node = nodes[frame.node]
+        if frame.state & DONE:
+            restore(walk, shares, frame)
+            n_frames -= 1
+            continue
+        shares = with_capacity(shares, frame.free, n_needed(walk, n_frames - 1))
+        enter(walk, shares, n_frames - 1)
+        if total > enough or (frame.begin == frame.end and not node.rows_stay):
+            n_frames -= 1
+            continue
+        count(walk, shares, frame)
+        if node.n_children == 0:
+            total += leaf_limit(walk, walk.scratch.units) - node.at_leaves
+            n_frames -= 1
+        else:
+            n_frames, stopped = distribute(walk, shares, n_frames)
+            total += stopped
+    return shares, total
+
+
+@inner
+def _gather(walk: Walk, shares: NDArray, frame: Any, branch: int) -> tuple[NDArray, int]:
+    """Copy the shares of a frame, and the whole rows that are not in `branch`, behind them."""
+    node, own = walk.nodes[frame.node], walk.nodes[branch]
+    n_others = node.end - node.begin - (own.end - own.begin)
+    place = frame.free
+    shares = with_capacity(shares, place, place + frame.end - frame.begin + n_others)
+    for i in range(frame.begin, frame.end):
+        put(shares, place, shares[i], shares[i].units)
+        place += 1
+    for j in range(n_others):
+        entry = walk.entries[_other(node, own, j)]
+        put(shares, place, entry, entry.units)
+        place += 1
+    return shares, place

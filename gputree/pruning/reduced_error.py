@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from gputree.pruning.base import Rows, ValidationPruner
+from gputree._docs import fill
+from gputree.pruning.base import HELD_OUT, Rows, ValidationPruner
 from gputree.pruning.bottom_up import best_pruning
 from gputree.pruning.node_loss import node_loss
 from gputree.tree import Tree
 
 
+@fill(held_out=HELD_OUT)
 class ReducedError(ValidationPruner):
     """The smallest pruning with the minimum loss on validation rows.
 
@@ -18,11 +20,7 @@ class ReducedError(ValidationPruner):
 
     Parameters
     ----------
-    validation_fraction : float, default=0.3
-        Fraction of the rows an estimator holds out before it grows, where pruning
-        is part of its fit. Not used when validation rows are given.
-    random_state : int, RandomState instance or None, default=None
-        Choice of those rows.
+    {held_out}
 
     References
     ----------

@@ -10,8 +10,7 @@ Bottom-up, each inner node has three futures, by the upper limit of their errors
          / \
         .   .
 
-The rows of a and c then go down b's tests, and what they reach there is pruned
-again.
+The rows of a and c then go down b's tests, and what they reach there is pruned again.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from numpy.typing import NDArray
 
 from gputree.criteria.named import class_impurity
 from gputree.dtypes import (
-    LEAF,
-    MISSING_STOPS,
     MISSING_TO_ALL,
     NO_CHILD,
-    NO_FEATURE,
-    NO_THRESHOLD,
     NODE,
     ROW,
     THRESHOLD_SPLIT,
+    Bools,
+    Floats,
+    Int32s,
+    Values,
 )
 from gputree.errors import InputError
 from gputree.fixed_point import fix_weights
@@ -39,34 +38,21 @@ from gputree.prediction.descent import pack_alike
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
-from gputree.pruning.raising_entries import NODE_STATE, STEP, Rows
+from gputree.pruning.raising_records import ENTRY, FRAME, NODE_STATE, STEP, Rows, Scratch, Walk
+from gputree.pruning.raising_routing import route_all, sort_all
 from gputree.pruning.raising_splits import column_ends, find_plain
-from gputree.pruning.raising_walk import make_ready, number, settle, walk
+from gputree.pruning.raising_walk import find_tops, make_ready, number, settle, visit
+from gputree.threads import SPANS_PER_THREAD, even_spans, run, spans
 from gputree.tree import Tree
+
+FEW_ROWS = 1 << 12  # rows that are not worth another thread
 
 
 def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: float) -> Tree:
-    """Replace subtrees by leaves, or by their largest branch.
+    """Replace subtrees by leaves, or by their largest branch, at up to `slack` more errors by
+    `limit`.
 
-    Parameters
-    ----------
-    tree : Tree
-        Classification tree.
-    data : TrainingRows
-        The rows it was grown on.
-    limit : ErrorLimit
-        Upper limit of the errors of leaves.
-    slack : float
-        Errors that a replacement may cost.
-
-    Returns
-    -------
-    Tree
-
-    Raises
-    ------
-    ValueError
-        If the total weight of the rows is not that of those the tree was grown on.
+    ValueError if the total weight of the rows is not that of those the tree was grown on.
     """
     if not np.isclose(data.weight.sum(), tree.weight[0]):
         raise InputError(
@@ -86,13 +72,74 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
         taking_part = np.flatnonzero(weight)
         weight, label = weight[taking_part], label[taking_part]
     weights = fix_weights(weight, taking_part.size, fractions=True)
-    threads = data.n_threads
-    visited = walk(rows, label, nodes, weights, taking_part, tree.n_classes, limit, slack, threads)
-    refilled = visited.units * (weights.unit * weights.scale)
+    unit = weights.unit * weights.scale
+    entries = np.empty(weight.size, ENTRY)
+    entries["row"], entries["label"], entries["units"] = taking_part, label, weights.weight
+    scratch = _scratch(nodes, tree.n_classes, entries)
+    units, moved = np.zeros((2, nodes.size, tree.n_classes), np.int64)
+    no_frames = np.empty(0, FRAME)
+    walk = Walk(rows, nodes, units, moved, entries, no_frames, scratch, unit, limit, slack)
+    visit_nodes(walk, data.n_threads)
+    refilled = (units + moved) * unit
     return _rebuild(tree, nodes, np.where(nodes["refilled"][:, None], refilled, tree.statistics))
 
 
-def _rows(tree: Tree, X: NDArray[np.floating], plain: NDArray[np.bool_]) -> Rows:
+def visit_nodes(walk: Walk, n_threads: int) -> int:
+    """Visit every node after its children; again, after a branch was raised.
+
+    Subtrees that no shares come to are visited in parallel. Changes `walk`, whose entries are in
+    any order. Returns how many entries were in memory at a time, at most.
+    """
+    nodes, scratch, n = walk.nodes, walk.scratch, walk.entries.size
+    nodes["begin"][0], nodes["end"][0] = 0, n
+    routed = even_spans(n, 1, n_threads, FEW_ROWS)
+    run(n_threads, route_all, [(walk, *span) for span in routed])
+    walk = walk._replace(entries=np.empty(n, ENTRY))
+    sort_all(walk)
+
+    def visit_from(tops: Int32s) -> int:
+        sizes = nodes["end"][tops] - nodes["begin"][tops]
+        own = _scratch(nodes, walk.units.shape[1], np.empty(sizes.max(), ENTRY))
+        # On the stack are nodes of the walk, and of one estimate below the topmost.
+        frames = np.empty(2 * nodes.size + 1, FRAME)
+        return visit(walk._replace(frames=frames, scratch=own), tops)
+
+    most_held = 0
+    for most in _rounds(n, n_threads):
+        tops = scratch.nodes[: find_tops(nodes, most, scratch.nodes)]
+        sizes = nodes["end"][tops] - nodes["begin"][tops]
+        parts = [(tops[a:b],) for a, b in spans(sizes, n_threads, FEW_ROWS)] if tops.size else []
+        most_held = max(most_held, sum(run(n_threads, visit_from, parts)))
+        nodes["settled"][tops] = True
+    return n + most_held
+
+
+def _rounds(n: int, n_threads: int) -> list[int]:
+    """Rows of the subtrees that are visited in parallel: first small ones, then all of n rows.
+
+    Before the root, its children, which have about half of the rows each.
+    """
+    if n_threads == 1 or n < FEW_ROWS:
+        return [n]
+    return [n // (n_threads * SPANS_PER_THREAD), n // 2, n]
+
+
+def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> Scratch:
+    """Buffers to sort as many entries."""
+    n_children = int(nodes["n_children"].max())
+    return Scratch(
+        ordinal=np.empty(entries.size, np.int32),
+        entries=entries,
+        place=np.empty(n_children + 1, np.int64),
+        units=np.empty(n_classes, np.int64),
+        weights=np.empty(n_classes),
+        nodes=np.empty(nodes.size, np.int32),
+        free=np.empty(nodes.size, np.int32),
+        before=np.empty((nodes.size, n_classes), np.int64),
+    )
+
+
+def _rows(tree: Tree, X: Values, plain: Bools) -> Rows:
     """The tree's splits and the rows as the walk reads them."""
     n, d = X.shape
     packed = pack_alike(tree, filled=not plain.all())
@@ -101,12 +148,9 @@ def _rows(tree: Tree, X: NDArray[np.floating], plain: NDArray[np.bool_]) -> Rows
     steps["child"] = tree.first_child
     steps["threshold"] = tree.threshold
     steps["threshold"][tree.tests_categories] = np.nan
-    nodes, target, lists = packed
-    assert target is not None
-    assert lists is not None
     if X.flags.f_contiguous:
-        return Rows(nodes, target, lists, steps, X.reshape(-1, order="F"), 1, n)
-    return Rows(nodes, target, lists, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
+        return Rows(packed, steps, X.reshape(-1, order="F"), 1, n)
+    return Rows(packed, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
@@ -121,7 +165,7 @@ def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
     return nodes
 
 
-def _rebuild(tree: Tree, state: NDArray, statistics: NDArray[np.float64]) -> Tree:
+def _rebuild(tree: Tree, state: NDArray, statistics: Floats) -> Tree:
     """What is left, numbered breadth-first."""
     nodes, parent, depth = np.empty((3, tree.n_nodes), NODE)
     n = number(state, nodes, parent, depth)
@@ -133,11 +177,7 @@ def _rebuild(tree: Tree, state: NDArray, statistics: NDArray[np.float64]) -> Tre
 
 
 def _renumbered(
-    old: Tree,
-    nodes: dict[str, NDArray],
-    statistics: NDArray[np.float64],
-    parent: NDArray,
-    depth: NDArray,
+    old: Tree, nodes: dict[str, NDArray], statistics: Floats, parent: NDArray, depth: NDArray
 ) -> Tree:
     """The tree of `nodes`, each with the split it carries now."""
     split, count = nodes["split_of"], nodes["n_children"]
@@ -147,36 +187,23 @@ def _renumbered(
     own = np.arange(1, parent.size) - (1 + np.cumsum(count) - count)[above]
     lists = old.branch_lists.take(np.append(0, old.first_child[split[above]] + own))
 
-    def carried(values: NDArray, at_leaf: float) -> NDArray:
-        return np.where(leaf, np.array(at_leaf, values.dtype), values[split])
-
     first = np.where(leaf, NO_CHILD, 1 + np.cumsum(count) - count)
-    return replace(
-        old,
+    return old._carried(
+        split,
+        leaf,
         first_child=first.astype(NODE),
         n_children=count,
         parent=parent,
         depth=depth,
-        split_kind=carried(old.split_kind, LEAF),
-        feature=carried(old.feature, NO_FEATURE),
-        threshold=carried(old.threshold, NO_THRESHOLD),
-        missing_child=carried(old.missing_child, MISSING_STOPS),
         weight=nodes["weight"],
         n_rows=nodes["n_rows"],
         statistics=statistics,
-        impurity=old.impurity[split],
-        gain=carried(old.gain, 0.0),
         **lists._asdict(),
-        **old.bounds_of(split),
-        **old.soft_bounds_of(carried),
     )
 
 
-def _measure(tree: Tree, refilled: NDArray[np.bool_]) -> Tree:
-    """`tree` with the impurity and the gain of refilled nodes computed anew.
-
-    The impurity of empty ones is 0.
-    """
+def _measure(tree: Tree, refilled: Bools) -> Tree:
+    """`tree` with impurity and gain of refilled nodes computed anew; empty ones have impurity 0."""
     if not refilled.any():
         return tree
     filled = refilled & (tree.weight > 0)

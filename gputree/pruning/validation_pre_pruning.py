@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from gputree.pruning.base import Rows, ValidationPruner
+from gputree._docs import fill
+from gputree.pruning.base import HELD_OUT, Rows, ValidationPruner
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.node_loss import node_loss
 from gputree.tree import Tree
 
 
+@fill(held_out=HELD_OUT)
 class ValidationPrePruning(ValidationPruner):
     """Keep a split only if its children, as leaves, have a lower validation loss.
 
-    A split is kept if it reduces the loss on the validation rows: the weight of
-    misclassified rows, the sum of squared errors, or half the Poisson deviance where
-    the tree was grown by that. Everything below a split that does not is never
-    reached. Unlike `ReducedError` it looks at one split at a time, so it misses splits that reduce
-    the loss only together with those below them.
+    A split is kept if it reduces the loss on the validation rows: the weight of misclassified rows,
+    the sum of squared errors, or half the Poisson deviance where the tree was grown by that.
+    Everything below a split that does not is never reached. Unlike `ReducedError` it looks at one
+    split at a time, so it misses splits that reduce the loss only together with those below them.
 
     The check runs over the fully grown tree. This gives the tree that growing
     with the check would give: which split a node gets depends on the node's own
@@ -23,11 +24,7 @@ class ValidationPrePruning(ValidationPruner):
 
     Parameters
     ----------
-    validation_fraction : float, default=0.3
-        Fraction of the rows an estimator holds out before it grows, where pruning
-        is part of its fit. Not used when validation rows are given.
-    random_state : int, RandomState instance or None, default=None
-        Choice of those rows.
+    {held_out}
 
     References
     ----------

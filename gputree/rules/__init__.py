@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 from gputree._lazy import attach
 
 if TYPE_CHECKING:
-    from gputree.rules.boosting import BoostedC45Rules
-    from gputree.rules.conditions import Condition
-    from gputree.rules.estimator import C45Rules, to_rules
-    from gputree.rules.ruleset import ClassRule, RuleSet
-
-__all__ = ["BoostedC45Rules", "C45Rules", "ClassRule", "Condition", "RuleSet", "to_rules"]
-
-if not TYPE_CHECKING:  # checkers are to know of no other names
+    from gputree.rules.boosting import BoostedC45Rules as BoostedC45Rules
+    from gputree.rules.conditions import Condition as Condition
+    from gputree.rules.estimator import C45Rules as C45Rules
+    from gputree.rules.estimator import to_rules as to_rules
+    from gputree.rules.ruleset import ClassRule as ClassRule
+    from gputree.rules.ruleset import RuleSet as RuleSet
+else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(
         __name__,
         {

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gputree._sklearn import Interval
 from gputree.backends.arrays import to_host
+from gputree.dtypes import Floats
 from gputree.estimators.arguments import MULTIWAY_LACKS, explained
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.coded_table import CodedTable
@@ -20,6 +21,7 @@ from gputree.evaluation import Report
 from gputree.pruning import Pruner
 from gputree.pruning.error_limit import Quantile
 from gputree.rules.estimator import C45Rules
+from gputree.rules.learning import Learned
 from gputree.tree import Tree
 
 ESTIMATORS = """estimators_ : list of C45Rules
@@ -32,10 +34,9 @@ class BoostedC45Rules(Boosted):
     """Rules of C4.5 trees, each set learned from rows weighted by the errors of the one before.
 
     Boosting is that of `BoostedC45Classifier`; the tree of each trial is converted into rules as in
-    `C45Rules`; the errors of a trial are those of its rules. A rule set votes for
-    every class with its probability (`C45Rules.predict_proba`): the proportion of the class among
-    the weighted rows that the same rule decides. The class with the most votes is predicted; ties
-    go to the first.
+    `C45Rules`; the errors of a trial are those of its rules. A rule set votes for every class with
+    its probability (`C45Rules.predict_proba`): the proportion of the class among the weighted rows
+    that the same rule decides. The class with the most votes is predicted; ties go to the first.
 
     Parameters
     ----------
@@ -164,20 +165,14 @@ class BoostedC45Rules(Boosted):
     def _finished(self, member: C45Rules, own: NDArray[np.intp]) -> C45Rules:
         tree, found = self._adopt(as_grown(member.estimator_, self, own)), member.rules_
         conditions = [one._replace(feature=int(own[one.feature])) for one in found.rules.conditions]
-        return member._take(
-            tree,
-            found.rules._replace(conditions=conditions),
-            found.confidence,
-            found.class_weights,
-            found.default,
-            found.decided_weights,
-        )
+        rules = found.rules._replace(conditions=conditions)
+        rest = found.confidence, found.class_weights, found.default, found.decided_weights
+        return member._take(tree, Learned(rules, *rest))
 
     def _tree_of(self, member: C45Rules) -> Tree:
-        tree: Tree = member.estimator_.tree_
-        return tree
+        return member.estimator_.tree_
 
-    def _confidences(self, member: C45Rules, values: NDArray) -> NDArray[np.float64]:
+    def _confidences(self, member: C45Rules, values: NDArray) -> Floats:
         return member.rules_.probabilities[member._decide_part(to_host(values))]
 
     def _size_of(self, member: C45Rules) -> tuple[str, int]:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.dtypes import THRESHOLD_SPLIT, Int64s
 from gputree.tree import Tree
 
 Kind = Literal["<=", ">", "in", "present", "missing"]
@@ -49,20 +48,20 @@ class Rules(NamedTuple):
     """
 
     conditions: list[Condition]
-    begin: NDArray[np.int64]
-    condition: NDArray[np.int64]
-    label: NDArray[np.int64]
+    begin: Int64s
+    condition: Int64s
+    label: Int64s
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Int64s:
         """Conditions of each rule."""
         return np.diff(self.begin)
 
-    def of(self, rule: int) -> NDArray[np.int64]:
+    def of(self, rule: int) -> Int64s:
         """Indices of the conditions of one rule."""
         return self.condition[self.begin[rule] : self.begin[rule + 1]]
 
-    def take(self, rules: NDArray[np.int64]) -> Rules:
+    def take(self, rules: Int64s) -> Rules:
         """Some rules, in their order; conditions that none has are dropped."""
         sizes = self.sizes[rules]
         begin = np.append(0, np.cumsum(sizes))

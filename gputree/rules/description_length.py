@@ -7,43 +7,32 @@ formulas are those of C4.5 Release 8, whose published session on the golf table 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from gputree.compilation import jitable
 from gputree.criteria.logarithm import log2
+from gputree.dtypes import Floats, Int64s
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.simplification import Rows
 
-# Bits that no message takes: an exception is coded that has no chance.
-IMPOSSIBLE = 1e6
+IMPOSSIBLE = 1e6  # bits that no message takes: an exception is coded that has no chance
 
 
-def rule_bits(
-    rules: Rules, rows: Rows, n_categories: NDArray[np.int64], redundancy: float
-) -> NDArray[np.float64]:
+def rule_bits(rules: Rules, rows: Rows, n_categories: Int64s, redundancy: float) -> Floats:
     """Bits of each rule: those of its conditions and of their number, less those of their order.
 
-    Parameters
-    ----------
-    rules : Rules
-    rows : Rows
-    n_categories : int64 array of shape (d,)
-        Categories of each column; 0 for numbers.
-    redundancy : float
-        How many columns there are for one that matters: the bits that name a column are divided
-        by it.
+    `n_categories` has those of each column, 0 for numbers; `redundancy` is how many columns there
+    are for one that matters: the bits that name a column are divided by it.
     """
     value = column_bits(rows, n_categories)
     name = entropy_bits(value) / redundancy
     bits = np.array([name + _value_bits(one, value, n_categories) for one in rules.conditions])
     sizes = rules.sizes
     total = np.add.reduceat(bits[rules.condition], rules.begin[:-1]) if sizes.size else np.empty(0)
-    found: NDArray[np.float64] = total + np.log2(sizes) - log2_factorial(sizes)
-    return found
+    return total + np.log2(sizes) - log2_factorial(sizes)
 
 
-def column_bits(rows: Rows, n_categories: NDArray[np.int64]) -> NDArray[np.float64]:
+def column_bits(rows: Rows, n_categories: Int64s) -> Floats:
     """Bits that name a value in a test of each column, shape (d,).
 
     Of categories the entropy; of m > 1 numbers one bit for the side, and half of log2 m. In a
@@ -64,21 +53,18 @@ def column_bits(rows: Rows, n_categories: NDArray[np.int64]) -> NDArray[np.float
     return found
 
 
-def entropy_bits(parts: NDArray[np.float64]) -> float:
+def entropy_bits(parts: Floats) -> float:
     """Entropy of fractions of a whole; 0 where there is nothing."""
     share = parts[parts > 0] / max(parts.sum(), np.finfo(np.float64).tiny)
     return float(-(share * np.log2(share)).sum())
 
 
-def log2_factorial(n: NDArray[np.int64]) -> NDArray[np.float64]:
+def log2_factorial(n: Int64s) -> Floats:
     """``log2(n!)``."""
-    found: NDArray[np.float64] = gammaln(np.asarray(n) + 1.0) / np.log(2.0)
-    return found
+    return gammaln(np.asarray(n) + 1.0) / np.log(2.0)
 
 
-def _value_bits(
-    condition: Condition, value: NDArray[np.float64], n_categories: NDArray[np.int64]
-) -> float:
+def _value_bits(condition: Condition, value: Floats, n_categories: Int64s) -> float:
     """Bits of a condition whose column is known.
 
     A set of categories is named one by one, in any order, or the others are, and one bit says
@@ -96,23 +82,12 @@ def _value_bits(
 
 @jitable
 def exception_bits(total: float, covered: float, false: float, missed: float) -> float:
-    """Bits that encode the exceptions of rules for a class.
+    """Bits that encode the exceptions of rules for a class, by weights of rows.
 
-    Parameters
-    ----------
-    total : float
-        Weight of all rows.
-    covered : float
-        Of those that some rule covers.
-    false : float
-        Of the covered ones of other classes.
-    missed : float
-        Of those of the class that no rule covers.
-
-    Notes
-    -----
-    The errors are expected to be half false, half missed. Their probability is estimated from that
-    in the larger part of the table, and is the observed one in the other (Quinlan 1995).
+    Of the `total`, some rule has `covered` so many, of which those of other classes are `false`; of
+    those of the class no rule covers the `missed`. The errors are expected to be half false, half
+    missed. Their probability is estimated from that in the larger part of the table, and is the
+    observed one in the other (Quinlan 1995).
     """
     rest, half = total - covered, 0.5 * (false + missed)
     if covered > 0.5 * total:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.backends.arrays import to_host
+from gputree.dtypes import Floats, Int32s, Values
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
@@ -23,8 +24,7 @@ from gputree.export.model import Names, model_of, require_estimator
 from gputree.fixed_point import fix_weights
 from gputree.pruning.base import encode, encode_target, require_known_labels
 from gputree.pruning.error_limit import Quantile, error_limit
-from gputree.rules.conditions import Rules
-from gputree.rules.learning import Options, learn
+from gputree.rules.learning import Learned, Options, learn
 from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import Rows
 from gputree.rules.usage import usage_tables
@@ -81,8 +81,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Missing values fail every test except "is missing". A
-    row of weight w counts as w rows.
+    Missing values fail every test except "is missing". A row of weight w counts as w rows.
 
     References
     ----------
@@ -172,25 +171,9 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
             float(self.redundancy),
             n_threads(self.n_jobs),
         )
-        learned = learn(tree.tree_, rows, tree.columns_.n_categories, options)
-        return self._take(
-            tree,
-            learned.rules,
-            1.0 - learned.error,
-            learned.class_weights,
-            learned.default,
-            learned.decided_weights,
-        )
+        return self._take(tree, learn(tree.tree_, rows, tree.columns_.n_categories, options))
 
-    def _take(
-        self,
-        tree: Any,
-        rules: Rules,
-        confidence: NDArray[np.float64],
-        class_weights: NDArray[np.float64],
-        default: int,
-        decided_weights: NDArray[np.float64],
-    ) -> Self:
+    def _take(self, tree: Any, learned: Learned) -> Self:
         """Take a fitted tree and what was learned from it."""
         model = model_of(tree, by_costs=True)
         for name in ("feature_names_in_", "missing_marks_"):  # of a former fit
@@ -201,10 +184,10 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         if hasattr(tree, "feature_names_in_"):
             self.feature_names_in_ = tree.feature_names_in_
         names = Names(model.feature_names, model.classes, model.categories)
-        self.rules_ = RuleSet(rules, confidence, class_weights, default, decided_weights, names)
+        self.rules_ = RuleSet(*learned, names)
         return self
 
-    def apply(self, X: Any) -> NDArray[np.int32]:
+    def apply(self, X: Any) -> Int32s:
         """The rule that decides each row.
 
         Parameters
@@ -220,12 +203,12 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         decided[decided == len(self.rules_)] = -1
         return decided
 
-    def _decide(self, X: Any) -> NDArray[np.int32]:
+    def _decide(self, X: Any) -> Int32s:
         check_is_fitted(self, "rules_")
         parts = self.estimator_._parts(X)
         return np.concatenate([self._decide_part(to_host(part)) for part in parts])
 
-    def _decide_part(self, values: NDArray[np.floating]) -> NDArray[np.int32]:
+    def _decide_part(self, values: Values) -> Int32s:
         threads = n_threads(self.n_jobs)
         missing_columns(values, threads)  # refuses infinity, as trees do
         return self.rules_.decide(values, threads)
@@ -244,7 +227,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         decided = self._decide(X)
         return self.classes_[self.rules_.answers[decided]]
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Probability of each class among the training rows that the same rule decides, smoothed.
 
         See ``rules_.probabilities``. If the class of a rule is not the majority class among them,
@@ -275,14 +258,13 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         Returns
         -------
         Report
-            As of a tree, with ``tables["each_rule"]``: of each rule, and last of the default
-            class, how many ``conditions`` it has and its ``confidence`` (one minus the estimated
-            error rate); the rows that it ``covered``, and the ``errors`` of its class among
-            them; the rows that it decides (``used``), because no earlier rule covers them, and its
-            errors among these (``wrong``); the rows that it classifies correctly and that would be
-            wrong without it (``gained``), and the converse (``lost``).
-            ``tables["column_usage"]``: the fraction of rows that rules cover which test a column,
-            the attribute usage of C5.0.
+            As of a tree, with ``tables["each_rule"]``: of each rule, and last of the default class,
+            how many ``conditions`` it has and its ``confidence`` (one minus the estimated error
+            rate); the rows that it ``covered``, and the ``errors`` of its class among them; the
+            rows that it decides (``used``), because no earlier rule covers them, and its errors
+            among these (``wrong``); the rows that it classifies correctly and that would be wrong
+            without it (``gained``), and the converse (``lost``). ``tables["column_usage"]``: the
+            fraction of rows that rules cover which test a column, the attribute usage of C5.0.
 
         Raises
         ------
@@ -365,9 +347,8 @@ def to_rules(
     require_estimator(tree, "to_rules")
     if not isinstance(tree, TreeClassifier):
         raise InputTypeError(
-            "to_rules takes a fitted classification tree of gputree, got "
-            f"{type(tree).__name__}. Of a pipeline or a search, pass the tree in it: "
-            "pipeline[-1], search.best_estimator_."
+            f"to_rules takes a fitted classification tree of gputree, got {type(tree).__name__}. "
+            "Of a pipeline or a search, pass the tree in it: pipeline[-1], search.best_estimator_."
         )
     check_is_fitted(tree, "tree_")
     rules = C45Rules(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree import prediction
 from gputree.compilation import kernel
+from gputree.dtypes import Floats, Int32s, Int64s
 from gputree.pruning.error_limit import ErrorLimit
 from gputree.rules.conditions import Rules, rules_of_leaves
 from gputree.rules.coverage import Coverage, coverage
@@ -30,40 +31,21 @@ class Options(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """R rules in the order in which they are tried.
-
-    Attributes
-    ----------
-    rules : Rules
-    error : float64 array of shape (R,)
-        Pessimistic error rates.
-    class_weights : float64 array of shape (R, K)
-        Weight of the training rows that each rule covers, by class.
-    default : int
-        Code of the class of rows without a rule.
-    decided_weights : float64 array of shape (R + 1, K)
-        Weight of the training rows that each rule decides, and last those of no rule, by class.
-    """
+    """R rules in the order in which they are tried."""
 
     rules: Rules
-    error: NDArray[np.float64]
-    class_weights: NDArray[np.float64]
-    default: int
-    decided_weights: NDArray[np.float64]
+    confidence: Floats  # (R,): one minus the pessimistic error rates
+    class_weights: Floats  # (R, K): weight of the training rows that each rule covers, by class
+    default: int  # code of the class of rows without a rule
+    # (R + 1, K): weight of the training rows that each rule decides, and last those of no
+    # rule, by class
+    decided_weights: Floats
 
 
-def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Options) -> Learned:
-    """The rules of a tree: simplified, chosen class by class, ordered.
+def learn(tree: Tree, rows: Rows, n_categories: Int64s, options: Options) -> Learned:
+    """The rules of a tree and the rows it was grown on: simplified, chosen class by class, ordered.
 
-    Parameters
-    ----------
-    tree : Tree
-        Of classes.
-    rows : Rows
-        The rows that the tree was grown on.
-    n_categories : int64 array of shape (d,)
-        Categories of each column; 0 for numbers.
-    options : Options
+    `n_categories` has those of each column, 0 for numbers.
     """
     leaves = rules_of_leaves(tree)
     rows = _by_leaf(tree, rows, options.n_threads)
@@ -81,20 +63,20 @@ def learn(tree: Tree, rows: Rows, n_categories: NDArray[np.int64], options: Opti
     rules, covers = rules.take(order), covers.take(order)
     covered = _by_class(covers.rules_of_pairs, rows, covers.rows, order.size)
     decided = _by_class(covers.first_rules, rows, np.arange(rows.label.size), order.size + 1)
-    return Learned(rules, error[order], covered, default, decided)
+    return Learned(rules, 1.0 - error[order], covered, default, decided)
 
 
 def _by_leaf(tree: Tree, rows: Rows, n_threads: int) -> Rows:
-    """The rows in the order of the leaves, so that those of a rule lie side by side."""
+    """The rows sorted by leaf, so that those of a rule are next to each other."""
     reached = prediction.apply(tree, rows.values, n_threads=n_threads)
     order = np.argsort(_from_the_left(tree)[reached], kind="stable")
     weight = rows.weight[order] if rows.weight.size else rows.weight
     return rows._replace(values=rows.values[order], label=rows.label[order], weight=weight)
 
 
-def _from_the_left(tree: Tree) -> NDArray[np.int64]:
+def _from_the_left(tree: Tree) -> Int64s:
     """How many leaves are left of each node's, shape (n_nodes,)."""
-    leaves = add_up(tree, tree.is_leaf.astype(np.int64))
+    leaves = add_up(tree.parent, tree.is_leaf.astype(np.int64))
     before = np.cumsum(leaves) - leaves
     found = np.zeros(tree.n_nodes, np.int64)
     _place(tree.parent, tree.first_child, before, found)
@@ -102,12 +84,7 @@ def _from_the_left(tree: Tree) -> NDArray[np.int64]:
 
 
 @kernel
-def _place(
-    parent: NDArray[np.int32],
-    first_child: NDArray[np.int32],
-    before: NDArray[np.int64],
-    found: NDArray[np.int64],
-) -> None:
+def _place(parent: Int32s, first_child: Int32s, before: Int64s, found: Int64s) -> None:
     """From parents to children; siblings are numbered one after the other."""
     for node in range(1, parent.size):
         up = parent[node]
@@ -116,16 +93,14 @@ def _place(
 
 def _by_class(
     rule: NDArray[np.integer], rows: Rows, places: NDArray[np.integer], n_rules: int
-) -> NDArray[np.float64]:
+) -> Floats:
     """Weight by rule and class of some rows, each with a rule; shape (n_rules, K)."""
     cell = rule.astype(np.int64) * rows.n_classes + rows.label[places]
     units = np.bincount(cell, rows.weights[places], minlength=n_rules * rows.n_classes)
     return np.asarray(units * rows.unit, np.float64).reshape(n_rules, rows.n_classes)
 
 
-def _by_confidence(
-    rules: Rules, error: NDArray[np.float64], covers: Coverage, rows: Rows
-) -> NDArray[np.int64]:
+def _by_confidence(rules: Rules, error: Floats, covers: Coverage, rows: Rows) -> Int64s:
     """Rules by their error rates; ties by weight, then by the number of conditions."""
     weights = rows.weights
     weight = np.array([weights[covers.of(r)].sum() for r in range(error.size)], np.int64)
@@ -133,12 +108,8 @@ def _by_confidence(
 
 
 def _chosen(
-    rules: Rules,
-    covers: Coverage,
-    rows: Rows,
-    n_categories: NDArray[np.int64],
-    options: Options,
-) -> NDArray[np.int64]:
+    rules: Rules, covers: Coverage, rows: Rows, n_categories: Int64s, options: Options
+) -> Int64s:
     """The rules that describe their classes in the smallest number of bits."""
     bits = rule_bits(rules, rows, n_categories, options.redundancy)
     found = [np.empty(0, np.int64)]

@@ -6,63 +6,39 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree._memory import require_memory
 from gputree.bits import WORD, Words, pack
 from gputree.compilation import kernel
+from gputree.dtypes import Floats, Int64s, Values
 from gputree.rules.conditions import Condition, Rules
 
 # Bytes of masks that are held at once, where a table has more rows than a block.
 BLOCK_BYTES = 1 << 28
 
-# Rows of a block, at least: fewer would leave threads nothing to do.
-LEAST_BLOCK = 1 << 14
-
-# Words that are written side by side: a cache line of each mask.
-TILE = 8
+LEAST_BLOCK = 1 << 14  # rows of a block, at least: fewer would leave threads nothing to do
+TILE = 8  # consecutive words of a mask that are written at once: a cache line
 
 
 class Block(NamedTuple):
-    """Some consecutive rows of a table.
+    """Some consecutive rows of a table."""
 
-    Attributes
-    ----------
-    first : int
-        Their first row.
-    rows : uint64 array of shape (W,)
-        All of them, as words of bits (`gputree.bits`).
-    masks : uint64 array of shape (U, W)
-        Those that satisfy each condition.
-    """
-
-    first: int
-    rows: Words
-    masks: Words
+    first: int  # their first row
+    rows: Words  # (W,): all of them, as words of bits (`gputree.bits`)
+    masks: Words  # (U, W): those that satisfy each condition
 
 
 class _Tests(NamedTuple):
-    """The conditions of one column, by their places among all.
-
-    Attributes
-    ----------
-    feature : int
-    threshold : float64 array of shape (T,)
-        Ascending, all different.
-    below, above : int64 arrays of shape (T,)
-        The conditions "<=" and ">" of each threshold; -1 where there is none.
-    begin : int64 array of shape (C + 1,)
-        Category c is listed by the conditions ``listed[begin[c] : begin[c + 1]]``.
-    listed : int64 array
-    present, missing : lists of int
-    """
+    """The conditions of one column, by their places among all."""
 
     feature: int
-    threshold: NDArray[np.float64]
-    below: NDArray[np.int64]
-    above: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    listed: NDArray[np.int64]
+    threshold: Floats  # (T,): ascending, all different
+    # (T,): the conditions "<=" and ">" of each threshold; -1 where there is none
+    below: Int64s
+    above: Int64s
+    # (C + 1,): category c is listed by the conditions ``listed[begin[c] : begin[c + 1]]``
+    begin: Int64s
+    listed: Int64s
     present: list[int]
     missing: list[int]
 
@@ -70,12 +46,8 @@ class _Tests(NamedTuple):
 def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
     """Consecutive rules whose conditions have masks of no more than `BLOCK_BYTES` together.
 
-    Each condition's mask is made once for a group, however often it is used; neighbours in a tree
-    share most of theirs.
-
-    Yields
-    ------
-    begin, end : int
+    Begin and end of each group. Each condition's mask is made once for a group, however often it is
+    used; neighbours in a tree share most of theirs.
     """
     most = BLOCK_BYTES * 8 // max(n_rows, 1)
     ends = _ends(rules.begin, rules.condition, len(rules.conditions), most)
@@ -83,9 +55,7 @@ def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
 
 
 @kernel
-def _ends(
-    begin: NDArray[np.int64], condition: NDArray[np.int64], n_conditions: int, most: int
-) -> NDArray[np.int64]:
+def _ends(begin: Int64s, condition: Int64s, n_conditions: int, most: int) -> Int64s:
     """Where groups of at least one rule, and of at most so many conditions, end."""
     last = np.full(n_conditions, -1, np.int64)  # group that has a condition
     ends = np.empty(begin.size - 1, np.int64)
@@ -109,16 +79,9 @@ def _ends(
 
 
 class Masks:
-    """The rows of a table that satisfy some conditions.
+    """The rows of a table (n, d) that satisfy each of some different conditions."""
 
-    Parameters
-    ----------
-    values : float array of shape (n, d)
-        Numbers, codes of categories, NaN where missing.
-    conditions : sequence of U different Condition
-    """
-
-    def __init__(self, values: NDArray[np.floating], conditions: Sequence[Condition]) -> None:
+    def __init__(self, values: Values, conditions: Sequence[Condition]) -> None:
         self._values = values
         by_feature: dict[int, list[int]] = {}
         for place, condition in enumerate(conditions):
@@ -173,16 +136,14 @@ def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> 
     )
 
 
-def _side(
-    threshold: NDArray[np.float64], places: list[int], conditions: Sequence[Condition]
-) -> NDArray[np.int64]:
+def _side(threshold: Floats, places: list[int], conditions: Sequence[Condition]) -> Int64s:
     """The condition of each threshold among some; -1 where there is none."""
     found = np.full(threshold.size, -1, np.int64)
     found[np.searchsorted(threshold, [conditions[place].threshold for place in places])] = places
     return found
 
 
-def _fill(tests: _Tests, column: NDArray[np.floating], masks: Words) -> None:
+def _fill(tests: _Tests, column: Values, masks: Words) -> None:
     """Write the rows that satisfy the conditions of a column into masks of no rows."""
     known = ~np.isnan(column)
     words = pack(known)
@@ -199,13 +160,7 @@ def _fill(tests: _Tests, column: NDArray[np.floating], masks: Words) -> None:
 
 
 @kernel
-def _fill_sides(
-    place: NDArray[np.int64],
-    known: Words,
-    below: NDArray[np.int64],
-    above: NDArray[np.int64],
-    masks: Words,
-) -> None:
+def _fill_sides(place: Int64s, known: Words, below: Int64s, above: Int64s, masks: Words) -> None:
     """Rows by the first threshold that they do not exceed: those below the next are more."""
     some = np.zeros((below.size + 1, TILE), np.uint64)
     met = np.zeros(TILE, np.uint64)
@@ -227,12 +182,7 @@ def _fill_sides(
 
 
 @kernel
-def _fill_lists(
-    codes: NDArray[np.int64],
-    begin: NDArray[np.int64],
-    listed: NDArray[np.int64],
-    masks: Words,
-) -> None:
+def _fill_lists(codes: Int64s, begin: Int64s, listed: Int64s, masks: Words) -> None:
     """Each row of a category is one of every condition that lists it."""
     for row in range(codes.size):
         if 0 <= codes[row] < begin.size - 1:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
+from gputree.dtypes import Bools, Int32s, Int64s
 from gputree.rules.coverage import Coverage
 from gputree.rules.simplification import Rows
 
-# The prediction of a row that no rule covers.
-_NO_RULE = np.int32(0x7FFFFFFF)
+_NO_RULE = np.int32(0x7FFFFFFF)  # the prediction of a row that no rule covers
 
 
-def order_classes(covers: Coverage, label: NDArray[np.int64], rows: Rows) -> list[int]:
-    """Classes that have rules, in the order in which they are tried.
+def order_classes(covers: Coverage, label: Int64s, rows: Rows) -> list[int]:
+    """Classes that have rules, in the order in which they are tried; `label` has each rule's.
 
     The next one is that whose rules cover the smallest weight of other classes, among the rows that
     no class before it covers; ties go to the first class.
-
-    Parameters
-    ----------
-    covers : Coverage
-        Of R rules.
-    label : int64 array of shape (R,)
-        The class of each.
-    rows : Rows
     """
     order: list[int] = []
     gone = np.zeros(rows.label.size, np.bool_)
@@ -42,11 +33,11 @@ def order_classes(covers: Coverage, label: NDArray[np.int64], rows: Rows) -> lis
     return order
 
 
-def _rows_of(covers: Coverage, rules: NDArray[np.int64]) -> NDArray[np.int32]:
+def _rows_of(covers: Coverage, rules: Int64s) -> Int32s:
     return np.concatenate([covers.rows[:0], *(covers.of(rule) for rule in rules.tolist())])
 
 
-def _harm(found: NDArray[np.int32], label: int, rows: Rows) -> int:
+def _harm(found: Int32s, label: int, rows: Rows) -> int:
     """Weight of other classes among some rows."""
     return int(rows.weights[found[rows.label[found] != label]].sum())
 
@@ -58,100 +49,69 @@ def default_class(covers: Coverage, rows: Rows) -> int:
     return int(np.lexsort((-rows.class_weights, -found))[0])
 
 
-def harmless(
-    covers: Coverage, label: NDArray[np.int64], default: int, rows: Rows
-) -> NDArray[np.bool_]:
+def harmless(covers: Coverage, label: Int64s, default: int, rows: Rows) -> Bools:
     """Which rules are left when those that do more harm than good are removed, one by one.
 
-    A rule decides the rows that it covers and no rule before it does. The first rule whose removal
-    reduces the weighted training errors is removed, until there is none, as in C4.5rules.
-
-    Parameters
-    ----------
-    covers : Coverage
-        Of R rules, in the order in which they are tried.
-    label : int64 array of shape (R,)
-        The class of each.
-    default : int
-        The class of rows without a rule.
-    rows : Rows
+    A rule decides the rows that it covers and no rule before it does; `default` is the class of
+    rows without one. The first rule whose removal reduces the weighted training errors is removed,
+    until there is none, as in C4.5rules.
     """
     left = np.ones(label.size, np.bool_)
-    _remove(*covers, label, default, rows.label, rows.weights, left)
+    _remove(covers, _Decisions(label, default, rows.label, rows.weights), left)
     return left
 
 
+class _Decisions(NamedTuple):
+    """The classes of R rules, the one of rows without a rule, and classes and weights of n rows."""
+
+    label: Int64s
+    default: int
+    target: Int64s
+    weight: Int64s
+
+
 @inner
-def _next(
-    row: int,
-    after: int,
-    row_begin: NDArray[np.int64],
-    rules: NDArray[np.int32],
-    left: NDArray[np.bool_],
-) -> Any:
+def _next(row: int, after: int, covers: Coverage, left: Bools) -> Any:
     """The first rule that is left for a row, behind another."""
-    for i in range(row_begin[row], row_begin[row + 1]):
-        if rules[i] > after and left[rules[i]]:
-            return rules[i]
+    for i in range(covers.row_begin[row], covers.row_begin[row + 1]):
+        if covers.rules[i] > after and left[covers.rules[i]]:
+            return covers.rules[i]
     return _NO_RULE
 
 
 @inner
-def _worth(
-    row: int,
-    first: int,
-    second: int,
-    label: NDArray[np.int64],
-    default: int,
-    target: NDArray[np.int64],
-    weight: NDArray[np.int64],
-) -> Any:
+def _worth(row: int, first: int, second: int, given: _Decisions) -> Any:
     """What a row gains by its first rule, compared with what would decide it without."""
-    otherwise = default if second == _NO_RULE else label[second]
-    right = np.int64(label[first] == target[row])
-    return weight[row] * (right - np.int64(otherwise == target[row]))
+    otherwise = given.default if second == _NO_RULE else given.label[second]
+    right = np.int64(given.label[first] == given.target[row])
+    return given.weight[row] * (right - np.int64(otherwise == given.target[row]))
 
 
 @kernel
-def _remove(
-    rule_begin: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    row_begin: NDArray[np.int64],
-    rules: NDArray[np.int32],
-    label: NDArray[np.int64],
-    default: int,
-    target: NDArray[np.int64],
-    weight: NDArray[np.int64],
-    left: NDArray[np.bool_],
-) -> None:
-    n = target.size
+def _remove(covers: Coverage, given: _Decisions, left: Bools) -> None:
+    n = given.target.size
     first, second = np.empty(n, np.int32), np.empty(n, np.int32)
-    worth = np.zeros(label.size, np.int64)
+    worth = np.zeros(left.size, np.int64)  # of each rule, over the rows that it decides
     for row in range(n):
-        first[row] = _next(row, -1, row_begin, rules, left)
-        second[row] = _next(row, first[row], row_begin, rules, left)
+        first[row] = _next(row, -1, covers, left)
+        second[row] = _next(row, first[row], covers, left)
         if first[row] != _NO_RULE:
-            worth[first[row]] += _worth(
-                row, first[row], second[row], label, default, target, weight
-            )
+            worth[first[row]] += _worth(row, first[row], second[row], given)
     while True:
         harmful = 0
-        while harmful < label.size and not (left[harmful] and worth[harmful] < 0):
+        while harmful < left.size and not (left[harmful] and worth[harmful] < 0):
             harmful += 1
-        if harmful == label.size:
+        if harmful == left.size:
             return
         left[harmful] = False
-        for i in range(rule_begin[harmful], rule_begin[harmful + 1]):
-            row = rows[i]
+        # Rows that it decided go to their next rule, and rows of which it was the next get another.
+        for i in range(covers.rule_begin[harmful], covers.rule_begin[harmful + 1]):
+            row = covers.rows[i]
             if first[row] != harmful and second[row] != harmful:
                 continue
             if first[row] != harmful:
-                worth[first[row]] -= _worth(
-                    row, first[row], second[row], label, default, target, weight
-                )
-            first[row] = _next(row, -1, row_begin, rules, left)
-            second[row] = _next(row, first[row], row_begin, rules, left)
+                worth[first[row]] -= _worth(row, first[row], second[row], given)
+            first[row] = _next(row, -1, covers, left)
+            second[row] = _next(row, first[row], covers, left)
             if first[row] != _NO_RULE:
-                worth[first[row]] += _worth(
-                    row, first[row], second[row], label, default, target, weight
-                )
+                worth[first[row]] += _worth(row, first[row], second[row], given)

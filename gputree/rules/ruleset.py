@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gputree._sklearn import StrOptions, validate_params
 from gputree.bits import WORD, Words, lowest_bit, meet_all
 from gputree.compilation import kernel
+from gputree.dtypes import Floats, Int32s, Int64s, Values
 from gputree.export.describe import MOST_CATEGORIES, on_one_line, words_of_set
 from gputree.export.digits import apart, format_number
 from gputree.export.model import Names, check_names
@@ -28,8 +29,7 @@ from gputree.threads import run
 # class; by the rows that it covers: 0.508, 0.491, 0.500.
 PRIOR_WEIGHT = 2.0
 
-# Rows that one thread predicts at a time, at least.
-ANSWERED = 1 << 14
+ANSWERED = 1 << 14  # rows that one thread predicts at a time, at least
 
 _SQL_PARAMETERS = {
     "output": [StrOptions({"prediction", "confidence", "rule"})],
@@ -66,7 +66,7 @@ class ClassRule:
     coverage: float
     errors: float
     confidence: float
-    class_weights: NDArray[np.float64]
+    class_weights: Floats
     text: str
 
     def __str__(self) -> str:
@@ -98,10 +98,10 @@ class RuleSet:
     """
 
     rules: Rules
-    confidence: NDArray[np.float64]
-    class_weights: NDArray[np.float64]
+    confidence: Floats
+    class_weights: Floats
     default: int
-    decided_weights: NDArray[np.float64]
+    decided_weights: Floats
     names: Names
 
     @property
@@ -116,18 +116,16 @@ class RuleSet:
         return int(self.rules.condition.size)
 
     @cached_property
-    def coverage(self) -> NDArray[np.float64]:
+    def coverage(self) -> Floats:
         """Weight of the training rows that each rule covers, shape (R,)."""
-        found: NDArray[np.float64] = self.class_weights.sum(axis=1)
-        return found
+        return self.class_weights.sum(axis=1)
 
     @cached_property
-    def errors(self) -> NDArray[np.float64]:
+    def errors(self) -> Floats:
         """Weight of the rows of other classes among them, shape (R,)."""
         others = self.class_weights.copy()
         others[np.arange(len(self)), self.rules.label] = 0.0
-        found: NDArray[np.float64] = others.sum(axis=1)
-        return found
+        return others.sum(axis=1)
 
     def __len__(self) -> int:
         return int(self.rules.label.size)
@@ -160,7 +158,7 @@ class RuleSet:
         return f"<RuleSet of {len(self)} rules, {self.n_conditions} conditions>"
 
     # ------------------------------------------------------------- predictions
-    def decide(self, values: NDArray[np.floating], n_threads: int = 1) -> NDArray[np.int32]:
+    def decide(self, values: Values, n_threads: int = 1) -> Int32s:
         """The rule that decides each row: the first that covers it; R where none does.
 
         Parameters
@@ -183,12 +181,12 @@ class RuleSet:
         return found
 
     @property
-    def answers(self) -> NDArray[np.int64]:
+    def answers(self) -> Int64s:
         """Code of the class that each rule predicts, and last that of no rule; shape (R + 1,)."""
         return np.append(self.rules.label, self.default)
 
     @cached_property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """Class proportions where each rule, and behind them no rule, decides.
 
         Of the training rows that it decides (those that it covers where it decides none), and of
@@ -199,8 +197,7 @@ class RuleSet:
         weights[idle] = self.class_weights[idle]
         prior = self.decided_weights.sum(axis=0)
         weights += PRIOR_WEIGHT * (prior / prior.sum())
-        found: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
-        return found
+        return weights / weights.sum(axis=1, keepdims=True)
 
     # --------------------------------------------------------------- texts
     @checked
@@ -384,11 +381,7 @@ class RuleSet:
 
 @kernel
 def _first_rules(
-    rows: Words,
-    masks: Words,
-    begin: NDArray[np.int64],
-    condition: NDArray[np.int64],
-    found: NDArray[np.int32],
+    rows: Words, masks: Words, begin: Int64s, condition: Int64s, found: Int32s
 ) -> None:
     """Write the first rule that covers each row of a block; others stay as they are."""
     for w in range(rows.size):

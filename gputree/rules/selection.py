@@ -5,52 +5,36 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
+from gputree.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.hashing import mix
 from gputree.rules.coverage import Coverage
 from gputree.rules.description_length import exception_bits, log2_factorial
 from gputree.rules.simplification import Rows
 from gputree.threads import run
 
-# Up to so many rules of a class every subset is tried.
-MOST_TRIED = 10
+MOST_TRIED = 10  # up to so many rules of a class every subset is tried
 
 # Starting points of the hill climbing for more rules: the first has none of them, the last all; in
 # between the probability of each rule increases in equal steps, as in Release 8.
 STARTS = 11
 
-# Bits that a step has to save: less is rounding.
-LEAST_SAVED = 1e-9
+LEAST_SAVED = 1e-9  # bits that a step has to save: less is rounding
 
 # Units of the class and of others up to which the bits of exceptions are computed once a step: of
-# thousands of rules most cover a few rows alone. Choosing the rules of flights_nyc13 takes 5.9 s
-# with none kept, 1.2 to 1.5 s with 64 (processor time).
+# thousands of rules most cover a few rows alone.
 MOST_KEPT = 64
 
 
 class Message(NamedTuple):
-    """What it takes to send one class by rules, as kernels take it.
+    """What it takes to send one class by rules, as kernels take it."""
 
-    Attributes
-    ----------
-    bits : float64 array of shape (R,)
-        Of each rule.
-    order : float64 array of shape (R + 1,)
-        ``log2(m!)``, saved where m rules are sent in any order.
-    rule_weight : float
-        What a bit of a rule counts, relative to one of an exception.
-    unit : float
-        Weight of a unit.
-    total, own : float
-        Weight of all rows, and of those of the class.
-    """
-
-    bits: NDArray[np.float64]
-    order: NDArray[np.float64]
-    rule_weight: float
-    unit: float
+    bits: Floats  # (R,): of each rule
+    order: Floats  # (R + 1,): ``log2(m!)``, saved where m rules are sent in any order
+    rule_weight: float  # what a bit of a rule counts, relative to one of an exception
+    unit: float  # weight of a unit
+    # weight of all rows, and of those of the class
     total: float
     own: float
 
@@ -73,40 +57,15 @@ def _with_rules(message: Message, exceptions: float, size: int, bits: float) -> 
 
 
 def select(
-    covers: Coverage,
-    rows: Rows,
-    of_class: NDArray[np.bool_],
-    bits: NDArray[np.float64],
-    weight: float,
-    n_threads: int = 1,
-) -> tuple[NDArray[np.bool_], float]:
-    """The subset of the rules for one class that takes the smallest number of bits.
+    covers: Coverage, rows: Rows, of_class: Bools, bits: Floats, weight: float, n_threads: int = 1
+) -> tuple[Bools, float]:
+    """The subset of the rules for one class that takes the smallest number of bits; and these bits.
 
-    Parameters
-    ----------
-    covers : Coverage
-        Of R rules, those of the class.
-    rows : Rows
-    of_class : bool array of shape (n,)
-        Which rows are of the class.
-    bits : float64 array of shape (R,)
-        What each rule takes.
-    weight : float
-        What a bit of a rule counts for.
-    n_threads : int
-        Number of threads of the hill climbing; the subset does not depend on it.
-
-    Returns
-    -------
-    chosen : bool array of shape (R,)
-    value : float
-        Bits of the message.
-
-    Notes
-    -----
-    For up to `MOST_TRIED` rules every subset is tried. For more rules, hill climbing from each of
-    `starts` adds or removes at each step the rule that saves most bits; the best result is taken,
-    ties go to the first.
+    `covers` are of the rules of the class, `of_class` says which rows are of it, `bits` what each
+    rule takes, and `weight` what a bit of a rule counts for. For up to `MOST_TRIED` rules every
+    subset is tried. For more rules, hill climbing from each of `starts` adds or removes at each
+    step the rule that saves most bits; the best result is taken, ties go to the first, for any
+    number of threads.
     """
     n = covers.n_rules
     total = float(rows.class_weights.sum()) * rows.unit
@@ -117,9 +76,10 @@ def select(
         return _try_all(covers, rows, of_class, message)
     weights = rows.weights
 
-    def climb(start: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], float]:
-        chosen = np.zeros(n, np.bool_)
-        return chosen, _climb(*covers, of_class, weights, message, start, chosen)
+    def climb(start: Bools) -> tuple[Bools, float]:
+        count, alone = np.zeros(of_class.size, np.int32), np.zeros((n, 2), np.int64)
+        state = _State(np.zeros(n, np.bool_), count, alone, of_class, weights)
+        return state.chosen, _climb(covers, state, message, start)
 
     best, *others = run(n_threads, climb, [(start,) for start in starts(n)])
     for other in others:
@@ -128,18 +88,17 @@ def select(
     return best
 
 
-def starts(n: int) -> NDArray[np.bool_]:
+def starts(n: int) -> Bools:
     """Starting points for n rules, shape (STARTS, n), from hashes of a counter."""
     key = np.arange(STARTS * n, dtype=np.uint64).reshape(STARTS, n)
     with np.errstate(over="ignore"):
         draw = (mix(key) >> np.uint64(11)) * 2.0**-53  # in [0, 1)
-    found: NDArray[np.bool_] = draw < np.arange(STARTS)[:, None] / (STARTS - 1)
-    return found
+    return draw < np.arange(STARTS)[:, None] / (STARTS - 1)
 
 
 def _try_all(
-    covers: Coverage, rows: Rows, of_class: NDArray[np.bool_], message: Message
-) -> tuple[NDArray[np.bool_], float]:
+    covers: Coverage, rows: Rows, of_class: Bools, message: Message
+) -> tuple[Bools, float]:
     """The best of all subsets: rows are counted by the set of rules that cover them."""
     n = covers.n_rules
     pattern = np.zeros(of_class.size, np.int64)
@@ -151,7 +110,7 @@ def _try_all(
 
 
 @kernel
-def _best_subset(count: NDArray[np.int64], message: Message) -> tuple[int, float]:
+def _best_subset(count: Int64s, message: Message) -> tuple[int, float]:
     """The subset of minimum bits, as a mask; ties go to the lowest mask."""
     best, least = 0, np.inf
     for subset in range(count.shape[0]):
@@ -171,32 +130,33 @@ def _best_subset(count: NDArray[np.int64], message: Message) -> tuple[int, float
     return best, least
 
 
+class _State(NamedTuple):
+    """Some rules are chosen, and what each would cover alone."""
+
+    chosen: Bools  # (R,)
+    n_chosen: Int32s  # (n,): chosen rules that cover each row
+    # (R, 2): weight of other classes and of the class that a rule covers and no other
+    # chosen one does
+    alone: Int64s
+    of_class: Bools  # (n,)
+    weight: Int64s  # (n,)
+
+
 @kernel
-def _climb(
-    rule_begin: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    row_begin: NDArray[np.int64],
-    rules: NDArray[np.int32],
-    of_class: NDArray[np.bool_],
-    weight: NDArray[np.int64],
-    message: Message,
-    start: NDArray[np.bool_],
-    chosen: NDArray[np.bool_],
-) -> float:
+def _climb(covers: Coverage, state: _State, message: Message, start: Bools) -> float:
     """Add or remove, in each step, the rule that saves most; of equals the first."""
+    chosen, alone = state.chosen, state.alone
     n = chosen.size
-    count = np.zeros(row_begin.size - 1, np.int32)  # chosen rules that cover a row
-    alone = np.zeros((n, 2), np.int64)  # rows that no other chosen rule covers, by `of_class`
     for rule in range(n):
-        for i in range(rule_begin[rule], rule_begin[rule + 1]):
-            alone[rule, np.int64(of_class[rows[i]])] += weight[rows[i]]
+        for i in range(covers.rule_begin[rule], covers.rule_begin[rule + 1]):
+            row = covers.rows[i]
+            alone[rule, np.int64(state.of_class[row])] += state.weight[row]
     covered = np.zeros(2, np.int64)
-    tables = rule_begin, rows, row_begin, rules, of_class, weight, chosen, count, alone
     size, bits = 0, 0.0
     for rule in range(n):
         if start[rule]:
             covered += alone[rule]
-            _turn(rule, *tables)
+            _turn(rule, covers, state)
             size, bits = size + 1, bits + message.bits[rule]
     value = message_bits(message, size, bits, covered[1], covered[0])
     kept, known = np.empty((2, MOST_KEPT, MOST_KEPT)), np.zeros((2, MOST_KEPT, MOST_KEPT), np.int64)
@@ -225,33 +185,23 @@ def _climb(
         step = -1 if chosen[best] else 1
         covered += step * alone[best]
         size, bits, value = size + step, bits + step * message.bits[best], least
-        _turn(best, *tables)
+        _turn(best, covers, state)
 
 
 @inner
-def _turn(
-    rule: int,
-    rule_begin: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    row_begin: NDArray[np.int64],
-    rules: NDArray[np.int32],
-    of_class: NDArray[np.bool_],
-    weight: NDArray[np.int64],
-    chosen: NDArray[np.bool_],
-    count: NDArray[np.int32],
-    alone: NDArray[np.int64],
-) -> None:
+def _turn(rule: int, covers: Coverage, state: _State) -> None:
     """Add or remove a rule, and update what the others cover alone."""
+    chosen, count, alone = state.chosen, state.n_chosen, state.alone
     adds = not chosen[rule]
     chosen[rule] = adds
-    for i in range(rule_begin[rule], rule_begin[rule + 1]):
-        row = rows[i]
+    for i in range(covers.rule_begin[rule], covers.rule_begin[rule + 1]):
+        row = covers.rows[i]
         count[row] += 1 if adds else -1
         others = count[row] - 1 if adds else count[row]  # chosen ones that cover the row
         if others > 1:
             continue
-        change = -weight[row] if adds else weight[row]
-        for j in range(row_begin[row], row_begin[row + 1]):
-            other = rules[j]
+        change = -state.weight[row] if adds else state.weight[row]
+        for j in range(covers.row_begin[row], covers.row_begin[row + 1]):
+            other = covers.rules[j]
             if other != rule and (others == 0 or chosen[other]):
-                alone[other, np.int64(of_class[row])] += change
+                alone[other, np.int64(state.of_class[row])] += change

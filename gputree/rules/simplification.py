@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.bits import SPAN, WORD, Words, pack, weigh
 from gputree.compilation import inner, kernel
+from gputree.dtypes import Bools, Floats, Int64s, Values
 from gputree.pruning.error_limit import ErrorLimit, added_errors
 from gputree.rules.conditions import Rules
 from gputree.rules.masks import Block, Masks, groups
@@ -27,57 +27,43 @@ MOST_ERROR = 0.7
 
 
 class Rows(NamedTuple):
-    """Training rows.
+    """Training rows."""
 
-    Attributes
-    ----------
-    values : float array of shape (n, d)
-        Numbers, codes of categories, NaN where missing.
-    label : int64 array of shape (n,)
-        Codes of classes.
-    weight : int64 array of shape (n,), or of shape (0,)
-        Weights in units; without any, each row is one unit.
-    unit : float
-        Weight of a unit.
-    n_classes : int
-    """
-
-    values: NDArray[np.floating]
-    label: NDArray[np.int64]
-    weight: NDArray[np.int64]
-    unit: float
+    values: Values  # (n, d): numbers, codes of categories, NaN where missing
+    label: Int64s  # (n,): codes of classes
+    weight: Int64s  # (n,), or of shape (0,): weights in units; without any, each row is one unit
+    unit: float  # weight of a unit
     n_classes: int
 
     @property
-    def class_weights(self) -> NDArray[np.int64]:
+    def class_weights(self) -> Int64s:
         """Weight of each class, in units."""
         counted = np.bincount(self.label, self.weights, minlength=self.n_classes)
         return np.rint(counted).astype(np.int64)
 
     @property
-    def weights(self) -> NDArray[np.int64]:
+    def weights(self) -> Int64s:
         """A weight for every row, in units."""
         return self.weight if self.weight.size else np.ones(self.label.size, np.int64)
 
 
-def simplify(
-    rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int
-) -> tuple[Rules, NDArray[np.float64]]:
+class _Left(NamedTuple):
+    """What is left of rules, as kernels take it: rule r has the conditions
+
+    ``condition[i]`` of ``begin[r] <= i < begin[r + 1]`` that are `kept`, and predicts ``label[r]``.
+    """
+
+    begin: Int64s
+    condition: Int64s
+    label: Int64s
+    kept: Bools
+
+
+def simplify(rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int) -> tuple[Rules, Floats]:
     """Drop conditions greedily, then rules with high error rates.
 
-    Parameters
-    ----------
-    rules : Rules
-    rows : Rows
-    limit : ErrorLimit
-    n_threads : int
-
-    Returns
-    -------
-    rules : Rules
-        Different rules, each of at least one condition and with rows.
-    error : float64 array of shape (R,)
-        The pessimistic error rate of each.
+    Returns different rules, each of at least one condition and with rows, and their pessimistic
+    error rates.
     """
     kept = np.ones(rules.condition.size, np.bool_)
     error = np.ones(rules.label.size)
@@ -88,103 +74,66 @@ def simplify(
 
 
 def _simplify(
-    rules: Rules,
-    rows: Rows,
-    limit: ErrorLimit,
-    n_threads: int,
-    kept: NDArray[np.bool_],
-    error: NDArray[np.float64],
+    rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int, kept: Bools, error: Floats
 ) -> None:
     """Drop conditions from `kept`, and write the error rates of what is left."""
     masks = Masks(rows.values, rules.conditions)
+    left = _Left(rules.begin, rules.condition, rules.label, kept)
     rest = np.arange(rules.label.size)
     while rest.size:
-        covered, without = _count(rules, kept, rest, rows, masks, n_threads)
+        covered, without = _count(left, rest, rows, masks, n_threads)
         dropped = np.zeros(rest.size, np.bool_)
-        _drop(rules.begin, kept, rest, covered, without, rows.unit, limit, error, dropped)
+        _drop(left, rest, covered, without, rows.unit, limit, error, dropped)
         rest = rest[dropped]
 
 
-def default_errors(rows: Rows) -> NDArray[np.float64]:
+def default_errors(rows: Rows) -> Floats:
     """Error rate of the rule without conditions for each class, by Laplace; shape (K,)."""
     weight = rows.class_weights * rows.unit
     return 1.0 - (weight + 1.0) / (weight.sum() + 2.0)
 
 
 def _count(
-    rules: Rules,
-    kept: NDArray[np.bool_],
-    rest: NDArray[np.int64],
-    rows: Rows,
-    masks: Masks,
-    n_threads: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    left: _Left, rest: Int64s, rows: Rows, masks: Masks, n_threads: int
+) -> tuple[Int64s, Int64s]:
     """Weights that rules cover, and would cover besides without each condition.
 
-    Returns
-    -------
-    covered : int64 array of shape (len(rest), 2)
-        Of all rows, and of those of the rule's class.
-    without : int64 array of shape (conditions of all rules, 2)
+    Two numbers each: of all rows, and of those of the rule's class.
     """
     covered = np.zeros((rest.size, 2), np.int64)
-    without = np.zeros((rules.condition.size, 2), np.int64)
+    without = np.zeros((left.condition.size, 2), np.int64)
+    parts = spans(np.diff(left.begin)[rest], n_threads, 64)
     for block in masks:
-        of_class = pack(_labels(rows, block)[None, :] == np.arange(rows.n_classes)[:, None])
-        weight = rows.weight[block.first : block.first + block.rows.size * WORD]
-
-        def count(
-            begin: int,
-            end: int,
-            block: Block = block,
-            of_class: Words = of_class,
-            weight: NDArray[np.int64] = weight,
-        ) -> None:
-            part = rest[begin:end], covered[begin:end]
-            tables = block.rows, block.masks, of_class, weight
-            _count_block(*tables, rules.begin, rules.condition, rules.label, kept, *part, without)
-
-        run(n_threads, count, spans(rules.sizes[rest], n_threads, 64))
+        here = slice(block.first, block.first + block.rows.size * WORD)
+        of_class = pack(rows.label[here][None, :] == np.arange(rows.n_classes)[:, None])
+        tables = block, of_class, rows.weight[here], left
+        tasks = [(*tables, rest[a:b], covered[a:b], without) for a, b in parts]
+        run(n_threads, _count_block, tasks)
     return covered, without
-
-
-def _labels(rows: Rows, block: Block) -> NDArray[np.int64]:
-    return rows.label[block.first : block.first + block.rows.size * WORD]
 
 
 @kernel
 def _count_block(
-    rows: Words,
-    masks: Words,
+    block: Block,
     of_class: Words,
-    weight: NDArray[np.int64],
-    begin: NDArray[np.int64],
-    condition: NDArray[np.int64],
-    label: NDArray[np.int64],
-    kept: NDArray[np.bool_],
-    rules: NDArray[np.int64],
-    covered: NDArray[np.int64],
-    without: NDArray[np.int64],
+    weight: Int64s,
+    left: _Left,
+    rules: Int64s,
+    covered: Int64s,
+    without: Int64s,
 ) -> None:
+    """Add the weights of the rows in a block that some rules cover, and would without a condition.
+
+    `of_class` are the rows of each class, `weight` the weights of the block's rows, if any.
+    """
     met, missed = np.empty(SPAN, np.uint64), np.empty(SPAN, np.uint64)
-    for first in range(0, rows.size, SPAN):
-        width = min(SPAN, rows.size - first)
+    for first in range(0, block.rows.size, SPAN):
+        width = min(SPAN, block.rows.size - first)
         for r in range(rules.size):
             rule = rules[r]
-            if not _meet(
-                rows,
-                masks,
-                first,
-                width,
-                begin[rule],
-                begin[rule + 1],
-                condition,
-                kept,
-                met,
-                missed,
-            ):
+            if not _meet(block, first, width, left, rule, met, missed):
                 continue
-            own = of_class[label[rule]]
+            own = of_class[left.label[rule]]
             for j in range(width):
                 w = first + j
                 if met[j] != 0:
@@ -192,9 +141,9 @@ def _count_block(
                     covered[r, 1] += weigh(met[j] & own[w], w * WORD, weight)
                 if missed[j] == 0:
                     continue
-                for i in range(begin[rule], begin[rule + 1]):
-                    if kept[i]:
-                        only = missed[j] & ~masks[condition[i], w]
+                for i in range(left.begin[rule], left.begin[rule + 1]):
+                    if left.kept[i]:
+                        only = missed[j] & ~block.masks[left.condition[i], w]
                         if only != 0:
                             without[i, 0] += weigh(only, w * WORD, weight)
                             without[i, 1] += weigh(only & own[w], w * WORD, weight)
@@ -202,23 +151,14 @@ def _count_block(
 
 @inner
 def _meet(
-    rows: Words,
-    masks: Words,
-    first: int,
-    width: int,
-    begin: int,
-    end: int,
-    condition: NDArray[np.int64],
-    kept: NDArray[np.bool_],
-    met: Words,
-    missed: Words,
+    block: Block, first: int, width: int, left: _Left, rule: int, met: Words, missed: Words
 ) -> bool:
     """Find the rows of some words that satisfy all conditions of a rule, and all but one."""
     for j in range(width):
-        met[j], missed[j] = rows[first + j], np.uint64(0)
-    for i in range(begin, end):
-        if kept[i]:
-            mask = masks[condition[i], first : first + width]
+        met[j], missed[j] = block.rows[first + j], np.uint64(0)
+    for i in range(left.begin[rule], left.begin[rule + 1]):
+        if left.kept[i]:
+            mask = block.masks[left.condition[i], first : first + width]
             some = np.uint64(0)
             for j in range(width):  # without a branch: several words at a time
                 missed[j] = (missed[j] & mask[j]) | (met[j] & ~mask[j])
@@ -239,39 +179,35 @@ def error_rate(weight: float, errors: float, limit: ErrorLimit) -> float:
 
 @kernel
 def _drop(
-    begin: NDArray[np.int64],
-    kept: NDArray[np.bool_],
-    rules: NDArray[np.int64],
-    covered: NDArray[np.int64],
-    without: NDArray[np.int64],
+    left: _Left,
+    rules: Int64s,
+    covered: Int64s,
+    without: Int64s,
     unit: float,
     limit: ErrorLimit,
-    error: NDArray[np.float64],
-    dropped: NDArray[np.bool_],
+    error: Floats,
+    dropped: Bools,
 ) -> None:
     """Drop the condition of each rule without which its error rate is least; of equals the last."""
     for r in range(rules.size):
         rule = rules[r]
         all_rows, own = covered[r, 0], covered[r, 1]
         error[rule] = error_rate(all_rows * unit, (all_rows - own) * unit, limit)
-        best, least = begin[rule + 1], error[rule]
-        for i in range(begin[rule], begin[rule + 1]):
-            if kept[i]:
+        best, least = left.begin[rule + 1], error[rule]
+        for i in range(left.begin[rule], left.begin[rule + 1]):
+            if left.kept[i]:
                 more, more_own = all_rows + without[i, 0], own + without[i, 1]
                 rate = error_rate(more * unit, (more - more_own) * unit, limit)
                 if rate <= least:
                     best, least = i, rate
-        if best < begin[rule + 1]:
-            kept[best] = False
+        if best < left.begin[rule + 1]:
+            left.kept[best] = False
             dropped[r] = True
 
 
 def _useful(
-    rules: Rules,
-    kept: NDArray[np.bool_],
-    error: NDArray[np.float64],
-    default_error: NDArray[np.float64],
-) -> tuple[Rules, NDArray[np.float64]]:
+    rules: Rules, kept: Bools, error: Floats, default_error: Floats
+) -> tuple[Rules, Floats]:
     """Distinct rules with conditions and useful error rates.
 
     Those below the default of their class, and at most `MOST_ERROR`.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gputree.dtypes import Floats
 from gputree.export.model import Names
-from gputree.export.sql import DIALECTS, Literals, forbid_twins
+from gputree.export.sql import forbid_twins
+from gputree.export.sql_writer import DIALECTS, Literals
 from gputree.rules.conditions import Condition, Rules
 
 Output = Literal["prediction", "confidence", "rule"]
@@ -18,7 +19,7 @@ def write_sql(
     names: Names,
     rules: Rules,
     default: int,
-    confidence: NDArray[np.float64],
+    confidence: Floats,
     dialect: str,
     output: Output,
     table: str | None,
@@ -42,7 +43,7 @@ def write_sql(
 
 
 def _answers(
-    writer: Literals, rules: Rules, default: int, confidence: NDArray[np.float64], output: Output
+    writer: Literals, rules: Rules, default: int, confidence: Floats, output: Output
 ) -> list[str]:
     """What each rule predicts, and last that of no rule."""
     if output == "rule":

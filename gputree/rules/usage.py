@@ -7,24 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.dtypes import Bools, Int64s, Values
 from gputree.evaluation import Lines, Weight, rows_of, usage_lines
 from gputree.rules.coverage import Coverage, coverage
 from gputree.rules.ruleset import RuleSet
 
 
-def usage_tables(
-    rules: RuleSet, values: NDArray[np.floating], label: NDArray[np.int64], weight: Weight
-) -> dict[str, Lines]:
+def usage_tables(rules: RuleSet, values: Values, label: Int64s, weight: Weight) -> dict[str, Lines]:
     """The tables of a report on rules; see `gputree.rules.C45Rules.report`.
 
-    Parameters
-    ----------
-    rules : RuleSet
-    values : float array of shape (n, d)
-        Numbers, codes of categories, NaN where missing.
-    label : int64 array of shape (n,)
-        Codes of classes; -1 for those that the rules do not know.
-    weight : float64 array of shape (n,), or None
+    Labels that the rules do not know have the code -1.
     """
     covers = coverage(rules.rules, values)
     return {
@@ -33,7 +25,7 @@ def usage_tables(
     }
 
 
-def _each_rule(rules: RuleSet, covers: Coverage, label: NDArray[np.int64], weight: Weight) -> Lines:
+def _each_rule(rules: RuleSet, covers: Coverage, label: Int64s, weight: Weight) -> Lines:
     n, answers = len(rules), rules.answers
     owner, first, second = covers.rules_of_pairs, covers.first_rules, _second_rules(covers)
     wrong = answers[first] != label
@@ -63,7 +55,7 @@ def _each_rule(rules: RuleSet, covers: Coverage, label: NDArray[np.int64], weigh
     return [*lines, {"rule": "default", "class": names[n], **last}]
 
 
-def _second_rules(covers: Coverage) -> NDArray[np.int64]:
+def _second_rules(covers: Coverage) -> Int64s:
     """The rule that would decide each row without its first; R where none would."""
     found = np.full(covers.n_rows, covers.n_rules, np.int64)
     several = np.flatnonzero(np.diff(covers.row_begin) > 1)
@@ -74,7 +66,7 @@ def _second_rules(covers: Coverage) -> NDArray[np.int64]:
 def _sums(
     owner: NDArray[np.integer],
     rows: NDArray[np.integer] | None,
-    counted: NDArray[np.bool_] | None,
+    counted: Bools | None,
     weight: Weight,
     n: int,
 ) -> NDArray[Any]:

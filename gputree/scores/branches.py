@@ -14,16 +14,16 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.backends.arrays import take_column
-from gputree.backends.cut_points import MdlRule, cut_values, new_mdl_task
+from gputree.backends.devices import resolve_device
 from gputree.columns import Columns
+from gputree.discretization.cut_points import MdlRule, cut_values, new_mdl_task
+from gputree.dtypes import Bools, Floats, Values
 from gputree.errors import InputError
 from gputree.estimators.coded_table import read_view
-from gputree.estimators.devices import resolve_device
 from gputree.estimators.held import Held, View, missing_columns
-from gputree.labels import Codes, Floats
+from gputree.labels import Codes
 from gputree.scores.targets import Labels, Target
 from gputree.threads import n_threads, run
 
@@ -39,34 +39,20 @@ class Branched(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The rows that are scored, and where.
-
-    Attributes
-    ----------
-    view : View
-    missing : bool array of shape (d,), columns that may have missing values
-    device : "cpu" or "cuda"
-    n_threads : int
-    """
+    """The rows that are scored, and where."""
 
     view: View
-    missing: NDArray[np.bool_]
+    missing: Bools  # (d,): columns that may have missing values
     device: str
     n_threads: int
 
     @property
-    def nominal(self) -> NDArray[np.bool_]:
+    def nominal(self) -> Bools:
         """Columns of categories."""
         return self.view.held.columns.nominal
 
     def of(self, target: Target) -> Table:
-        """The rows that `target` has.
-
-        Raises
-        ------
-        ValueError
-            It was made of another number of rows.
-        """
+        """The rows that `target` has."""
         n = self.view.shape[0]
         if target.given != n:
             raise InputError(
@@ -79,17 +65,7 @@ class Table(NamedTuple):
 def read_table(
     caller: str, X: Any, categorical_features: Any, device: str, n_jobs: int | None
 ) -> Table:
-    """A table as the estimators read it; `caller` is who is named in errors.
-
-    Raises
-    ------
-    ValueError
-        Wrong shape, no rows, infinite values, dates, or `categorical_features` that do not fit.
-    TypeError
-        Objects that are no cells.
-    MemoryError
-        Sparse input is too large for a dense array.
-    """
+    """A table as the estimators read it; `caller` is who is named in errors."""
     threads = n_threads(n_jobs)
     view = read_view(caller, X, categorical_features, device)
     missing = missing_columns(view.held.values, threads)
@@ -137,7 +113,7 @@ def _branch(table: Table, f: int, target: Target, numeric: Numeric) -> Branched:
     return Branched(target.by_branch(code), cuts, missing)
 
 
-def _last_if_missing(code: NDArray[np.floating]) -> tuple[Codes, int]:
+def _last_if_missing(code: Values) -> tuple[Codes, int]:
     """Codes as integers, those without a value behind all others, and how many these are."""
     absent = np.isnan(code)
     missing = int(np.count_nonzero(absent))

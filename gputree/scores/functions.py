@@ -13,18 +13,13 @@ from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
+from gputree._docs import fill
 from gputree._sklearn import Interval, StrOptions, validate_params
 from gputree.backends import DEVICES
+from gputree.dtypes import Floats
 from gputree.estimators.table_estimator import MOST_JOBS
-from gputree.labels import Floats
+from gputree.scores import measures
 from gputree.scores.branches import Numeric, read_table, scores_of
-from gputree.scores.measures import (
-    gain_ratio_of,
-    gini_gain_of,
-    information_gain_of,
-    symmetric_uncertainty_of,
-    variance_reduction_of,
-)
 from gputree.scores.targets import new_labels, new_numbers
 
 ScoreFunction = TypeVar("ScoreFunction", bound=Callable[..., Floats])
@@ -88,18 +83,12 @@ def _score_function(
     target: str, wrong: str, numeric: str, cut: str = "highest score"
 ) -> Callable[[ScoreFunction], ScoreFunction]:
     """Check the options of a score function and fill the shared part of its docstring."""
-    sections = _SECTIONS.replace("{target}", target).replace("{wrong}", wrong)
-    sections = sections.replace("{numeric}", NUMERIC[numeric].replace("{cut}", cut))
-    sections = sections.replace("{parameters}", PARAMETERS)
+    texts = {"numeric": NUMERIC[numeric], "parameters": PARAMETERS}
+    documented = fill(sections=_SECTIONS, **texts, target=target, wrong=wrong, cut=cut)
     allowed = {"threshold", "distinct"} | ({"mdl"} if numeric == "of labels" else set())
-
-    def decorate(function: ScoreFunction) -> ScoreFunction:
-        if function.__doc__:  # python -OO has none
-            function.__doc__ = function.__doc__.replace("{sections}", sections)
-        options = {"numeric": [StrOptions(allowed)], **CONSTRAINTS}
-        return validate_params(options, prefer_skip_nested_validation=True)(function)
-
-    return decorate
+    options = {"numeric": [StrOptions(allowed)], **CONSTRAINTS}
+    checked = validate_params(options, prefer_skip_nested_validation=True)
+    return lambda function: checked(documented(function))
 
 
 _LABELS = "Labels", "Missing or continuous labels", "of labels"
@@ -129,7 +118,9 @@ def information_gain(
     array([0.083, 0.324, 0.42 , 0.363])
     """
     table = read_table("information_gain", X, categorical_features, device, n_jobs)
-    return scores_of(table, new_labels(y, sample_weight, "entropy"), numeric, information_gain_of)
+    return scores_of(
+        table, new_labels(y, sample_weight, "entropy"), numeric, measures.information_gain_of
+    )
 
 
 @_score_function(*_LABELS, cut="highest gain, as C4.5 does, not of the highest ratio")
@@ -157,7 +148,9 @@ def gain_ratio(
     0.156
     """
     table = read_table("gain_ratio", X, categorical_features, device, n_jobs)
-    return scores_of(table, new_labels(y, sample_weight, "entropy"), numeric, gain_ratio_of)
+    return scores_of(
+        table, new_labels(y, sample_weight, "entropy"), numeric, measures.gain_ratio_of
+    )
 
 
 @_score_function(*_LABELS, cut="highest information gain")
@@ -186,7 +179,7 @@ def symmetric_uncertainty(
     """
     table = read_table("symmetric_uncertainty", X, categorical_features, device, n_jobs)
     target = new_labels(y, sample_weight, "entropy")
-    return scores_of(table, target, numeric, symmetric_uncertainty_of)
+    return scores_of(table, target, numeric, measures.symmetric_uncertainty_of)
 
 
 @_score_function(*_LABELS)
@@ -211,7 +204,7 @@ def gini_gain(
     array([0.5])
     """
     table = read_table("gini_gain", X, categorical_features, device, n_jobs)
-    return scores_of(table, new_labels(y, sample_weight, "gini"), numeric, gini_gain_of)
+    return scores_of(table, new_labels(y, sample_weight, "gini"), numeric, measures.gini_gain_of)
 
 
 @_score_function(*_NUMBERS)
@@ -238,4 +231,4 @@ def variance_reduction(
     array([2.])
     """
     table = read_table("variance_reduction", X, categorical_features, device, n_jobs)
-    return scores_of(table, new_numbers(y, sample_weight), numeric, variance_reduction_of)
+    return scores_of(table, new_numbers(y, sample_weight), numeric, measures.variance_reduction_of)

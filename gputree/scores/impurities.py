@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gputree._docs import fill
+from gputree.dtypes import Floats
 from gputree.errors import InputTypeError
-from gputree.labels import Floats, check_counts, check_labels, labels_not_counts
+from gputree.labels import check_counts, check_labels, labels_not_counts
 from gputree.scores.measures import entropy_of, gini_of
-
-Impurities = TypeVar("Impurities", bound=Callable[..., float])
 
 _LABELS = """Parameters
     ----------
@@ -38,15 +37,7 @@ _LABEL_ERRORS = """Raises
         or 1 on: probably they are counts."""
 
 
-def _of_labels_or_counts(function: Impurities) -> Impurities:
-    """Fill the shared part of the docstring of an impurity."""
-    if function.__doc__:
-        filled = function.__doc__.replace("{sections}", _LABELS)
-        function.__doc__ = filled.replace("{errors}", _LABEL_ERRORS)
-    return function
-
-
-@_of_labels_or_counts
+@fill(sections=_LABELS, errors=_LABEL_ERRORS)
 def entropy(
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
@@ -75,7 +66,7 @@ def entropy(
     return _impurity_of("entropy", y, sample_weight, counts, entropy_of)
 
 
-@_of_labels_or_counts
+@fill(sections=_LABELS, errors=_LABEL_ERRORS)
 def gini(
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,

@@ -12,22 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from gputree.criteria.information import logarithms
-from gputree.labels import Codes, Floats
+from gputree.dtypes import Floats
+from gputree.labels import Codes
 
 
 class Cells(NamedTuple):
-    """Weight of the rows of each branch and label that occur together.
+    """Weight of the rows of each branch and label that occur together."""
 
-    Attributes
-    ----------
-    branch, label : int64 arrays of shape (n_cells,)
-    weight : float64 array of shape (n_cells,), positive
-        Integers of one unit, so that sums are exact.
-    """
-
+    # (n_cells,)
     branch: Codes
     label: Codes
-    weight: Floats
+    weight: Floats  # (n_cells,), positive: integers of one unit, so that sums are exact
 
 
 class Groups(NamedTuple):

@@ -10,38 +10,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
+from gputree._docs import fill
 from gputree._optional import require
 from gputree._sklearn import Ordered, StrOptions, validate_params
 from gputree._texts import display_width, padded
 from gputree.backends.arrays import to_host
+from gputree.dtypes import Bools, Floats, Int64s
 from gputree.errors import InputError
 from gputree.export.digits import format_number
 from gputree.export.plot_curves import plot_feature_ranking
-from gputree.labels import Floats
+from gputree.scores import measures
 from gputree.scores.branches import Branched, Numeric, Table, branch_columns, read_table
 from gputree.scores.functions import CONSTRAINTS, NUMERIC, PARAMETERS
-from gputree.scores.measures import (
-    gain_ratio_of,
-    gini_gain_of,
-    information_gain_of,
-    symmetric_uncertainty_of,
-    variance_reduction_of,
-)
 from gputree.scores.targets import Labels, new_labels, new_numbers
 
 # Scores of the branches by each criterion; the first of all is what columns are sorted by.
 OF_CLASSES: dict[str, dict[str, Callable[[Any], float]]] = {
     "entropy": {
-        "information_gain": information_gain_of,
-        "gain_ratio": gain_ratio_of,
-        "symmetric_uncertainty": symmetric_uncertainty_of,
+        "information_gain": measures.information_gain_of,
+        "gain_ratio": measures.gain_ratio_of,
+        "symmetric_uncertainty": measures.symmetric_uncertainty_of,
     },
-    "gini": {"gini_gain": gini_gain_of},
+    "gini": {"gini_gain": measures.gini_gain_of},
 }
-OF_NUMBERS: dict[str, Callable[[Any], float]] = {"variance_reduction": variance_reduction_of}
+OF_NUMBERS: dict[str, Callable[[Any], float]] = {
+    "variance_reduction": measures.variance_reduction_of
+}
 
-# Cuts of a column that its line lists.
-MOST_CUTS = 3
+MOST_CUTS = 3  # cuts of a column that its line lists
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,8 +71,8 @@ class FeatureRanking:
     """
 
     names: NDArray[Any]
-    features: NDArray[np.int64]
-    categorical: NDArray[np.bool_]
+    features: Int64s
+    categorical: Bools
     missing: Floats
     cuts: tuple[Floats, ...]
     scores: dict[str, Floats]
@@ -141,6 +137,7 @@ class FeatureRanking:
     },
     prefer_skip_nested_validation=True,
 )
+@fill(numeric=NUMERIC["of labels"], cut="highest score", parameters=PARAMETERS)
 def rank_features(
     X: Any,
     y: ArrayLike,
@@ -214,12 +211,6 @@ def rank_features(
     return _rank(names, table.nominal, n_rows, found, scores)
 
 
-if rank_features.__doc__:  # python -OO has none
-    rank_features.__doc__ = rank_features.__doc__.replace(
-        "{numeric}", NUMERIC["of labels"].replace("{cut}", "highest score")
-    ).replace("{parameters}", PARAMETERS)
-
-
 def _of_classes(
     table: Table, labels: Labels, numeric: Numeric
 ) -> tuple[list[Branched], dict[str, Floats]]:
@@ -256,7 +247,7 @@ def _names(table: Table, given: Sequence[str] | None) -> NDArray[Any]:
 
 def _rank(
     names: NDArray[Any],
-    nominal: NDArray[np.bool_],
+    nominal: Bools,
     n_rows: int,
     found: list[Branched],
     scores: dict[str, Floats],

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gputree.backends.arrays import to_host
+from gputree.dtypes import Floats, Int64s
 from gputree.estimators.growing import Options, grow_tree
 from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Targets, fix_targets, fix_weights
-from gputree.labels import Codes, Floats, check_labels, check_targets, check_weights
+from gputree.labels import Codes, check_labels, check_targets, check_weights
 from gputree.scores.measures import Cells, Groups
 from gputree.tree import Tree
 
@@ -21,36 +22,11 @@ from gputree.tree import Tree
 FEW_PAIRS = 1 << 16
 
 
-class Target(Protocol):
-    """A target of the rows of positive weight."""
-
-    @property
-    def given(self) -> int:
-        """How many rows it was given for."""
-
-    @property
-    def rows(self) -> Codes | None:
-        """Those that it has; None for all."""
-
-    @property
-    def size(self) -> int:
-        """How many it has."""
-
-    def by_branch(self, branch: Codes) -> Any:
-        """What the rows of each branch have of it."""
-
-    def of_cut(self, tree: Tree, missing: Codes | None) -> Any:
-        """What the two leaves of a tree have of it, and the rows without a value."""
-
-    def grow(self, view: View, rows: Codes | None, device: str, n_threads: int) -> Tree:
-        """The tree of one cut of a table of one column; on some of the rows, or all."""
-
-
 class Labels(NamedTuple):
     """Codes of labels; weights are integers of a unit, None where all are equal."""
 
-    given: int
-    rows: Codes | None
+    given: int  # how many rows it was given for
+    rows: Codes | None  # those of positive weight, which it has; None for all
     criterion: str
     code: NDArray[np.integer]
     n_labels: int
@@ -61,6 +37,7 @@ class Labels(NamedTuple):
         return self.code.size
 
     def by_branch(self, branch: Codes) -> Cells:
+        """What the rows of each branch have of it."""
         pair = branch * self.n_labels + self.code
         n_pairs = (int(branch.max()) + 1) * self.n_labels
         if n_pairs <= max(FEW_PAIRS, 4 * pair.size):
@@ -72,6 +49,7 @@ class Labels(NamedTuple):
         return Cells(found // self.n_labels, found % self.n_labels, weight)
 
     def of_cut(self, tree: Tree, missing: Codes | None) -> Cells:
+        """What the two leaves of a tree have of it, and the rows without a value."""
         parts = tree.statistics[1:] if tree.n_nodes > 1 else tree.statistics
         if missing is not None and missing.size:
             weight = None if self.weight is None else self.weight[missing]
@@ -81,6 +59,7 @@ class Labels(NamedTuple):
         return Cells(branch, label, parts[branch, label])
 
     def grow(self, view: View, rows: Codes | None, device: str, n_threads: int) -> Tree:
+        """The tree of one cut of a table of one column; on some of the rows, or all."""
         options = _options(self.criterion, max(self.n_labels, 2), device, n_threads)
         return _grow(view, self.code, self.weight, rows, options)
 
@@ -93,7 +72,7 @@ class Numbers(NamedTuple):
     y: Floats
     weight: Floats | None
     fixed: Targets
-    units: NDArray[np.int64] | None  # weights in units
+    units: Int64s | None  # weights in units
 
     @property
     def size(self) -> int:
@@ -124,14 +103,11 @@ class Numbers(NamedTuple):
         return _grow(view, self.y, self.weight, rows, options)
 
 
-def new_labels(y: ArrayLike, sample_weight: ArrayLike | None, criterion: str) -> Labels:
-    """Labels, of the rows of positive weight.
+Target = Labels | Numbers
 
-    Raises
-    ------
-    ValueError
-        Missing or continuous labels, or invalid weights.
-    """
+
+def new_labels(y: ArrayLike, sample_weight: ArrayLike | None, criterion: str) -> Labels:
+    """Labels, of the rows of positive weight."""
     code, weight = check_labels(to_host(y), to_host(sample_weight))
     rows, fixed = _fix(weight)
     n_labels = int(code.max()) + 1
@@ -143,13 +119,7 @@ def new_labels(y: ArrayLike, sample_weight: ArrayLike | None, criterion: str) ->
 
 
 def new_numbers(y: ArrayLike, sample_weight: ArrayLike | None) -> Numbers:
-    """Regression targets, of the rows of positive weight.
-
-    Raises
-    ------
-    ValueError
-        Missing or infinite targets, or invalid weights.
-    """
+    """Regression targets, of the rows of positive weight."""
     target = check_targets(to_host(y))
     rows, fixed = _fix(check_weights(to_host(sample_weight), target))
     taken = target if rows is None else target[rows]

@@ -1,7 +1,5 @@
 """Subtrees that are grown whole, against the reference tree."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import devices
@@ -81,20 +79,6 @@ def test_nodes_that_share_a_block(monkeypatch, block_rows):
     end = np.array([700, 702, 710, 1500, 1499])
     backend = partial(devices.new_backend, "cpu")
     check(backend, sample, make_task("gini", sample), begin, end, max_bins=32)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "spans"),
-    [
-        ([3, 4, 3, 1], [(0, 3), (3, 4)]),
-        ([11, 10, 9, 2], [(0, 1), (1, 2), (2, 3), (3, 4)]),
-        ([1] * 21, [(0, 10), (10, 20), (20, 21)]),
-        ([25], [(0, 1)]),
-    ],
-)
-def test_blocks_are_filled_in_order(monkeypatch, sizes, spans):
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
-    assert list(blocks.share_blocks(np.array(sizes))) == spans
 
 
 @pytest.mark.parametrize("max_bins", [None, 64])

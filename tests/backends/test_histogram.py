@@ -1,7 +1,5 @@
 """Histograms and their differences, against one addition a row."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from devices import host_codes, to_host

@@ -1,7 +1,5 @@
 """The best cut of rows that are fractions, of which few are scored exactly: that of all cuts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 
 from gputree.backends.cpu.lists import score, sieve
 from gputree.backends.cpu.lists.backend import CpuLists
+from gputree.backends.cpu.lists.layout import NodeList
 from gputree.backends.lists import BranchLimits, ColumnCodes, ListTask
 from gputree.compilation import kernel
 from gputree.criteria.information import in_steps, new_information, term
@@ -103,21 +102,17 @@ def test_more_cuts_tie_than_can_wait(size):
 
 
 @kernel
-def _compare(information, item, code, target, weight, known, state, room, total, found):
+def _compare(information, column, scan, room, total, found):
     """Both scans of one list: gain, tries, place, weight up to it."""
-    found[0] = score.best_cut(
-        information, item, code, target, weight, 0, item.size, known, state, total, 1
-    )
-    found[1] = sieve.best_cut_of_fractions(
-        information, item, code, target, weight, 0, item.size, known, room, total, 1
-    )
+    found[0] = score.best_cut(information, column, scan, total, 1)
+    found[1] = sieve.best_cut_of_fractions(information, column, scan.known, room, total, 1)
 
 
 def compare(code, y, weight):
     """The cut by the scan that scores all cuts exactly, and by the other."""
     level, task = new_level(code, y, weight, 0)
     k, (item, code) = task.n_classes, (array[0] for array in level.lists)
-    state = score.Scan(*(np.zeros(k, np.int64) for _ in range(3)))
+    scan = score.Scan(level.weights[0], *(np.zeros(k, np.int64) for _ in range(3)))
     room = sieve.Sieve(
         np.empty(k, np.int64),
         np.empty(k),
@@ -125,9 +120,8 @@ def compare(code, y, weight):
         np.empty((sieve.WAITING, k), np.int64),
     )
     found = np.zeros((2, 4), np.int64)
-    known, total = level.weights[0], int(level.weights.sum())
-    rows = task.information, item, code, task.target, task.weight
-    _compare(*rows, known, state, room, total, found)
+    column = NodeList(item, code, task.target, task.weight, 0, item.size)
+    _compare(task.information, column, scan, room, int(level.weights.sum()), found)
     return found.tolist()
 
 

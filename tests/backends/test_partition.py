@@ -1,16 +1,18 @@
 """Stable partition of entries, and the statistics of nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from devices import host_codes, to_host
+from devices import host_codes, to_host, tune
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import midpoint, row_statistics
 from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
 
+from gputree import CodedTable, DecisionTreeClassifier
 from gputree.backends.base import Splits
+from gputree.backends.cpu import gather
+from gputree.backends.cpu.jit import kernel
+from gputree.backends.cpu.table import CpuTable
 
 
 def split_at(device, sample, rows, f, place, missing_left):
@@ -109,3 +111,50 @@ def test_node_statistics(backend, criterion, weighted, n_threads):
     assert found.tolist() == [
         statistics[a:b].sum(axis=0).tolist() for a, b in zip(begin, end, strict=True)
     ]
+
+
+# ------------------------------------------------------------------ rows of some bins, collected
+@kernel
+def collect(table, entries, begin, end, f, bins, is_first, rows, kept, codes_read):
+    return gather.collect_rows(
+        table, entries, begin, end, f, bins, is_first, rows, kept, codes_read
+    )
+
+
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 200), st.integers(1, 5), st.booleans(), st.booleans()
+)
+def test_rows_of_marked_bins_are_collected(seed, n, d, is_first, kept):
+    rng = np.random.default_rng(seed)
+    table = CpuTable(rng.normal(size=(n, d)), np.zeros(d, bool)).coded(6, True, 1)
+    entries = rng.permutation(n).astype(np.int32)
+    begin, end = np.sort(rng.integers(0, n + 1, 2))
+    bins = np.where(rng.random(6) < 0.5, rng.integers(0, 9, 6), -1)
+    f = int(rng.integers(d))
+    rows = np.empty(n, np.int32)
+    codes_read = np.full(n, 77, np.uint8)
+    found = collect(table, entries, begin, end, f, bins, is_first, rows, kept, codes_read)
+    expected = [row for row in entries[begin:end] if bins[table.codes[row, f]] >= 0]
+    assert rows[:found].tolist() == expected
+    codes = np.full(n, 77, np.uint8)
+    if kept:
+        codes[begin:end] = table.codes[entries[begin:end], f]
+    assert (codes_read == codes).all()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("counted_rows", [1, np.inf])
+def test_nodes_of_more_rows_than_are_looked_through_at_once(monkeypatch, counted_rows):
+    """One column at a time and several, sorted and counted: the tree of small nodes alone."""
+    n = gather.GATHER_ROWS + 700
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6))
+    y = X[:, 0] + rng.normal(size=n) > 0
+    model = DecisionTreeClassifier(max_depth=7)
+    tune(monkeypatch, "cpu", counted_rows=counted_rows, counted_table_rows=1, cell_rows=1)
+    expected = model.fit(CodedTable(X, max_bins=16, device="cpu"), y).tree_
+    monkeypatch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
+    monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
+    tree = model.fit(CodedTable(X, max_bins=16, device="cpu"), y).tree_
+    assert model.growth_report_["refined_pairs"] > n
+    assert tree.equals(expected)

@@ -1,14 +1,17 @@
-"""Sorting of pairs."""
-
-from __future__ import annotations
+"""Sorting of pairs, and radix sort of columns against NumPy's stable sort."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
+from gputree.backends import encoding
+from gputree.backends.cpu.radix import radix_argsort
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
+from gputree.backends.encoding import code_columns
 from gputree.compilation import kernel
+from gputree.dtypes import MISSING_CODE
 
 VALUES = st.one_of(
     st.integers(0, 3).map(float), st.floats(allow_nan=False), st.sampled_from([-0.0, 5e-324])
@@ -57,3 +60,77 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_that_trouble_quicksort(shape, depth):
     check(SHAPES[shape], 0, 1000, depth)
+
+
+# --------------------------------------------------------------------------------------- radix sort
+def floats(width):
+    return st.floats(width=width, allow_infinity=True, allow_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(data=st.data())
+def test_order_is_numpys(dtype, data):
+    width = 8 * np.dtype(dtype).itemsize
+    shape = st.integers(1, 60)
+    column = data.draw(arrays(dtype, shape, elements=floats(width)))
+    order, keys = radix_argsort(column.copy())
+    expected = np.argsort(column, kind="stable")
+    np.testing.assert_array_equal(order, expected)
+    ordered = column[order]
+    same = (ordered[1:] == ordered[:-1]) | (np.isnan(ordered[1:]) & np.isnan(ordered[:-1]))
+    np.testing.assert_array_equal(keys[1:] == keys[:-1], same)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_columns(dtype):
+    rng = np.random.default_rng(0)
+    for column in (rng.normal(size=20_000), rng.integers(0, 50, 20_000), np.zeros(9_000)):
+        column = column.astype(dtype)
+        column[::7] = np.nan
+        np.testing.assert_array_equal(radix_argsort(column)[0], np.argsort(column, kind="stable"))
+
+
+def test_codes_number_the_distinct_values():
+    values = np.array(
+        [[2.5, 1.0], [np.nan, 0.0], [-1.0, np.nan], [2.5, 1.0], [0.0, 3.0], [-0.0, 1.0]]
+    )
+    codes, distinct = code_columns(np.asfortranarray(values), np.array([False, True]), 1)
+    np.testing.assert_array_equal(distinct[0], [-1.0, 0.0, 2.5])
+    assert distinct[1].size == 0
+    by_row = np.empty((2, 6), np.uint32)
+    for f in range(2):
+        by_row[f, codes.order[f]] = codes.code[f]
+    np.testing.assert_array_equal(by_row[0], [2, MISSING_CODE, 0, 2, 1, 1])
+    np.testing.assert_array_equal(by_row[1], [1, 0, MISSING_CODE, 1, 3, 1])
+
+
+def test_a_column_without_values():
+    codes, distinct = code_columns(np.full((3, 1), np.nan, np.float32), np.array([False]), 1)
+    assert (codes.code == MISSING_CODE).all()
+    assert distinct[0].size == 0
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity_is_refused(value):
+    values = np.array([[0.0, 1.0], [np.nan, value], [2.0, 3.0]])
+    with pytest.raises(ValueError, match=r"infinity .* in column 1"):
+        code_columns(values, np.array([False, False]), 1)
+
+
+@pytest.mark.parametrize("nominal", [False, True])
+def test_columns_are_coded_alike_by_few_values_and_by_digits(nominal, monkeypatch):
+    rng = np.random.default_rng(0)
+    values = np.asfortranarray(rng.integers(0, 900, (3000, 3)) / (1 if nominal else 8))
+    values[:, 0] = np.where(
+        values[:, 0] == 0, np.where(rng.random(3000) < 0.5, -0.0, 0.0), values[:, 0]
+    )
+    values[rng.random(values.shape) < 0.1] = np.nan
+    values[:, 2] = np.nan
+    codes, distinct = code_columns(values, np.full(3, nominal), 1)
+    monkeypatch.setattr(encoding, "sort_few", lambda *a: None)
+    expected, numbers = code_columns(values, np.full(3, nominal), 1)
+    np.testing.assert_array_equal(codes.order, expected.order)
+    np.testing.assert_array_equal(codes.code, expected.code)
+    for found, number in zip(distinct, numbers, strict=True):
+        np.testing.assert_array_equal(found, number)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(number))

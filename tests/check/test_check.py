@@ -1,7 +1,5 @@
 """A device is checked before it is believed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -20,12 +18,12 @@ from devices import needs_emulator
 from gputree import DecisionTreeClassifier
 from gputree.backends.cuda import kernels, machine
 from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends.devices import resolve_device
 from gputree.check import check_device, comparison, record, trust
 from gputree.check.cases import CASES, numbers
 from gputree.check.comparison import Side, first_difference
 from gputree.cli import main
 from gputree.compilation import folders
-from gputree.estimators.devices import resolve_device
 
 pytestmark = needs_emulator
 
@@ -67,14 +65,12 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counter[str]]:
     def answer(*differences: str) -> Counter[str]:
         count: Counter[str] = Counter()
 
-        def run(device: str) -> Any:
-            count[device] += 1
-            record.keep(machine.identity(), differences, lasting=True)
-            parts = [text.split(": ") for text in differences]
-            outcomes = [comparison.Outcome(name, 1, (0.0, 0.0), text) for name, text in parts]
-            return comparison.CheckReport(device, {}, SIDES, outcomes, 0.0)
+        def run(identity: machine.Identity) -> list[str]:
+            count["cuda"] += 1
+            record.keep(identity, differences, lasting=True)
+            return list(differences)
 
-        monkeypatch.setattr(trust, "check_device", run)
+        monkeypatch.setattr(trust, "check_apart", run)
         return count
 
     return answer
@@ -186,7 +182,13 @@ def test_the_first_difference():
 
 
 # ------------------------------------------------------------------------------------- auto
-@pytest.mark.usefixtures("few_tables", "wrong_kernel")
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "auto" checks here: see `test_check_apart` for the process that it starts."""
+    monkeypatch.setattr(trust, "check_apart", lambda _: check_device("cuda").differences)
+
+
+@pytest.mark.usefixtures("few_tables", "wrong_kernel", "in_this_process")
 def test_auto_leaves_a_wrong_device_alone(capsys):
     data = CASES[0].table()
     with pytest.warns(RuntimeWarning, match=r"check of the CUDA device an emulated device failed"):
@@ -201,7 +203,7 @@ def test_auto_leaves_a_wrong_device_alone(capsys):
     assert not obeyed.tree_.equals(cpu.tree_)
 
 
-@pytest.mark.usefixtures("few_tables", "cupy")
+@pytest.mark.usefixtures("few_tables", "cupy", "in_this_process")
 def test_auto_checks_once_and_says_so(capsys, folder):
     assert resolve_device("auto") == "cuda"
     said = capsys.readouterr().err
@@ -366,16 +368,7 @@ def test_the_command_without_a_device(cupy, capsys, monkeypatch):
     monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", absent)
     assert main(["check"]) == 1
     output, errors = capsys.readouterr()
-    assert output.split() == [
-        "driver",
-        "missing",
-        "CuPy",
-        "0",
-        "NVRTC",
-        "missing",
-        "device",
-        "missing",
-    ]
+    assert " ".join(output.split()) == "driver missing CuPy 0 NVRTC missing device missing"
     assert errors.count("\n") == 1
     assert re.match("gputree: error: a CUDA device needs an NVIDIA driver.*; and NVRTC,", errors)
     assert "device=" not in errors

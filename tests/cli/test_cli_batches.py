@@ -8,11 +8,16 @@ import pytest
 from cuda_emulator import launches
 
 from gputree import load_model
-from gputree.cli.training import parse_size
+from gputree.backends.cpu import tuning as host
+from gputree.backends.sharded import tuning as shards
+from gputree.cli.memory import growth_within, parse_size, row_bytes, warn_if_exceeded
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
 from gputree.estimators.coded_table import CodedTable
 
 GOLF, IRIS, CARS = (load().filename for load in (load_golf, load_iris, load_auto_mpg))
+
+
+pytestmark = pytest.mark.usefixtures("unknown_memory")
 
 
 @pytest.fixture
@@ -39,13 +44,12 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_model_is_that_of_the_table_in_memory(gputree, tmp_path, in_batches, name):
+def test_the_model_is_that_of_the_table_in_memory(said, tmp_path, in_batches, name):
     data, options = COMMANDS[name]
     found = []
     for k, memory in enumerate((["--memory", "1GB"], ["--memory", "100B"])):
         model = tmp_path / f"{k}.gputree"
-        status, output, errors = gputree("train", data, *options, *memory, "-o", model)
-        assert (status, errors) == (0, "")
+        output = said("train", data, *options, *memory, "-o", model)
         timed = ("compiling", "training", "model")
         lines = [line.split() for line in output.splitlines() if not line.startswith(timed)]
         found.append((model.read_bytes(), lines))
@@ -76,20 +80,6 @@ def test_patterns_folders_and_several_files(gputree, parts, tmp_path, in_batches
     assert len(in_batches) == 3
 
 
-def test_categories_by_option_and_by_type(gputree, tmp_path, in_batches):
-    rng = np.random.default_rng(0)
-    table = pa.table({"a": rng.integers(0, 9, 99), "b": rng.random(99) < 0.5, "c": rng.random(99)})
-    y = (table["a"].to_numpy() % 2 == 0) ^ table["b"].to_numpy()
-    pq.write_table(table.append_column("y", pa.array(y)), tmp_path / "t.parquet")
-    found = []
-    for memory in (["--memory", "9TB"], ["--memory", "1"]):
-        options = ["--target", "y", "--categorical", "a", "-o", tmp_path / "model", *memory]
-        assert gputree("train", tmp_path / "t.parquet", *options)[0] == 0
-        found.append(gputree("show", tmp_path / "model")[1])
-    assert in_batches
-    assert found[0] == found[1]
-
-
 def test_codes_and_times_are_those_of_memory(gputree, tmp_path, in_batches):
     data, model = tmp_path / "t.csv", tmp_path / "model"
     data.write_text("zip,at,y\n" + "007,10:30,01\n7,09:30,1\n07,10:30,2\n" * 5)
@@ -97,7 +87,7 @@ def test_codes_and_times_are_those_of_memory(gputree, tmp_path, in_batches):
         options = ["--target", "y", "--categorical", "zip,at", "--quiet", "-o", model, *extra]
         assert gputree("train", data, *options)[0] == 0
         whole = load_model(model)
-        assert gputree("train", data, *options, "--memory", "1")[0] == 0
+        assert gputree("train", data, *options, "--memory", "1B")[0] == 0
         found = load_model(model)
         assert found.tree_.equals(whole.tree_)
         pairs = zip(found.columns_.categories, whole.columns_.categories, strict=True)
@@ -125,7 +115,7 @@ def test_what_does_not_fit_into_memory_is_read_in_batches(
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("4GB", 4e9), ("1.5 gb", 1.5e9), ("512MiB", 512 * 2**20), ("7", 7), ("2k", 2000)],
+    [("4GB", 4e9), ("1.5 gb", 1.5e9), ("512MiB", 512 * 2**20), ("7B", 7), ("2k", 2000)],
 )
 def test_sizes(text, size):
     assert parse_size(text) == size
@@ -134,8 +124,8 @@ def test_sizes(text, size):
 def test_errors(fails, gputree, parts, tmp_path):
     model = ["--target", "species", "-o", tmp_path / "model"]
     files = sorted(parts.iterdir())
-    for text in ("4XB", "GB", "0", "-1GB"):
-        assert "a size such as 4GB or 512MiB" in fails(
+    for text in ("4XB", "GB", "0B", "-1GB", "3", "4.5"):
+        assert "a size with its unit, such as 4GB or 512MiB" in fails(
             "train", IRIS, *model, f"--memory={text}", status=2
         )
     assert "cannot be one of several" in fails("train", "-", IRIS, *model, status=2)
@@ -185,3 +175,29 @@ def test_batches_are_grown_on_a_device(gputree, tmp_path, in_batches, cuda_devic
         assert (launches.total() > counted) is (device == "cuda")
     assert len(in_batches) == 2
     assert found[0].equals(found[1])
+
+
+def test_a_limit_that_cannot_be_kept_is_told(gputree, tmp_path, monkeypatch, capsys):
+    """6 bytes a row, 16 a value more for lists, 40 MB + 16 MiB of kernels and buffers."""
+    for memory in (163_000_000, 162_000_000):
+        warn_if_exceeded(memory, 100_000_000, 1_000_000, row_bytes(1, False, False, False), 2)
+        told = "" if memory == 163_000_000 else (
+            "gputree: warning: --memory is exceeded: Python and its libraries take 100 MB, "
+            "reading 11 MB, then growth 63 MB\n"
+        )  # fmt: skip
+        assert capsys.readouterr().err == told
+    monkeypatch.setattr("gputree.cli.training.private_bytes", lambda: 100_000_000)
+    pq.write_table(pa.table({"a": [1.0, 2.0], "y": ["p", "q"]}), tmp_path / "t.parquet")
+    begin = ["train", tmp_path / "t.parquet", "--target", "y", "--memory", "1B", "-o"]
+    assert "then growth 57 MB" in gputree(*begin, tmp_path / "m")[2]
+
+
+def test_growth_fits_and_its_sizes_are_put_back(monkeypatch):
+    before = host.TUNING, shards.TUNING
+    monkeypatch.setattr("gputree.cli.memory.private_bytes", lambda: 100_000_000)
+    for limit, buffer in ((200_000_000, 12_500_000), (1, 1 << 22), (10**12, 1 << 27)):
+        with growth_within(limit, 10_000_000):
+            assert shards.TUNING.most_histogram_bytes == buffer
+            assert shards.TUNING.gathered_bytes == min(2 * buffer, before[1].gathered_bytes)
+            assert host.TUNING.partial_bytes == min(buffer, before[0].partial_bytes)
+    assert before == (host.TUNING, shards.TUNING)

@@ -1,7 +1,5 @@
 """`--cv` on few rows: parts are dealt evenly, and what all of them answered is told together."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from sklearn.model_selection import StratifiedKFold
 
-from gputree.cli import main
 from gputree.cli.resampling import resampling
 from gputree.datasets import load_golf
 from gputree.evaluation import Answers, measures_of_classes, pooled
@@ -46,20 +43,12 @@ def test_parts_are_scikit_learns_where_it_has_them():
         assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
 
 
-def command(tmp_path, *options):
-    out, said = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
-        model = str(tmp_path / "m.gputree")
-        status = main(["train", str(GOLF), "--target", "play", "--algorithm", "c45", "-o", model,
-                       "--quiet", *options])  # fmt: skip
-    assert status == 0, said.getvalue()
-    return out.getvalue(), said.getvalue()
-
-
 @pytest.mark.parametrize("cv", ["10", "14"])
-def test_wekas_first_exercise(tmp_path, cv):
+def test_wekas_first_exercise(gputree, tmp_path, cv):
     """14 rows, 9 of one class, 5 of the other: errors and matrix are of all 14 rows."""
-    out, said = command(tmp_path, "--cv", cv)
+    train = ["train", GOLF, "--target", "play", "--algorithm", "c45", "--quiet", "--cv", cv]
+    status, out, said = gputree(*train, "-o", tmp_path / "m.gputree")
+    assert status == 0
     assert ("not each of the 10 parts has a row of 'no' (5 rows), 'yes' (9 rows)" in said) == (
         cv == "10"
     )
@@ -99,15 +88,3 @@ def test_pooled_answers_are_those_of_scikit_learn():
     assert measures["mean_absolute_error"] == pytest.approx(np.abs(off).mean())
     assert measures["root_mean_squared_error"] == pytest.approx(np.sqrt((off**2).mean()))
     assert confusion_matrix(found.y, found.predicted).sum() == 6
-
-
-def test_evaluate_tells_kappa_and_errors_of_probabilities(tmp_path):
-    command(tmp_path)
-    for form in ("text", "csv", "json"):
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            arguments = ["evaluate", str(tmp_path / "m.gputree"), str(GOLF), "--format", form]
-            assert main(arguments) == 0
-        words = out.getvalue().replace("_", " ")
-        for name in ("kappa", "mean absolute error", "root mean squared error"):
-            assert name in words

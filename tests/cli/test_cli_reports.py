@@ -1,6 +1,7 @@
 """`gputree evaluate`, `explain` and `export`; the help of all commands."""
 
 import csv
+import errno
 import json
 import re
 import sqlite3
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from gputree import DecisionTreeClassifier, export_json, load_model, save_model
+from gputree import C45Classifier, DecisionTreeClassifier, export_json, load_model, save_model
 from gputree import export as library
+from gputree._texts import aligned, display_width, tabled
 from gputree.cli import _COMMANDS, main
 from gputree.cli.export import FORMATS
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
@@ -37,26 +39,24 @@ def models(tmp_path_factory):
 
 # ---------------------------------------------------------------------------------- show
 @pytest.mark.parametrize("name", ["golf", "iris", "cars", "costs"])
-def test_a_model_is_shown_as_its_estimator_is(gputree, models, name, tmp_path, monkeypatch):
+def test_a_model_is_shown_as_its_estimator_is(said, models, name, tmp_path, monkeypatch):
     if name == "costs":
         errors = {("setosa", "virginica"): 3.0, ("virginica", "versicolor"): 2.0}
         tree = DecisionTreeClassifier(max_depth=2, misclassification_costs=errors)
         tree.fit(*load_iris(return_X_y=True)).missing_marks_ = ["?", "none"]
         models = {name: tmp_path / "costs.gputree"}
         save_model(tree, models[name])
-    status, output, errors = gputree("show", models[name])
-    assert (status, errors) == (0, "")
+    output = said("show", models[name])
     monkeypatch.setattr("gputree.cli.show.load_saved", load_model)
-    assert gputree("show", models[name]) == (status, output, errors)
+    assert said("show", models[name]) == output
 
 
 # ------------------------------------------------------------------------------ evaluate
-def test_measures_of_classes_are_scikit_learns(gputree, models):
+def test_measures_of_classes_are_scikit_learns(said, models):
     table = read_table(IRIS, "species")
     model = load_model(models["iris"])
     y, predicted = table.target, model.predict(table.columns)
-    status, output, errors = gputree("evaluate", models["iris"], IRIS, "--format", "json")
-    assert (status, errors) == (0, "")
+    output = said("evaluate", models["iris"], IRIS, "--format", "json")
     found = json.loads(output)
     assert found["rows"] == 150
     assert found["accuracy"] == metrics.accuracy_score(y, predicted)
@@ -180,7 +180,7 @@ def test_explain_errors(fails, misused, gputree, models, tmp_path):
 
 
 # -------------------------------------------------------------------------------- export
-def test_texts_are_the_librarys(gputree, models):
+def test_texts_are_the_librarys(said, gputree, models):
     iris = load_model(models["iris"])
     expected = {
         "text": library.export_text(iris),
@@ -194,8 +194,7 @@ def test_texts_are_the_librarys(gputree, models):
         "json": export_json(iris),
     }
     for name, text in expected.items():
-        status, output, errors = gputree("export", models["iris"], "--format", name)
-        assert (status, errors) == (0, "")
+        output = said("export", models["iris"], "--format", name)
         assert output == (text if text.endswith("\n") else f"{text}\n"), name
     _, output, _ = gputree("export", models["iris"], "--format", "dict")
     assert eval(output) == library.to_dict(iris)
@@ -277,10 +276,9 @@ def test_export_errors(fails, misused, models, tmp_path):
 
 # ---------------------------------------------------------------------------------- help
 @pytest.mark.parametrize("command", ["", *_COMMANDS])
-def test_help_ends_in_examples_that_parse(gputree, command, monkeypatch):
+def test_help_ends_in_examples_that_parse(said, gputree, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    status, output, errors = gputree(*([command] if command else []), "--help")
-    assert (status, errors) == (0, "")
+    output = said(*([command] if command else []), "--help")
     assert max(map(len, output.splitlines())) <= 80
     examples = output.partition("examples:\n")[2].replace("\\\n", " ")
     commands = re.findall(r"gputree (\w+[^\n|>]*)", examples)
@@ -306,3 +304,62 @@ def test_an_interrupt(gputree, monkeypatch, models):
     monkeypatch.setattr("gputree.cli.show.load_saved", interrupted)
     status, output, errors = gputree("show", models["iris"])
     assert (status, output, errors) == (130, "", "gputree: error: interrupted\n")
+
+
+# --------------------------------------------------------------------------------- files
+def test_several_files_are_one_table(gputree, misused, models, tmp_path):
+    lines = Path(IRIS).read_text().splitlines(keepends=True)
+    parts = [tmp_path / f"{k}.csv" for k in range(2)]
+    for part, rows in zip(parts, (lines[1:60], lines[60:]), strict=True):
+        part.write_text(lines[0] + "".join(rows))
+    prune = ["prune", models["iris"], "--pruning", "reduced_error", "-o"]
+    assert gputree(*prune, tmp_path / "whole", IRIS)[0] == 0
+    for files in (parts, [tmp_path / "*.csv"]):
+        assert gputree(*prune, tmp_path / "parts", *files)[0] == 0
+        assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
+        for words in (["evaluate", models["iris"]], ["predict", models["iris"], "--proba"]):
+            assert gputree(*words, *files) == gputree(*words, IRIS)
+    again = ["evaluate", models["iris"], parts[0], "--format", "json", parts[1]]
+    assert gputree(*again) == gputree("evaluate", models["iris"], IRIS, "--format", "json")
+    prune[3] = "penalized_loss"
+    assert "0.csv and 1 more out" in misused(*prune, tmp_path / "parts", *parts)
+
+
+def test_a_table_may_follow_the_options(gputree, fails, models, tmp_path):
+    words = ["prune", models["iris"], "--pruning", "reduced_error"]
+    assert gputree(*words, IRIS, "-o", tmp_path / "a")[0] == 0
+    assert gputree(*words, "-o", tmp_path / "b", IRIS)[0] == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert "There is no file c." in fails(*words, IRIS, "-o", tmp_path / "a", "c")
+
+
+def test_held_out_rows_have_a_confusion_matrix(gputree):
+    output = gputree("train", IRIS, "--target", "species", "--holdout", "0.3")[1]
+    assert "kappa" in output.partition("all held-out rows")[2]
+    assert "true class \\ predicted  setosa  versicolor  virginica" in output
+
+
+def test_an_output_that_cannot_be_written_is_found_first(fails, monkeypatch, tmp_path):
+    def refuse(dir):
+        raise PermissionError(errno.EACCES, "Permission denied", dir)
+
+    monkeypatch.setattr("gputree.cli.streams.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("gputree.cli.train.read_training", None)
+    error = fails("train", IRIS, "--target", "species", "-o", tmp_path / "m")
+    assert f"{tmp_path / 'm'}: Permission denied" in error
+
+
+# ------------------------------------------------------------------ tables as text in a terminal
+def test_wide_characters_take_two_columns():
+    assert [display_width(text) for text in ("ab", "\u7eb9\u7406", "e\u0301", "")] == [2, 4, 1, 0]
+    assert aligned({"\u7eb9\u7406": "a", "x": "b"}).splitlines() == ["\u7eb9\u7406  a", "x     b"]
+    rows = [["", "\u597d\u74dc", "n"], ["\u5426", "3", "10"]]
+    assert tabled(rows).splitlines() == ["    \u597d\u74dc   n", "\u5426     3  10"]
+
+
+def test_a_tree_of_one_leaf_has_no_rule_for_missing_values(gputree, tmp_path):
+    golf = load_golf()
+    path = tmp_path / "model"
+    save_model(C45Classifier(min_samples_leaf=100).fit(golf.data, golf.target), path)
+    lines = gputree("show", path)[1].splitlines()
+    assert lines[1] == "All rows get the same prediction."

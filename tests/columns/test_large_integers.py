@@ -3,12 +3,7 @@
 What is right is told by Python's integers, and by pandas, polars and pyarrow.
 """
 
-from __future__ import annotations
-
-import contextlib
-import io
 import json
-import sqlite3
 from decimal import Decimal
 
 import numpy as np
@@ -16,7 +11,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import csv, feather, parquet
+from databases import in_sqlite
+from table_files import write_table
 
 from gputree import (
     C45Classifier,
@@ -27,7 +23,6 @@ from gputree import (
     read_json,
     save_model,
 )
-from gputree.cli import main
 from gputree.columns import fit_columns
 from gputree.columns.merging import MergedColumns
 from gputree.datasets import open_batches, read_table
@@ -229,10 +224,7 @@ def test_programs_answer_as_python_does(fitted):
         exec(export_python(model), module)
         assert [module["predict"]([one]) for one in sorted(set(IDS))] == ANSWERS
         sql = export_sql(model, dialect="sqlite", missing="largest")
-        rows = sqlite3.connect(":memory:")
-        rows.execute("CREATE TABLE t (id INTEGER)")
-        rows.executemany("INSERT INTO t VALUES (?)", [(one,) for one in sorted(set(IDS))])
-        assert [row[0] for row in rows.execute(f"SELECT {sql} FROM t ORDER BY id")] == ANSWERS
+        assert in_sqlite(f"SELECT {sql} FROM rows", {"id": sorted(set(IDS))}) == ANSWERS
 
 
 def test_targets_that_cannot_hold_them_say_so(fitted):
@@ -256,24 +248,12 @@ def test_targets_that_cannot_hold_them_say_so(fitted):
 ROWS = [(one, "no" if i % 3 else "yes") for i, one in enumerate(with_missing(IDS))]
 
 
-def write(path, rows=ROWS):
-    table = pa.table({"id": [row[0] for row in rows], "y": [row[1] for row in rows]})
-    if path.suffix == ".csv":
-        csv.write_csv(table, path)
-    elif path.suffix == ".parquet":
-        parquet.write_table(table, path, row_group_size=5)
-    elif path.suffix == ".feather":
-        feather.write_feather(table, path, chunksize=5)
-    else:
-        lines = [f"{'?' if one is None else one},{y}" for one, y in rows]
-        head = "@relation r\n@attribute id numeric\n@attribute y {no,yes}\n@data\n"
-        path.write_text(head + "\n".join(lines) + "\n", "utf-8")
+TABLE = pa.table({"id": [row[0] for row in ROWS], "y": [row[1] for row in ROWS]})
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "feather", "arff"])
 def test_files_of_every_format(tmp_path, suffix):
-    path = tmp_path / f"t.{suffix}"
-    write(path)
+    path = write_table(TABLE, tmp_path / f"t.{suffix}", 5)
     table = read_table(path, "y", categorical=["id"])
     assert codes_of(table.columns) == (sorted(set(IDS)), [row[0] for row in ROWS])
     if suffix != "arff":
@@ -332,9 +312,8 @@ def test_longer_numbers_further_down(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_labels_of_files(tmp_path, suffix):
-    path = tmp_path / f"t.{suffix}"
     table = pa.table({"a": range(8), "y": pa.array(TWENTY, pa.uint64())})
-    (csv.write_csv if suffix == "csv" else parquet.write_table)(table, path)
+    path = write_table(table, tmp_path / f"t.{suffix}")
     assert read_table(path, "y").target.tolist() == TWENTY
     targets = [one for _, y in open_batches(path, "y") for one in y.tolist()]
     assert targets == TWENTY
@@ -344,25 +323,18 @@ def test_labels_of_batches_are_joined_exactly():
     targets = Targets()
     targets.add(np.array([BASE + 1, 5], np.int64))
     targets.add(np.array([BASE, 2**63], np.uint64))
-    assert targets.join().tolist() == [BASE + 1, 5, BASE, 2**63]
+    assert np.asarray(targets.join()).tolist() == [BASE + 1, 5, BASE, 2**63]
 
 
-def run(*arguments):
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        assert main(list(map(str, arguments))) == 0
-    return out.getvalue()
-
-
-def test_command(tmp_path):
+def test_command(tmp_path, said):
     """Trained on 20 digits with a missing cell; asked with ids that were not there."""
     model, path, new = tmp_path / "m.gputree", tmp_path / "t.csv", tmp_path / "new.csv"
     cells = ["", *map(str, TWENTY[1:])]
     path.write_text("id,y\n" + "".join(f"{c},{'ab'[i % 2]}\n" for i, c in enumerate(cells)))
-    run("train", path, "--target", "y", "--categorical", "id", "-o", model, "--quiet")
-    found = json.loads(run("evaluate", model, path, "--format", "json"))
+    said("train", path, "--target", "y", "--categorical", "id", "-o", model, "--quiet")
+    found = json.loads(said("evaluate", model, path, "--format", "json"))
     assert found["accuracy"] == 1.0
-    assert all(f"id = {one}" in run("show", model) for one in set(TWENTY))
+    assert all(f"id = {one}" in said("show", model) for one in set(TWENTY))
     new.write_text(f"id\n{TWENTY[1]}\n{TWENTY[0]}\n0{TWENTY[0]}\n7\n")
-    answers = run("predict", model, new).splitlines()[1:4]
+    answers = said("predict", model, new).splitlines()[1:4]
     assert answers == ["b", "a", "a"]

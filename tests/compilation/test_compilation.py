@@ -1,7 +1,5 @@
 """Compiled kernels: what they are made of, where they are kept, when they are made again."""
 
-from __future__ import annotations
-
 import ast
 import ctypes
 import gc
@@ -23,13 +21,13 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from processes import run_python
 
 import gputree
 from gputree.cli import main
 from gputree.cli.kinds import KINDS
 from gputree.compilation import decorators, dispatchers, folders, parts, sources, store, waits
 from gputree.criteria import Gini, decreases
-from gputree.criteria.logarithm import log2
 
 PACKAGE = Path(gputree.__file__).parent
 
@@ -49,16 +47,8 @@ print(*decreases(Gini(2, 1.0), np.array([3.0, 4.0]), np.array([[3, 1], [2, 2]]))
 def run_copy(folder, code, **environment):
     """What a fresh process prints that runs the copy of the package in `folder`."""
     inherited = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=folder,
-        env=inherited | {"PYTHONPATH": str(folder)} | environment,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout.split()
+    env = inherited | {"PYTHONPATH": str(folder)} | environment
+    return run_python("-c", code, env=env, cwd=folder).split()
 
 
 # ------------------------------------------------------------ what kernels are made of
@@ -131,15 +121,6 @@ def test_what_a_package_passes_on_comes_from_the_files_that_count_for_it(module)
             assert all(name in sources._source(file) for file in sources._homes(module, name))
 
 
-def test_a_package_counts_for_what_is_taken_from_it():
-    imported = sources._imported("gputree.backends.cpu.encode")
-    assert "gputree.backends.binning" in imported  # a module of the package
-    assert "gputree.backends" not in imported
-    assert "gputree.criteria.dispatch" in sources._imported("gputree.backends.cpu.cut")
-    assert set(sources._homes("gputree.criteria", "nothing")) == {"gputree.criteria"}
-    assert set(sources._homes("gputree.criteria", "")) == {"gputree.criteria"}
-
-
 def kernels():
     """All kernels of the package, each once."""
     found = {}
@@ -165,7 +146,7 @@ def test_kernels_are_made_of_few_files():
         ("backends.cpu.encode", "backends.binning"),  # constants
         ("backends.cpu.encode", "hashing"),
         ("pruning.raising_walk", "dtypes"),
-        ("pruning.raising_walk", "pruning.raising_entries"),  # records
+        ("pruning.raising_walk", "pruning.raising_records"),  # records
         ("prediction.descent", "compilation.decorators"),  # options of the compiler
         ("prediction.descent", "compilation.parts"),
     ],
@@ -179,7 +160,15 @@ def test_a_digest_changes_with_each_file(kernel, file, monkeypatch):
     assert sources._digest.__wrapped__(f"gputree.{kernel}", gputree.__version__) != before
 
 
-COMPILING = {"inner", "kernel", "lent", "overload", "overload_lent", "pasted", "written_out"}
+COMPILING = {
+    "inner",
+    "kernel",
+    "borrowing",
+    "overload",
+    "overload_borrowing",
+    "pasted",
+    "written_out",
+}
 
 
 def compiled_names(module):
@@ -222,19 +211,6 @@ def test_a_file_replaced_while_the_process_runs_is_not_what_it_imported(tmp_path
     assert run_copy(tmp_path, REPLACED) == ["True", "False", "None"]
 
 
-def test_formulas_are_of_the_kernels_that_call_their_stubs():
-    files = sources.files("gputree.criteria.decrease")
-    assert {"gputree.criteria.gini", "gputree.criteria.squared_error"} <= files
-    assert "gputree.criteria.logarithm" in files  # what formulas call
-    assert "gputree.estimators.cart" not in files
-
-
-def test_a_version_has_kernels_of_its_own(monkeypatch):
-    before = sources.digest("gputree.criteria.decrease")
-    monkeypatch.setattr(sources, "__version__", "0.0.0")
-    assert sources.digest("gputree.criteria.decrease") != before
-
-
 def test_kernels_of_unknown_sources_are_not_kept():
     assert sources.digest(__name__) is None
     assert store.KernelStore(test_kernels_of_unknown_sources_are_not_kept)._name((), None) is None
@@ -270,7 +246,7 @@ def test_a_kernel_is_found_again(kept):
     assert call(kept()[0]) == (1, 0)
 
 
-@pytest.mark.parametrize("damage", ["cut", "turned", "foreign", "empty"])
+@pytest.mark.parametrize("damage", ["cut", "turned", "foreign", "empty", "whole"])
 def test_a_damaged_file_is_replaced(kept, damage):
     kernel, folder = kept()
     call(kernel)
@@ -278,17 +254,12 @@ def test_a_damaged_file_is_replaced(kept, damage):
     whole = file.read_bytes()
     turned = bytes([*whole[:-1], whole[-1] ^ 1])
     ways = {"cut": whole[:-9], "turned": turned, "foreign": b"\x80\x04N." * 20, "empty": b""}
-    file.write_bytes(ways[damage])
+    if damage == "whole":  # but nothing that loads
+        store._write(str(file), b"not a pickle")
+    else:
+        file.write_bytes(ways[damage])
     assert call(kept()[0]) == (0, 1)
     assert call(kept()[0]) == (1, 0)
-
-
-def test_a_whole_file_that_does_not_load_is_replaced(kept):
-    kernel, folder = kept()
-    call(kernel)
-    (file,) = folder.glob("*.nbc")
-    store._write(str(file), b"not a pickle")
-    assert call(kept()[0]) == (0, 1)
 
 
 def test_other_sources_make_a_kernel_anew_and_the_old_one_goes(kept, monkeypatch):
@@ -430,10 +401,6 @@ def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_plain_python_can_call_what_kernels_call():
-    assert log2(8.0) == 3.0
-
-
 # --------------------------------------------------------------- where they are kept
 WHERE = """
 import warnings
@@ -483,17 +450,13 @@ def run_locked(folder, code, **environment):
     home = {"HOME": str(folder / "gputree" / "home"), "TMPDIR": str(folder / "temporary")}
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_"))}
     guard = f"import os\nprint(os.access({str(folder / 'gputree')!r}, os.W_OK))\n"
-    result = subprocess.run(
-        [sys.executable, "-B", "-c", guard + code],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=folder,
+    told = run_python(
+        "-B", "-c", guard + code,
         env=inherited | home | {"PYTHONPATH": str(folder)} | environment,
+        cwd=folder,
         preexec_fn=drop_privileges if os.geteuid() == 0 else None,
-    )
-    assert result.returncode == 0, result.stderr
-    writable, said = result.stdout.split("\n", 1)
+    )  # fmt: skip
+    writable, said = told.split("\n", 1)
     if writable == "True":
         pytest.skip("this user writes everything, and cannot give that up")
     return said
@@ -712,11 +675,7 @@ print(len(warmed))
 
 @pytest.mark.process
 def test_what_is_warmed_needs_no_other_kernels():
-    result = subprocess.run(
-        [sys.executable, "-c", WARMED_USES], capture_output=True, text=True, timeout=300
-    )
-    assert result.returncode == 0, result.stderr
-    assert int(result.stdout) > 10
+    assert int(run_python("-c", WARMED_USES)) > 10
 
 
 OPTIONS_USES = """
@@ -748,10 +707,45 @@ print(wait.kernels)
 @pytest.mark.process
 def test_what_is_warmed_needs_no_kernels_for_options():
     """Half a minute of a processor where nothing is kept."""
-    result = subprocess.run(
-        [sys.executable, "-c", OPTIONS_USES], capture_output=True, text=True, timeout=600
-    )
-    assert (result.returncode, result.stdout) == (0, "0\n"), result.stderr
+    assert run_python("-c", OPTIONS_USES) == "0\n"
+
+
+FOREST_USES = """
+import numpy as np
+from gputree import (
+    ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+)
+from gputree.cli.kinds import compile_kind
+from gputree.compilation.tiers import forced
+from gputree.compilation.waits import waiting
+
+compile_kind("forests")
+with forced("always"), waiting() as wait:
+    for dtype, shape in (
+        (np.float32, (100, 3)), (np.float32, (30_000, 20)),
+        (np.float64, (100, 3)), (np.float64, (30_000, 20)), (object, (300, 3)),
+    ):
+        X = np.random.default_rng(1).normal(size=shape).astype(dtype)
+        if dtype is object:
+            X[:, 1] = np.where(X[:, 1] > 0, "a", "b")
+            X[::5, 0] = None
+        y = np.arange(len(X)) % 5
+        options = {"n_estimators": 20, "max_depth": 5, "bootstrap": True, "oob_score": True}
+        for kind in (RandomForestClassifier, ExtraTreesClassifier):
+            for n_classes in (2, 5):
+                kind(**options).fit(X, y % n_classes).predict_proba(X)
+        for kind in (RandomForestRegressor, ExtraTreesRegressor):
+            kind(max_features=2, **options).fit(X, y).predict(X)
+print(wait.kernels)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.process
+@pytest.mark.filterwarnings("ignore:Some inputs")
+def test_what_is_warmed_needs_no_kernels_for_forests():
+    """A minute and a half of a processor where nothing is kept."""
+    assert run_python("-c", FOREST_USES) == "0\n"
 
 
 @pytest.mark.parametrize("arguments", [["--kinds", "gini,xgb"], ["--jobs", "0"]])

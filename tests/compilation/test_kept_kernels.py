@@ -1,17 +1,15 @@
 """What is kept of a compiled kernel, and that a second process compiles nothing."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import numba
 import pytest
+from processes import run_python
 
 from gputree.compilation import folders, inner, kernel, machine_code, sources, store, tiers
 
@@ -162,8 +160,7 @@ from gputree.criteria.gini import node_ginis
 store.any_kept(node_ginis.py_func)
 print("numba" in sys.modules)
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert said.stdout == "False\n", said.stderr
+    assert run_python("-c", code) == "False\n"
 
 
 @pytest.mark.full
@@ -172,15 +169,8 @@ def test_a_second_process_compiles_nothing():
     """Of all that has kernels by default, and of what is warmed; and all can be kept."""
     script = Path(__file__).parents[1] / "helpers" / "kept_kernels.py"
     for _ in range(2):  # the first may compile
-        result = subprocess.run(
-            [sys.executable, str(script)],
-            capture_output=True,
-            text=True,
-            timeout=3000,
-            env=os.environ | {"GPUTREE_JIT": "always"},
-        )
-        assert result.returncode == 0, result.stderr
-        found = json.loads(result.stdout)
+        env = os.environ | {"GPUTREE_JIT": "always"}
+        found = json.loads(run_python(str(script), env=env, timeout=3000))
         assert len(found) > 30
         assert not {use: of["not kept"] for use, of in found.items() if of["not kept"]}
     assert not {use: of["compiled"] for use, of in found.items() if of["compiled"]}

@@ -1,7 +1,5 @@
 """Two processes that need the same kernel: one compiles it, the other waits."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Scores, gains and bounds against their definitions, and the logarithm under them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -15,7 +13,15 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, criteria
+from gputree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    criteria,
+)
 from gputree.backends.cuda import kernels
 from gputree.backends.cuda.kernels import Variant
 from gputree.check.cases import CASES
@@ -328,7 +334,14 @@ def test_every_name_has_its_forms():
 
 @pytest.mark.parametrize(
     ("kind", "task"),
-    [(DecisionTreeClassifier, "classification"), (DecisionTreeRegressor, "regression")],
+    [
+        (DecisionTreeClassifier, "classification"),
+        (RandomForestClassifier, "classification"),
+        (ExtraTreesClassifier, "classification"),
+        (DecisionTreeRegressor, "regression"),
+        (RandomForestRegressor, "regression"),
+        (ExtraTreesRegressor, "regression"),
+    ],
 )
 def test_what_is_written_out_names_every_criterion(kind, task):
     """Types and texts cannot be made of the table of names."""
@@ -352,5 +365,5 @@ def test_every_form_is_selected_in_the_headers_of_kernels():
     folder = files("gputree.backends.cuda")
     text = "".join((folder / name).read_text("utf-8") for name in kernels.CRITERIA)
     found = re.findall(r"^#(?:ifdef|elif defined|if defined)\b.*", text, re.MULTILINE)
-    macros = {macro for line in found for macro in re.findall(r"[A-Z_]{4,}", line)}
+    macros = {macro for line in found for macro in re.findall(r"[A-Z_]{3,}", line)}
     assert {kernels.macro(form) for form in typing.get_args(Criterion)} <= macros

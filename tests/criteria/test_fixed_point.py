@@ -1,15 +1,14 @@
 """Weights and targets in fixed point."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import make_task, random_sample
 
+from gputree import DecisionTreeClassifier
+from gputree.criteria import ENTROPY_BITS, entropy_scale, named, node_entropies
 from gputree.fixed_point import (
     EXACT_WEIGHT_BITS,
     REST_BITS,
@@ -131,20 +130,6 @@ def test_targets_without_a_range(y):
     assert (fixed.target == 0).all()
 
 
-@pytest.mark.parametrize("exponent", [-300, -200, 200, 400])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_scale_of_targets_does_not_matter(grow_tree, exponent, weighted):
-    """Powers of two move units, not integers: the splits stay."""
-    sample = random_sample(5, 120, 3, 0, weighted)
-    scaled = sample._replace(y=np.ldexp(sample.y, exponent))
-    task, other = make_task("squared_error", sample), make_task("squared_error", scaled)
-    assert (task.target == other.target).all()
-    assert (task.square == other.square).all()
-    assert task.criterion.square_unit == other.criterion.square_unit
-    tree = grow_tree(sample, task, finish_rows=4, max_bins=8)
-    assert grow_tree(scaled, other, finish_rows=4, max_bins=8)._replace(gain=tree.gain) == tree
-
-
 def test_light_weights_beside_a_heavy_one_keep_their_digits():
     """Units are as fine as the total allows, not the greatest weight times the rows."""
     weight = np.full(100_000, 1e-9)
@@ -154,3 +139,59 @@ def test_light_weights_beside_a_heavy_one_keep_their_digits():
     relative = fixed.weight * fixed.unit / weight
     assert np.abs(relative - 1).max() < 1e-5
     assert 2**48 < fixed.total <= 2**50
+
+
+# ------------------------------------------------------------------------ entropy over many classes
+def test_scale_leaves_room_for_every_table():
+    for total in (1, 2, 3, 1000, 2**31, 2**50):
+        for unit in (2.0**-90, 2.0**-50, 0.5, 1.0, 2.0**60):
+            scale = entropy_scale(total, unit)
+            assert np.frexp(scale)[0] == 0.5
+            largest = total * unit * max(abs(np.log2(total * unit)), abs(np.log2(unit)), 1.0)
+            assert 2.0 ** (ENTROPY_BITS - 5) <= largest * scale <= 2.0**ENTROPY_BITS
+
+
+def test_node_entropies():
+    weights = np.array([[1, 1, 0, 2], [5, 0, 0, 0], [3, 3, 3, 3]])
+    np.testing.assert_allclose(node_entropies(weights), [1.5, 0.0, 2.0], atol=1e-15)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("weighted", [False, True])
+def test_same_tree_as_in_floating_point(monkeypatch, weighted):
+    """The two differ by rounding alone, so only ties could set them apart."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1500, 3))
+    y = (X[:, 0] * 8 + rng.normal(size=1500) * 4).astype(int)
+    weight = rng.uniform(0.5, 2.0, 1500) if weighted else None
+    model = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=20)
+    floating = model.fit(X, y, weight).tree_
+    monkeypatch.setattr(named, "MANY_CLASSES", 1)
+    fixed = model.fit(X, y, weight).tree_
+    np.testing.assert_array_equal(fixed.feature, floating.feature)
+    np.testing.assert_array_equal(fixed.threshold, floating.threshold)
+    np.testing.assert_allclose(fixed.gain, floating.gain, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.full
+def test_as_many_classes_as_rows():
+    n = 50_000
+    X = np.random.default_rng(0).permutation(n)[:, None].astype(float)
+    tree = DecisionTreeClassifier(criterion="entropy", max_depth=2).fit(X, np.arange(n)).tree_
+    # every cut of distinct labels is worth its split information: the middle one most
+    assert sorted(tree.threshold[:3]) == [12499.5, 24999.5, 37499.5]
+    assert tree.impurity[0] == pytest.approx(np.log2(n))
+
+
+@pytest.mark.parametrize("exponent", [-40, 40])
+def test_scale_of_weights_does_not_matter(exponent):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 2))
+    y = rng.integers(0, 300, 3000)
+    weight = rng.integers(1, 5, 3000).astype(float)
+    model = DecisionTreeClassifier(criterion="entropy", max_depth=3)
+    tree = model.fit(X, y, weight).tree_
+    scaled = model.fit(X, y, np.ldexp(weight, exponent)).tree_
+    np.testing.assert_array_equal(scaled.feature, tree.feature)
+    np.testing.assert_array_equal(scaled.threshold, tree.threshold)
+    np.testing.assert_allclose(scaled.gain, tree.gain, rtol=1e-9)

@@ -1,10 +1,7 @@
 """The Poisson deviance: its formulas against definitions, its trees against scikit-learn's."""
 
-from __future__ import annotations
-
 import itertools
 import math
-import os
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,20 +11,16 @@ import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 from pruning_oracles import tree_of_shape
-from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn_twins import assert_same_tree, fit_both
-from tables import real
 from test_criteria import bound_and_margin, gain, ints, score
 
-from gputree import DecisionTreeRegressor, load_model, save_model
+from gputree import DecisionTreeRegressor
 from gputree.check.cases import counted, numbers
-from gputree.cli import main
 from gputree.criteria import Poisson
 from gputree.criteria.named import target_impurity
-from gputree.export import export_text, path_rules
 from gputree.fixed_point import fix_rates, fix_weights
 from gputree.pruning import CostComplexity, CostComplexityCV, ReducedError, RoutedRows
 from gputree.pruning.node_loss import node_loss
@@ -168,44 +161,10 @@ def test_the_tree_is_that_of_scikit_learn(kind, weighting, seed):
         np.testing.assert_allclose(ours.feature_importances_, importances, rtol=1e-7)
 
 
-@pytest.mark.parametrize("y", [load_diabetes().target, np.floor(load_diabetes().target / 40)])
-def test_a_real_table(y):
-    X = load_diabetes().data.astype(np.float32)
-    ours, theirs = fit_both(DecisionTreeRegressor, X, y, criterion="poisson", max_depth=4)
-    assert_same_tree(ours, theirs, rtol=1e-9, ties=2)
-
-
-@pytest.mark.tables
-@pytest.mark.skipif("GPUTREE_DATA" not in os.environ, reason="GPUTREE_DATA names no folder")
-def test_a_real_table_of_many_rows():
-    _, sample = real("cal_housing", 5000)
-    X = sample.values.astype(np.float32)
-    ours, theirs = fit_both(
-        DecisionTreeRegressor, X, sample.y, criterion="poisson", max_depth=6, min_samples_leaf=50
-    )
-    assert_same_tree(ours, theirs, rtol=1e-8, ties=6)
-    found, other = (mean_poisson_deviance(sample.y, m.predict(X)) for m in (ours, theirs))
-    assert found == pytest.approx(other, rel=1e-3)
-
-
 def test_missing_values_go_where_scikit_learn_sends_them():
     X, y = counts(missing=0.2)
     ours, theirs = fit_both(DecisionTreeRegressor, X, y, criterion="poisson")
     assert_same_tree(ours, theirs, rtol=1e-9)
-
-
-@pytest.mark.full
-def test_splitters_and_growth_agree():
-    """Histograms with refinement, whatever the bins, and finished subtrees grow one tree."""
-    X, y = counts(n=6000)
-    trees = [
-        DecisionTreeRegressor(criterion="poisson", max_bins=bins, n_jobs=jobs).fit(X, y).tree_
-        for bins, jobs in ((256, 1), (16, 2), (3, 2))
-    ]
-    assert trees[0].equals(trees[1])
-    assert trees[0].equals(trees[2])
-    leaves = trees[0].is_leaf
-    assert (trees[0].statistics[leaves] > 0).all()
 
 
 def test_no_side_is_without_events():
@@ -253,40 +212,6 @@ def test_events_without_weight_do_not_count():
 
 
 # ------------------------------------------------------------- around the tree
-def test_pruning_path_is_that_of_scikit_learn():
-    X, y = counts(seed=4)
-    params = {"criterion": "poisson", "min_samples_leaf": 20, "random_state": 0}
-    ours = DecisionTreeRegressor(**params).cost_complexity_pruning_path(X, y)
-    theirs = SklearnRegressor(**params).cost_complexity_pruning_path(X, y)
-    np.testing.assert_allclose(ours.ccp_alphas, theirs.ccp_alphas, rtol=1e-7, atol=1e-12)
-    np.testing.assert_allclose(ours.impurities, theirs.impurities, rtol=1e-9)
-
-
-def test_model_files_and_texts_carry_it(tmp_path):
-    X, y = counts(n=300)
-    model = DecisionTreeRegressor(criterion="poisson", max_depth=2).fit(X, y)
-    save_model(model, tmp_path / "model.gputree")
-    again = load_model(tmp_path / "model.gputree")
-    assert again.criterion == again.tree_.criterion == "poisson"
-    assert again.tree_.equals(model.tree_)
-    text = export_text(again)
-    assert text == export_text(model)
-    leaf = again.tree_.impurity[again.tree_.is_leaf][0]
-    assert f", deviance {leaf:.4g})" in text
-    assert f", deviance {path_rules(again)[0].error:.4g})" in str(path_rules(again)[0])
-
-
-def test_the_command_takes_it(tmp_path, capsys):
-    X, y = counts(n=200)
-    table = tmp_path / "events.csv"
-    rows = np.column_stack([X, y])
-    np.savetxt(table, rows, delimiter=",", header="a,b,c,d,e,events", comments="")
-    status = main(
-        ["train", str(table), "--target", "events", "--algorithm", "cart", "--criterion", "poisson",
-         "--task", "regression", "--output", str(tmp_path / "model.gputree")]
-    )  # fmt: skip
-    assert status == 0, capsys.readouterr().err
-    assert load_model(tmp_path / "model.gputree").tree_.criterion == "poisson"
 
 
 def test_check_cases_have_events():

@@ -1,13 +1,11 @@
 """Primitives of the CUDA backend against those of the CPU backend: equal to the bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from devices import to_host, tune
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import PROBLEMS, Sample, make_task, problems
+from strategies import PROBLEMS, make_task, problems
 from twins import assert_equal, assert_same_bins, pair, table
 
 from gputree.backends import binning
@@ -28,15 +26,13 @@ def test_bins(cuda_device, monkeypatch, dtype, exact, sample_rows):
             assert_same_bins(sample, task, max_bins)
 
 
-@pytest.mark.parametrize("max_bins", [4, 9, 40])
-def test_bins_of_a_sample_of_rows(cuda_device, monkeypatch, max_bins):
-    """No column takes fewer values in the sample than it has bins, so none is fitted again."""
-    monkeypatch.setattr(binning, "SAMPLE_ROWS", 100)
-    values = np.random.default_rng(0).normal(size=(301, 3))
-    values[::2, 1] = 0.0
-    values[::3, 2] = np.finfo(np.float64).min
-    sample = Sample(values, np.zeros(301, np.uint8), None)
-    assert_same_bins(sample, make_task("gini", sample), max_bins)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(4))
+def test_bins_of_a_sample_of_values(cuda_device, monkeypatch, dtype, seed):
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 150)
+    monkeypatch.setattr(binning, "FEWEST_DISTINCT", 40)
+    sample = table("gini", False, n=900, d=9, seed=seed, dtype=dtype)
+    assert_same_bins(sample, make_task("gini", sample, exact=False), 16)
 
 
 @given(problems(), st.booleans(), st.integers(2, 8))
@@ -47,7 +43,8 @@ def test_bins_of_heavy_values(cuda_device, problem, exact, max_bins):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_with_holes_and_infinities_are_told(cuda_device, dtype):
+def test_columns_with_holes_and_infinities_are_told(cuda_device, monkeypatch, dtype):
+    tune(monkeypatch, "cuda", inspecting=20)
     values = np.ones((70, 5), dtype)
     values[69, 0], values[2, 1], values[33, 2], values[0, 2] = np.nan, np.inf, -np.inf, -np.nan
     values[:, 4] = [np.finfo(dtype).max, -np.finfo(dtype).max] * 35

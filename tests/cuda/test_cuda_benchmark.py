@@ -1,7 +1,5 @@
 """What is run on a device at first runs to its end, and says so where there is no device."""
 
-from __future__ import annotations
-
 import json
 import sys
 
@@ -37,7 +35,7 @@ def test_all_cases_are_measured_and_written(small, tmp_path, capsys):
     assert len(summary) == 16  # 2 places x 2 depths x 2 splitters, in two tables
     assert all("| yes |" in line for line in summary[:8])
     assert all(line.count(" GB; ") == 5 for line in summary[8:12])  # depth 2: none is finished
-    assert text.count("| gather_living | ") == 2  # exact growths of depth 2 refine
+    assert text.count("| gather_inside | ") == 2  # exact growths of depth 2 refine
     assert text.count("XGBoost: not installed.") == 4  # on the device
 
 
@@ -69,7 +67,7 @@ def test_first_steps_on_a_device(small, capsys, what, said):
 
 @pytest.mark.emulated
 def test_bits_that_differ_fail(small, capsys):
-    with emulated_cuda(replace={"return a.column < b.column;": "return a.column > b.column;"}):
+    with emulated_cuda(replace={"return a.rank < b.rank;": "return a.rank > b.rank;"}):
         assert device.main(["bits", "--rows", "300"]) == 1
     assert "DIFFERENT: feature" in capsys.readouterr().out
 

@@ -1,10 +1,7 @@
 """Trees with categories grown on CUDA: those of the CPU, field by field, to the bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-import recorded_trees
 import tables
 from devices import tune
 from hypothesis import given
@@ -34,13 +31,15 @@ def small_table(cuda_device, seed, weighted):
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
 def test_trees_of_mixed_tables(cuda_device, finish_rows, criterion, split):
     for seed in (1, 2):
         table = small_table(cuda_device, seed, weighted=seed == 2)
         kind, y = DecisionTreeClassifier, table.y
         if criterion == "squared_error":
             kind, y = DecisionTreeRegressor, table.y + np.sin(np.arange(table.y.size))
+        if criterion == "poisson":
+            kind, y = DecisionTreeRegressor, table.y * 1.0
         assert_same(
             kind, table.X, y, table.weight, table.nominal, criterion=criterion,
             categorical_split=split,
@@ -55,6 +54,7 @@ def test_trees_of_mixed_tables(cuda_device, finish_rows, criterion, split):
         {"max_leaf_nodes": 6},
         {"max_features": 1, "random_state": 3},
         {"max_features": 2, "random_state": 4, "min_samples_leaf": 12},
+        {"ties": "random", "random_state": 5},
         {"splitter": "binned", "max_bins": 5},
     ],
 )
@@ -106,36 +106,13 @@ def test_more_classes_than_lanes_and_few_nodes_at_once(cuda_device, finish_rows,
     assert_same(DecisionTreeClassifier, table.X, table.y, table.weight, table.nominal, max_depth=4)
 
 
-def test_poisson(cuda_device, finish_rows):
-    table = small_table(cuda_device, 7, weighted=True)
-    assert_same(
-        DecisionTreeRegressor, table.X, table.y * 1.0, table.weight, table.nominal,
-        criterion="poisson",
-    )  # fmt: skip
-
-
-@pytest.mark.tables
-@pytest.mark.parametrize("name", tables.REAL or ["none"])
+@tables.each_real_table
 def test_real_tables(cuda_device, name):
-    if not tables.REAL:
-        pytest.skip("GPUTREE_DATA names no folder of real tables")
     pytest.importorskip("pandas")
     table = data.frame_table(name)
     model = DecisionTreeClassifier if table.classes else DecisionTreeRegressor
     rows = np.random.default_rng(0).permutation(len(table.y))[: checked_rows(cuda_device, 400)]
     fit_both(model(max_depth=8), table.X.iloc[rows], table.y[rows])
-
-
-RECORDED = ("small-whole", "small-ordered-leaf", "small-drawn", "pairs_alone-whole")
-
-
-@pytest.mark.parametrize("name", RECORDED)
-def test_recorded_trees(cuda_device, name):
-    case = dict(recorded_trees.generated_cases())[name]
-    X, y, weight, nominal = case.data()
-    assert_same(
-        DecisionTreeClassifier, X, y, weight if case.weighted else None, nominal, **case.parameters
-    )
 
 
 @examples(8)

@@ -1,9 +1,9 @@
 """Every kernel compiles for every architecture that is supported, and no register spills.
 
+What is compiled has the parameters that launches pass, and no instruction that changes a score.
+
 ``pytest -rP tests/cuda/test_cuda_compile.py`` shows registers, shared memory and spills.
 """
-
-from __future__ import annotations
 
 import importlib
 import os
@@ -15,6 +15,7 @@ from importlib.resources import files
 from itertools import product
 from typing import NamedTuple, get_args
 
+import ptx
 import pytest
 from cuda_mutants import MUTANTS
 from devices import absent
@@ -89,6 +90,11 @@ def all_cases(turn: int, turns: int) -> list[Case]:
 CASES = all_cases(*map(int, os.environ.get("GPUTREE_COMPILE_PART", "0/1").split("/")))
 
 
+class Compiled(NamedTuple):
+    log: str  # of the assembler
+    ptx: str
+
+
 class Usage(NamedTuple):
     registers: int
     shared: int
@@ -108,25 +114,24 @@ def nvrtc():
 
 @pytest.fixture(scope="module")
 def compiled(nvrtc, request):
-    """Logs of the assembler, by case: those that tests ask for, compiled on all cores."""
+    """By case, those that tests ask for, compiled on all cores."""
     asked = [item.callspec.params.get("case") for item in request.session.items
              if hasattr(item, "callspec")]  # fmt: skip
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        cases = [case for case in asked if isinstance(case, Case)]
+        cases = dict.fromkeys(case for case in asked if isinstance(case, Case))
         yield {case: pool.submit(compile_module, nvrtc, case) for case in cases}
 
 
-def compile_module(nvrtc, case: Case) -> str:
-    """What the assembler tells of a module."""
+def compile_module(nvrtc, case: Case) -> Compiled:
     program = nvrtc.createProgram(source(case.name), f"{case.name}.cu", (), ())
     options = [*OPTIONS, *CUPY_OPTIONS, *case.macros, f"-arch=sm_{case.arch}"]
     try:
         nvrtc.compileProgram(program, (*options, "--ptxas-options=-v"))
     except nvrtc.NVRTCError:
         raise AssertionError(nvrtc.getProgramLog(program)) from None
-    log = nvrtc.getProgramLog(program)
+    compiled = Compiled(nvrtc.getProgramLog(program), nvrtc.getPTX(program).decode())
     nvrtc.destroyProgram(program)
-    return log
+    return compiled
 
 
 def usage(log):
@@ -159,7 +164,7 @@ def figures():
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_kernels_compile(compiled, figures, case):
-    log = compiled[case].result()
+    log = compiled[case].result().log
     assert "warning" not in log, log
     found = dict(usage(log))
     for kernel, use in found.items():
@@ -168,6 +173,73 @@ def test_kernels_compile(compiled, figures, case):
     regression = "-DREGRESSION=1" in case.macros
     assert set(found) == declared(case.name) - (set() if regression else {"narrow_targets"})
     assert {k: u.spilled for k, u in found.items() if u.spilled > MOST_SPILLED} == {}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_compiled_kernels_are_what_is_launched(compiled, case):
+    """Counts, sizes and alignments of parameters, offsets of what is read, and instructions."""
+    text, parameters = compiled[case].result().ptx, ptx.declared(case.name)
+    assert ptx.problems(text, parameters) == []
+    assert parameters.keys() - ptx.entries(text) <= {"narrow_targets"}
+
+
+@pytest.mark.parametrize(
+    "variant", [PLAINEST, WIDEST._replace(monotonic=True)], ids=["plainest", "widest"]
+)
+@pytest.mark.parametrize("name", HEADERS)
+def test_other_releases_of_the_compiler(nvrtc, name, variant):
+    """That CuPy does not use here, for the oldest device that they compile for."""
+    others = [own for own in map(ptx.Nvrtc, ptx.libraries()) if own.version != nvrtc.getVersion()]
+    if not others:
+        pytest.skip("no other NVRTC is installed")
+    for own in others:
+        least = min(arch for arch in own.architectures() if arch >= 70)
+        options = (*OPTIONS, *CUPY_OPTIONS, *seen(name, variant), f"-arch=sm_{least}")
+        log, text = own.compile(source(name), options)
+        assert "warning" not in re.sub(".*Architectures prior to .* are deprecated.*", "", log), log
+        assert ptx.problems(text, ptx.declared(name)) == []
+
+
+PTX = """
+.visible .entry f(
+    .param .u64 f_param_0,
+    .param .align 8 .b8 f_param_1[16]
+)
+{
+    ld.param.u64 %rd1, [f_param_0];
+    ld.param.v2.u64 {%rd2, %rd3}, [f_param_1];
+    ld.param.f64 %fd1, [f_param_1+8];
+    @%p1 bra $L;
+    add.f64 %fd2, %fd1, %fd1;
+    div.rn.f64 %fd2, %fd1, %fd1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("", "", None),
+        ("f_param_1[16]", "f_param_1[24]", "parameters"),
+        (".align 8", ".align 4", "parameters"),
+        (".param .u64 f_param_0", ".param .u32 f_param_0", "parameters"),
+        ("    .param .u64 f_param_0,\n", "", "parameters"),
+        ("[f_param_1+8]", "[f_param_1+4]", "parameter 1 is read at"),
+        ("ld.param.f64 %fd1", "ld.param.u32 %r1", "parameter 1 is read at"),
+        ("[f_param_1];", "[f_param_1+8];", "parameter 1 is read at"),
+        ("add.f64", "fma.rn.f64", "unwanted: fma.rn.f64"),
+        ("add.f64", "add.f32", "unwanted: add.f32"),
+        ("add.f64", "add.ftz.f64", "unwanted: add.ftz.f64"),
+        ("div.rn.f64", "div.approx.f64", "unwanted: div.approx.f64"),
+        ("div.rn.f64", "st.local.u64", "unwanted: st.local.u64"),
+        ("@%p1 bra", "@%p1 call.uni", "unwanted: call.uni"),
+    ],
+)
+def test_problems_are_seen(old, new, problem):
+    fields = frozenset({(0, 8), (8, 8)})
+    declared = {"f": [ptx.Parameter(8, 8, frozenset({(0, 8)})), ptx.Parameter(16, 8, fields)]}
+    found = ptx.problems(PTX.replace(old, new), declared)
+    assert problem in found[0] if problem else not found
 
 
 @pytest.mark.parametrize("turns", [1, 8])

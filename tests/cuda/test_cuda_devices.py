@@ -1,8 +1,10 @@
 """Several devices: the one that a table lies on works, whichever is current."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
-from cuda_emulator import emulated_cuda
+from cuda_emulator import Kernel, emulated_cuda
 from devices import needs_emulator, new_backend
 from strategies import make_task
 from test_cuda_inputs import KINDS, assert_equal_trees
@@ -61,3 +63,38 @@ def test_integers_of_another_device_are_looked_at_there():
         matrix = inputs.device_matrix(X)
         assert matrix.dtype == np.float64
         assert matrix.device.id == 1
+
+
+def test_a_growth_keeps_the_stream_that_it_began_with(monkeypatch):
+    """In threads, where the null stream is current, and where another one has become current.
+
+    Only what comes from the host is coded in streams that copy it.
+    """
+    sample = table("gini", True, n=200)
+    seen = []
+    launch = Kernel.__call__
+
+    def counted(self, *args, **kwargs):
+        seen.append((self.name, cupy.cuda.get_current_stream()))
+        launch(self, *args, **kwargs)
+
+    with emulated_cuda(devices=2) as cupy, ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(Kernel, "__call__", counted)
+        with cupy.cuda.Device(1):
+            own, other = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+            with own:
+                backend = new_backend("cuda", sample, make_task("gini", sample))
+            backend.encode(16)
+            pool.submit(backend.new_histograms, 1).result()
+            with other:
+                begin, end = np.array([0]), np.array([200])
+                backend.node_statistics(begin, end)
+            pool.submit(backend.node_statistics, begin, end).result()
+            assert cupy.cuda.get_current_stream() == cupy.cuda.Stream.null
+        elsewhere = {name for name, stream in seen if stream is not own}
+        assert {name for name, _ in seen} - elsewhere == {
+            "column_keys",
+            "fit_bins",
+            "node_statistics",
+        }
+        assert elsewhere == {"encode_values"}

@@ -5,6 +5,8 @@ import pytest
 from cuda_emulator import LaunchError, emulated_cuda, library, transfers
 from devices import needs_emulator
 
+from gputree.backends.cuda import workspace
+
 pytestmark = needs_emulator
 
 WORDS = r"""
@@ -203,6 +205,98 @@ def test_functions_and_copies_read_defined_memory(places):
             read()
 
 
+@pytest.mark.parametrize("beyond", [0, 63, 64, 200, -1])
+def test_bounds_are_those_of_each_array(beyond):
+    """Those of one allocation lie side by side: what follows 64 numbers is the next array."""
+    code = 'extern "C" __global__ void put(int* a, long long i) { a[i] = 1; }'
+    with emulated_cuda(check=True) as cupy:
+        arrays = workspace.allocate(*(((64 << at,), np.int32) for at in (1, 0, 2)))
+        for array in arrays:
+            array.fill(7)
+        put = cupy.RawModule(code=code).get_function("put")
+        put((1,), (1,), (arrays[0][64:], 3))
+        if beyond in (0, 63):
+            put((1,), (1,), (arrays[1], beyond))
+            assert [array.get().sum() for array in arrays] == [128 * 7 - 6, 64 * 7 - 6, 256 * 7]
+            return
+        with pytest.raises(LaunchError, match="out of bounds write"):
+            put((1,), (1,), (arrays[1], beyond))
+
+
+# --------------------------------------------------------------------------- side by side
+# Blocks keep which one they are in shared memory of both kinds, and take two numbers each.
+TURNS = r"""
+extern "C" __global__ void turns(int* taken, int* pairs) {
+    extern __shared__ int own[];
+    __shared__ int also[1024], count;
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    own[threadIdx.x] = also[threadIdx.x] = blockIdx.x;
+    atomicAdd(&count, 1);
+    atomicAdd(&taken[2], 1);
+    __syncthreads();
+    const int next = (threadIdx.x + 1) % blockDim.x;
+    if (own[next] != blockIdx.x || also[next] != blockIdx.x) atomicAdd(&taken[3], 1);
+    if (threadIdx.x > 0) return;
+    if (count != blockDim.x) atomicAdd(&taken[3], 1);
+    const int first = atomicAdd(&taken[0], 1);
+    pairs[first] = atomicAdd(&taken[1], 1);
+}"""
+
+
+def take_turns(order: str, seed: int, threads: int = 32, check: bool = False) -> list[int]:
+    """Second numbers that 50 blocks took, by their first ones."""
+    with emulated_cuda(order, check, seed=seed) as cupy:
+        taken, pairs = cupy.zeros(4, dtype=np.int32), cupy.zeros(50, dtype=np.int32)
+        launch = cupy.RawModule(code=TURNS).get_function("turns")
+        launch((50,), (threads,), (taken, pairs), shared_mem=4 * threads)
+        assert taken.get().tolist() == [50, 50, 50 * threads, 0]
+        assert sorted(pairs.get()) == list(range(50))
+        return pairs.get().tolist()
+
+
+def test_what_blocks_do_between_atomics_comes_in_any_order():
+    plain = list(range(50))
+    assert take_turns("ascending", 0) == take_turns("descending", 0) == plain
+    orders = {tuple(take_turns("random", seed)) for seed in range(5)}
+    assert len(orders) == 5
+    assert take_turns("random", 3) == take_turns("random", 3)
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("threads", [1, 33, 256, 1024])
+def test_each_block_has_its_own_shared_memory(threads, check):
+    for seed in range(3):
+        take_turns("random", seed, threads, check)
+
+
+@pytest.mark.parametrize("order", ["ascending", "random"])
+def test_races_between_blocks_are_reported(order):
+    code = 'extern "C" __global__ void put(int* a) { if (blockIdx.x < 2) a[0] = 1; }'
+    with emulated_cuda(order, check=True) as cupy:
+        put = cupy.RawModule(code=code).get_function("put")
+        put((1,), (1,), (cupy.zeros(1, dtype=np.int32),))
+        with pytest.raises(LaunchError, match="race"):
+            put((5,), (1,), (cupy.zeros(1, dtype=np.int32),))
+
+
+def test_shared_memory_of_both_kinds_counts():
+    """That of functions counts for all kernels, which may call them."""
+    code = r"""
+__device__ void fill() { __shared__ int s[256]; s[threadIdx.x] = 0; }
+extern "C" __global__ void plain(int n) { if (n < 0) fill(); }
+extern "C" __global__ void wide(int n) { __shared__ double s[1024]; if (n < 0) fill(); s[0] = n; }
+"""
+    with emulated_cuda() as cupy:
+        module = cupy.RawModule(code=code)
+        for name, static in (("plain", 1024), ("wide", 1024 + 8192)):
+            kernel = module.get_function(name)
+            kernel((1,), (1,), (np.int32(1),), shared_mem=48 * 1024 - static)
+            with pytest.raises(LaunchError, match=f"beside {static} of static ones"):
+                kernel((1,), (1,), (np.int32(1),), shared_mem=48 * 1024 - static + 1)
+
+
+# ------------------------------------------------------------------------------- the stand-in
 def test_arrays_of_devices_do_not_mix():
     with emulated_cuda(devices=2) as cupy:
         assert cupy.cuda.runtime.getDeviceCount() == 2

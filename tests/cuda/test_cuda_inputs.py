@@ -1,7 +1,5 @@
 """Tables on the device, on the host, and beyond the device's memory: one tree, few copies."""
 
-from __future__ import annotations
-
 import importlib
 from collections import Counter
 from types import SimpleNamespace
@@ -14,13 +12,13 @@ from cuda_emulator import memory, transfers
 from devices import new_backend, tune
 from sklearn.exceptions import DataConversionWarning
 from strategies import Sample, make_task
-from twins import assert_equal, grown, pair, table
+from twins import assert_equal, grown, table
 
 from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends import arrays as inputs
 from gputree.backends import binning
 from gputree.backends.cuda import memory as sharing
-from gputree.backends.cuda.layout import pack_table
+from gputree.backends.cuda.structs import ROWS
 
 FIELDS = ("feature", "threshold", "statistics", "impurity", "gain", "n_rows", "missing_child")
 
@@ -37,10 +35,8 @@ def xp(cuda_device: str) -> Any:
 
 
 @pytest.fixture
-def to_host(monkeypatch: pytest.MonkeyPatch, cuda_device: str) -> Counter[int]:
+def to_host(monkeypatch: pytest.MonkeyPatch, emulated_device: str) -> Counter[int]:
     """Sizes in bytes of the copies to the host, counted by the emulator."""
-    if cuda_device == "cuda":
-        pytest.skip("copies are counted by the emulator")
     sizes: Counter[int] = Counter()
     array = importlib.import_module("cupy").ndarray
     get = array.get
@@ -137,19 +133,6 @@ def test_a_matrix_is_not_copied_without_need(xp):
     places = [a.__cuda_array_interface__["data"] for a in (array, inputs.device_matrix(array))]
     assert places[0] == places[1]
     assert inputs.device_matrix(xp.zeros((3, 2), dtype=np.bool_)) is None
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_are_inspected_on_the_device(xp, dtype, monkeypatch):
-    from gputree.backends.cuda import encode
-
-    tune(monkeypatch, "cuda", inspecting=20)
-    values = np.zeros((50, 7), dtype)
-    values[3, 1] = values[49, 6] = np.nan
-    values[7, 4], values[8, 6] = np.inf, -np.inf
-    missing, infinite = encode.inspect_columns(xp.asarray(values))
-    assert np.flatnonzero(missing).tolist() == [1, 6]
-    assert np.flatnonzero(infinite).tolist() == [4, 6]
 
 
 # ------------------------------------------------------------------ estimators
@@ -301,9 +284,7 @@ def test_tables_come_in_blocks(cuda_device, monkeypatch, exact, fits):
         assert_equal(field, found[name], name)
 
 
-def test_host_memory_is_released(cuda_device, monkeypatch):
-    if cuda_device == "cuda":
-        pytest.skip("the emulator keeps the register")
+def test_host_memory_is_released(emulated_device, monkeypatch):
     small_memory(monkeypatch)
     runtime = importlib.import_module("cupy").cuda.runtime
     sample = table("gini", False, n=700, d=6)
@@ -313,10 +294,8 @@ def test_host_memory_is_released(cuda_device, monkeypatch):
 
 
 @pytest.fixture
-def cupy(cuda_device, monkeypatch):
+def cupy(emulated_device, monkeypatch):
     """The stand-in for CuPy, on a device that has no room for values."""
-    if cuda_device == "cuda":
-        pytest.skip("what the host may lock is the emulator's to say")
     small_memory(monkeypatch)
     return importlib.import_module("cupy")
 
@@ -382,10 +361,8 @@ def test_a_budget_too_small_is_an_error(cuda_device):
 
 
 @pytest.mark.parametrize("finish_rows", [1, 30])
-def test_levels_keep_to_the_budget(cuda_device, monkeypatch, finish_rows):
+def test_levels_keep_to_the_budget(emulated_device, monkeypatch, finish_rows):
     """Histograms, gathered and sorted rows: device arrays alive at once."""
-    if cuda_device == "cuda":
-        pytest.skip("the emulator counts what is alive")
     small_memory(monkeypatch)
     sample = table("gini", False, n=3000, d=5, dtype=np.float32)
     task = make_task("gini", sample)
@@ -401,10 +378,8 @@ def test_levels_keep_to_the_budget(cuda_device, monkeypatch, finish_rows):
     assert peaks[1] <= budgets[1] < peaks[0] <= budgets[0]
 
 
-def test_categories_keep_to_the_budget(cuda_device, monkeypatch):
+def test_categories_keep_to_the_budget(emulated_device, monkeypatch):
     """What subsets are looked for in is no more than what rows are gathered in later."""
-    if cuda_device == "cuda":
-        pytest.skip("the emulator counts what is alive")
     small_memory(monkeypatch)
     rng = np.random.default_rng(0)
     X = np.append(rng.random((10_000, 1)), rng.integers(0, 12, (10_000, 24)), axis=1)
@@ -415,24 +390,9 @@ def test_categories_keep_to_the_budget(cuda_device, monkeypatch):
     assert memory.peak - before <= 10_000_000
 
 
-# -------------------------------------------------------------------------- bins
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(4))
-def test_bins_of_a_sample_of_values(cuda_device, monkeypatch, dtype, seed):
-    monkeypatch.setattr(binning, "SAMPLE_ROWS", 150)
-    monkeypatch.setattr(binning, "FEWEST_DISTINCT", 40)
-    sample = table("gini", False, n=900, d=9, seed=seed, dtype=dtype)
-    cpu, cuda = pair(sample, make_task("gini", sample, exact=False), 16)
-    assert_equal(cpu.table.codes, cuda.table.codes.get()[:, :9])
-    for name in ("offset", "single", "by_code", "greatest", "least"):
-        assert_equal(getattr(cpu.table, name), getattr(cuda.table, name), name)
-
-
 # ------------------------------------------------------------------ large tables
-def test_tables_of_more_than_2_31_values(cuda_device):
+def test_tables_of_more_than_2_31_values(emulated_device):
     """The last rows of a table that is too long for 32-bit places; the others are not touched."""
-    if cuda_device == "cuda":
-        pytest.skip("the emulated table is not backed by memory")
     sample = table("gini", True, n=200, d=6, dtype=np.float32)
     task = make_task("gini", sample)
     near, cuda = (new_backend("cuda", sample, task) for _ in range(2))
@@ -442,9 +402,7 @@ def test_tables_of_more_than_2_31_values(cuda_device):
     far = lambda array: _at_the_end(array, n)  # noqa: E731
     inner = cuda.grower.table
     codes = far(inner.codes)
-    columns = ("offset", "missing", "single", "by_code", "categories", "greatest", "least")
-    packed = pack_table(codes, *(getattr(inner, name) for name in columns))
-    moved = inner._replace(values=far(inner.values), codes=codes, packed=packed)
+    moved = inner.with_codes(codes)._replace(values=far(inner.values))
     rows = cuda.grower.rows
     rows = rows._replace(target=far(rows.target), weight=far(rows.weight))
     entries = _at_the_end(cuda.entries, n)
@@ -452,7 +410,7 @@ def test_tables_of_more_than_2_31_values(cuda_device):
     cuda.grower = cuda.grower._replace(
         table=moved,
         rows=rows,
-        statistics=rows.pack(),
+        statistics=ROWS.pack(*rows),
         entries=entries,
         sided=far(cuda.grower.sided),
     )
@@ -482,10 +440,8 @@ def _at_the_end(array: Any, n: int) -> Any:
 
 
 # ------------------------------------------------------------------------ device
-def test_copies_to_the_device_are_blocks(cuda_device, monkeypatch):
+def test_copies_to_the_device_are_blocks(emulated_device, monkeypatch):
     """A table of 40 blocks takes 40 copies, not one in pageable memory."""
-    if cuda_device == "cuda":
-        pytest.skip("copies are counted by the emulator")
     sample = table("gini", False, n=640, d=4, dtype=np.float32)
     tune(monkeypatch, "cuda", block_bytes=256)
     backend = new_backend("cuda", sample, make_task("gini", sample))

@@ -1,7 +1,5 @@
 """Attribute lists on CUDA against those on the CPU: level by level, and whole trees, to the bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tables
@@ -20,7 +18,6 @@ from gputree import (
     C45Classifier,
     DecisionTreeClassifier,
     ID3Classifier,
-    datasets,
 )
 from gputree.growth.lists import Budget
 
@@ -149,14 +146,6 @@ def test_the_rules_of_c50(cuda_device, monkeypatch, leaves):
 
 
 # ------------------------------------------------------------------------ whole trees
-@pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier])
-def test_estimators_on_the_device(cuda_device, kind):
-    table = random_mixed_table(4, 300, True)
-    found, expected = (
-        new_model(kind, table.nominal, device=device).fit(table.X, table.y, table.weight).tree_
-        for device in ("cuda", "cpu")
-    )
-    assert_same_trees(expected, found)
 
 
 @pytest.mark.parametrize("kind", [BoostedC45Classifier, BoostedC45Rules])
@@ -192,18 +181,8 @@ def test_levels_in_groups_of_nodes(cuda_device, monkeypatch, entries):
     check(C45Classifier, random_mixed_table(2, 150, False))
 
 
-@pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier])
-@pytest.mark.parametrize("name", [n for n in tables.TEXTBOOK if n != "auto_mpg"])
-def test_textbook_tables(cuda_device, kind, name):
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    grow_both_ways(kind(pruning=None), X, y)
-
-
-@pytest.mark.tables
-@pytest.mark.parametrize("name", tables.REAL or ["none"])
+@tables.each_real_table
 def test_real_tables(cuda_device, name):
-    if not tables.REAL:
-        pytest.skip("GPUTREE_DATA names no folder of real tables")
     pytest.importorskip("pandas")
     table = data.frame_table(name)
     if not table.classes:

@@ -1,7 +1,5 @@
 """Scores on a CUDA device are those of the CPU, to the last bit."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

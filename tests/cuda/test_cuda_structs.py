@@ -1,7 +1,5 @@
 """Structs that kernels take by value: one layout on both sides, as compilers see it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 
@@ -48,7 +46,7 @@ def compiles(text: str, macros: tuple[str, ...], tmp_path) -> str:
     """What g++ says of kernel source."""
     path = tmp_path / "kernel.cpp"
     path.write_text(text)
-    command = [compiler.COMPILER, "-std=c++17", "-w", "-fsyntax-only", *macros]
+    command = [compiler.COMPILER, "-std=c++20", "-w", "-fsyntax-only", *macros]
     command += ["-include", str(compiler.HERE / "cuda.h"), str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 

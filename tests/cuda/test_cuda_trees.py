@@ -1,7 +1,5 @@
 """Trees grown on CUDA against those grown on the CPU: equal field by field, to the bit."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import re
@@ -17,7 +15,7 @@ from devices import tune
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import PROBLEMS, examples, make_task, problems, random_problems, random_sample
-from twins import as_dtype, assert_equal, assert_same_tree, fit_both, grown, pair, table
+from twins import as_dtype, assert_same_tree, fit_both, grown, pair, table
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cuda import encode, kernels
@@ -42,13 +40,6 @@ def test_trees(cuda_device, criterion, weighted, exact, finish_rows):
     sample = table(criterion, weighted, n=n, dtype=dtype, seed=11)
     task = make_task(criterion, sample, exact=exact)
     assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=12)
-
-
-@pytest.mark.parametrize("finish_rows", [1, 30])
-def test_drawn_columns(cuda_device, finish_rows):
-    sample = table("gini", False, n=120, d=6)
-    task = make_task("gini", sample, max_features=1, min_samples_leaf=4)
-    assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=6)
 
 
 @pytest.mark.parametrize("most", [0, 2, 25])
@@ -95,10 +86,8 @@ def test_rows_are_refined_in_batches(cuda_device, monkeypatch):
     assert_same_tree(sample, make_task("squared_error", sample), finish_rows=20, max_bins=4)
 
 
-def test_every_kernel_runs(cuda_device, monkeypatch):
+def test_every_kernel_runs(emulated_device, monkeypatch):
     """What is not launched is not checked: no kernel is left out of what trees are made of."""
-    if cuda_device == "cuda":
-        pytest.skip("launches are counted by the emulator")
     launches.clear()
     monkeypatch.setattr("gputree.backends.binning.SAMPLE_ROWS", 50)
     for criterion, shared_bytes in (("gini", 48 * 1024), ("squared_error", 64)):
@@ -108,7 +97,8 @@ def test_every_kernel_runs(cuda_device, monkeypatch):
         for max_features, exact in ((4, True), (1, False)):
             task = make_task(criterion, sample, max_features=max_features, exact=exact)
             assert_same_tree(sample, task, finish_rows=20, max_bins=6)
-        tune(monkeypatch, "cuda", living_pairs=0, counted_pairs=pairs, alive_share=0, cell_rows=4)
+        tune(monkeypatch, "cuda", candidate_pairs=0, counted_pairs=pairs)
+        tune(monkeypatch, "cuda", candidate_share=0, cell_rows=4)
         assert_same_tree(sample, make_task(criterion, sample), finish_rows=20, max_bins=6)
     monkeypatch.setattr(grower, "finish_rows", lambda *_: 20)
     monkeypatch.setattr(grower, "FEWEST_ROWS", 0)
@@ -124,9 +114,7 @@ def test_every_kernel_runs(cuda_device, monkeypatch):
     assert written - set(launches) == set()
 
 
-def test_levels_make_few_copies_to_the_host(cuda_device):
-    if cuda_device == "cuda":
-        pytest.skip("copies are counted by the emulator")
+def test_levels_make_few_copies_to_the_host(emulated_device):
     sample = table("gini", False, n=400)
     task = make_task("gini", sample, max_depth=5)
     _, cuda = pair(sample, task, 16)
@@ -150,18 +138,14 @@ MOST_TRAFFIC = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_levels_ask_of_the_device(cuda_device, name):
-    if cuda_device == "cuda":
-        pytest.skip("kernels, copies and arrays are counted by the emulator")
-    found = traffic(CASES[name], rows=1000 if cuda_device.endswith("checked") else 3000)
+def test_what_levels_ask_of_the_device(emulated_device, name):
+    found = traffic(CASES[name], rows=1000 if emulated_device.endswith("checked") else 3000)
     limits = zip(Traffic._fields, found, MOST_TRAFFIC[name], strict=True)
     assert {name: (own, most) for name, own, most in limits if own > most} == {}
 
 
-def test_what_fit_asks_of_the_device_before_growth(cuda_device):
+def test_what_fit_asks_of_the_device_before_growth(emulated_device):
     """Of a long table as much as of a short one."""
-    if cuda_device == "cuda":
-        pytest.skip("the stand-in for CuPy is what counts")
     cupy = importlib.import_module("cupy")
     asked = []
     for n in (50, 400):
@@ -187,9 +171,10 @@ def test_tables_where_everything_ties(cuda_device, problem):
     st.sampled_from([1, 25, None]),
     st.integers(1, 5),
     st.sampled_from([None, 6]),
+    st.booleans(),
 )
 def test_random_tables(
-    cuda_device, problem, exact, max_bins, finish_rows, max_features, max_leaf_nodes
+    cuda_device, problem, exact, max_bins, finish_rows, max_features, max_leaf_nodes, ties
 ):
     """Classes and targets, weighted or not, with missing values and repeated rows."""
     criterion, sample = problem
@@ -197,6 +182,7 @@ def test_random_tables(
     limits = {
         "max_features": min(max_features, sample.values.shape[1]),
         "min_samples_leaf": max_features,
+        "random_ties": ties,
         "min_decrease": 0.0,
     }
     task = make_task(criterion, sample, exact=exact, **limits)
@@ -205,21 +191,10 @@ def test_random_tables(
 
 
 # ------------------------------------------------------------------ tables of people
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("name", tables.TEXTBOOK)
-def test_textbook_tables(cuda_device, name, exact, weighted):
-    criterion, sample = tables.textbook(name, weighted)
-    task = make_task(criterion, sample, exact=exact)
-    for finish_rows in (1, None):
-        assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=16)
 
 
-@pytest.mark.tables
-@pytest.mark.parametrize("name", tables.REAL or ["none"])
+@tables.each_real_table
 def test_real_tables(cuda_device, name):
-    if not tables.REAL:
-        pytest.skip("GPUTREE_DATA names no folder of real tables")
     rows = 150 if cuda_device.endswith("checked") else 600
     criterion, sample = tables.real(name, rows)
     for exact in (True, False):
@@ -228,14 +203,6 @@ def test_real_tables(cuda_device, name):
 
 
 # ------------------------------------------------------------------- estimators
-def test_an_estimator_on_the_device(cuda_device):
-    sample = table("gini", True, n=300)
-    trees = []
-    for name in ("cpu", "cuda"):
-        model = DecisionTreeClassifier(device=name, criterion="entropy", max_depth=4)
-        trees.append(model.fit(sample.values, sample.y, sample.weight).tree_)
-    for field in ("feature", "threshold", "statistics", "impurity", "gain", "n_rows"):
-        assert_equal(*(getattr(tree, field) for tree in trees), field)
 
 
 def test_without_cupy_the_extra_is_named(monkeypatch):

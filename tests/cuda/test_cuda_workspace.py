@@ -1,7 +1,5 @@
 """Memory that levels are lent: theirs alone while they refer to it, and given back at the end."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import weakref
@@ -16,7 +14,7 @@ from strategies import make_task
 from twins import grown
 
 from gputree.backends.cuda import refine, workspace
-from gputree.backends.cuda.workspace import ALIGNMENT, Room, SendingRoom, Workspace, bytes_of
+from gputree.backends.cuda.workspace import ALIGNMENT, Buffer, Workspace, bytes_of
 
 NUMBERS = [(3, np.int64), ((2, 5), np.uint8)]
 
@@ -30,53 +28,51 @@ def places(arrays):
 
 
 def test_rooms_are_lent_again_once_nothing_refers_to_them(cuda_device):
-    room = Room()
-    first = room.carve(NUMBERS, most)
+    room = Buffer()
+    first = room.allocate(NUMBERS, most)
     where = places(first)
     assert [array.shape for array in first] == [(3,), (2, 5)]
     assert where[1] - where[0] == ALIGNMENT
     view = first.pop()[1:]
     del first[:]
     assert not room.is_free
-    assert places(room.carve(NUMBERS, most))[0] != where[0]
+    assert places(room.allocate(NUMBERS, most))[0] != where[0]
     del view
     assert room.is_free
-    assert places(room.carve(NUMBERS, most)) == where
+    assert places(room.allocate(NUMBERS, most)) == where
 
 
 def test_rooms_are_as_large_as_any_level_needs(cuda_device, monkeypatch):
-    tune(monkeypatch, "cuda", ample_room=0)
-    room, sizes = Room(), []
+    tune(monkeypatch, "cuda", ample_buffer=0)
+    room, sizes = Buffer(), []
     for n in (1, 900, 1900, 30_000, 99_000, 150_000):
-        room.carve([(n, np.uint8)], most)
+        room.allocate([(n, np.uint8)], most)
         sizes.append(room.nbytes)
     # twice as large as asked, but not larger than any level is; unless one is after all
     assert sizes == [1024, 1024, 4096, 60_416, 100_000, 150_016]
-    tune(monkeypatch, "cuda", ample_room=1 << 20)
-    room = Room()
-    room.carve([(1, np.uint8)], most)
+    tune(monkeypatch, "cuda", ample_buffer=1 << 20)
+    room = Buffer()
+    room.allocate([(1, np.uint8)], most)
     assert room.nbytes == 100_000
     room.release()
     assert room.nbytes == 0
 
 
-def test_rooms_give_back_before_they_take_more(cuda_device, monkeypatch):
-    if cuda_device == "cuda":
-        pytest.skip("the emulator counts what is alive")
-    tune(monkeypatch, "cuda", ample_room=0)
-    room = Room()
-    room.carve([(4096, np.uint8)], most)
+def test_rooms_give_back_before_they_take_more(emulated_device, monkeypatch):
+    tune(monkeypatch, "cuda", ample_buffer=0)
+    room = Buffer()
+    room.allocate([(4096, np.uint8)], most)
     memory.peak = before = memory.live
-    room.carve([(10_240, np.uint8)], most)
+    room.allocate([(10_240, np.uint8)], most)
     assert memory.peak - before == 2 * 10_240 - 2 * 4096
 
 
 def test_what_is_given_back_lasts_while_something_refers_to_it(cuda_device):
-    room = Room()
-    (array,) = room.carve([(4, np.int64)], most)
+    room = Buffer()
+    (array,) = room.allocate([(4, np.int64)], most)
     array.fill(7)
     room.release()
-    others = room.carve([(4, np.int64)], most)
+    others = room.allocate([(4, np.int64)], most)
     others[0].fill(8)
     assert array.get().tolist() == [7] * 4
 
@@ -84,16 +80,16 @@ def test_what_is_given_back_lasts_while_something_refers_to_it(cuda_device):
 def test_what_is_lent_again_holds_anything(cuda_device):
     if not cuda_device.endswith("checked"):
         pytest.skip("reads of undefined memory are reported where accesses are checked")
-    room = Room()
-    room.carve([(4, np.int64)], most)[0].fill(7)
+    room = Buffer()
+    room.allocate([(4, np.int64)], most)[0].fill(7)
     with pytest.raises(LaunchError, match="undefined"):
-        room.carve([(4, np.int64)], most)[0].get()
+        room.allocate([(4, np.int64)], most)[0].get()
 
 
 def test_arrays_sent(cuda_device, monkeypatch):
     """Of any types and sizes, one after another, to rooms that are free or not."""
-    tune(monkeypatch, "cuda", ample_room=0)
-    room, rng = SendingRoom(), np.random.default_rng(0)
+    tune(monkeypatch, "cuda", ample_buffer=0)
+    room, rng = Buffer(), np.random.default_rng(0)
     held = []
     for n in (3, 1, 0, 200, 2000, 5):
         arrays = [rng.integers(0, 99, n), rng.random((2, n)), rng.random(n) < 0.5]
@@ -107,9 +103,7 @@ def test_arrays_sent(cuda_device, monkeypatch):
         assert there.get().tolist() == own.tolist()
 
 
-def test_locked_memory_is_not_written_while_it_is_copied(cuda_device, monkeypatch):
-    if cuda_device == "cuda":
-        pytest.skip("nothing runs ahead on the emulator: this one pretends")
+def test_locked_memory_is_not_written_while_it_is_copied(emulated_device, monkeypatch):
     events = []
 
     class Event:
@@ -128,7 +122,7 @@ def test_locked_memory_is_not_written_while_it_is_copied(cuda_device, monkeypatc
             self.log.append("waited")
 
     monkeypatch.setattr(importlib.import_module("cupy").cuda, "Event", Event)
-    room = SendingRoom()
+    room = Buffer()
     for _ in range(2):
         room.send([np.arange(3)], most)
     room.send([np.arange(10_000)], most)
@@ -140,10 +134,8 @@ def test_locked_memory_is_not_written_while_it_is_copied(cuda_device, monkeypatc
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_growth_gives_its_memory_back(cuda_device, exact):
+def test_growth_gives_its_memory_back(emulated_device, exact):
     """Before it finishes nodes, which takes all there is."""
-    if cuda_device == "cuda":
-        pytest.skip("the emulator counts what is alive")
     sample = numeric_table(500, 4, "gini")
     task = make_task("gini", sample, exact=exact, max_depth=5)
     backend = new_backend("cuda", sample, task)
@@ -170,7 +162,7 @@ def test_growth_gives_its_memory_back(cuda_device, exact):
 
 
 def test_rows_are_gathered_where_the_room_inside_bins_was(cuda_device, monkeypatch):
-    tune(monkeypatch, "cuda", living_pairs=10)
+    tune(monkeypatch, "cuda", candidate_pairs=10)
     sample = numeric_table(500, 4, "gini")
     task = make_task("gini", sample, max_depth=3)
     gathered, look_inside = [], refine._look_inside
@@ -192,8 +184,10 @@ def test_batches_of_a_level_take_turns(cuda_device, monkeypatch):
     backend = new_backend("cuda", sample, task)
     backend.encode(16)
     others = []
-    carve = workspace.carve
-    monkeypatch.setattr(workspace, "carve", lambda *arrays: others.append(arrays) or carve(*arrays))
+    allocate = workspace.allocate
+    monkeypatch.setattr(
+        workspace, "allocate", lambda *arrays: others.append(arrays) or allocate(*arrays)
+    )
     monkeypatch.setattr(twins, "HISTOGRAM_BYTES", 3 * backend.histogram_bytes)
     grown(backend, sample, task, max_bins=16, finish_rows=1)
     assert others

@@ -3,8 +3,6 @@
 What is right is told by pandas, polars and Python.
 """
 
-from __future__ import annotations
-
 import datetime
 from decimal import Decimal
 
@@ -13,31 +11,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import csv, feather, parquet
+from pyarrow import parquet
+from table_files import write_table
 
 from gputree import CodedTable, DecisionTreeClassifier
 from gputree.columns import fit_columns
 from gputree.columns.cells import text_of_times
 from gputree.columns.merging import MergedColumns
 from gputree.datasets import open_batches, read_table
-from gputree.datasets.conversion import convert
-
-
-def write(table, path):
-    if path.suffix == ".csv":
-        csv.write_csv(table, path)
-    elif path.suffix == ".parquet":
-        parquet.write_table(table, path)
-    elif path.suffix == ".feather":
-        feather.write_feather(table, path)
-    else:
-        head = "".join(
-            f"@attribute {f.name} {'numeric' if pa.types.is_integer(f.type) else 'string'}\n"
-            for f in table.schema
-        )
-        rows = "\n".join(",".join(map(str, row.values())) for row in table.to_pylist())
-        path.write_text(f"@relation r\n{head}@data\n{rows}\n", "utf-8")
-
+from gputree.datasets.conversion import Kinds, convert
 
 # ------------------------------------------------------------------------ marks of missing cells
 CELLS = pa.table({"a": [1, -999, 3, -99], "c": ["x", "?", "y", "-999"], "y": ["n", "p", "n", "p"]})
@@ -49,7 +31,7 @@ EXPECTED = {"a": [1, None, 3, None], "c": ["x", None, "y", None]}
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "feather", "arff"])
 def test_marks_in_every_format(tmp_path, suffix):
     path = tmp_path / f"t.{suffix}"
-    write(CELLS, path)
+    write_table(CELLS, path)
     found = read_table(path, "y", missing=MARKS).columns
     again = pa.concat_tables([X for X, _ in open_batches(path, "y", missing=MARKS)])
     for table in (found, again):
@@ -63,30 +45,30 @@ TYPES = [pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64(), pa.deci
 def test_marks_of_every_type_of_number(kind):
     column = pa.array([Decimal(7), Decimal(9), None, Decimal(100)]).cast(kind)
     marks = ["9", "1e2", "-1", "300", "?", "nan", "0.5"]
-    table = convert("t", pa.table({"a": column}), missing=marks)
+    table = convert("t", pa.table({"a": column}), Kinds(missing=marks))
     assert table["a"].is_null().to_pylist() == [False, True, True, True]
     assert table["a"].type == kind
     assert table["a"][0].as_py() == 7
 
 
 def test_marks_with_leading_zeros_are_no_numbers():
-    table = convert("t", pa.table({"a": [7, 8]}), missing=["007"])
+    table = convert("t", pa.table({"a": [7, 8]}), Kinds(missing=["007"]))
     assert table["a"].to_pylist() == [7, 8]
 
 
 def test_marks_among_categories_of_numbers():
     """A dictionary stays one, so that its column stays one of categories."""
     coded = pa.chunked_array([pa.array([3, -1, 5]).dictionary_encode()])
-    table = convert("t", pa.table({"a": coded}), missing=["-1"])
+    table = convert("t", pa.table({"a": coded}), Kinds(missing=["-1"]))
     assert pa.types.is_dictionary(table["a"].type)
     assert table["a"].to_pylist() == [3, None, 5]
-    assert convert("t", pa.table({"a": coded}), missing=["4"])["a"].equals(coded)
+    assert convert("t", pa.table({"a": coded}), Kinds(missing=["4"]))["a"].equals(coded)
 
 
 def test_a_missing_target_is_told_in_every_format(tmp_path):
     for suffix in ("csv", "parquet", "feather", "arff"):
         path = tmp_path / f"t.{suffix}"
-        write(CELLS.select(["c", "a"]), path)
+        write_table(CELLS.select(["c", "a"]), path)
         with pytest.raises(ValueError, match="has no value in 1 row"):
             read_table(path, "a", missing=["-999"])
 

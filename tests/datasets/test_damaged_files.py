@@ -1,7 +1,5 @@
 """Files that are damaged end in a ValueError that names them, and never with the process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

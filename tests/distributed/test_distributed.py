@@ -1,20 +1,13 @@
 """Trees over partitions of Dask are those of the table in one piece, field by field."""
 
-from __future__ import annotations
-
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from devices import tune
-from hypothesis import given
-from hypothesis import strategies as st
-from mixed_tables import random_mixed_table
-from part_cases import KINDS, mixed_case
+from processes import run_python
+from shard_kinds import random_bounds
 from sklearn.base import clone
-from strategies import examples, random_sample
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
@@ -25,7 +18,7 @@ from eager_client import EagerClient  # noqa: E402  what follows needs Dask
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, load_model, save_model  # noqa: E402
 from gputree.backends import has_device  # noqa: E402
-from gputree.backends.workers import coding, tasks  # noqa: E402
+from gputree.backends.sharded import coding, tasks  # noqa: E402
 from gputree.distributed import (  # noqa: E402
     DaskDecisionTreeClassifier,
     DaskDecisionTreeRegressor,
@@ -38,12 +31,6 @@ ON_DASK = {
     DecisionTreeClassifier: DaskDecisionTreeClassifier,
     DecisionTreeRegressor: DaskDecisionTreeRegressor,
 }
-
-
-def random_rows(rng, n):
-    """The rows of up to 5 partitions, of which some may be empty."""
-    bounds = np.sort(rng.integers(0, n + 1, rng.integers(0, 5)))
-    return tuple(np.diff(np.concatenate([[0], bounds, [n]])).tolist())
 
 
 def spread(rows, *arrays):
@@ -59,7 +46,8 @@ def on_dask(model, client=None):
 
 def assert_same(model, X, y, weight=None, seed=0, client=None):
     expected = model.fit(X, y, weight).tree_
-    partitions = spread(random_rows(np.random.default_rng(seed), len(X)), X, y, weight)
+    bounds = random_bounds(np.random.default_rng(seed), len(X))
+    partitions = spread(tuple(np.diff(bounds).tolist()), X, y, weight)
     found = on_dask(model, client).fit(*partitions)
     found.tree_.check()
     assert found.tree_.equals(expected)
@@ -67,84 +55,9 @@ def assert_same(model, X, y, weight=None, seed=0, client=None):
 
 
 @pytest.fixture(autouse=True)
-def cut_into_shards(monkeypatch):
-    """A shard a column where a level has many nodes, fewer where it has one: so do all trees."""
-    tune(monkeypatch, "workers", task_bytes=8, pieces_per_thread=100)
-
-
-@pytest.mark.parametrize(("criterion", "weighted", "limits"), KINDS)
-def test_trees_of_mixed_tables(finish_rows, criterion, weighted, limits):
-    sample, kind, y = mixed_case(criterion, weighted)
-    nominal = np.flatnonzero(sample.nominal)
-    model = kind(criterion=criterion, max_bins=12, categorical_features=nominal, **limits)
-    assert_same(model.set_params(n_jobs=1), sample.X, y, sample.weight)
-
-
-@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-def test_answers_that_only_rise_or_fall(finish_rows, criterion):
-    sample = random_sample(7, 300, 4, 2 if criterion == "gini" else 0, weighted=True)
-    kind = DecisionTreeClassifier if criterion == "gini" else DecisionTreeRegressor
-    for limits in ({}, {"max_features": 2, "random_state": 4, "min_samples_leaf": 12}):
-        model = kind(criterion=criterion, n_jobs=1, monotonic_cst=[1, -1, 0, 1], **limits)
-        assert_same(model.set_params(max_bins=12), sample.values, sample.y, sample.weight, 3)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("split", ["auto", "exhaustive", "ordered", "one_vs_rest"])
-def test_columns_of_more_categories_than_bins(finish_rows, split):
-    rng = np.random.default_rng(1)
-    n = 900
-    code = (n * 0.9 * rng.random(n) ** 2).astype(int) + 300 * (rng.random(n) < 0.3)
-    X = np.stack([code, rng.integers(0, 5, n), rng.standard_normal(n)], axis=1)
-    X[rng.random(X.shape) < 0.05] = np.nan
-    y = (code % 7 < 3) + (X[:, 2] > 0) * 1
-    for kind in (DecisionTreeClassifier, DecisionTreeRegressor):
-        model = kind(categorical_split=split, min_samples_leaf=6, n_jobs=1, max_bins=16)
-        assert_same(model.set_params(categorical_features=[0, 1]), X, y)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-@pytest.mark.parametrize("bits", [2, 12])
-def test_cells_of_all_sizes(monkeypatch, criterion, bits):
-    """Values of all sizes and signs, repeated and missing; rounds of one interval, or of all."""
-    monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
-    tune(monkeypatch, "workers", most_bits=bits, round_bytes=1 if bits == 2 else 1 << 24)
-    rng = np.random.default_rng(bits)
-    n = 400
-    size = rng.choice([-1.0, 1.0], n) * np.exp(rng.normal(0, 40, n))
-    coarse = np.round(rng.standard_normal(n), 1)
-    coarse[rng.random(n) < 0.3] = 0.25
-    X = np.stack([size, coarse, rng.standard_normal(n).astype(np.float32)], axis=1)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    X[:5, 0] = [-0.0, 0.0, np.finfo(float).max, -np.finfo(float).max, 5e-324]
-    y = (rng.random(n) < 0.5) ^ (X[:, 2] > 1)
-    kind = DecisionTreeClassifier if criterion == "gini" else DecisionTreeRegressor
-    for limits in ({}, {"min_samples_leaf": 7, "monotonic_cst": [0, 0, 1]}):
-        model = kind(n_jobs=1, max_depth=4, max_bins=4, **limits)
-        assert_same(model, X, y, rng.integers(1, 4, n) / 2, 2)
-    assert_same(kind(n_jobs=1, max_depth=4, max_bins=4), X[:, 1:].astype(np.float32), y)
-
-
-@examples(10)
-@given(
-    seed=st.integers(0, 10**6),
-    n=st.integers(2, 300),
-    weighted=st.booleans(),
-    exact=st.booleans(),
-    rows=st.sampled_from([1, 40, None]),
-    again=st.booleans(),
-)
-def test_random_tables(seed, n, weighted, exact, rows, again):
-    sample = random_mixed_table(seed, n, weighted)
-    with pytest.MonkeyPatch.context() as patch:
-        if rows is not None:
-            patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
-            patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
-        nominal = np.flatnonzero(sample.nominal)
-        model = DecisionTreeClassifier(max_bins=8, n_jobs=1, categorical_features=nominal)
-        model.set_params(splitter="exact" if exact else "binned")
-        assert_same(model, sample.X, sample.y, sample.weight, seed, EagerClient(again))
+def cut_into_blocks(monkeypatch):
+    """Blocks of one column where a level has many nodes, fewer where it has one."""
+    tune(monkeypatch, "sharded", task_bytes=8, pieces_per_thread=100)
 
 
 @pytest.mark.full
@@ -166,6 +79,21 @@ def test_edges_of_large_tables(monkeypatch, splitter):
     found = on_dask(model).fit(*spread((2000, 3000), X, y))
     assert abs(found.score(X, y) - model.score(X, y)) < 0.02
     assert found.tree_.equals(model.tree_) or splitter == "binned"
+
+
+def test_so_many_picked_values_are_enough(monkeypatch):
+    """In partitions as in one piece, to the last value."""
+    monkeypatch.setattr("gputree.backends.binning.SAMPLE_ROWS", 500)
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 900, (3000, 1)).astype(float), rng.integers(0, 2, 3000)
+    picked = np.unique(coding.coding.picked_values(X, 0, len(X))).size
+    model = DecisionTreeClassifier(splitter="binned", max_depth=3, max_bins=16, n_jobs=1)
+    trees = []
+    for fewest in (picked - 1, picked, picked + 1):
+        monkeypatch.setattr("gputree.backends.binning.FEWEST_DISTINCT", fewest)
+        trees.append(assert_same(model, X, y).tree_)
+    assert trees[1].equals(trees[2])
+    assert not trees[0].equals(trees[1])
 
 
 # --------------------------------------------------------------------- data frames
@@ -251,6 +179,8 @@ def test_clones_share_the_client_and_pickles_forget_it(tmp_path):
     assert again.client is None
     assert again.tree_.equals(tree.tree_)
     assert tree.tree_.n_nodes < tree.unpruned_tree_.n_nodes
+    with pytest.raises(TypeError, match=r"got DaskDecisionTreeClassifier\. Pass its to_local"):
+        save_model(tree, tmp_path / "tree.gputree")
     save_model(tree.to_local(), tmp_path / "tree.gputree")
     assert load_model(tmp_path / "tree.gputree").tree_.equals(tree.tree_)
 
@@ -268,7 +198,7 @@ def greatest_messages(n, **limits):
 @pytest.mark.parametrize("limits", [{"max_depth": 4}, {"max_depth": 8, "splitter": "binned"}])
 def test_no_array_of_the_tables_size_passes_the_client(monkeypatch, limits):
     """The codes of labels alone have 64,000 to 256,000 bytes; bins have 25,000, whatever n is."""
-    tune(monkeypatch, "workers", round_bytes=1 << 13)
+    tune(monkeypatch, "sharded", round_bytes=1 << 13)
     for n in (64_000, 256_000):
         sent, fetched = greatest_messages(n, **limits)
         assert sent < 32_000
@@ -344,9 +274,9 @@ try:
 except ImportError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert f'needs {absent}, which is not installed. Install it with: pip install "' in done.stdout
-    assert 'gputree-learn[dask]"' in done.stdout
+    told = run_python("-c", code)
+    assert f'needs {absent}, which is not installed. Install it with: pip install "' in told
+    assert 'gputree-learn[dask]"' in told
 
 
 # ----------------------------------------------------------------- a cluster of processes

@@ -1,12 +1,11 @@
 """Parameters and arguments by habit from elsewhere: errors that say what to write."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 
 import numpy as np
 import pytest
+from sklearn import ensemble as sklearn_ensemble
 from sklearn import tree as sklearn_tree
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
@@ -20,25 +19,36 @@ from gputree import (
     C45Rules,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
     ID3Classifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
 )
 from gputree._sklearn import validate_parameter_constraints
 from gputree.pruning import CostComplexity, PenalizedLoss
 
 Classifier, Regressor = DecisionTreeClassifier, DecisionTreeRegressor
 ESTIMATORS = (Classifier, Regressor, C45Classifier, ID3Classifier)
+FORESTS = (
+    RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor
+)  # fmt: skip
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=80) > 0).astype(int)
 
 
 # ------------------------------------------------------------ constructors
-@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("kind", [*ESTIMATORS, *FORESTS])
 def test_every_parameter_of_scikit_learn_is_taken_or_explained(kind):
     """What `kind` lacks is refused with a text of its own, at once and by `set_params`."""
     theirs = set()
     for name in ("DecisionTreeClassifier", "DecisionTreeRegressor"):
         theirs |= set(inspect.signature(getattr(sklearn_tree, name)).parameters)
+    if kind in FORESTS:
+        own = set(inspect.signature(kind).parameters)
+        assert set(inspect.signature(of_scikit_learn(kind)).parameters) <= own
+        theirs |= set(inspect.signature(Classifier).parameters)
     lacking = theirs - set(inspect.signature(kind).parameters)
     assert ("monotonic_cst" in lacking) == (kind in (C45Classifier, ID3Classifier))
     for name in lacking:
@@ -49,7 +59,7 @@ def test_every_parameter_of_scikit_learn_is_taken_or_explained(kind):
             assert str(error.value) == f"{kind.__name__} has no parameter {name!r}: {advice}"
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("kind", [*ESTIMATORS, *FORESTS])
 def test_nothing_that_is_taken_is_refused(kind):
     assert not set(kind._lacks) & set(inspect.signature(kind).parameters)
     for name in inspect.signature(kind).parameters:
@@ -67,6 +77,9 @@ def test_nothing_that_is_taken_is_refused(kind):
         (lambda: Classifier(confidence=0.1), r"Write pruning=Pessimistic\(confidence=\.\.\.\)"),
         (lambda: C45Classifier(alpha=1), r"CostComplexity\(alpha=\.\.\.\) or pruning=Penali"),
         (lambda: C45Classifier(monotonic_cst=[1, 0]), "for multiway trees. Leave it out, or"),
+        (lambda: RandomForestClassifier(100, "gini"), r"write .*\(n_estimators=100, \.\.\.\)\."),
+        (lambda: RandomForestRegressor(mtry=3), "'mtry': write max_features"),
+        (lambda: ExtraTreesClassifier(device="cuda"), "'device': cuts are drawn, on the CPU"),
         (lambda: C45Classifier(ccp_alpha=0.1), r"write pruning=CostComplexity\(alpha\)"),
     ],
 )  # fmt: skip
@@ -137,13 +150,16 @@ def test_best_is_exact():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (Classifier(splitter="random"), "'splitter' parameter of DecisionTreeClassifier must be a "
-         r"str among \{.*\}. Got 'random' instead. Cuts are not sampled at random: max_features"),
-        (Regressor(splitter="random"), "Got 'random' instead. Cuts are not sampled"),
         (Regressor(criterion="absolute_error"), "Got 'absolute_error'.*for medians use scikit"),
         (Regressor(criterion="friedman_mse"), "Write 'squared_error', whose cuts are the same"),
         (Regressor(criterion="gini"), "For classes use DecisionTreeClassifier"),
         (Classifier(criterion="squared_error"), "For numbers use DecisionTreeRegressor"),
+        (ExtraTreesRegressor(criterion="gini"), "For classes use ExtraTreesClassifier"),
+        (RandomForestClassifier(criterion="poisson"), "For numbers use RandomForestRegressor"),
+        (
+            RandomForestRegressor(criterion="absolute_error"),
+            "scikit-learn's RandomForestRegressor",
+        ),
         (Classifier(criterion="gain_ratio"), "C45Classifier splits by the gain ratio"),
         (Classifier(criterion=np.array(["gini"])), r"must be a str among .* Got array\("),
     ],
@@ -153,18 +169,24 @@ def test_values_of_other_trees(model, message):
         model.fit(X, Y)
 
 
-@pytest.mark.parametrize("kind", [Classifier, Regressor])
+@pytest.mark.parametrize("kind", [Classifier, Regressor, *FORESTS])
 def test_parameters_of_scikit_learn_come_back(kind):
-    """What its tree has by default may be written out, and set from there."""
-    theirs = getattr(sklearn_tree, kind.__name__)().get_params()
-    assert kind(**theirs).set_params(**theirs).fit(X, Y).monotonic_cst is None
+    """What its tree or forest has by default may be written out, and set from there."""
+    theirs = of_scikit_learn(kind)().get_params()
+    few = {"n_estimators": 2} if kind in FORESTS else {}
+    grown = kind(**theirs).set_params(**theirs | few).fit(X, Y)
+    assert grown.get_params().items() >= (theirs | few).items()
 
 
-@pytest.mark.parametrize("kind", [Classifier, Regressor])
+def of_scikit_learn(kind):
+    return getattr(sklearn_ensemble if kind in FORESTS else sklearn_tree, kind.__name__)
+
+
+@pytest.mark.parametrize("kind", [Classifier, Regressor, *FORESTS])
 def test_every_criterion_of_scikit_learn_is_taken_or_explained(kind):
     (theirs,) = (
         constraint.options
-        for constraint in getattr(sklearn_tree, kind.__name__)._parameter_constraints["criterion"]
+        for constraint in of_scikit_learn(kind)._parameter_constraints["criterion"]
         if isinstance(getattr(constraint, "options", None), set)
     )
     (ours,) = (constraint.options for constraint in kind._parameter_constraints["criterion"])
@@ -207,14 +229,14 @@ def test_the_advice_on_pruners_holds():
         Classifier(pruning="cost_complexity").set_params(pruning__risk="error")
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("kind", [*ESTIMATORS, *FORESTS])
 def test_what_is_left_by_default_is_valid(kind):
     """So that a fit may check only what was given."""
     defaults = kind().get_params(deep=False)
     validate_parameter_constraints(kind._parameter_constraints, defaults, kind.__name__)
 
 
-@pytest.mark.parametrize("kind", [*ESTIMATORS, BoostedC45Classifier, C45Rules])
+@pytest.mark.parametrize("kind", [*ESTIMATORS, *FORESTS, BoostedC45Classifier, C45Rules])
 def test_constraints_are_of_the_parameters_that_there_are(kind):
     assert set(kind._parameter_constraints) == set(kind().get_params(deep=False))
 

@@ -1,7 +1,5 @@
 """Targets of batches, and the folder that their tables lie in."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io
@@ -24,6 +22,10 @@ CASES = {
     "objects": [np.array(["b", "a"], object), np.array(["c"], object)],
     "mixed objects": [np.array(["b", 1], object), np.array(["c", None], object)],
     "numbers": [np.array([1, 2]), np.array([0.5])],
+    "integers": [np.array([7, -1], np.int8), np.array([300, 7])],
+    "unsigned": [np.array([1, 2], np.uint64), np.array([2**60 + 1], np.uint64)],
+    "unlike integers": [np.arange(2), np.arange(1000)],
+    "integers, then fractions": [np.array([2**60 + 1, 3]), np.array([0.5])],
     "booleans": [np.array([True]), np.array([False, True])],
     "many": [np.array([f"w{i}" for i in range(300)]), np.array(["w299", "w0"])],
 }
@@ -39,7 +41,7 @@ def test_joined_as_numpy_joins_them(name):
     expected = np.concatenate(parts)
     found = targets.join()
     assert found.dtype == expected.dtype
-    assert found.tolist() == expected.tolist()
+    assert np.asarray(found).tolist() == expected.tolist()
 
 
 def test_long_labels_take_a_byte_a_row():
@@ -91,14 +93,14 @@ def test_room_for_files_is_looked_at_before_they_are_read(tmp_path, monkeypatch,
         CodedTable.from_batches(batches, folder=tmp_path)
 
 
-@pytest.mark.usefixtures("full")
+@pytest.mark.usefixtures("full", "unknown_memory")
 def test_the_command_says_what_helps(tmp_path):
     table = pa.table({"a": np.arange(40.0), "y": ["n", "p"] * 20})
     parquet.write_table(table, tmp_path / "t.parquet")
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         data, model = str(tmp_path / "t.parquet"), str(tmp_path / "m.gputree")
-        status = main(["train", data, "--target", "y", "-o", model, "--memory", "1"])
+        status = main(["train", data, "--target", "y", "-o", model, "--memory", "1B"])
     assert status == 1
     assert said.getvalue().startswith(f"gputree: error: {tempfile.gettempdir()}: this folder")
     assert "Set TMPDIR to another one, or raise --memory" in said.getvalue()

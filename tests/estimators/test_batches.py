@@ -1,25 +1,22 @@
 """Tables read in batches: the tree is that of the table in memory, field by field."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import io
 import os
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
+from table_files import write_table
 from tqdm import tqdm
 
-from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree import C45Classifier, CodedTable, DecisionTreeClassifier
 from gputree.columns import Columns, merging, specification
 from gputree.columns.categories import Lookup, as_objects, in_order
 from gputree.columns.merging import MergedColumns
@@ -58,11 +55,7 @@ def cut(table: pa.Table, y: np.ndarray, sizes: list[int]) -> list[tuple[pa.Table
 
 
 @examples(12)
-@given(
-    sizes=st.lists(st.integers(0, 150), max_size=6),
-    exact=st.booleans(),
-    seed=st.integers(0, 5),
-)
+@given(sizes=st.lists(st.integers(0, 150), max_size=6), exact=st.booleans(), seed=st.integers(0, 5))
 def test_the_tree_does_not_depend_on_the_batches(sizes, exact, seed):
     table, y = frame(seed=seed)
     model = DecisionTreeClassifier(splitter="exact" if exact else "binned", max_depth=6)
@@ -72,16 +65,6 @@ def test_the_tree_does_not_depend_on_the_batches(sizes, exact, seed):
     assert found.tree_.equals(expected)
     assert found.feature_names_in_.tolist() == ["a", "b", "word", "flag"]
     assert (found.predict(read) == found.predict(table)).all()
-
-
-def test_plain_arrays_weights_and_regression():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(500, 3)).astype(np.float32)
-    y, weight = X[:, 0] ** 2 + X[:, 1], rng.choice([0.0, 0.5, 2.0], 500)
-    read = CodedTable.from_batches([X[:1], X[1:470], X[470:]])
-    assert read.target is None
-    model = DecisionTreeRegressor()
-    assert model.fit(read, y, weight).tree_.equals(model.fit(X, y, weight).tree_)
 
 
 def test_float64_in_one_batch_makes_it_float64():
@@ -105,24 +88,6 @@ def test_parts_of_it_and_other_algorithms():
     assert found.equals(DecisionTreeClassifier().fit(memory, y[rows]).tree_)
     c45 = C45Classifier()
     assert c45.fit(read, y).tree_.equals(c45.fit(CodedTable(table), y).tree_)
-
-
-def test_a_column_without_values_in_a_batch_holds_what_others_say():
-    none = pa.table({"w": pa.array([None, None], pa.null())})
-    words = pa.table({"w": ["b", "a", None]})
-    read = CodedTable.from_batches([none, words])
-    columns = DecisionTreeClassifier().fit(read, [0, 0, 1, 0, 1]).columns_
-    assert columns.categories[0].tolist() == ["a", "b"]
-
-
-def test_categories_of_all_batches_and_declared_ones():
-    pd = pytest.importorskip("pandas")
-    ordered = [pd.DataFrame({"w": pd.Categorical([w], ["lo", "hi"])}) for w in ("hi", "lo")]
-    columns = DecisionTreeClassifier().fit(CodedTable.from_batches(ordered), [0, 1]).columns_
-    assert columns.categories[0].tolist() == ["lo", "hi"]
-    other = [ordered[0], pd.DataFrame({"w": pd.Categorical(["me"], ["me", "lo"])})]
-    columns = DecisionTreeClassifier().fit(CodedTable.from_batches(other), [0, 1]).columns_
-    assert columns.categories[0].tolist() == ["hi", "lo", "me"]
 
 
 WORD_LISTS = st.lists(st.lists(st.sampled_from("abcde"), unique=True), min_size=1, max_size=5)
@@ -179,6 +144,11 @@ REFUSED = {
         ValueError,
         "Batch 1: its columns have other names",
     ),
+    "order": (
+        lambda: [pa.table({"a": [1.0], "b": [2.0]}), pa.table({"b": [2.0], "a": [1.0]})],
+        ValueError,
+        "Batch 1: its columns are in another order",
+    ),
     "kinds": (
         lambda: [pa.table({"a": [1.0]}), pa.table({"a": ["x"]})],
         ValueError,
@@ -195,6 +165,9 @@ REFUSED = {
         "Batch 1: its target holds labels that are no numbers, and those of earlier batches numb",
     ),
     "infinity": (lambda: [X2, np.full((1, 2), np.inf)], ValueError, "infinity"),
+    "one table": (lambda: X2, TypeError, "must be an iterable of tables, got one ndarray"),
+    "a number": (lambda: [5], ValueError, "Batch 0: a table of rows and columns is expected"),
+    "three": (lambda: [(X2, [0] * 3, None)], ValueError, "Batch 0: a batch is a table, or a pair"),
 }
 
 
@@ -247,19 +220,6 @@ def test_targets_are_taken_and_do_not_hold_their_batches():
     assert table.take((0, 2)).target.tolist() == [2.0, 8.0]
     assert table.take([]).target.size == 0
     assert table[1:].target.tolist() == [5.0, 8.0, 11.0]
-
-
-@pytest.mark.parametrize(
-    ("batches", "kind", "message"),
-    [
-        (X2, TypeError, "must be an iterable of tables, got one ndarray"),
-        ([5], ValueError, "Batch 0: a table of rows and columns is expected"),
-        ([(X2, [0, 0, 0], None)], ValueError, "Batch 0: a batch is a table, or a pair"),
-    ],
-)
-def test_what_is_no_batch(batches, kind, message):
-    with pytest.raises(kind, match=message):
-        CodedTable.from_batches(batches)
 
 
 @pytest.mark.parametrize("which", ["values", "codes"])
@@ -326,21 +286,16 @@ def test_an_interrupt_leaves_nothing(tmp_path, error, after):
 def test_progress_tells_rows_and_bytes(monkeypatch):
     told = []
 
-    class Bar:
-        format_sizeof = staticmethod(tqdm.format_sizeof)
-
-        def set_postfix_str(self, text, refresh):
-            told.append(text)
-
-        def update(self, n):
-            told.append(n)
-
-        def close(self):
-            told.append("closed")
+    bar = SimpleNamespace(
+        format_sizeof=tqdm.format_sizeof,
+        set_postfix_str=lambda text, refresh: told.append(text),
+        update=told.append,
+        close=lambda: told.append("closed"),
+    )
 
     def new_bar(total, enabled, *, desc, **_):
         told.extend([desc, total])
-        return Bar()
+        return bar
 
     monkeypatch.setattr(reading, "new_bar", new_bar)
     CodedTable.from_batches([X2, X2[:2]], verbose=1)
@@ -387,21 +342,12 @@ def test_files_have_no_names_and_other_processes_none(tmp_path):
 
 
 # --------------------------------------------------------------------------------- files
-def write(table: pa.Table, path) -> None:
-    if path.suffix == ".csv":
-        pyarrow.csv.write_csv(table, path)
-    elif path.suffix == ".arrow":
-        pyarrow.feather.write_feather(table, path)
-    else:
-        pyarrow.parquet.write_table(table, path, row_group_size=50)
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".arrow", ".parquet"])
 def test_files(tmp_path, suffix):
     table, y = frame()
     table = table.drop(["flag"]).append_column("y", pa.array(y))
     for k in range(4):
-        write(table.slice(100 * k, 100), tmp_path / f"part{k}{suffix}")
+        write_table(table.slice(100 * k, 100), tmp_path / f"part{k}{suffix}", 50)
     (tmp_path / "notes.txt").write_text("no table")
     model = DecisionTreeClassifier()
     expected = model.fit(table.drop(["y"]), y).tree_
@@ -458,14 +404,13 @@ def test_files_without_rows_are_passed_over(tmp_path):
     table, y = frame(8)
     table = table.append_column("y", pa.array(y))
     for k, part in enumerate((table.slice(0, 0), table, table.slice(0, 0))):
-        write(part, tmp_path / "more" / f"{k}.parquet")
+        write_table(part, tmp_path / "more" / f"{k}.parquet")
     assert len(CodedTable.from_batches(open_batches(tmp_path / "more", "y"))) == 8
 
 
 def test_truth_values_of_csv_are_those_of_memory(tmp_path, monkeypatch):
     table, y = frame(90)
-    path = tmp_path / "t.csv"
-    write(table.append_column("y", pa.array(y == "yes")), path)
+    path = write_table(table.append_column("y", pa.array(y == "yes")), tmp_path / "t.csv")
     whole = read_table(path, "y")
     read = CodedTable.from_batches(open_batches(path, "y"))
     assert read.target.dtype == whole.target.dtype == bool

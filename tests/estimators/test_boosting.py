@@ -1,29 +1,21 @@
 """Boosting: the trees of a plain loop over fresh fits, and what may not change them."""
 
-from __future__ import annotations
-
 import inspect
 import logging
-import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import mixed_table
-from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 from strategies import examples
 
 from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json
 from gputree.estimators import held
 from gputree.fixed_point import fix_weights
 from gputree.pruning import Pessimistic
-
-NAMES = ("red", "green", "blue")
-
 
 C50 = {"mdl_gain_threshold": True, "exclude_high_cardinality": True}
 
@@ -126,6 +118,7 @@ def test_class_weight_weighs_the_first_trial():
 
 
 # ------------------------------------------------------------ what may change nothing
+@pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 4 trials")  # some tables are noise
 @pytest.mark.full
 @examples(15)
 @given(st.integers(0, 1000), st.booleans())
@@ -286,13 +279,6 @@ def test_stages_end_in_the_answers():
     np.testing.assert_allclose(np.exp(boosted.predict_log_proba(X)), shares[-1])
 
 
-def test_trees_answer_by_themselves():
-    X, y = mixed_table(2)
-    boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
-    assert set(boosted.estimators_[2].predict(X)) <= set(y)
-    assert boosted.estimators_[0].score(X, y) == C45Classifier().fit(X, y).score(X, y)
-
-
 def test_importances_are_the_mean_of_the_trees():
     X, y = load_iris(return_X_y=True)
     boosted = BoostedC45Classifier(n_trials=4).fit(X, y)
@@ -303,39 +289,11 @@ def test_importances_are_the_mean_of_the_trees():
 
 
 # ------------------------------------------------------------------- a drop-in part
-def test_pickle_clone_and_search():
-    X, y = load_iris(return_X_y=True)
-    boosted = BoostedC45Classifier(n_trials=3, pruning=Pessimistic(0.1)).fit(X, y)
-    again = pickle.loads(pickle.dumps(boosted))
-    assert same_trees(again, boosted)
-    assert clone(boosted).get_params()["pruning"].confidence == 0.1
-    grid = {"n_trials": [1, 3], "pruning__confidence": [0.1, 0.3]}
-    assert GridSearchCV(BoostedC45Classifier(), grid, cv=2).fit(X, y).best_score_ > 0.9
-
-
-def test_data_frames():
-    pandas = pytest.importorskip("pandas")
-    X, y = mixed_table(0)
-    frame = pandas.DataFrame(X, columns=["colour", "a", "b", "c"]).astype(
-        dict.fromkeys("abc", float)
-    )
-    boosted = BoostedC45Classifier(n_trials=3).fit(frame, y)
-    assert boosted.feature_names_in_.tolist() == ["colour", "a", "b", "c"]
-    assert same_trees(boosted, BoostedC45Classifier(n_trials=3).fit(X, y))
-    with pytest.raises(ValueError, match="Feature names must be in the same order"):
-        boosted.predict(frame[["a", "colour", "b", "c"]])
-
-
-@pytest.mark.parametrize("n_trials", [0, 2.5, "ten", None])
-def test_number_of_trials(n_trials):
-    message = "The 'n_trials' parameter of BoostedC45Classifier must be an int in the range"
-    with pytest.raises(ValueError, match=message):
-        BoostedC45Classifier(n_trials=n_trials).fit([[0], [1]], [0, 1])
 
 
 def test_what_asks_for_one_tree_says_so():
     boosted = BoostedC45Classifier(n_trials=2).fit(*load_iris(return_X_y=True))
-    with pytest.raises(TypeError, match=r"takes one of .*'C45Classifier'.*got Boosted"):
+    with pytest.raises(TypeError, match=r"takes one of .*'C45Classifier'.*got Boosted.* save_"):
         export_json(boosted)
     with pytest.raises(NotFittedError, match="This BoostedC45Classifier instance is not fitted"):
         BoostedC45Classifier().predict([[0.0]])

@@ -1,7 +1,5 @@
 """A table coded once: parts of it grow the trees of their rows alone."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 
@@ -14,13 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from strategies import random_sample
 
-from gputree import (
-    C45Classifier,
-    CodedTable,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ID3Classifier,
-)
+from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.backends.cpu import table as cpu_table
 from gputree.growth import grower
 from gputree.pruning import CostComplexityCV, ReducedError
@@ -73,7 +65,7 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
 def test_the_tree_of_a_part_is_that_of_its_rows(kind, seed, weighted):
     X, y = table_of(kind)
     rng = np.random.default_rng(seed)
-    rows = rng.permutation(len(y))[: rng.integers(60, 300)]
+    rows = rng.choice(len(y), rng.integers(60, 300), replace=bool(seed % 2))
     weight = rng.integers(0, 3, rows.size).astype(float) if weighted else None
     part = CodedTable(X, max_bins=16).take(rows)
     alone = estimator_of(kind).fit(rows_of(X, rows), y[rows], weight)
@@ -111,14 +103,6 @@ def test_parts_of_parts_masks_and_places():
         table[:, 1]
     with pytest.raises(ValueError, match="places of rows"):
         table.take([[1]])
-
-
-def test_rows_taken_repeatedly_count_repeatedly():
-    X, y = table_of("classes")
-    rows = np.random.default_rng(0).integers(0, 300, 300)
-    alone = DecisionTreeClassifier(min_samples_leaf=4).fit(X[rows], y[rows])
-    drawn = DecisionTreeClassifier(min_samples_leaf=4).fit(CodedTable(X).take(rows), y[rows])
-    assert drawn.tree_.equals(alone.tree_)
 
 
 def test_bins_are_those_of_the_whole_table():
@@ -231,13 +215,6 @@ def test_rows_held_out_are_a_part(kind):
     assert clone(pruned).fit(table, y).tree_.equals(clone(pruned).fit(X, y).tree_)
     path, same = (DecisionTreeClassifier().cost_complexity_pruning_path(T, y) for T in (table, X))
     assert np.array_equal(path.ccp_alphas, same.ccp_alphas)
-
-
-@pytest.mark.parametrize("kind", ["classes", "words"])
-def test_trees_with_many_branches_take_it(kind):
-    X, y = table_of(kind)
-    by_table = C45Classifier().fit(CodedTable(X), y)
-    assert by_table.tree_.equals(C45Classifier().fit(X, y).tree_)
 
 
 # -------------------------------------------------------------------- errors

@@ -1,7 +1,5 @@
 """The parameter `classes`: classes that are declared, whether y has them or not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -157,13 +155,6 @@ def test_formats_take_classes_without_rows():
     space: dict = {}
     exec(export_python(model), space)
     assert space["predict_proba"]([0.0]) == [0.0, 1.0, 0.0, 0.0]
-
-
-def test_a_part_of_the_rows_that_lacks_a_class_answers_for_it():
-    y = np.array(list("aaaabbbbbbbc"))
-    model = C45Classifier(classes=list("abc"))
-    shares = [clone(model).fit(X[part], y[part]).predict_proba(X) for part in (y < "c", y > "a")]
-    assert {part.shape for part in shares} == {(12, 3)}
 
 
 def test_cross_validated_pruning_keeps_classes_of_a_type():

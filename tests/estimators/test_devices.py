@@ -1,7 +1,5 @@
 """What `device` amounts to: what a machine lacks is told, and "auto" goes by the check."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from devices import needs_emulator
 
 from gputree import DecisionTreeClassifier, _optional, backends
 from gputree.backends.cuda import machine
-from gputree.estimators.devices import resolve_device
+from gputree.backends.devices import resolve_device
 
 X = np.arange(20.0).reshape(-1, 1)
 Y = np.arange(20) // 7 % 2
@@ -32,6 +30,12 @@ def set_driver(monkeypatch: pytest.MonkeyPatch, release: tuple[int, int] | None)
         monkeypatch.setattr(module, "driver_version", lambda: release)
 
 
+def set_capability(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int] | None) -> None:
+    """Let the device installed be of this compute capability."""
+    for module in (_optional, machine):
+        monkeypatch.setattr(module, "device_capability", lambda: capability)
+
+
 @pytest.fixture
 def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
@@ -43,23 +47,13 @@ def fails(kind: type[Exception]) -> str:
     assert not backends.has_device()
     with pytest.raises(kind) as caught:
         DecisionTreeClassifier(device="cuda").fit(X, Y)
-    for choose in (
-        backends.get_backend,
-        backends.get_list_backend,
-        resolve_device,
-    ):
+    for choose in (backends.get_backend, backends.get_list_backend, resolve_device):
         with pytest.raises(kind):
             choose("cuda")
     return str(caught.value)
 
 
 # ------------------------------------------------------------------------ what is missing
-def test_no_driver(no_cupy, monkeypatch):
-    set_driver(monkeypatch, None)
-    said = fails(RuntimeError)
-    assert said == (
-        "device='cuda' needs an NVIDIA driver, and none is installed. Use device='cpu' or 'auto'."
-    )
 
 
 def test_cupy_is_not_loaded_without_a_driver(monkeypatch):
@@ -67,7 +61,9 @@ def test_cupy_is_not_loaded_without_a_driver(monkeypatch):
     set_driver(monkeypatch, None)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     monkeypatch.setattr(machine, "require", lambda *_: pytest.fail("loaded"))
-    assert fails(RuntimeError).startswith("device='cuda' needs an NVIDIA driver")
+    assert fails(RuntimeError) == (
+        "device='cuda' needs an NVIDIA driver, and none is installed. Use device='cpu' or 'auto'."
+    )
 
 
 def test_no_driver_beside_cupy(cupy, monkeypatch):
@@ -82,18 +78,37 @@ def test_an_old_driver(no_cupy, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("release", "extra"), [((12, 2), "cuda12"), ((13, 1), "cuda13"), ((14, 0), "cuda13")]
+    ("release", "capability", "extra"),
+    [
+        ((12, 2), None, "cuda12"),
+        ((12, 2), (9, 0), "cuda12"),
+        ((13, 1), None, "cuda13"),
+        ((13, 1), (7, 5), "cuda13"),
+        ((13, 1), (7, 0), "cuda12"),
+        ((14, 0), (12, 0), "cuda13"),
+    ],
 )
-def test_no_cupy(no_cupy, monkeypatch, release, extra):
-    """The extra recommended is the one whose CUDA release the driver runs."""
+def test_no_cupy(no_cupy, monkeypatch, release, capability, extra):
+    """The extra recommended is one that the driver runs, and that compiles for the device."""
     set_driver(monkeypatch, release)
+    set_capability(monkeypatch, capability)
     said = fails(ImportError)
     assert "device='cuda' needs cupy, which is not installed" in said
     assert f'pip install "gputree-learn[{extra}]"' in said
 
 
-@pytest.mark.parametrize(("release", "extra"), [(12090, "cuda12"), (13000, "cuda13")])
-def test_no_nvrtc(cupy, monkeypatch, release, extra):
+@pytest.mark.parametrize(
+    ("release", "capability", "extra"),
+    [
+        (12090, None, "cuda12"),
+        (13000, None, "cuda13"),
+        (13000, (8, 0), "cuda13"),
+        (13000, (7, 0), "cuda12"),
+    ],
+)
+def test_no_nvrtc(cupy, monkeypatch, release, capability, extra):
+    set_capability(monkeypatch, capability)
+
     def absent() -> None:
         raise RuntimeError("CuPy failed to load libnvrtc.so: OSError")
 
@@ -103,6 +118,42 @@ def test_no_nvrtc(cupy, monkeypatch, release, extra):
     assert "needs NVRTC, which compiles its kernels" in said
     assert "failed to load libnvrtc.so" in said
     assert f'pip install "gputree-learn[{extra}]"' in said
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "expected"),
+    [
+        (
+            "Failed to find CUDA headers.\nTry",
+            ImportError,
+            "needs CUDA's headers, without which not even an empty kernel compiles (RuntimeError: "
+            "Failed to find CUDA headers.). Install them with: pip install "
+            '"gputree-learn[cuda13]"',
+        ),
+        ("no space left", RuntimeError, "not even an empty kernel compiles (RuntimeError: no sp"),
+    ],
+)
+def test_nothing_compiles(cupy, monkeypatch, said, kind, expected):
+    """Told before a fit; once it has been mended, the next one goes on."""
+
+    def fail(_: Any) -> None:
+        raise RuntimeError(said)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cupy.RawModule, "compile", fail)
+        with pytest.raises(kind) as caught:
+            resolve_device("cuda")
+        assert expected in str(caught.value)
+        (problem,) = (need for need in machine.requirements() if need.problem is not None)
+        assert problem.name == "NVRTC"
+    assert resolve_device("cuda") == "cuda"
+
+
+def test_auto_compiles_nothing_before_the_check(cupy, monkeypatch):
+    """In a process that it may spoil."""
+    monkeypatch.setattr(cupy.RawModule, "compile", lambda _: pytest.fail("compiled"))
+    assert machine.missing(compiles=False) is None
+    assert resolve_device("auto") == "cuda"
 
 
 def test_no_device_answers(cupy, monkeypatch):
@@ -123,17 +174,67 @@ def test_cupy_for_another_driver(cupy, monkeypatch):
     assert "no device responds (cudaErrorInsufficientDriver)" in fails(RuntimeError)
 
 
-@pytest.mark.parametrize(("major", "minor", "taken"), [(6, 1, False), (7, 0, True), (7, 5, True)])
-def test_old_devices(cupy, monkeypatch, major, minor, taken):
-    properties = {"name": b"Quadro", "major": major, "minor": minor}
+@pytest.mark.parametrize(
+    ("capability", "least", "kind", "said"),
+    [
+        ((6, 1), 50, RuntimeError, "needs compute capability 7.0 or newer, got Quadro, compute"),
+        ((6, 1), 75, RuntimeError, "needs compute capability 7.0 or newer, got Quadro, compute"),
+        ((7, 0), 50, None, ""),
+        ((7, 2), 75, ImportError, "compiles for Quadro, compute capability 7.2; the one installed"),
+        ((7, 2), 75, ImportError, 'does for 7.5 and newer. Install one that does with: pip install'
+        ' "gputree-learn[cuda12]"'),
+        ((7, 5), 75, None, ""),
+        ((12, 1), 100, None, ""),
+    ],
+)  # fmt: skip
+def test_old_devices(cupy, monkeypatch, capability, least, kind, said):
+    """What NVRTC compiles for is its own to say."""
+    properties = {"name": b"Quadro", "major": capability[0], "minor": capability[1]}
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceProperties", lambda device: properties)
+    monkeypatch.setattr(cupy.cuda.nvrtc, "getSupportedArchs", lambda: (least, 120))
     machine._properties.cache_clear()
-    if taken:
+    if kind is None:
         assert resolve_device("cuda") == "cuda"
     else:
-        assert "needs compute capability 7.0 or newer, got Quadro, compute cap" in fails(
-            RuntimeError
-        )
+        assert said in fails(kind)
+
+
+class Nvml:
+    """NVIDIA's management library with devices of these compute capabilities."""
+
+    def __init__(self, *capabilities: tuple[int, int]) -> None:
+        self.capabilities = capabilities
+        self.ended = False
+
+    def nvmlInit_v2(self) -> int:
+        return 0
+
+    def nvmlDeviceGetCount_v2(self, count: Any) -> int:
+        count._obj.value = len(self.capabilities)
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, number: int, device: Any) -> int:
+        device._obj.value = number
+        return 0
+
+    def nvmlDeviceGetCudaComputeCapability(self, device: Any, major: Any, minor: Any) -> int:
+        major._obj.value, minor._obj.value = self.capabilities[device.value or 0]
+        return 0
+
+    def nvmlShutdown(self) -> int:
+        self.ended = True
+        return 0
+
+
+def test_the_least_capability_of_all_devices(monkeypatch):
+    nvml = Nvml((9, 0), (7, 0), (8, 6))
+    monkeypatch.setattr(_optional.ctypes, "CDLL", lambda name: nvml)
+    assert _optional.device_capability.__wrapped__() == (7, 0)
+    assert nvml.ended
+    monkeypatch.setattr(_optional.ctypes, "CDLL", lambda name: Nvml())
+    assert _optional.device_capability.__wrapped__() is None
+    monkeypatch.setattr(_optional.ctypes, "CDLL", lambda name: object())
+    assert _optional.device_capability.__wrapped__() is None
 
 
 def test_the_driver_by_its_own_version(monkeypatch, tmp_path):

@@ -1,17 +1,14 @@
 """The face: parameters, attributes and the promises of the class docstrings."""
 
-from __future__ import annotations
-
 import inspect
 
 import numpy as np
 import pytest
 from sklearn import tree as sklearn_tree
 from sklearn.datasets import load_iris
-from sklearn.utils import compute_sample_weight
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.pruning import CostComplexity, PenalizedLoss, ReducedError
+from gputree.pruning import CostComplexity, PenalizedLoss
 from gputree.threads import n_threads
 
 KINDS = [DecisionTreeClassifier, DecisionTreeRegressor]
@@ -64,35 +61,6 @@ def test_attributes(kind):
 
 
 # ------------------------------------------------------------- the same tree
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_threads_and_row_order_change_nothing(chunk_rows, kind, weighted):
-    X, y, weight = make_table(kind)
-    weight = weight if weighted else None
-    expected = kind(n_jobs=1).fit(X, y, weight).tree_
-    order = np.random.default_rng(1).permutation(len(y))
-    shuffled = None if weight is None else weight[order]
-    chunk_rows(64)
-    for jobs in (1, 2, 3):
-        assert kind(n_jobs=jobs).fit(X[order], y[order], shuffled).tree_.equals(expected)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_count_rows(kind):
-    X, y, _ = make_table(kind, n=500)
-    weight = np.random.default_rng(2).integers(0, 3, 500)
-    weighted = kind(max_depth=5).fit(X, y, weight)
-    repeated = kind(max_depth=5).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_array_equal(weighted.apply(X), repeated.apply(X))
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-12)
-
-
-def test_class_weight_multiplies_sample_weight():
-    X, y, weight = make_table(DecisionTreeClassifier)
-    class_weight = {0: 1.0, 1: 2.0, 2: 0.5, 3: 4.0}
-    by_class = DecisionTreeClassifier(class_weight=class_weight, max_depth=6).fit(X, y, weight)
-    by_row = weight * compute_sample_weight(class_weight, y)
-    assert by_class.tree_.equals(DecisionTreeClassifier(max_depth=6).fit(X, y, by_row).tree_)
 
 
 @pytest.mark.full
@@ -111,13 +79,6 @@ def test_more_bins_than_values_are_exact(kind):
     coarse = kind(max_depth=6, splitter="binned", max_bins=3).fit(X, y)
     assert coarse.score(X, y) < exact.score(X, y)
     assert np.unique(coarse.tree_.threshold[~coarse.tree_.is_leaf]).size <= 2 * 4 + 1
-
-
-@pytest.mark.parametrize("max_bins", [2, 3, 17, 256])
-def test_bins_do_not_change_the_exact_tree(max_bins):
-    X, y, _ = make_table(DecisionTreeClassifier)
-    expected = DecisionTreeClassifier().fit(X, y).tree_
-    assert DecisionTreeClassifier(max_bins=max_bins).fit(X, y).tree_.equals(expected)
 
 
 @pytest.mark.parametrize(
@@ -140,16 +101,6 @@ def test_a_criterion_that_growth_does_not_know(monkeypatch, kind, criterion, all
         model.fit([[0], [1], [1]], [0, 1, 1])
 
 
-@pytest.mark.full
-def test_drawn_columns_reach_every_column():
-    X, y, _ = make_table(DecisionTreeClassifier)
-    used = [
-        DecisionTreeClassifier(max_features=1, max_depth=1, random_state=s).fit(X, y).tree_.feature
-        for s in range(30)
-    ]
-    assert {int(feature[0]) for feature in used} == {0, 1, 2, 3}
-
-
 @pytest.mark.parametrize(
     ("max_features", "same_as"), [("sqrt", 2), ("log2", 2), (0.5, 2), (0.01, 1), (1.0, None)]
 )
@@ -163,36 +114,11 @@ def test_shares_of_columns(max_features, same_as):
 
 
 # -------------------------------------------------------------------- predict
-def test_probabilities():
-    X, y, weight = make_table(DecisionTreeClassifier)
-    model = DecisionTreeClassifier(max_depth=3).fit(X, y, weight)
-    leaves, shares = model.apply(X), model.predict_proba(X)
-    for leaf in np.unique(leaves):
-        rows = leaves == leaf
-        expected = np.bincount(y[rows], weight[rows], minlength=4) / weight[rows].sum()
-        np.testing.assert_allclose(shares[rows], np.tile(expected, (rows.sum(), 1)), rtol=1e-12)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[shares.argmax(axis=1)])
-
-
-def test_log_probabilities():
-    X, y = load_iris(return_X_y=True)
-    model = DecisionTreeClassifier().fit(X, y)
-    assert set(np.unique(model.predict_log_proba(X))) == {-np.inf, 0.0}
 
 
 def test_equal_classes_predict_the_first():
     model = DecisionTreeClassifier().fit(np.zeros((4, 1)), ["b", "a", "b", "a"])
     assert model.predict([[0.0]]).tolist() == ["a"]
-
-
-def test_means():
-    X, y, weight = make_table(DecisionTreeRegressor)
-    model = DecisionTreeRegressor(max_depth=3).fit(X, y, weight)
-    leaves = model.apply(X)
-    for leaf in np.unique(leaves):
-        rows = leaves == leaf
-        expected = np.average(y[rows], weights=weight[rows])
-        assert model.predict(X[rows]) == pytest.approx(np.full(rows.sum(), expected), rel=1e-12)
 
 
 # -------------------------------------------------------------------- pruning
@@ -212,25 +138,6 @@ def test_pruning_by_name():
     X, y, _ = make_table(DecisionTreeClassifier)
     by_name = DecisionTreeClassifier(pruning="penalized_loss").fit(X, y)
     assert by_name.tree_.equals(DecisionTreeClassifier(pruning=PenalizedLoss()).fit(X, y).tree_)
-
-
-def test_rows_held_out_are_not_grown_on():
-    X, y, _ = make_table(DecisionTreeClassifier)
-    pruner = ReducedError(validation_fraction=0.25, random_state=0)
-    model = DecisionTreeClassifier(pruning=pruner).fit(X, y)
-    growing, held = pruner.hold_out(len(y))
-    assert model.unpruned_tree_.equals(DecisionTreeClassifier().fit(X[growing], y[growing]).tree_)
-    assert model.tree_.n_rows[0] == growing.size
-    full = DecisionTreeClassifier().fit(X[growing], y[growing])
-    assert model.score(X[held], y[held]) >= full.score(X[held], y[held])
-
-
-def test_class_weights_reach_the_pruner():
-    X, y, _ = make_table(DecisionTreeClassifier)
-    pruner = ReducedError(random_state=0)
-    plain = DecisionTreeClassifier(pruning=pruner).fit(X, y)
-    heavy = DecisionTreeClassifier(pruning=pruner, class_weight={0: 64.0}).fit(X, y)
-    assert (heavy.predict(X) == 0).sum() > (plain.predict(X) == 0).sum()
 
 
 # ----------------------------------------------------------------------- rest

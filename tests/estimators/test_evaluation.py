@@ -1,7 +1,5 @@
 """`report`: a tree and its answers beside the truth."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,34 +1,14 @@
 """`laplace=True`: shares of classes smoothed by one more row of each."""
 
-from __future__ import annotations
-
-import json
-
 import numpy as np
 import pytest
 from entropy_tree_oracle import C45, collapse
 from hypothesis import given
 from mixed_tables import random_mixed_tables
 
-from gputree import (
-    C45Classifier,
-    export_json,
-    json_schema,
-    load_model,
-    read_json,
-    save_model,
-)
+from gputree import C45Classifier, export_json, read_json
 from gputree.datasets import load_golf
 from gputree.export import export_python, shap_values
-from gputree.pruning import Pessimistic
-
-
-def test_shares_by_hand():
-    """4 + 1 of 4 + 2; a missing value goes to both leaves by half."""
-    X, y = [[0.0]] * 4 + [[1.0]] * 4, ["no"] * 4 + ["yes"] * 4
-    model = C45Classifier(laplace=True).fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba([[0.0]]), [[5 / 6, 1 / 6]])
-    np.testing.assert_array_equal(model.predict_proba([[np.nan]]), [[0.5, 0.5]])
 
 
 @given(random_mixed_tables())
@@ -73,22 +53,6 @@ def test_the_tree_is_the_same(table):
 def model() -> C45Classifier:
     golf = load_golf()
     return C45Classifier(laplace=True, pruning=None).fit(golf.data, golf.target)
-
-
-def test_files_keep_it(tmp_path):
-    fitted, X = model(), load_golf().data
-    save_model(fitted, tmp_path / "model")
-    for again in (load_model(tmp_path / "model"), read_json(export_json(fitted))):
-        assert again.laplace is True
-        assert again.tree_.equals(fitted.tree_)
-        np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
-        pruned = Pessimistic(subtree_raising=False).prune(again)
-        assert pruned.tree_.smoothing == 1.0
-
-
-def test_documents_are_of_the_schema():
-    jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.validate(json.loads(export_json(model())), json_schema())
 
 
 @pytest.mark.parametrize("smoothing", ['"1"', "-1", "true", '{"float": "nan"}'])

@@ -1,8 +1,5 @@
 """Tables larger than memory: an error with advice before the allocation, never where it fits."""
 
-from __future__ import annotations
-
-import gzip
 import pickle
 import tracemalloc
 from pathlib import Path
@@ -10,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
-import pyarrow.parquet as pq
 import pytest
+from table_files import write_table
 
-from gputree import C45Classifier, DecisionTreeClassifier, _memory, encoding
+from gputree import C45Classifier, DecisionTreeClassifier, _memory
 from gputree._memory import available_bytes, require_memory
+from gputree.backends import encoding
 from gputree.backends.cpu import table as coded_table
 from gputree.cli import main
 from gputree.columns import specification
@@ -172,21 +169,9 @@ def table() -> pa.Table:
     )
 
 
-def write(folder: Path, table: pa.Table, ending: str) -> Path:
-    path = folder / f"table{ending}"
-    if ending == ".parquet":
-        pq.write_table(table, path)
-        return path
-    plain = folder / "plain.csv"
-    pc.write_csv(table, plain)
-    text = plain.read_bytes()
-    path.write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
-    return path
-
-
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
 def test_a_file_that_fits_is_read(tmp_path, table, asked, room, ending):
-    path = write(tmp_path, table, ending)
+    path = write_table(table, tmp_path / f"table{ending}")
     room(1)  # whatever is asked for
     columns = read_table(path).columns
     assert len(asked) == 1
@@ -195,7 +180,7 @@ def test_a_file_that_fits_is_read(tmp_path, table, asked, room, ending):
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
 def test_a_file_that_does_not_fit(tmp_path, table, room, ending):
-    path = write(tmp_path, table, ending)
+    path = write_table(table, tmp_path / f"table{ending}")
     room(30_000)
     with pytest.raises(
         MemoryError, match=r"Reading .*table.* GiB of memory, .* Keep fewer"
@@ -205,7 +190,7 @@ def test_a_file_that_does_not_fit(tmp_path, table, room, ending):
 
 
 def test_the_command(tmp_path, table, room, capsys):
-    path = write(tmp_path, table, ".parquet")
+    path = write_table(table, tmp_path / "table.parquet")
     room(30_000)
     assert main(["train", str(path), "--target", "word", "-o", str(tmp_path / "model")]) == 1
     first, last = capsys.readouterr().err.splitlines()

@@ -1,10 +1,5 @@
 """Messages say what is wrong in the words of who reads them."""
 
-from __future__ import annotations
-
-import contextlib
-import datetime
-import io
 from decimal import Decimal
 
 import numpy as np
@@ -13,26 +8,9 @@ import polars as pl
 import pytest
 
 from gputree import DecisionTreeClassifier, save_model
-from gputree.cli import main
 from gputree.columns import fit_columns
 
 Y = list("nnnnpppp")
-
-
-@pytest.mark.parametrize(
-    ("cells", "error", "message"),
-    [
-        ([datetime.date(2020, 1, 1)] * 8, TypeError, "must hold numbers, booleans or text, got da"),
-        ([pd.Timestamp("2020")] * 8, ValueError, "numbers, booleans or text, got (Timestamp|time)"),
-        ([[1]] * 8, TypeError, "must hold numbers, booleans or text, got list"),
-        (["a"] * 4 + [b"b"] * 4, TypeError, "it holds bytes among text. Decode them first"),
-        ([b"b"] * 4 + ["a"] * 4, TypeError, "it holds a bytes among text"),
-    ],
-)  # fmt: skip
-def test_cells_that_are_none(cells, error, message):
-    column = pd.Series(cells, dtype=object)
-    with pytest.raises((TypeError, error), match=f"Column 'd' of X: .*{message}"):
-        fit_columns(pd.DataFrame({"d": column}))
 
 
 def test_infinity_is_told_with_the_name_of_its_column():
@@ -59,19 +37,18 @@ def test_text_that_is_not_unicode(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def command(tmp_path, train, new, *options, target="y"):
-    """Words on standard error of training and prediction."""
-    path, other, model = tmp_path / "t.csv", tmp_path / "n.csv", tmp_path / "m.gputree"
-    path.write_text(train)
-    other.write_text(new or train)
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-        if (
-            main(["train", str(path), "--target", target, "-o", str(model), "--quiet", *options])
-            == 0
-        ):
-            main(["predict", str(model), str(other)])
-    return said.getvalue()
+@pytest.fixture
+def command(gputree, tmp_path):
+    """``command(train, new)``: words on standard error of training and prediction."""
+
+    def run(train, new, target="y"):
+        path, other, model = tmp_path / "t.csv", tmp_path / "n.csv", tmp_path / "m.gputree"
+        path.write_text(train)
+        other.write_text(new or train)
+        status, _, errors = gputree("train", path, "--target", target, "-o", model, "--quiet")
+        return errors if status else errors + gputree("predict", model, other)[2]
+
+    return run
 
 
 def rows(form):
@@ -112,16 +89,28 @@ def rows(form):
         ),
     ],
 )  # fmt: skip
-def test_words_of_the_command(tmp_path, head, form, new, target, words):
-    assert words in command(tmp_path, f"{head}\n{rows(form)}", new, target=target)
+def test_words_of_the_command(command, head, form, new, target, words):
+    assert words in command(f"{head}\n{rows(form)}", new, target=target)
 
 
-def test_a_mark_that_was_in_training_is_not_said_to_be_new(tmp_path):
+def test_a_mark_that_was_in_training_is_not_said_to_be_new(command):
     said = command(
-        tmp_path,
         "a, b, y\n" + rows(lambda i, y: f"{i}, {'?' if i == 2 else 'k'}, {y}"),
         None,
         target=" y",
     )
     assert "'?' is a category like others" in said
     assert "training had no '?'" not in said
+
+
+def test_tables_that_hold_no_rows_or_no_columns():
+    lazy = pl.DataFrame({"a": [1.0, 2.0]}).lazy()
+    tree = DecisionTreeClassifier().fit(lazy.collect(), [0, 1])
+    for call in (lambda: tree.fit(lazy, [0, 1]), lambda: tree.predict(lazy)):
+        with pytest.raises(TypeError, match=r"LazyFrame, which holds no rows yet: pass X.collect"):
+            call()
+    records = np.array([(1.0, b"x"), (2.0, b"y")], [("a", "f8"), ("b", "S1")])
+    with pytest.raises(ValueError, match=r"structured array: pass pandas.DataFrame\(X\)"):
+        tree.fit(records, [0, 1])
+    with pytest.raises(ValueError, match=r"Column 'b' of X: .* got bytes: decode them first"):
+        tree.fit(pd.DataFrame(records), [0, 1])

@@ -1,20 +1,30 @@
 """Trees in the formats of other programs, which answer as the tree does, to the bit."""
 
-import json
+import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from multiway_trees import heaviest_answers, multiway_cases
+from multiway_trees import heaviest, heaviest_answers, multiway_cases
 from sklearn.tree import export_text as sklearn_text
 
 import gputree
-from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
-from gputree.datasets import load_auto_mpg, load_golf
+import gputree.export
+from gputree import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+    rank_features,
+)
+from gputree.datasets import load_auto_mpg, load_golf, load_iris
 from gputree.dtypes import THRESHOLD_SPLIT
 from gputree.export import export_lightgbm, to_onnx, to_sklearn, to_treelite
+from gputree.export.binary import as_binary
 from gputree.export.bounds import bounds_above
+from gputree.export.model import model_of, single_paths
 
 GOLF = load_golf()
 CARS = load_auto_mpg()
@@ -60,15 +70,6 @@ def test_programs_answer_as_the_tree_does(answers_of, case):
     found, exact = answers_of(tree, values)
     expected = heaviest_answers(tree, values)
     assert np.array_equal(found[:, exact], expected[:, exact])
-
-
-@given(multiway_cases(min_rows=1, max_splits=12))
-def test_shapley_values_add_up(case):
-    tree, values = case
-    model = booster(tree, missing="largest")
-    shares = model.predict(values, pred_contrib=True)
-    shares = shares.reshape(len(values), -1, tree.n_features + 1).sum(axis=2)
-    np.testing.assert_allclose(shares.ravel(), model.predict(values).ravel(), atol=1e-9)
 
 
 def test_lightgbm_reads_its_own_writing_again():
@@ -184,7 +185,125 @@ def test_onnx_parameters():
         to_onnx(DecisionTreeClassifier().fit(GOLF.data, GOLF.target), inputs="rows")
 
 
-def test_pandas_categories_are_json():
-    text = export_lightgbm(DecisionTreeClassifier().fit(GOLF.data, GOLF.target))
-    last = text.splitlines()[-1].removeprefix("pandas_categorical:")
-    assert json.loads(last)[0] == ["overcast", "rain", "sunny"]
+# -------------------------------------------------------------------- what formats cannot represent
+INNER = ["matrix", "found", "place", "leaf", "code of t", "flat", "shares", "labels", "answers"]
+
+
+@pytest.fixture(scope="module")
+def trees():
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    X = np.array([[0.0, 1], [1, 1], [2, 1], [3, 1], [0, 2], [1, 2], [2, 2], [3, 2]])
+    table = pd.DataFrame({"t": np.where(X[:, 1] == 1, "u", "v"), "x": X[:, 0]})
+    truth = np.where((X[:, 1] == 1) & (X[:, 0] > 1), "p", "n")
+    return (
+        table,
+        (DecisionTreeClassifier().fit(table, truth), truth),
+        (DecisionTreeRegressor().fit(table, X[:, 0] * X[:, 1]), X[:, 0] * X[:, 1]),
+    )
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_columns_named_as_values_of_the_graph(trees, name):
+    """The truth is that of the table, which these trees have learned by heart."""
+    table, *both = trees
+    for model, truth in both:
+        for names in (["t", name], [name, f"{name}_"]):
+            runs = session(to_onnx(model, feature_names=names))
+            cells = {
+                names[0]: table[["t"]].to_numpy(object), names[1]: table[["x"]].to_numpy(float),
+            }  # fmt: skip
+            assert runs.run(None, cells)[0].tolist() == truth.tolist()
+
+
+def test_columns_named_as_outputs(trees):
+    _, (classifier, _), (regressor, _) = trees
+    for model, names in ((classifier, ("label", "probabilities")), (regressor, ("prediction",))):
+        for name in names:
+            with pytest.raises(ValueError, match=f"'{name}' is a column and an output"):
+                to_onnx(model, feature_names=["t", name])
+            to_onnx(model, feature_names=["t", name], inputs="matrix")
+
+
+@pytest.mark.parametrize("names", [["t", "t"], ["", "x"]])
+def test_names_that_no_input_has(trees, names):
+    with pytest.raises(ValueError, match="its inputs need different names, none of them empty"):
+        to_onnx(trees[1][0], feature_names=names)
+
+
+def test_numbers_that_lightgbm_takes_for_0():
+    lightgbm = pytest.importorskip("lightgbm")
+    for small, large in ((2e-36, 1e-30), (-1e-30, -2e-36)):
+        near = DecisionTreeRegressor().fit([[small], [0.0], [large]], [0.0, 1.0, 2.0])
+        with pytest.raises(ValueError, match="LightGBM reads numbers nearer to 0 than 1e-35 as 0"):
+            export_lightgbm(near)
+    X, y = np.array([[-2e-35], [0.0], [3e-35]]), [0.0, 1.0, 2.0]
+    far = lightgbm.Booster(model_str=export_lightgbm(DecisionTreeRegressor().fit(X * 4, y)))
+    assert far.predict(X * 4).tolist() == y
+
+
+# ----------------------------------------------------------------- trees of any kind as binary ones
+def walk(binary, row) -> int:
+    """The source of the leaf that a row reaches."""
+    left, at = binary.left, 0
+    while not binary.is_leaf[at]:
+        x, threshold = row[binary.feature[at]], binary.threshold[at]
+        if np.isnan(threshold):
+            goes_left = x in binary.codes[at]
+        else:
+            goes_left = bool(binary.missing_left[at]) if np.isnan(x) else x <= threshold
+        at = left[at] if goes_left else binary.right[at]
+    return int(binary.source[at])
+
+
+@given(multiway_cases())
+def test_every_value_ends_where_the_tree_sends_it(case):
+    tree, values = case
+    model = single_paths(model_of(tree), "largest", "a test")
+    binary = as_binary(model)
+    assert [walk(binary, row) for row in values] == [heaviest(tree, row) for row in values]
+
+
+@given(multiway_cases(max_rows=0))
+def test_every_node_but_the_root_has_one_parent(case):
+    model = single_paths(model_of(case[0]), "largest", "a test")
+    binary = as_binary(model)
+    inner = ~binary.is_leaf
+    below = np.concatenate([binary.left[inner], binary.right[inner]])
+    assert sorted(below) == list(range(1, inner.size))
+
+
+# --------------------------------------------------- what every export takes, and refuses, alike
+IRIS = load_iris()
+MODEL = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, IRIS.target)
+NAMED = [
+    (name, parameter)
+    for name in gputree.export.__all__
+    if inspect.isfunction(getattr(gputree.export, name))
+    for parameter in ("feature_names", "class_names")
+    if parameter in inspect.signature(getattr(gputree.export, name)).parameters
+]
+
+
+@pytest.mark.parametrize(("name", "parameter"), NAMED)
+@pytest.mark.parametrize("kind", [set, frozenset, dict.fromkeys])
+def test_names_without_an_order_are_refused(name, parameter, kind):
+    """The order of a set of texts differs from run to run, and columns are named by place."""
+    function = getattr(gputree.export, name)
+    names = {"feature_names": IRIS.feature_names, "class_names": MODEL.classes_.tolist()}
+    rows = (IRIS.data[:1],) if "X" in inspect.signature(function).parameters else ()
+    with pytest.raises(ValueError, match=rf"{parameter}' parameter of {name} must be an ordered"):
+        function(MODEL, *rows, **{parameter: kind(names[parameter])})
+
+
+def test_there_are_exports_with_names():
+    assert len(NAMED) > 12
+
+
+def test_names_of_a_ranking_have_an_order():
+    with pytest.raises(ValueError, match="of rank_features must be an ordered array-like or None"):
+        rank_features(IRIS.data, IRIS.target, feature_names=set(IRIS.feature_names))
+
+
+def test_a_second_positional_argument_is_no_file():
+    with pytest.raises(TypeError, match=r"export_html\(\) takes 1 positional argument but 2 were"):
+        gputree.export.export_html(MODEL, "x.html")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from multiway_trees import multiway_cases
 
-from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.datasets import load_golf, load_iris
 from gputree.export import export_graphviz
 from gputree.export.describe import describe
@@ -103,10 +103,3 @@ def test_long_sets():
     assert short[-1].endswith("... 10 more")
     assert " ".join(long) == ", ".join(words[:30])
     assert max(map(len, long)) <= 40
-
-
-def test_a_thousand_leaves():
-    rng = np.random.default_rng(0)
-    model = C45Classifier(pruning=None, min_samples_leaf=1)
-    model.fit(rng.normal(size=(2000, 2)), rng.integers(0, 3, 2000))
-    assert len(drawn(export_graphviz(model))) == 2 * model.tree_.n_nodes - 1

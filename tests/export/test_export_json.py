@@ -4,96 +4,46 @@ import json
 import math
 
 import jsonschema
-import numpy as np
 import pytest
-from damage import ANYTHING, places
+from damage import change_header
 from hypothesis import given
 from hypothesis import strategies as st
-from multiway_trees import N_CODES, multiway_cases
+from multiway_trees import multiway_cases
+from saved_models import FORESTS, GOLF, TREES, assert_equal, estimator_of, fitted
 from sklearn.exceptions import NotFittedError
 from strategies import examples
 
-from gputree import (
-    C45Classifier,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ID3Classifier,
-    export_json,
-    json_schema,
-    read_json,
-)
-from gputree.datasets import load_auto_mpg, load_golf
-from gputree.estimators import json_file
-from gputree.estimators.header import rebuild
-from gputree.estimators.header_values import ALGORITHMS
+from gputree import C45Classifier, ID3Classifier, export_json, json_schema, read_json
+from gputree.persistence import json_document
+from gputree.persistence.codecs import ALGORITHMS
+from gputree.persistence.codecs import FORESTS as FOREST_NAMES
 from gputree.prediction import class_distributions
-from gputree.pruning import Pessimistic
 from gputree.tree import CRITERIA
 
 CHECK = jsonschema.Draft202012Validator(json_schema())
-GOLF = load_golf()
-CARS = load_auto_mpg()
-HARD = np.array([5e-324, -0.0, 1 / 3, 1e308, np.nextafter(1.0, 2.0), -1e-310])
 
-FITTED = {
-    "id3": ID3Classifier().fit(GOLF.data, GOLF.target),
-    "c45": C45Classifier(pruning=Pessimistic(0.1)).fit(GOLF.data, GOLF.target),
-    "cart": DecisionTreeClassifier(class_weight={"yes": 2.0}).fit(GOLF.data, GOLF.target),
-    "weights": DecisionTreeRegressor().fit(CARS.data, CARS.target, np.linspace(0.1, 3, 398)),
-    "numbers": DecisionTreeRegressor().fit(HARD[:, None], np.arange(6) / 7),
-    "missing": DecisionTreeRegressor().fit([[1.0], [np.nan], [2.0]], [0.0, 1.0, 0.0]),
-    "truth": DecisionTreeClassifier().fit(np.array([[True], [False]]), [True, False]),
-    "large": DecisionTreeClassifier().fit([[0.5], [2.5]], [2**62 + 1, 2**62 + 3]),
-}
+C45 = "a pruner"
 
 
-def estimator_of(tree):
-    """A fitted estimator around a random tree."""
-    words = ["a", "b'", 'c"', "<d>", "é", "", " g"]
-    header = {
-        "algorithm": "C45Classifier",
-        "params": {},
-        "classes": {"array": list(range(tree.n_classes)), "dtype": "<i8"},
-        "feature_names": None,
-        "categories": [{"array": words[:n], "dtype": "|O"} if n else None for n in N_CODES],
-    }
-    return rebuild("a test", header, tree)
+@pytest.mark.parametrize("case", [*TREES, *FORESTS])
+def test_documents_are_of_the_schema(case):
+    CHECK.validate(json.loads(export_json(fitted(case)), parse_constant=pytest.fail))
 
 
-def same(first, second):
-    """Whether two estimators agree in all that files hold."""
-    assert type(first) is type(second)
-    assert first.tree_.equals(second.tree_)
-    assert repr(first.get_params(deep=False)) == repr(second.get_params(deep=False))
-    for name in ("classes_", "feature_names_in_"):
-        ours, theirs = getattr(first, name, None), getattr(second, name, None)
-        assert getattr(ours, "dtype", None) == getattr(theirs, "dtype", None)
-        assert np.array_equal(ours, theirs)
-    for ours, theirs in zip(first.columns_.categories, second.columns_.categories, strict=True):
-        assert (ours is None) == (theirs is None)
-        assert ours is None or (ours.dtype == theirs.dtype and ours.tolist() == theirs.tolist())
-    return True
-
-
-@pytest.mark.parametrize("model", FITTED.values(), ids=FITTED)
-def test_there_and_back(model):
-    text = export_json(model)
-    CHECK.validate(json.loads(text, parse_constant=pytest.fail))
-    assert same(read_json(text), model)
-    assert export_json(read_json(text)) == text
+@pytest.mark.parametrize("case", FORESTS)
+def test_forests_read_again(case):
+    text = export_json(fitted(case))
+    again = read_json(text)
+    assert export_json(again) == text
+    assert_equal(list(again._trees), list(fitted(case)._trees))
+    weights = fitted(case)._draws.weight
+    again._draws = again._draws._replace(weight=weights)  # which documents do not hold
+    assert_equal(again._draws, fitted(case)._draws)
 
 
 def test_thresholds_of_missing_values_are_infinite():
-    document = json.loads(export_json(FITTED["missing"]))
+    document = json.loads(export_json(fitted("infinite threshold")))
     assert {"float": "inf"} in document["tree"]["threshold"]
-
-
-@given(multiway_cases())
-def test_random_trees_there_and_back(case):
-    model = estimator_of(case[0])
-    text = export_json(model)
-    CHECK.validate(json.loads(text))
-    assert same(read_json(text), model)
 
 
 # ------------------------------------------- a reader that knows nothing but the documentation
@@ -143,6 +93,7 @@ def answer(tree, row):
 def test_any_reader_answers_as_the_tree_does(case):
     tree, values = case
     document = json.loads(export_json(estimator_of(tree)))
+    CHECK.validate(document)
     rows = [[None if math.isnan(x) else x for x in row] for row in values.tolist()]
     found = [answer(document["tree"], row) for row in rows]
     assert found == class_distributions(tree, values).tolist()
@@ -151,10 +102,10 @@ def test_any_reader_answers_as_the_tree_does(case):
 # --------------------------------------------------------------------- files
 def test_a_file(tmp_path):
     path = tmp_path / "tree.json"
-    text = export_json(FITTED["c45"], path)
+    text = export_json(fitted(C45), path)
     assert path.read_text("utf-8") == text
-    assert same(read_json(path), FITTED["c45"])
-    assert same(read_json(str(path)), FITTED["c45"])
+    assert_equal(read_json(path), fitted(C45))
+    assert_equal(read_json(str(path)), fitted(C45))
     with pytest.raises(FileNotFoundError, match="no JSON file"):
         read_json(tmp_path / "other.json")
     with pytest.raises(IsADirectoryError, match="is a directory, and no JSON file"):
@@ -175,43 +126,39 @@ def test_what_is_no_document(source):
 
 def test_what_is_no_estimator_of_gputree():
     with pytest.raises(TypeError, match=r"export_json takes one of \['C45Classifier'.*got Tree"):
-        export_json(FITTED["c45"].tree_)
+        export_json(fitted(C45).tree_)
     with pytest.raises(NotFittedError):
         export_json(ID3Classifier())
 
 
 def test_a_file_larger_than_the_memory(tmp_path, monkeypatch):
     path = tmp_path / "tree.json"
-    export_json(FITTED["c45"], path)
-    monkeypatch.setattr(json_file, "_TIMES_IN_MEMORY", 1 << 50)
+    export_json(fitted(C45), path)
+    monkeypatch.setattr(json_document, "_TIMES_IN_MEMORY", 1 << 50)
     with pytest.raises(MemoryError, match=r"Reading .*tree\.json takes at least"):
         read_json(path)
 
 
 # -------------------------------------------------------------------- damage
 @examples(150)
-@given(st.sampled_from(sorted(FITTED)), st.data())
+@given(st.sampled_from(sorted([*TREES, *FORESTS])), st.data())
 def test_broken_documents(name, data):
     """Any value, however deep, becomes another: a whole estimator, or an error that says so."""
-    document = json.loads(export_json(FITTED[name]))
-    found = list(places(document))
-    container, key = found[data.draw(st.integers(0, len(found) - 1))]
-    if isinstance(container, dict) and data.draw(st.booleans()):
-        del container[key]
-    else:
-        container[key] = data.draw(ANYTHING)
+    broken = change_header(data, export_json(fitted(name))).decode()
     try:
-        model = read_json(json.dumps(document))
+        model = read_json(broken)
     except ValueError as error:
         assert "The text" in str(error)  # noqa: PT017
         return
-    model.tree_.check()
+    for member in getattr(model, "estimators_", [model]):
+        member.tree_.check()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"format_version": 1', '"format_version": 4', "written by a newer gputree"),
+        ('"format_version": 1', '"format_version": 5', "written by a newer gputree"),
+        ('"format_version": 1', '"format_version": 4', "trees must be a list of one or more"),
         ('"gputree-json"', '"gputree-model"', "does not name the format"),
         ("[14.0,", "[NaN,", "JSON has no NaN"),
         ("[14.0,", '[{"float":"inf"},', "weight is not finite"),
@@ -233,8 +180,8 @@ def test_documents_that_are_refused(old, new, message):
 
 def test_the_schema_names_all_estimators_and_criteria():
     schema = json_schema()
-    assert schema["properties"]["algorithm"]["enum"] == sorted(ALGORITHMS)
-    last = json_file.FORMAT_VERSION
+    assert schema["properties"]["algorithm"]["enum"] == sorted(ALGORITHMS.keys() | FOREST_NAMES)
+    last = json_document.FORMAT.last
     assert schema["properties"]["format_version"]["enum"] == [*range(1, last + 1)]
     assert schema["title"].endswith(f"versions 1 to {last}")
     found = schema["$defs"]["tree"]["properties"]["criterion"]["enum"]
@@ -242,7 +189,7 @@ def test_the_schema_names_all_estimators_and_criteria():
 
 
 def test_the_schema_tells_what_reading_refuses():
-    document = json.loads(export_json(FITTED["c45"]))
+    document = json.loads(export_json(fitted(C45)))
     for change in (
         {"format_version": 2},
         {"classes": None},
@@ -252,3 +199,16 @@ def test_the_schema_tells_what_reading_refuses():
     ):
         assert not CHECK.is_valid(document | change)
     assert CHECK.is_valid(document | {"missing_marks": ["?"]})
+    forest = json.loads(export_json(fitted("forest, targets")))
+    for change in (
+        {"format_version": 1},
+        {"algorithm": "DecisionTreeRegressor"},
+        {"classes": document["classes"]},
+        {"bootstrap": {}},
+        {"trees": []},
+        {"trees": [*forest["trees"], document["tree"]]},
+        {"trees": [forest["trees"][0] | {"smoothing": 1.0}]},
+        {"tree": forest["trees"][0]},
+    ):
+        assert not CHECK.is_valid(forest | change)
+    assert CHECK.is_valid(forest | {"trees": forest["trees"][:1]})

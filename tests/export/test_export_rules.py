@@ -1,16 +1,19 @@
-"""Paths as rules: the rows of a leaf are those that its rule tells of."""
+"""Paths in words: rules of leaves, nested dictionaries, and the nodes that a row passes."""
 
 import re
 
 import numpy as np
 import pytest
 from hypothesis import given
-from multiway_trees import multiway_cases
+from multiway_trees import multiway_cases, visit
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.datasets import load_auto_mpg, load_iris
-from gputree.export import path_rules
-from gputree.prediction import apply
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
+from gputree.datasets import load_auto_mpg, load_fish, load_golf, load_iris, load_loan
+from gputree.export import explain, path_rules, to_dict
+from gputree.export.describe import describe
+from gputree.export.explanation import _explanation
+from gputree.export.model import model_of
+from gputree.prediction import apply, class_distributions
 
 NUMBER = r"-?[\d.e+-]+|inf"
 
@@ -118,3 +121,152 @@ def test_only_leaves_without_rows_have_no_confidence(case):
     for rule in path_rules(tree):
         assert (rule.confidence is None) == (tree.weight[rule.node] == 0)
         assert rule.confidence is None or 0 < rule.confidence <= 1
+
+
+# ----------------------------------------------------------------------------- nested dictionaries
+LOAN = load_loan()
+
+
+def test_the_fish_table():
+    fish = load_fish()
+    model = ID3Classifier().fit(fish.data, fish.target)
+    expected = {"no surfacing": {0: "no", 1: {"flippers": {0: "no", 1: "yes"}}}}
+    assert to_dict(model, feature_names=fish.feature_names) == expected
+
+
+def test_numbers_and_their_digits():
+    iris = load_iris()
+    model = DecisionTreeClassifier(max_depth=1).fit(iris.data[:, 2:3], iris.target)
+    threshold = float(model.tree_.threshold[0])
+    whole = to_dict(model, feature_names=["length"], decimals=None)
+    assert list(whole["length"]) == [f"<= {threshold!r}", f"> {threshold!r}"]
+    assert whole["length"][f"<= {threshold!r}"] == "setosa"
+
+
+def test_missing_values_apart():
+    values = np.array([[1.0], [2.0], [np.nan], [np.nan]])
+    model = DecisionTreeClassifier().fit(values, ["a", "a", "b", "b"])
+    assert to_dict(model) == {"x0": {"present": "a", None: "b"}}
+    words = np.array(["u", "u", None], object)[:, None]
+    model = ID3Classifier().fit(words, [0, 0, 1])
+    assert to_dict(model) == {"x0": {"u": 0, None: 1}}
+
+
+def test_a_leaf_is_its_answer():
+    model = DecisionTreeRegressor().fit([[1.0], [2.0]], [0.1, 0.1])
+    assert to_dict(model, decimals=None) == 0.1
+
+
+def test_subsets_are_tuples():
+    words = np.array(["a", "b", "c", "d"] * 3, object)[:, None]
+    model = DecisionTreeClassifier().fit(words, [0, 1, 0, 1] * 3)
+    assert to_dict(model) == {"x0": {("a", "c"): 0, ("b", "d"): 1}}
+
+
+def walk(nested, row):
+    """The answer of a row of known values; None where no branch has a value."""
+    while isinstance(nested, dict):
+        ((name, branches),) = nested.items()
+        nested = next((below for key, below in branches.items() if leads(key, row[name])), None)
+    return nested
+
+
+def leads(key, x):
+    if isinstance(key, str):
+        sign, _, bound = key.partition(" ")
+        return sign == "present" or (x <= float(bound) if sign == "<=" else x > float(bound))
+    return x in key if isinstance(key, tuple) else x == key
+
+
+@given(multiway_cases(policies=["stops", "child"]))
+def test_known_values_find_their_answers(case):
+    tree, values = case
+    nested = to_dict(tree, decimals=None)
+    values = values[~np.isnan(values).any(axis=1)]
+    expected = class_distributions(tree, values).argmax(axis=1)
+    for row, label in zip(values, expected, strict=True):
+        found = walk(nested, {f"x{j}": x for j, x in enumerate(row.tolist())})  # in float64
+        assert found is None or found == label
+
+
+def test_names_are_counted():
+    model = ID3Classifier().fit(LOAN.data, LOAN.target)
+    with pytest.raises(ValueError, match="feature_names must contain 4 elements, got 1"):
+        to_dict(model, feature_names=["age"])
+
+
+# -------------------------------------------------------------------------------- paths of rows
+GOLF = load_golf()
+ROWS = [
+    ["sunny", "mild", "high", "weak"],
+    [None, "mild", "high", "weak"],
+    ["fog", "hot", None, "x"],
+]
+
+
+@given(multiway_cases(max_rows=10))
+def test_steps_are_the_nodes_that_a_row_visits(case):
+    tree, values = case
+    description, model = describe(tree, decimals=None), model_of(tree)
+    expected = class_distributions(tree, values)
+    for row, answer in zip(values, expected, strict=True):
+        told = _explanation(description, model, row)
+        assert {step.node for step in told.steps} == set(visit(tree, row))
+        assert list(told.shares.values()) == answer.tolist()
+        above = {step.node: step.share for step in told.steps}
+        for step in told.steps[1:]:
+            parent = int(tree.parent[step.node])
+            assert step.share <= above[parent]
+            assert (step.share < above[parent]) <= (
+                "missing" in step.note or "unknown" in step.note
+            )
+
+
+@pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier, DecisionTreeClassifier])
+def test_answers_are_those_of_predict(kind):
+    model = kind().fit(GOLF.data, GOLF.target)
+    told = explain(model, ROWS, feature_names=GOLF.feature_names)
+    assert [item.answer for item in told] == model.predict(np.array(ROWS, object)).tolist()
+
+
+def test_a_known_row_in_words():
+    model = C45Classifier().fit(GOLF.data, GOLF.target)
+    known, missing, unknown = map(str, explain(model, ROWS, feature_names=GOLF.feature_names))
+    assert known.splitlines() == [
+        "no (no 1)",
+        "  no 5, yes 9",
+        "    outlook = sunny: no 3, yes 2",
+        "      humidity = high: no 3",
+    ]
+    assert "with weight 0.286, outlook = overcast: yes 4 (outlook is missing)" in missing
+    assert "(outlook is unknown)" in unknown
+
+
+def test_a_row_that_ends_above_the_leaves():
+    model = ID3Classifier().fit(GOLF.data, GOLF.target)
+    told = str(explain(model, ROWS[1:2], feature_names=GOLF.feature_names)[0])
+    why = "outlook is missing: no branch, the node predicts"
+    assert told.splitlines()[1:] == [f"  no 5, yes 9 ({why})"]
+
+
+def test_regression():
+    cars = load_auto_mpg()
+    model = DecisionTreeRegressor(max_depth=1).fit(cars.data, cars.target)
+    (told,) = explain(model, cars.data[:1], decimals=None)
+    assert told.shares == {}
+    assert float(told.answer) == model.predict(cars.data[:1])[0]
+    assert "mean" in str(told)
+
+
+def test_a_bare_tree_knows_no_columns():
+    model = C45Classifier().fit(GOLF.data, GOLF.target)
+    with pytest.raises(TypeError, match="explain takes a fitted estimator of gputree, got Tree"):
+        explain(model.tree_, ROWS)
+
+
+def test_a_prompt_shows_the_text():
+    tree = C45Classifier().fit(GOLF.data, GOLF.target)
+    told = explain(tree, ROWS)
+    assert isinstance(told, list)
+    assert repr(told[1]) == str(told[1])
+    assert repr(told) == "\n\n".join(map(str, told))

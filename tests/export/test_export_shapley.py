@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.datasets import load_golf, load_iris
 from gputree.dtypes import MISSING_STOPS, MISSING_TO_ALL
-from gputree.export import export_lightgbm, shap_values
+from gputree.export import shap_values
 from gputree.prediction import class_distributions, shapley
 from gputree.prediction.shapley import expected_answer, shapley_values
 
@@ -56,49 +56,12 @@ def by_definition(tree, row):
 @given(multiway_cases(max_rows=3))
 def test_every_kind_of_tree_by_definition(case):
     tree, values = case
+    values[:1, 3] = np.nan  # says nothing where it goes to all branches
     found, base = shapley_values(tree, values), expected_answer(tree)
     for row, phi in zip(values, found, strict=True):
         values_of_columns, of_none = by_definition(tree, row)
         np.testing.assert_allclose(phi, values_of_columns, rtol=0, atol=1e-13)
         np.testing.assert_allclose(base, of_none, rtol=0, atol=1e-13)
-
-
-@given(multiway_cases())
-def test_values_add_up_to_the_answer(case):
-    tree, values = case
-    total = shapley_values(tree, values).sum(axis=1) + expected_answer(tree)
-    np.testing.assert_allclose(total, class_distributions(tree, values), rtol=0, atol=1e-12)
-
-
-@given(multiway_cases(policies=["all"], min_rows=1))
-def test_a_missing_value_that_is_spread_says_nothing(case):
-    tree, values = case
-    values[:, 3] = np.nan
-    assert not shapley_values(tree, values)[:, 3].any()
-
-
-@given(multiway_cases(min_rows=1))
-def test_a_column_that_is_not_tested_has_no_part(case):
-    tree, values = case
-    others = np.setdiff1d(np.arange(5), tree.feature[~tree.is_leaf])
-    assert not shapley_values(tree, values)[:, others].any()
-
-
-@pytest.mark.full
-def test_lightgbm_finds_the_same():
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 12))
-    X[rng.random(X.shape) < 0.1] = np.nan
-    X[:, 3] = rng.integers(0, 9, 2000)
-    y = np.nan_to_num(X[:, 0] * X[:, 1]) + (X[:, 3] % 3) + rng.normal(size=2000)
-    model = DecisionTreeRegressor(max_depth=9, categorical_features=[3]).fit(X, y)
-    booster = lightgbm.Booster(model_str=export_lightgbm(model))
-    rows = X[:300]
-    theirs = booster.predict(model.columns_.encode(rows), pred_contrib=True)
-    ours = shap_values(model, rows)
-    np.testing.assert_allclose(ours.values, theirs[:, :-1], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(ours.base_values, theirs[0, -1], atol=1e-9)
 
 
 # --------------------------------------------------------------------- users
@@ -119,12 +82,6 @@ def test_weights_decide_where_columns_are_unknown():
     found = shap_values(model, X)
     assert found.base_values == 2.0
     assert found.values.tolist() == [[-1.0], [3.0]]
-
-
-def test_a_leaf_alone():
-    found = shap_values(DecisionTreeRegressor().fit([[1.0], [2.0]], [3.0, 3.0]), [[1.0]])
-    assert found.base_values == 3.0
-    assert found.values.tolist() == [[0.0]]
 
 
 def test_no_rows_and_threads(monkeypatch):

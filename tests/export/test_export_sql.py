@@ -4,6 +4,8 @@ import sqlite3
 from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
+from itertools import product
 
 import numpy as np
 import postgres_server
@@ -13,12 +15,13 @@ from hand_made_trees import chain
 from hypothesis import given
 from hypothesis import strategies as st
 from multiway_trees import N_CODES, heaviest, heaviest_answers, multiway_cases
+from saved_models import FRAME, fitted
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.datasets import load_golf
 from gputree.export import export_sql
 from gputree.export.model import model_of, single_paths
-from gputree.export.sql import DIALECTS, Writer
+from gputree.export.sql_writer import DIALECTS, Writer
 from gputree.prediction import apply
 
 GOLF = load_golf()
@@ -75,31 +78,99 @@ def test_databases_answer_as_the_tree_does(dialect, form, case, random):
     assert ask(share, columns) == heaviest_answers(tree, values)[:, k].tolist()
 
 
-@in_each_form
 @in_each_database
-def test_regression_on_numbers_that_are_hard_to_read(dialect, form):
+@pytest.mark.parametrize("case", ["forest", "drawn cuts, targets"])
+def test_databases_answer_as_the_forest_does(dialect, case):
+    model, ask = fitted(case), DATABASES[dialect]
+    rows = FRAME.assign(text=np.where(FRAME["noise"] == 1, "unseen", FRAME["text"]))
+    columns = {
+        name: [None if x is None or x != x else x for x in rows[name].tolist()] for name in rows
+    }
+    asked = {"dialect": dialect, "table": "rows"}
+    assert ask(export_sql(model, **asked), columns) == model.predict(rows).tolist()
+    if case == "forest":
+        asked |= {"output": "probability", "probability_of": "perhaps"}
+        assert ask(export_sql(model, **asked), columns) == model.predict_proba(rows)[:, 1].tolist()
+
+
+def numbers_that_are_hard_to_read():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=300), 10.0 ** rng.uniform(-300, 300, 100)])
     y = rng.normal(size=x.size) * 10.0 ** rng.uniform(-2, 2, x.size)
     model = DecisionTreeRegressor().fit(x[:, None], y)
-    query = export_sql(
-        model, dialect=dialect, feature_names=['a "name"'], table="rows", **FORMS[form]
-    )
     asked = np.concatenate([x, model.tree_.threshold[~model.tree_.is_leaf]])
-    found = DATABASES[dialect](query, {'a "name"': asked.tolist()})
-    assert found == model.predict(asked[:, None]).tolist()
+    return model, {'a "name"': asked.tolist()}, model.predict(asked[:, None])
 
 
-@in_each_form
-@in_each_database
-def test_whole_numbers_are_rounded_as_in_predict(dialect, form):
+def whole_numbers_are_rounded_as_in_predict():
     """2^53 + 1 is 2^53 in float64; Postgres and SQLite compare it as it is."""
     known = 2.0**53 + 2 * np.arange(4)
     model = DecisionTreeRegressor().fit(known[:, None], np.arange(4.0))
     asked = [2**53 + i for i in range(-2, 9)]
-    query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
-    found = DATABASES[dialect](query, {"x0": asked})
-    assert found == model.predict(np.array(asked, float)[:, None]).tolist()
+    return model, {"x0": asked}, model.predict(np.array(asked, float)[:, None])
+
+
+def words_that_are_hard_to_quote():
+    words = ["it's", "a\\b", 'a"b', "\n", "\t", "é", "", "  ", "E'x'", "%s", "NULL", "$1", ";--"]
+    table = np.array([*words, None, "unseen"], object)[:, None]
+    model = ID3Classifier().fit(table[:13], ["don't", "\\", "x;"] * 4 + ["y"])
+    return model, {'a "name"': table[:, 0].tolist()}, model.predict(table)
+
+
+def nan_is_missing():
+    values = np.array([[1.0], [2.0], [np.nan], [np.nan]])
+    model = DecisionTreeClassifier().fit(values, ["a", "b", "c", "c"])
+    return model, {"x0": [1.0, 2.0, float("nan"), None]}, np.array(list("abcc"))
+
+
+def categories_and_labels_by_their_names(kind):
+    data = GOLF.data.copy()
+    data[data == "sunny"] = "sun's"
+    model = kind().fit(data, np.where(GOLF.target == "no", "don't", "do"))
+    rows = [*data.tolist(), ["fog", "mild", "high", "weak"], [None, "mild", "high", "weak"]]
+    columns = zip(GOLF.feature_names, map(list, zip(*rows, strict=True)), strict=True)
+    return model, dict(columns), model.predict(np.array(rows, object))
+
+
+def truth_values():
+    values = np.array([True, False, True, False], object)[:, None]
+    model = DecisionTreeClassifier().fit(values, [True, False, True, False])
+    return model, {"x0": [True, False]}, np.array([True, False])
+
+
+def names_of_columns_that_a_table_of_nodes_has():
+    """They are those of the rows, where the tree is meant."""
+    x = np.random.default_rng(0).normal(size=(60, 5))
+    model = DecisionTreeRegressor().fit(x, (x[:, 0] > 0) * x[:, 1] + x[:, 2] * x[:, 3] + x[:, 4])
+    names = ["node", "here", "c0", "threshold", "answer"]
+    return model, dict(zip(names, x.T.tolist(), strict=True)), model.predict(x)
+
+
+def one_node():
+    model = DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
+    return model, {"x0": [5.0, None]}, np.array(["a", "a"])
+
+
+HARD_TABLES = [
+    numbers_that_are_hard_to_read,
+    whole_numbers_are_rounded_as_in_predict,
+    words_that_are_hard_to_quote,
+    nan_is_missing,
+    partial(categories_and_labels_by_their_names, ID3Classifier),
+    partial(categories_and_labels_by_their_names, DecisionTreeClassifier),
+    truth_values,
+    names_of_columns_that_a_table_of_nodes_has,
+    one_node,
+]
+
+
+@in_each_database
+@pytest.mark.parametrize(("case", "form"), list(product(HARD_TABLES, FORMS)))
+def test_hard_tables(dialect, form, case):
+    model, columns, expected = case()
+    options = {"dialect": dialect, "feature_names": list(columns), "table": "rows"}
+    query = export_sql(model, **options, **FORMS[form])
+    assert DATABASES[dialect](query, columns) == expected.tolist()
 
 
 @in_each_form
@@ -110,53 +181,6 @@ def test_decimals_are_rounded_as_in_predict(dialect, form):
     asked = [Decimal(f"{threshold + Decimal(step):.30f}") for step in ("-1e-9", "1e-25", "1e-9")]
     query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
     assert DATABASES[dialect](query, {"x0": asked}) == [0, 0, 1]
-
-
-@in_each_form
-@in_each_database
-def test_words_that_are_hard_to_quote(dialect, form):
-    words = ["it's", "a\\b", 'a"b', "\n", "\t", "é", "", "  ", "E'x'", "%s", "NULL", "$1", ";--"]
-    words = np.array(words, object)
-    model = ID3Classifier().fit(words[:, None], ["don't", "\\", "x;"] * 4 + ["y"])
-    query = export_sql(
-        model, dialect=dialect, feature_names=['a "name"'], table="rows", **FORMS[form]
-    )
-    asked = [*words, None, "unseen"]
-    found = DATABASES[dialect](query, {'a "name"': asked})
-    assert found == model.predict(np.array(asked, object)[:, None]).tolist()
-
-
-@in_each_form
-@in_each_database
-def test_nan_is_missing(dialect, form):
-    values = np.array([[1.0], [2.0], [np.nan], [np.nan]])
-    model = DecisionTreeClassifier().fit(values, ["a", "b", "c", "c"])
-    query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
-    assert DATABASES[dialect](query, {"x0": [1.0, 2.0, float("nan"), None]}) == list("abcc")
-
-
-@in_each_form
-@in_each_database
-@pytest.mark.parametrize("kind", [ID3Classifier, DecisionTreeClassifier])
-def test_categories_and_labels_by_their_names(dialect, form, kind):
-    data = GOLF.data.copy()
-    data[data == "sunny"] = "sun's"
-    model = kind().fit(data, np.where(GOLF.target == "no", "don't", "do"))
-    rows = [*data.tolist(), ["fog", "mild", "high", "weak"], [None, "mild", "high", "weak"]]
-    query = export_sql(
-        model, dialect=dialect, feature_names=GOLF.feature_names, table="rows", **FORMS[form]
-    )
-    columns = dict(zip(GOLF.feature_names, map(list, zip(*rows, strict=True)), strict=True))
-    assert DATABASES[dialect](query, columns) == model.predict(np.array(rows, object)).tolist()
-
-
-@in_each_form
-@in_each_database
-def test_truth_values(dialect, form):
-    values = np.array([True, False, True, False], object)[:, None]
-    model = DecisionTreeClassifier().fit(values, [True, False, True, False])
-    query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
-    assert DATABASES[dialect](query, {"x0": [True, False, None]})[:2] == [True, False]
 
 
 def test_rows_in_shares_are_refused_or_sent_to_the_largest():
@@ -273,25 +297,6 @@ def test_trees_that_sqlite_plans_for_minutes():
     query = export_sql(model, dialect="sqlite", table="rows", nodes="tree")
     columns = {"x0": x[:500, 0].tolist(), "x1": x[:500, 1].tolist()}
     assert in_sqlite(query, columns) == model.predict(x[:500]).tolist()
-
-
-@in_each_database
-def test_names_of_columns_that_a_table_of_nodes_has(dialect):
-    """They are those of the rows, where the tree is meant."""
-    names = ["node", "here", "c0", "threshold", "answer"]
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(60, 5))
-    model = DecisionTreeRegressor().fit(x, (x[:, 0] > 0) * x[:, 1] + x[:, 2] * x[:, 3] + x[:, 4])
-    query = export_sql(model, dialect=dialect, feature_names=names, table="rows", nodes="tree")
-    columns = {name: column.tolist() for name, column in zip(names, x.T, strict=True)}
-    assert DATABASES[dialect](query, columns) == model.predict(x).tolist()
-
-
-@in_each_database
-def test_one_node_as_a_table(dialect):
-    model = DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
-    query = export_sql(model, dialect=dialect, table="rows", nodes="tree")
-    assert DATABASES[dialect](query, {"x0": [5.0, None]}) == ["a", "a"]
 
 
 def test_what_a_table_of_nodes_needs():

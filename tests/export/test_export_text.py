@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hand_made_trees import chain, make_tree
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -32,36 +33,23 @@ def iris_tree(**parameters) -> Tree:
 
 
 def text_of(tree, **options) -> str:
-    names = {
-        "feature_names": ["petal width"],
-        "class_names": np.unique(IRIS.target),
-    }
+    names = {"feature_names": ["petal width"], "class_names": np.unique(IRIS.target)}
     return export_text(tree, **{**names, **options})
 
 
 def stump(threshold=2.5, weight=(10.0, 4, 6), missing_child=1, **changes) -> Tree:
     """Two leaves on x0, of classes 0 and 1."""
-    tree = Tree(
-        task="classification",
-        criterion="gini",
-        n_features=1,
-        first_child=np.array([1, -1, -1], np.int32),
-        n_children=np.array([2, 0, 0], np.int32),
-        parent=np.array([-1, 0, 0], np.int32),
-        depth=np.array([0, 1, 1], np.int32),
-        split_kind=np.array([1, 0, 0], np.uint8),
-        feature=np.array([0, -2, -2], np.int32),
-        threshold=np.array([threshold, -2.0, -2.0]),
-        missing_child=np.array([missing_child, MISSING_STOPS, MISSING_STOPS], np.int32),
-        weight=np.array(weight),
-        n_rows=np.array([10, 4, 6]),
-        statistics=np.array([weight[1:], [weight[1], 0], [0, weight[2]]]),
-        impurity=np.array([0.48, 0, 0]),
-        gain=np.array([0.48, 0, 0]),
-    )
-    tree = replace(tree, **changes)
-    tree.check()
-    return tree
+    fields = {
+        "feature": [0, -2, -2],
+        "threshold": [threshold, -2.0, -2.0],
+        "missing_child": [missing_child, MISSING_STOPS, MISSING_STOPS],
+        "weight": weight,
+        "n_rows": [10, 4, 6],
+        "statistics": [weight[1:], [weight[1], 0], [0, weight[2]]],
+        "impurity": [0.48, 0, 0],
+        "gain": [0.48, 0, 0],
+    }
+    return make_tree([2, 0, 0], task="classification", criterion="gini", **fields | changes)
 
 
 def test_iris():
@@ -171,19 +159,6 @@ def test_names_stay_on_their_line():
     ]
 
 
-def test_lines_are_made_one_by_one(monkeypatch):
-    description = describe(iris_tree())
-    asked = []
-    condition = type(description).condition
-    monkeypatch.setattr(
-        type(description), "condition", lambda *args: asked.append(1) or condition(*args)
-    )
-    lines = text_lines(description)
-    next(lines)
-    assert len(asked) == 1
-    assert 1 + len(list(lines)) == len(asked) == description.tree.n_nodes - 1
-
-
 def test_missing_against_present():
     text = export_text(stump(threshold=np.inf))
     assert text == "x0 is present: 0 (4)\nx0 is missing: 1 (6)\n"
@@ -252,35 +227,9 @@ def test_an_estimator_knows_its_categories():
 
 
 def test_a_deep_tree_is_no_recursion_and_no_square():
-    depth = 10_000
-    left = np.arange(1, 2 * depth, 2)  # a chain: node 0, leaf 1, node 2, leaf 3, ...
-    n = 2 * depth + 1
-    inner = np.arange(n) % 2 == 0
-    inner[-1] = False
-    first_child = np.full(n, -1, np.int32)
-    first_child[inner] = left
-    parent = np.concatenate([[-1], np.repeat(np.flatnonzero(inner), 2)]).astype(np.int32)
-    chain = Tree(
-        task="regression",
-        criterion="squared_error",
-        n_features=1,
-        first_child=first_child,
-        n_children=np.where(inner, 2, 0).astype(np.int32),
-        parent=parent,
-        depth=((np.arange(n) + 1) // 2).astype(np.int32),
-        split_kind=inner.astype(np.uint8),
-        feature=np.where(inner, 0, -2).astype(np.int32),
-        threshold=np.where(inner, np.arange(n), -2.0),
-        missing_child=np.where(inner, 1, MISSING_STOPS).astype(np.int32),
-        weight=np.ones(n),
-        n_rows=np.ones(n, np.int64),
-        statistics=np.zeros((n, 1)),
-        impurity=np.zeros(n),
-        gain=np.zeros(n),
-    )
-    chain.check()
-    lines = export_text(chain).splitlines()
-    assert len(lines) == n - 1
+    tree = chain(10_000)
+    lines = export_text(tree).splitlines()
+    assert len(lines) == tree.n_nodes - 1
     assert max(map(len, lines)) < 250
     assert "[9999] x0 > " in lines[-1]
 

@@ -3,13 +3,15 @@
 import warnings
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
 from matplotlib import font_manager, pyplot  # noqa: E402
 
-from gputree import DecisionTreeClassifier  # noqa: E402
+from gputree import DecisionTreeClassifier, save_model  # noqa: E402
+from gputree.cli import main  # noqa: E402
 from gputree.datasets import load_iris  # noqa: E402
 from gputree.export import plot_partition, plot_tree  # noqa: E402
 
@@ -47,6 +49,18 @@ def test_laying_a_tree_out_tells_no_letter_by_itself(only_latin, tree):
         warnings.simplefilter("always")
         plot_tree(tree, feature_names=NAMES)
     assert [str(w.message)[:8] for w in told] == ["The font"]
+
+
+def test_a_drawing_by_the_command_tells_no_letter_by_itself(only_latin, tmp_path, capsys):
+    iris = load_iris()
+    X = pa.table(list(iris.data[:, 2:].T), names=NAMES)
+    save_model(DecisionTreeClassifier(max_depth=1).fit(X, iris.target), tmp_path / "m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["export", str(tmp_path / "m"), "-o", str(tmp_path / "m.png")]) == 0
+    assert [line[:26] for line in capsys.readouterr().err.splitlines()] == [
+        "gputree: warning: The font"
+    ]
 
 
 def test_an_installed_font_is_named(only_latin, tree):

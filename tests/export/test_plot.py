@@ -1,9 +1,9 @@
 """Drawn trees say what the text says, and nothing lies on anything else."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
+from figures import OVERLAP, any_overlap, close_figures, overlap  # noqa: F401
+from matplotlib import colors, pyplot
 from pruning_oracles import random_tree, tree_of_shape
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
@@ -14,19 +14,8 @@ from gputree import DecisionTreeRegressor as GputreeRegressor
 from gputree.export import export_text, plot_tree
 from gputree.export.describe import describe
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-from matplotlib import colors, pyplot  # noqa: E402
-
 IRIS = load_iris()
 DIABETES = load_diabetes()
-OVERLAP = 0.5  # pixels: borders of boxes are drawn on their edges
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 def iris_tree(**parameters):
@@ -47,12 +36,6 @@ def boxes(ax):
     """The window extent of every box of a drawn tree."""
     ax.figure.canvas.draw()
     return [text.get_bbox_patch().get_window_extent() for text in ax.texts]
-
-
-def overlap(a, b):
-    return (
-        min(a.x1, b.x1) - max(a.x0, b.x0) > OVERLAP and min(a.y1, b.y1) - max(a.y0, b.y0) > OVERLAP
-    )
 
 
 TREES = {
@@ -81,10 +64,15 @@ def test_nothing_overlaps_and_all_is_inside(name, size):
     ax = plot_tree(tree, ax=None if size is None else pyplot.subplots(figsize=size)[1])
     drawn, frame = boxes(ax), ax.get_window_extent()
     assert len(drawn) == tree.n_nodes
-    assert not any(overlap(a, b) for a, b in combinations(drawn, 2))
+    assert not any_overlap(drawn)
     for box in drawn:
         assert frame.x0 - OVERLAP < box.x0 < box.x1 < frame.x1 + OVERLAP
         assert frame.y0 - OVERLAP < box.y0 < box.y1 < frame.y1 + OVERLAP
+    parts, _ = bars(ax)
+    assert not any(overlap(part, box) for part in parts for box in drawn)
+    assert all(frame.y0 < part.y0 < part.y1 < frame.y1 for part in parts)
+    if tree.task == "classification":
+        assert not any_overlap(parts)
 
 
 @pytest.mark.parametrize("tree", [iris_tree(), multiway_tree(), diabetes_tree(max_depth=3)])
@@ -178,15 +166,6 @@ def test_not_fitted():
         plot_tree(Classifier())
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    def absent(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr("importlib.import_module", absent)
-    with pytest.raises(ImportError, match=r'plot_tree needs matplotlib.*"gputree-learn\[plot\]"'):
-        plot_tree(iris_tree())
-
-
 # ------------------------------------------------------- bars, lines, long sets
 def bars(ax):
     """Window extents and colours of the bars' parts."""
@@ -194,18 +173,6 @@ def bars(ax):
     (drawn,) = ax.collections
     paths = [path.transformed(drawn.get_transform()) for path in drawn.get_paths()]
     return [path.get_extents() for path in paths], drawn.get_facecolors()
-
-
-@pytest.mark.parametrize("name", TREES)
-def test_bars_lie_on_no_box_and_on_no_other_bar(name):
-    tree = TREES[name]()
-    ax = plot_tree(tree)
-    parts, _ = bars(ax)
-    boxes_drawn, frame = boxes(ax), ax.get_window_extent()
-    assert not any(overlap(part, box) for part in parts for box in boxes_drawn)
-    assert all(frame.y0 < part.y0 < part.y1 < frame.y1 for part in parts)
-    if tree.task == "classification":
-        assert not any(overlap(a, b) for a, b in combinations(parts, 2))
 
 
 def test_bars_are_the_mix_of_the_classes():
@@ -258,5 +225,5 @@ def test_all_categories():
         of_depth = [ax.texts[n].get_text() for n in np.flatnonzero(model.tree_.depth == depth)]
         assert all(word in " ".join(of_depth) for word in words)
     drawn = boxes(ax)
-    assert not any(overlap(a, b) for a, b in combinations(drawn, 2))
+    assert not any_overlap(drawn)
     assert max(len(line) for t in ax.texts for line in t.get_text().split("\n")) <= 60

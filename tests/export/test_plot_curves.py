@@ -1,45 +1,38 @@
 """Curves and bars about trees show the numbers that they are made of."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
+from figures import any_overlap, close_figures  # noqa: F401
+from matplotlib import pyplot
 from sklearn.utils import Bunch
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, export
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, rank_features
 from gputree.datasets import load_auto_mpg
-from gputree.export import plot_cp_table, plot_importance, plot_pruning_path
+from gputree.export import (
+    plot_cp_table,
+    plot_feature_ranking,
+    plot_importance,
+    plot_pruning_path,
+    plot_tree,
+)
 from gputree.pruning import CostComplexityCV
 from gputree.pruning.cost_complexity_cv import CP_TABLE
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402
-
 CARS = load_auto_mpg()
-OVERLAP = 0.5  # pixels
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
-
-
-def overlap(a, b):
-    return (
-        min(a.x1, b.x1) - max(a.x0, b.x0) > OVERLAP and min(a.y1, b.y1) - max(a.y0, b.y0) > OVERLAP
-    )
-
-
-@pytest.mark.parametrize("function", [plot_cp_table, plot_pruning_path, plot_importance])
+@pytest.mark.parametrize(
+    "function", [plot_tree, plot_cp_table, plot_pruning_path, plot_importance, plot_feature_ranking]
+)
 def test_without_matplotlib_the_extra_is_named(function, monkeypatch):
     def absent(name):
         raise ImportError(name)
 
     argument = cp_table()
-    if function is plot_importance:
+    if function in (plot_tree, plot_importance):
         argument = DecisionTreeRegressor(max_depth=1).fit(CARS.data, CARS.target)
+    if function is plot_feature_ranking:
+        argument = rank_features(CARS.data, CARS.target)
     monkeypatch.setattr("importlib.import_module", absent)
     message = rf'{function.__name__} needs matplotlib.*pip install "gputree-learn\[plot\]"'
     with pytest.raises(ImportError, match=message):
@@ -95,7 +88,7 @@ def test_labels_of_the_axes_name_trees_of_the_table():
     assert np.all(np.array(shown[1:]) >= table["cp"][rows[1:]] * 0.95)
     for axes in (ax, upper):
         extents = [text.get_window_extent() for text in axes.get_xticklabels()]
-        assert not any(overlap(a, b) for a, b in combinations(extents, 2))
+        assert not any_overlap(extents)
 
 
 def test_a_table_of_one_tree():
@@ -152,7 +145,7 @@ def test_leaves_stand_above_their_alphas():
     leaves = dict(zip(pruner.cp_table_["alpha"], pruner.cp_table_["n_leaves"], strict=True))
     assert labels == [leaves[alpha] for alpha in upper.get_xticks()]
     extents = [text.get_window_extent() for text in upper.get_xticklabels()]
-    assert not any(overlap(a, b) for a, b in combinations(extents, 2))
+    assert not any_overlap(extents)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +167,7 @@ def test_labels_of_alphas_do_not_overlap(alphas):
     labels = [text for text in ax.get_xticklabels() if text.get_text()]
     assert labels
     extents = [text.get_window_extent() for text in labels]
-    assert not any(overlap(a, b) for a, b in combinations(extents, 2))
+    assert not any_overlap(extents)
 
 
 @pytest.mark.parametrize("wrong", [CostComplexityCV(), [1.0], np.zeros(3)])
@@ -208,8 +201,3 @@ def test_the_most_important_alone():
 def test_importance_of_a_leaf():
     ax = plot_importance(DecisionTreeRegressor().fit([[1.0], [1.0]], [0.0, 1.0]))
     assert [bar.get_width() for bar in ax.patches] == [0.0]
-
-
-def test_public_names():
-    names = {"plot_tree", "plot_cp_table", "plot_importance", "plot_partition"}
-    assert names | {"plot_pruning_path"} <= set(export.__all__)

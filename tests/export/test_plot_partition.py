@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from figures import close_figures  # noqa: F401
 from hypothesis import given
+from matplotlib import colors, pyplot
 from multiway_trees import multiway_cases
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
@@ -11,18 +13,8 @@ from gputree.export import plot_partition
 from gputree.export.palette import class_color, class_tints
 from gputree.prediction import apply, class_distributions
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-from matplotlib import colors, pyplot  # noqa: E402
-
 IRIS = load_iris()
 CARS = load_auto_mpg()
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 def mesh(ax):

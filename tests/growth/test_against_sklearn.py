@@ -1,7 +1,5 @@
 """Continuous columns: the tree is scikit-learn's, node for node."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn_twins import TWIN, assert_same_tree, fit_both, make_table
@@ -116,14 +114,6 @@ def test_balanced_class_weight():
     assert_same_tree(*balanced, rtol=1e-10, ties=3)
 
 
-def test_labels_are_kept():
-    X, y = make_table(3)
-    names = np.array(["réd", "green", "blue"])[y]
-    ours, theirs = fit_both(DecisionTreeClassifier, X, names)
-    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
-    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
-
-
 # ------------------------------------------------------------- missing values
 @pytest.mark.parametrize("rate", [0.02, 0.2, 0.6, 0.95])
 @pytest.mark.parametrize("kind", TWIN, ids=lambda kind: kind.__name__)
@@ -136,24 +126,6 @@ def test_missing_values(kind, rate):
     np.testing.assert_array_equal(left, theirs.tree_.missing_go_to_left[j][inner])
     unseen, _ = make_table(0, missing=0.5, seed=99)
     np.testing.assert_allclose(ours.predict(unseen), theirs.predict(unseen), rtol=1e-12)
-
-
-def test_missingness_that_tells():
-    """Missing against present: a threshold of infinity."""
-    X, y = make_table(2, seed=3)
-    X[y == 1, 3] = np.nan
-    ours, theirs = fit_both(DecisionTreeClassifier, X, y)
-    assert_same_tree(ours, theirs)
-    assert ours.tree_.threshold[0] == np.inf
-    assert ours.tree_.missing_go_to_left[0] == 0
-
-
-def test_missing_only_where_predicted():
-    """Training saw none: missing values follow the larger child."""
-    X, y = make_table(3)
-    ours, theirs = fit_both(DecisionTreeClassifier, X, y)
-    unseen, _ = make_table(0, missing=0.7, seed=99)
-    np.testing.assert_allclose(ours.predict_proba(unseen), theirs.predict_proba(unseen))
 
 
 # ------------------------------------------------------------------ precision
@@ -174,27 +146,7 @@ def test_columns_keep_their_precision(moved):
     np.testing.assert_array_equal(ours.apply(wide), near.apply(rank))
 
 
-def test_float64_columns_that_float32_holds():
-    X, y = make_table(4)
-    ours, theirs = fit_both(DecisionTreeClassifier, X.astype(np.float64), y)
-    assert_same_tree(ours, theirs, ties=3)
-
-
 # ----------------------------------------------------------- more of the face
-@pytest.mark.full
-@pytest.mark.parametrize("kind", TWIN, ids=lambda kind: kind.__name__)
-def test_pruning_path(kind):
-    X, y = make_table(3 if kind is DecisionTreeClassifier else 0, n=400)
-    weight = weights("eighths", len(y))
-    ours = kind(min_samples_leaf=20).cost_complexity_pruning_path(X, y, weight)
-    twin = TWIN[kind](min_samples_leaf=20, random_state=0)
-    theirs = twin.cost_complexity_pruning_path(X, y, weight)
-    np.testing.assert_allclose(ours.ccp_alphas, theirs.ccp_alphas, rtol=1e-9, atol=1e-14)
-    np.testing.assert_allclose(ours.impurities, theirs.impurities, rtol=1e-9)
-    alphas = ours.ccp_alphas
-    for alpha in 0.5 * (alphas[1:] + alphas[:-1]):
-        pruned, twin = fit_both(kind, X, y, weight, ccp_alpha=alpha)
-        assert pruned.get_n_leaves() == twin.get_n_leaves()
 
 
 @pytest.mark.parametrize("kind", TWIN, ids=lambda kind: kind.__name__)
@@ -211,13 +163,6 @@ def test_descent(kind):
     assert ours.get_depth() == theirs.get_depth()
     assert ours.get_n_leaves() == theirs.get_n_leaves()
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y), rel=1e-12)
-
-
-def test_small_tables():
-    """Below the size where histograms pay, with leaves of a single row."""
-    for seed in range(10):
-        X, y = make_table(0, n=40, d=2, seed=seed)
-        assert_same_tree(*fit_both(DecisionTreeRegressor, X, y, min_samples_leaf=5))
 
 
 @pytest.mark.parametrize("n", [200, 2000])

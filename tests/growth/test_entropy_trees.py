@@ -1,23 +1,12 @@
 """ID3 and C4.5 trees against the slow, obvious way to grow them, node by node."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 import pytest
-from entropy_tree_oracle import (
-    C45,
-    ID3,
-    MISSING,
-    Node,
-    collapse,
-    distribution,
-    id3_distribution,
-)
+from entropy_tree_oracle import C45, ID3, MISSING, Node, collapse, distribution, id3_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
@@ -183,14 +172,6 @@ def test_columns_of_many_categories_are_not_tested_and_named_in_a_warning():
     assert model.tree_.feature[0] == 0
 
 
-@given(TABLES, st.sampled_from([0.3, 2.0, 5.0]))
-def test_a_weight_that_all_rows_share_counts_in_c45(table, weight):
-    """It divides the bits that name a cut, and branches of single rows may be heavy enough."""
-    table = table._replace(weight=np.full(len(table.y), weight))
-    model = fit_c45(table)
-    assert_same(model.tree_, slow_c45(model, table))
-
-
 @given(TABLES)
 def test_c45_collapses_as_the_oracle_does(table):
     model = fit_c45(table, collapse=True)
@@ -291,25 +272,7 @@ def test_weights_however_small_or_large_grow_the_same_tree_of_id3(factor, weight
     assert_equal_trees(expected, fit_id3(table._replace(weight=factor * weight)).tree_, factor)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-def test_threads_do_not_change_the_tree(fit):
-    table = random_mixed_table(seed=5, n=5_000, weighted=True)
-    assert_equal_trees(fit(table, n_jobs=1).tree_, fit(table, n_jobs=2).tree_)
-
-
 # ------------------------------------------------------------- splits in two, by hand
-def test_one_category_is_parted_from_all_others_those_unseen_at_the_node_too():
-    """c is parted off first, and is among the others below: raising may bring it there."""
-    X = pd.DataFrame({"x": pd.Categorical(list("aabbccdddd"), categories=list("abcdef"))})
-    y = [0, 0, 0, 0, 1, 1, 2, 2, 2, 2]
-    model = C45Classifier(binary_splits=True, pruning=None, collapse=False).fit(X, y)
-    tree = model.tree_
-    parted = [tree.branches(i).code[tree.branches(i).child == 0].tolist() for i in (0, 2)]
-    assert parted == [[2], [3]]
-    assert tree.branches(2).child.tolist() == [1, 1, 1, 0, 1, 1]
-    declared = pd.DataFrame({"x": pd.Categorical(["f"], categories=list("abcdef"))})
-    np.testing.assert_array_equal(model.predict_proba(declared), [[1.0, 0.0, 0.0]])
 
 
 @pytest.mark.parametrize("kind", [C45Classifier, BoostedC45Classifier])

@@ -1,7 +1,5 @@
 """Whole trees against the reference tree, field by field and to the last bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from devices import host_codes
@@ -9,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import best_cut, exact_tree
 from strategies import PROBLEMS, is_regression, make_task, problems, random_problems, random_sample
+from tunings import DRAWN, tuned
 
 
 @given(problems())
@@ -28,6 +27,8 @@ def test_random_tables(grow_tree, criterion, weighted, seed):
     if is_regression(criterion):
         n_classes = 0
     sample = random_sample(seed, n, d, n_classes, weighted)
+    if criterion == "gini" and seed % 2:  # one criterion: kernels are compiled for each type
+        sample = sample._replace(values=sample.values.astype(np.float32))
     task = make_task(criterion, sample, n_classes=n_classes)
     expected = exact_tree(sample.values, task)
     assert grow_tree(sample, task, n_threads=2) == expected
@@ -41,8 +42,9 @@ def test_random_tables(grow_tree, criterion, weighted, seed):
     st.integers(2, 20),
     st.sampled_from([0.0, 1e-3, 0.05]),
     st.integers(1, 3),
+    st.booleans(),
 )
-def test_limits(grow_tree, problem, max_depth, leaf, split, decrease, max_features):
+def test_limits(grow_tree, device, problem, max_depth, leaf, split, decrease, max_features, ties):
     criterion, sample = problem
     plain = make_task(criterion, sample)
     total = len(sample.y) if plain.weight is None else int(plain.weight.sum())
@@ -55,10 +57,16 @@ def test_limits(grow_tree, problem, max_depth, leaf, split, decrease, max_featur
         min_weight_leaf=total // 20,
         min_decrease=decrease * total,
         max_features=min(max_features, sample.values.shape[1]),
+        random_ties=ties,
     )
     expected = exact_tree(sample.values, task)
     assert grow_tree(sample, task) == expected
     assert grow_tree(sample, task, finish_rows=1, max_bins=5) == expected
+    for tuning in DRAWN if device == "cpu" else []:
+        with tuned(tuning):
+            assert grow_tree(sample, task, n_threads=2) == expected
+            assert grow_tree(sample, task, finish_rows=1, max_bins=5) == expected
+            assert grow_tree(sample, task, finish_rows=20, max_bins=5) == expected
 
 
 _CUTS: dict = {}  # what the oracle says of the rows of a node, for all devices
@@ -84,16 +92,6 @@ def test_every_split_of_a_larger_table_is_the_best(grow_tree, criterion, weighte
             continue
         assert (tree.feature[node], tree.threshold[node]) == (cut.feature, cut.threshold)
         assert tree.rows[tree.first_child[node]] == np.sort(np.array(rows)[cut.goes_left]).tolist()
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_float32_columns(grow_tree, seed):
-    sample = random_sample(seed, 200, 4, 3)
-    sample = sample._replace(values=sample.values.astype(np.float32))
-    task = make_task("gini", sample)
-    expected = exact_tree(sample.values, task)
-    assert grow_tree(sample, task) == expected
-    assert grow_tree(sample, task, finish_rows=5, max_bins=12) == expected
 
 
 @given(random_problems(150), st.integers(2, 9))

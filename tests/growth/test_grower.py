@@ -1,7 +1,5 @@
 """What must not change a tree, as properties of the grower; and the host code around it."""
 
-from __future__ import annotations
-
 import numpy as np
 import oracles
 import pytest
@@ -289,22 +287,16 @@ def test_renumber_is_breadth_first():
     assert depth.tolist() == [0, 1, 1, 2, 2, 3, 3]
     assert taken.feature.tolist() == [0, -2, 4, 5, -2, -2, -2]
     assert taken.threshold.tolist() == [0.0, -2.0, 2.0, 2.5, -2.0, -2.0, -2.0]
-    sums = over_leaves(taken, np.array([[2, 1], [16, 0], [32, 3], [64, 5]]))
+    sums = over_leaves(taken.first_child, np.array([[2, 1], [16, 0], [32, 3], [64, 5]]))
     assert sums[:, 0].tolist() == [114, 2, 112, 96, 16, 32, 64]
     assert sums[:, 1].tolist() == [9, 1, 8, 8, 0, 3, 5]
-
-
-def test_a_single_leaf_is_a_tree(grow_tree):
-    sample = Sample(np.array([[1.0], [2.0]]), np.zeros(2, np.uint8), None)
-    tree = grow_tree(sample, make_task("gini", sample))
-    assert tree == exact_tree(sample.values, make_task("gini", sample))
-    assert tree.first_child == [-1]
 
 
 # ----------------------------------------------------------------------- drawing
 @njit
 def draw_on_device(key, order):
-    draw.draw_columns(key, order)
+    draw.draw_columns(key, order, 0, order.size // 2)
+    draw.draw_columns(key, order, order.size // 2, order.size)
     return mix(key), child_key(key, 0), child_key(key, 1)
 
 

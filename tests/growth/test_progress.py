@@ -1,20 +1,18 @@
 """Progress bars: seen on a terminal or in a notebook when asked for, and nowhere else."""
 
-import gzip
 import io
 import re
 import sys
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import tqdm
 import tqdm.auto
+from table_files import write_table
 
+from gputree import RandomForestClassifier
 from gputree.datasets import counted, load_iris, read_table
 from gputree.growth.progress import Progress, in_notebook
 
@@ -100,6 +98,21 @@ def test_in_a_notebook(monkeypatch):
     assert grow(io.StringIO(), False, monkeypatch) == ""
 
 
+@pytest.mark.usefixtures("every_step")
+def test_a_forest_counts_its_trees(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    forest = RandomForestClassifier(5, verbose=1, n_jobs=1).fit(IRIS.data, IRIS.target)
+    shown = stream.getvalue()
+    assert re.findall(r"\d+/5", shown) == [f"{done}/5" for done in range(6)]
+    assert "trees: 100%" in shown
+    assert shown.endswith("\r")
+    stream.seek(0)
+    stream.truncate()
+    forest.set_params(warm_start=True, n_estimators=7).fit(IRIS.data, IRIS.target)
+    assert "2/2" in stream.getvalue()  # those that are new
+
+
 def test_what_is_no_notebook(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert not in_notebook()
@@ -113,20 +126,9 @@ def test_what_is_no_notebook(monkeypatch):
 IRIS = load_iris()
 
 
-def write(path, name):
+def write(folder, name):
     """The file `name` with iris in it, as its ending says."""
-    text = Path(IRIS.filename).read_bytes()
-    if name.endswith(".parquet"):
-        table = read_table(IRIS.filename).columns
-        pq.write_table(table, path / name)
-    elif name.endswith(".csv"):
-        (path / name).write_bytes(text)
-    elif name.endswith(".gz"):
-        (path / name).write_bytes(gzip.compress(text))
-    else:
-        with pa.CompressedOutputStream(str(path / name), "zstd") as file:
-            file.write(text)
-    return path / name
+    return write_table(read_table(IRIS.filename).columns, folder / name)
 
 
 NAMES = ["iris.csv", "iris.csv.gz", "iris.CSV.ZST", "iris.parquet"]

@@ -1,7 +1,5 @@
 """Trees with categories are those on record, field by field."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Recorded trees of J48 and of C4.5 Release 8, black boxes, against C45Classifier."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,13 +1,12 @@
 """Trees that textbooks draw, and their figures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gputree import C45Classifier, ID3Classifier, datasets
+from gputree.export import to_dict
 
 LEARNERS = {"id3": ID3Classifier, "c45": C45Classifier}
 
@@ -18,22 +17,6 @@ def fit(learner: str, table: str, **parameters) -> tuple[Any, list[str]]:
     every = np.ones(len(bunch.feature_names), dtype=bool)
     model = LEARNERS[learner](categorical_features=every, device="cpu", **parameters)
     return model.fit(bunch.data, bunch.target), bunch.feature_names
-
-
-def nested(model: Any, names: list[str], node: int = 0) -> Any:
-    """The tree as ``{column: {category: subtree}}``; leaves are their class."""
-    tree = model.tree_
-    if tree.is_leaf[node]:
-        return model.classes_[tree.statistics[node].argmax()]
-    feature = tree.feature[node]
-    categories = model.columns_.categories[feature].tolist()
-    below = tree.children(node)
-    return {
-        names[feature]: {
-            categories[code]: nested(model, names, below[ordinal])
-            for code, ordinal in zip(*tree.branches(node), strict=True)
-        }
-    }
 
 
 FISH = {"no surfacing": {0: "no", 1: {"flippers": {0: "no", 1: "yes"}}}}
@@ -88,7 +71,7 @@ CONTACT_LENSES = {
 )
 def test_id3_trees(table, expected):
     model, names = fit("id3", table)
-    assert nested(model, names) == expected
+    assert to_dict(model, feature_names=names) == expected
 
 
 @pytest.mark.parametrize(
@@ -138,7 +121,7 @@ def test_a_threshold_of_gain_ends_growth():
 def test_c45_trees(table, expected):
     """Two branches of two rows, collapse and pessimistic pruning leave these."""
     model, names = fit("c45", table)
-    assert nested(model, names) == expected
+    assert to_dict(model, feature_names=names) == expected
 
 
 # Quinlan 1993, table 2.1: outlook, temperature, humidity, windy; play?

@@ -4,8 +4,6 @@ Tables full of cuts that are equal in exact arithmetic: mirrored and repeated co
 twice, few values. Where their scores round differently, the greatest rounded one is taken.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

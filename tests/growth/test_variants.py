@@ -1,7 +1,5 @@
 """Kernels as they are compiled give the trees that they give as Python, in every variant."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tunings import finishing

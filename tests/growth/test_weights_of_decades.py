@@ -3,8 +3,6 @@
 The best cut is told by Fractions.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -87,16 +85,6 @@ def test_every_estimator_writes_what_it_reads(name, tmp_path):
     make = KINDS[name][0] if name in KINDS else OTHERS[name]
     for seed in range(150):
         through_files(name, make, seed, tmp_path / "m")
-
-
-def test_id3_by_hand(tmp_path):
-    """The lightest row is told apart by a step of gain that is more than its bits."""
-    X = np.array([["a", "d"], ["b", "d"], ["b", "e"]], dtype=object)
-    model = ID3Classifier().fit(X, ["no", "yes", "yes"], sample_weight=[0.01, 0.3, 1.0])
-    save_model(model, tmp_path / "m")
-    tree = load_model(tmp_path / "m").tree_
-    assert tree.equals(model.tree_)
-    assert (tree.gain <= tree.impurity * (1 + 1e-6)).all()
 
 
 # ----------------------------------------------------------------------------- bounds

@@ -1,8 +1,5 @@
 """Trees of CART with categories against brute force over all subsets, on small tables full of ties.
 
-    python tests/helpers/category_oracle.py 20000                 # prints violations by kind
-    python tests/helpers/category_oracle.py 2000 --categories 13  # beyond what is tried in full
-
 Nothing here is shared with what it checks but the public estimators: impurities are written
 out from their definitions, subsets are listed one by one. Every node of every tree is held to
 
@@ -19,8 +16,6 @@ renaming        exchanging the names of categories changes nothing but the names
 
 from __future__ import annotations
 
-import argparse
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -387,30 +382,3 @@ def check_case(
     renamed = rename(case, np.random.default_rng(seed))
     found = [*check_tree(case, model), *check_renaming(case, model, renamed, fit(renamed))]
     return int((~model.tree_.is_leaf).sum()), found
-
-
-def main() -> None:
-    """Check tables from the first seed on; print what was found, and examples."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", type=int)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--categories", type=int, default=8, help="of a column, at most")
-    parser.add_argument("--examples", type=int, default=2, help="printed of each kind")
-    arguments = parser.parse_args()
-    splits, tables, kinds = 0, Counter[str](), Counter[str]()
-    for seed in range(arguments.first, arguments.first + arguments.tables):
-        case = draw_case(seed, arguments.categories)
-        own, found = check_case(case, seed)
-        splits += own
-        for violation in found:
-            if kinds[violation.kind] < arguments.examples:
-                print(f"seed {seed}: {violation}, {case.criterion}, {case.parameters}")
-            kinds[violation.kind] += 1
-        tables.update({violation.kind for violation in found})
-    print(f"{arguments.tables} tables, {splits} splits, {kinds.total()} violations")
-    for kind, count in sorted(kinds.items()):
-        print(f"    {kind:10} {count:7} in {tables[kind]} tables")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """Trees, bins and columns grown, fitted and told by CPU and device: what shows seeded bugs."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -34,7 +32,7 @@ def compare_cells() -> None:
     """Bins counted into cells: of a row each, and of more rows than a chunk."""
     for cell_rows in (1, 100):
         with pytest.MonkeyPatch.context() as patch:
-            tune(patch, "cuda", counted_pairs=1, alive_share=0.0, cell_rows=cell_rows)
+            tune(patch, "cuda", counted_pairs=1, candidate_share=0.0, cell_rows=cell_rows)
             sample = table("gini", False, n=300, seed=3)
             task = make_task("gini", sample, max_depth=4)
             assert_same_tree(sample, task, finish_rows=20, max_bins=3)
@@ -53,8 +51,23 @@ def compare_limits() -> None:
         task = make_task("gini", sample, max_depth=4, **limits)
         for finish_rows, max_bins, pairs in ((1, 2, 0), (1, 4, 1 << 20), (None, 4, 500)):
             with pytest.MonkeyPatch.context() as patch:  # looked into by chunks, and by few warps
-                tune(patch, "cuda", living_pairs=pairs, living_blocks=2)
+                tune(patch, "cuda", candidate_pairs=pairs, candidate_blocks=2)
                 assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
+
+
+def compare_places() -> None:
+    """Columns that compete for places in the list of candidate bins, which does not hold them all.
+
+    No boundary is admitted, so every bin of two rows is a candidate.
+    """
+    rng = np.random.default_rng(0)
+    for columns in range(20, 25):
+        values = rng.normal(size=(240, columns))
+        sample = Sample(values, rng.integers(0, 2, 240).astype(np.uint8), None)
+        task = make_task("gini", sample, max_depth=1, min_weight_leaf=121)
+        with pytest.MonkeyPatch.context() as patch:
+            tune(patch, "cuda", candidate_pairs=1200)
+            assert_same_tree(sample, task, finish_rows=1, max_bins=120)
 
 
 def compare_bins() -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 from hypothesis import strategies as st
 
-from gputree.persistence import _npy
+from gputree.persistence.container import npy_bytes
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | st.text(max_size=5),
@@ -82,4 +82,4 @@ def at_most(n_bytes):
 
 
 def npy_of_zeros(shape, dtype="<f8"):
-    return _npy(np.zeros(shape, dtype))
+    return npy_bytes(np.zeros(shape, dtype))

@@ -1,7 +1,5 @@
 """Databases that need no server, and what they answer."""
 
-from __future__ import annotations
-
 import sqlite3
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Where one test body runs: on the CPU, on the emulator of CUDA, and on a CUDA device."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

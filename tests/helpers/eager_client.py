@@ -9,7 +9,7 @@ from typing import Any
 
 import dask
 
-from gputree.backends.workers.tasks import bytes_of
+from gputree.backends.sharded.tasks import bytes_of
 
 
 class EagerClient:

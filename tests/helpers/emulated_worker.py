@@ -1,7 +1,5 @@
 """Workers of Dask in processes of their own, some of which have an emulated CUDA device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cuda_emulator import emulated_cuda, launches

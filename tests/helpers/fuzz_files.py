@@ -7,8 +7,6 @@ it is known, and then how it ended. What ended in another way than a ValueError 
 is told with its traceback.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """Trees that are made field by field."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gputree.dtypes import (
@@ -12,9 +10,45 @@ from gputree.dtypes import (
     NO_CHILD,
     NO_FEATURE,
     NO_THRESHOLD,
+    NODE,
     THRESHOLD_SPLIT,
 )
+from gputree.persistence.trees import ARRAYS
 from gputree.tree import Tree
+
+
+def make_tree(n_children, **given) -> Tree:
+    """A tree of these breadth-first child counts; one of regression on one column by default."""
+    n_children = np.asarray(n_children, NODE)
+    n, leaf = n_children.size, n_children == 0
+    inner = np.flatnonzero(n_children)
+    parent = np.append(NO_CHILD, np.repeat(inner, n_children[inner]))
+    depth = np.zeros(n, NODE)
+    for node in range(1, n):
+        depth[node] = depth[parent[node]] + 1
+    fields = {
+        "task": "regression",
+        "criterion": "squared_error",
+        "n_features": 1,
+        "first_child": np.where(leaf, NO_CHILD, 1 + np.cumsum(n_children) - n_children),
+        "n_children": n_children,
+        "parent": parent,
+        "depth": depth,
+        "split_kind": np.where(leaf, LEAF, THRESHOLD_SPLIT),
+        "feature": np.where(leaf, NO_FEATURE, 0),
+        "threshold": np.full(n, NO_THRESHOLD),
+        "missing_child": np.full(n, MISSING_STOPS),
+        "weight": np.ones(n),
+        "n_rows": np.ones(n),
+        "statistics": np.zeros((n, 1)),
+        "impurity": np.zeros(n),
+        "gain": np.zeros(n),
+    } | given
+    for name in ARRAYS.keys() & fields.keys():
+        fields[name] = np.asarray(fields[name], ARRAYS[name][0])
+    tree = Tree(**fields)
+    tree.check()
+    return tree
 
 
 def multiway_tree() -> Tree:
@@ -29,59 +63,37 @@ def multiway_tree() -> Tree:
     n_rows = np.array([20, 6, 10, 4, 7, 3])
     statistics = np.array([[12, 8], [6, 0], [4, 6], [2, 2], [4, 3], [0, 3]], float)
     share = statistics / n_rows[:, None]
-    return Tree(
+    return make_tree(
+        [3, 0, 2, 0, 0, 0],
         task="classification",
         criterion="gini",
         n_features=3,
-        first_child=np.array([1, -1, 4, -1, -1, -1], np.int32),
-        n_children=np.array([3, 0, 2, 0, 0, 0], np.int32),
-        parent=np.array([-1, 0, 0, 0, 2, 2], np.int32),
-        depth=np.array([0, 1, 1, 1, 2, 2], np.int32),
-        split_kind=np.array([BRANCH_SPLIT, LEAF, THRESHOLD_SPLIT, LEAF, LEAF, LEAF], np.uint8),
-        feature=np.array([1, -2, 0, -2, -2, -2], np.int32),
-        threshold=np.array([-2.0, -2.0, 0.5, -2.0, -2.0, -2.0]),
-        missing_child=np.array([MISSING_TO_ALL, -2, 0, -2, -2, -2], np.int32),
-        weight=n_rows.astype(float),
+        split_kind=[BRANCH_SPLIT, LEAF, THRESHOLD_SPLIT, LEAF, LEAF, LEAF],
+        feature=[1, -2, 0, -2, -2, -2],
+        threshold=[-2.0, -2.0, 0.5, -2.0, -2.0, -2.0],
+        missing_child=[MISSING_TO_ALL, -2, 0, -2, -2, -2],
+        weight=n_rows,
         n_rows=n_rows,
         statistics=statistics,
         impurity=1.0 - (share**2).sum(axis=1),
-        gain=np.array([0.1, 0.0, 0.2, 0.0, 0.0, 0.0]),
-        branch_begin=np.array([0, 0, 1, 2, 3, 3]),
-        branch_end=np.array([0, 1, 2, 3, 3, 3]),
-        branch_code=np.array([1, 3, 0], np.int32),
+        gain=[0.1, 0.0, 0.2, 0.0, 0.0, 0.0],
+        branch_begin=[0, 0, 1, 2, 3, 3],
+        branch_end=[0, 1, 2, 3, 3, 3],
+        branch_code=[1, 3, 0],
     )
 
 
 def binary_tree(first_child, feature, threshold, missing_child, n_features):
     """A regression tree from its splits; a node's target is its number."""
-    first_child = np.asarray(first_child, np.int32)
-    n, leaf = first_child.size, first_child < 0
-    inner = np.flatnonzero(~leaf)
-    parent = np.full(n, NO_CHILD, np.int32)
-    depth = np.zeros(n, np.int32)
-    for node in inner:
-        for child in (first_child[node], first_child[node] + 1):
-            parent[child], depth[child] = node, depth[node] + 1
-    tree = Tree(
-        task="regression",
-        criterion="squared_error",
+    leaf = np.asarray(first_child) < 0
+    return make_tree(
+        np.where(leaf, 0, 2),
         n_features=n_features,
-        first_child=first_child,
-        n_children=np.where(leaf, 0, 2).astype(np.int32),
-        parent=parent,
-        depth=depth,
-        split_kind=np.where(leaf, LEAF, THRESHOLD_SPLIT).astype(np.uint8),
-        feature=np.where(leaf, NO_FEATURE, feature).astype(np.int32),
-        threshold=np.where(leaf, NO_THRESHOLD, threshold).astype(np.float64),
-        missing_child=np.where(leaf, MISSING_STOPS, missing_child).astype(np.int32),
-        weight=np.ones(n),
-        n_rows=np.ones(n, np.int64),
-        statistics=np.arange(n, dtype=np.float64)[:, None],
-        impurity=np.zeros(n),
-        gain=np.zeros(n),
+        feature=np.where(leaf, NO_FEATURE, feature),
+        threshold=np.where(leaf, NO_THRESHOLD, threshold),
+        missing_child=np.where(leaf, MISSING_STOPS, missing_child),
+        statistics=np.arange(leaf.size)[:, None],
     )
-    tree.check()
-    return tree
 
 
 def chain(depth):

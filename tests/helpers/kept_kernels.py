@@ -3,8 +3,6 @@
 Prints a JSON object: by use, how many kernels were compiled, and those that cannot be kept.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterator

@@ -1,8 +1,7 @@
 """Random trees of every kind of split, rows for them, and the slow, obvious descent."""
 
-from __future__ import annotations
-
 import numpy as np
+from hand_made_trees import make_tree
 from hypothesis import strategies as st
 
 from gputree.branches import BranchLists
@@ -73,11 +72,7 @@ def random_multiway_tree(
         n_open += rows[-1][3] - 1
     kind, feature, threshold, count, missing, tables = zip(*rows, strict=True)
     n_children = np.array(count, NODE)
-    inner = np.flatnonzero(n_children)
-    parent = np.append(NO_CHILD, np.repeat(inner, n_children[inner])).astype(NODE)
-    depth = np.zeros(n_children.size, NODE)
-    for node in range(1, depth.size):
-        depth[node] = depth[parent[node]] + 1
+    parent = np.append(NO_CHILD, np.repeat(np.arange(n_children.size), n_children))
     statistics = _class_weights(rng, parent, n_children, n_classes)
     weight = statistics.sum(axis=1)
     shares = statistics / np.where(weight > 0, weight, 1.0)[:, None]
@@ -88,27 +83,22 @@ def random_multiway_tree(
     first_child = np.where(n_children, 1 + np.cumsum(n_children) - n_children, -1).astype(NODE)
     offset = np.cumsum([0, *map(len, tables)])
     child = np.array([child for table in tables for child in table], NODE)
-    tree = Tree(
+    return make_tree(
+        n_children,
         task="classification",
         criterion="gini",
         n_features=len(N_CODES),
-        first_child=first_child,
-        n_children=n_children,
-        parent=parent,
-        depth=depth,
-        split_kind=np.array(kind, np.uint8),
-        feature=np.array(feature, NODE),
-        threshold=np.array(threshold, float),
-        missing_child=np.array(missing, NODE),
+        split_kind=kind,
+        feature=feature,
+        threshold=threshold,
+        missing_child=missing,
         weight=weight,
-        n_rows=np.ceil(weight).astype(np.int64),
+        n_rows=np.ceil(weight),
         statistics=statistics,
         impurity=gini,
         gain=np.where(n_children, gain, 0.0),
         **BranchLists.of_tables(first_child, offset, child)._asdict(),
     )
-    tree.check()
-    return tree
 
 
 def _class_weights(rng, parent, n_children, n_classes) -> np.ndarray:

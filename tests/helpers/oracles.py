@@ -4,11 +4,10 @@ Scores repeat the documented formulas in the documented order of operations, so 
 can be compared to the last bit; everything else is written the slow, obvious way.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -146,11 +145,15 @@ def child_key(key: int, ordinal: int) -> int:
 def draw_columns(key: int, d: int) -> list[int]:
     """Fisher-Yates permutation of ``range(d)``."""
     order = list(range(d))
-    for i in range(d - 1, 0, -1):
-        key = mix(key)
-        j = key % (i + 1)
+    for i in range(d):
+        j = i + ((mix((key + i) & MASK_64) >> 32) * (d - i) >> 32)
         order[i], order[j] = order[j], order[i]
     return order
+
+
+def tie_rank(random_ties: bool, key: int, f: int) -> int:
+    """Of columns whose cuts score alike, the one of the least rank is taken."""
+    return mix(((key ^ 0x7469657362796861) + f) & MASK_64) if random_ties else f
 
 
 # ---------------------------------------------------------------------- cuts
@@ -309,20 +312,21 @@ def is_leaf(task: Task, rows) -> bool:
 
 
 def best_cut(values, task: Task, rows, key: int = 0) -> Cut | None:
-    """The cut of a node by the tie rule: greatest score, lowest column, missing right, lowest."""
+    """The cut of a node by the tie rule: greatest score, least rank, missing right, lowest."""
     if is_leaf(task, rows):
         return None
     d = values.shape[1]
     wanted = task.limits.max_features
     order = draw_columns(key, d) if wanted < d else list(range(d))
     best: Cut | None = None
+    rank = partial(tie_rank, task.limits.random_ties, key)
     for visited, f in enumerate(order):
         if visited >= wanted and best is not None:
             break
         signs = task.limits.monotonic
         own = task if signs is None else held_by(task, sign=int(signs.signs[f]))
         cut = column_best(values, own, rows, f)
-        if cut and (best is None or (-cut.score, f) < (-best.score, best.feature)):
+        if cut and (best is None or (-cut.score, rank(f)) < (-best.score, rank(best.feature))):
             best = cut
     return best
 

@@ -1,7 +1,5 @@
 """What trees of tables in parts are tried on, wherever the parts lie."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ LIMITS = [
     {"max_features": 1, "random_state": 3},
     {"max_features": 2, "random_state": 4, "min_samples_leaf": 12},
     {"splitter": "binned"},
+    {"ties": "random", "random_state": 5},
 ]
 
 # Few of the many kinds of kernels that there are: each takes seconds to compile.

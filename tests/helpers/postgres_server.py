@@ -1,7 +1,5 @@
 """A Postgres server of one's own, on a socket in a temporary folder, for as long as tests run."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Which cases of a product of parameters run by default: those that bring a value of one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

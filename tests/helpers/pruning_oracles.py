@@ -1,65 +1,40 @@
 """Random trees and the slow, obvious ways to prune them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
+from hand_made_trees import make_tree
 from hypothesis import strategies as st
 
 from gputree.branches import BranchLists
-from gputree.dtypes import (
-    BRANCH_SPLIT,
-    LEAF,
-    MISSING_STOPS,
-    NO_CHILD,
-    NO_FEATURE,
-    NO_THRESHOLD,
-    NODE,
-)
+from gputree.dtypes import BRANCH_SPLIT, LEAF, NO_CHILD
 from gputree.pruning import RoutedRows
 from gputree.tree import Tree
 
 
 def tree_of_shape(n_children, statistics, impurity, weight, task="classification") -> Tree:
     """A valid tree with the given breadth-first child counts and node values."""
-    n_children = np.asarray(n_children, dtype=NODE)
-    n_nodes = n_children.size
-    leaf = n_children == 0
-    inner = np.flatnonzero(~leaf)
-    first_child = np.full(n_nodes, NO_CHILD, dtype=NODE)
-    first_child[inner] = 1 + np.concatenate([[0], np.cumsum(n_children[inner])[:-1]])
-    parent = np.concatenate([[NO_CHILD], np.repeat(inner, n_children[inner])]).astype(NODE)
-    depth = np.zeros(n_nodes, dtype=NODE)
-    for node in range(1, n_nodes):
-        depth[node] = depth[parent[node]] + 1
+    n_children = np.asarray(n_children)
+    n_nodes, leaf = n_children.size, n_children == 0
+    parent = np.repeat(np.arange(n_nodes), n_children)
+    first_child = 1 + np.cumsum(n_children) - n_children
     child = np.arange(1, n_nodes)
     weight, impurity = np.asarray(weight, dtype=float), np.asarray(impurity, dtype=float)
-    below = np.bincount(parent[1:], (weight * impurity)[1:], minlength=n_nodes)
+    below = np.bincount(parent, (weight * impurity)[1:], minlength=n_nodes)
     gain = (weight * impurity - below) / np.where(weight > 0, weight, 1.0)
-    tree = Tree(
+    return make_tree(
+        n_children,
         task=task,
         criterion="gini" if task == "classification" else "squared_error",
-        n_features=1,
-        first_child=first_child,
-        n_children=n_children,
-        parent=parent,
-        depth=depth,
-        split_kind=np.where(leaf, LEAF, BRANCH_SPLIT).astype(np.uint8),
-        feature=np.where(leaf, NO_FEATURE, 0).astype(NODE),
-        threshold=np.full(n_nodes, NO_THRESHOLD),
-        missing_child=np.full(n_nodes, MISSING_STOPS, dtype=NODE),
+        split_kind=np.where(leaf, LEAF, BRANCH_SPLIT),
         weight=weight,
-        n_rows=np.ones(n_nodes, dtype=np.int64),
-        statistics=np.asarray(statistics, dtype=float),
+        statistics=statistics,
         impurity=impurity,
         gain=np.where(leaf, 0.0, gain),
-        **BranchLists.of_pairs(n_nodes, child, child - first_child[parent[1:]])._asdict(),
+        **BranchLists.of_pairs(n_nodes, child, child - first_child[parent])._asdict(),
     )
-    tree.check()
-    return tree
 
 
 def random_shape(rng: np.random.Generator, n_inner: int, max_branches: int) -> np.ndarray:

@@ -4,8 +4,6 @@
 checked-out version anew: of the named cases, or of all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys
@@ -213,11 +211,14 @@ def field_names() -> list[str]:
 
 
 def main(names: list[str]) -> None:
-    """Write the record."""
+    """Write the record; where only some cases are named, of the fields that it has."""
     cases = dict(generated_cases()) | dict(real_cases())
-    old = json.loads(RECORD.read_text("utf-8"))["trees"] if names else {}
-    trees = old | {name: packed(digests(grow(cases[name]))) for name in names or cases}
-    content = {"fields": field_names(), "trees": trees}
+    content = json.loads(RECORD.read_text("utf-8"))
+    if not names:
+        content = {"fields": field_names(), "trees": {}}
+    for name in names or cases:
+        found = digests(grow(cases[name]))
+        content["trees"][name] = packed({field: found[field] for field in content["fields"]})
     RECORD.write_text(json.dumps(content, indent=0) + "\n", "utf-8")
 
 

@@ -1,7 +1,5 @@
 """Rules from a tree the slow, obvious way: rows one by one, subsets one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import chain, combinations
 from math import isnan, log2

@@ -1,21 +1,12 @@
 """Trees of scikit-learn as gputree trees, for tests that compare the two."""
 
-from __future__ import annotations
-
 import numpy as np
+from hand_made_trees import make_tree
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import validate_data
 
-from gputree.dtypes import (
-    LEAF,
-    MISSING_STOPS,
-    NO_CHILD,
-    NO_FEATURE,
-    NO_THRESHOLD,
-    NODE,
-    THRESHOLD_SPLIT,
-)
+from gputree.dtypes import MISSING_STOPS, NO_CHILD, NO_FEATURE, NO_THRESHOLD
 from gputree.tree import Tree
 
 
@@ -37,39 +28,25 @@ def from_sklearn(estimator) -> Tree:
     rank = np.argsort(order)
     left, right = sk.children_left[order], sk.children_right[order]
     leaf = left == NO_CHILD
-    first_child = np.where(leaf, NO_CHILD, rank[left]).astype(NODE)
-    parent = np.full(order.size, NO_CHILD, dtype=NODE)
-    parent[rank[left[~leaf]]] = parent[rank[right[~leaf]]] = np.flatnonzero(~leaf)
-    depth = np.zeros(order.size, dtype=NODE)
-    for node in range(1, order.size):
-        depth[node] = depth[parent[node]] + 1
     weight, impurity = sk.weighted_n_node_samples[order], sk.impurity[order]
     classification = hasattr(estimator, "classes_")
     value = sk.value[order, 0, :]
     risk = weight * impurity
     decrease = risk - risk[rank[left]] - risk[rank[right]]
-    tree = Tree(
+    return make_tree(
+        np.where(leaf, 0, 2),
         task="classification" if classification else "regression",
         criterion=estimator.criterion,
         n_features=sk.n_features,
-        first_child=first_child,
-        n_children=np.where(leaf, 0, 2).astype(NODE),
-        parent=parent,
-        depth=depth,
-        split_kind=np.where(leaf, LEAF, THRESHOLD_SPLIT).astype(np.uint8),
-        feature=np.where(leaf, NO_FEATURE, sk.feature[order]).astype(NODE),
+        feature=np.where(leaf, NO_FEATURE, sk.feature[order]),
         threshold=np.where(leaf, NO_THRESHOLD, sk.threshold[order]),
-        missing_child=np.where(
-            leaf, MISSING_STOPS, 1 - sk.missing_go_to_left[order].astype(NODE)
-        ).astype(NODE),
+        missing_child=np.where(leaf, MISSING_STOPS, 1 - sk.missing_go_to_left[order].astype(int)),
         weight=weight,
-        n_rows=sk.n_node_samples[order].astype(np.int64),
-        statistics=value * weight[:, None] if classification else value.copy(),
+        n_rows=sk.n_node_samples[order],
+        statistics=value * weight[:, None] if classification else value,
         impurity=impurity,
         gain=np.where(leaf, 0.0, decrease / weight),
     )
-    tree.check()
-    return tree
 
 
 class _Grown(BaseEstimator):

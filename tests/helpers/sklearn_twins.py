@@ -1,7 +1,5 @@
 """Trees of ours and of scikit-learn over one table, compared node for node."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn import tree as sklearn_tree

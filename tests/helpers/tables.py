@@ -1,20 +1,15 @@
-"""Tables of real things: those shipped with the package, and those of GPUTREE_DATA."""
-
-from __future__ import annotations
+"""Tables of real things: those of GPUTREE_DATA."""
 
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from strategies import Sample
 
 from benchmarks.data import real_table
-from gputree import datasets
-
-TEXTBOOK = tuple(
-    name.removeprefix("load_") for name in sorted(datasets.__all__) if name.startswith("load_")
-)
 
 
 def _real_names() -> tuple[str, ...]:
@@ -30,34 +25,33 @@ def _real_names() -> tuple[str, ...]:
 REAL = _real_names()
 
 
-def textbook(name: str, weighted: bool) -> tuple[str, Sample]:
-    """A criterion for a table of the package, and its rows; categories as codes."""
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    columns = [_numbers(X[:, f]) for f in range(X.shape[1])]
-    weight = np.random.default_rng(0).choice([0.25, 1.0, 3.0], len(y)) if weighted else None
-    return _sample(np.column_stack(columns), y, weight)
-
-
-def _numbers(cells: np.ndarray) -> np.ndarray:
-    """Cells as numbers: those of categories are their places in order."""
-    if cells.dtype.kind != "O":
-        return cells.astype(np.float64)
-    missing = np.array([cell != cell or cell is None for cell in cells])
-    codes = np.full(cells.size, np.nan)
-    codes[~missing] = np.unique(cells[~missing].astype(str), return_inverse=True)[1]
-    return codes
+def each_real_table(test: Any) -> Any:
+    """Run a test of a `name` for each table of GPUTREE_DATA."""
+    absent = pytest.mark.skipif(not REAL, reason="GPUTREE_DATA names no folder of real tables")
+    return pytest.mark.tables(absent(pytest.mark.parametrize("name", REAL or ["none"])(test)))
 
 
 def real(name: str, most_rows: int) -> tuple[str, Sample]:
     """A criterion for a table of GPUTREE_DATA, and some of its rows."""
     table = real_table(name)
     rows = np.random.default_rng(0).permutation(len(table.y))[:most_rows]
-    return _sample(table.X[rows], table.y[rows], None)
-
-
-def _sample(values: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[str, Sample]:
-    values = np.ascontiguousarray(values)
+    values, y = np.ascontiguousarray(table.X[rows]), table.y[rows]
     if y.dtype.kind == "f":
-        return "squared_error", Sample(values, y, weight)
-    classes = np.unique(y, return_inverse=True)[1].astype(np.uint8)
-    return "gini" if weight is None else "entropy", Sample(values, classes, weight)
+        return "squared_error", Sample(values, y, None)
+    return "gini", Sample(values, np.unique(y, return_inverse=True)[1].astype(np.uint8), None)
+
+
+def _reference_folder() -> Path | None:
+    """The folder of GPUTREE_DATA, or that above it, where `reference.json` is."""
+    folder = Path(os.environ.get("GPUTREE_DATA", "absent"))
+    found = [d for d in (folder, folder.parent) if (d / "reference.json").is_file()]
+    return found[0] if found else None
+
+
+REFERENCE = _reference_folder()
+needs_reference = [
+    pytest.mark.tables,
+    pytest.mark.skipif(
+        REFERENCE is None, reason="GPUTREE_DATA names no folder with a reference.json"
+    ),
+]

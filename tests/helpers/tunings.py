@@ -1,7 +1,5 @@
 """Ways that growth may take over one table, none of which changes the tree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,21 +13,23 @@ from gputree.backends.cuda import tuning as cuda_tuning
 NEVER = TUNING._replace(counted_rows=np.inf)
 # Every column of every node is counted, into cells of a row on average.
 ALWAYS = Tuning(
-    counted_table_rows=0, counted_rows=0, alive_share=0.0, node_share=0.0, cell_rows=1,
-    column_bytes=1 << 17, group_bytes=1 << 8, sift_rows=3, sifted_rows=1,
+    counted_table_rows=0, counted_rows=0, candidate_share=0.0, node_share=0.0, cell_rows=1,
+    column_bytes=1 << 17, group_bytes=1 << 8, subdivided_rows=3, sub_bin_rows=1,
 )  # fmt: skip
 HOST = {
     "never": NEVER,
     "default": TUNING,
-    "sifted": ALWAYS._replace(alive_share=2.0),  # not counted: gathered bins are sifted
-    "few cells": ALWAYS._replace(column_bytes=1 << 8, sifted_rows=5),
+    "subdivided": ALWAYS._replace(candidate_share=2.0),  # not counted: gathered bins are subdivided
+    "few cells": ALWAYS._replace(column_bytes=1 << 8, sub_bin_rows=5),
     "always": ALWAYS,
 }
+# Of nodes that draw columns, these alone are looked at: sorted from the root on, or counted.
+DRAWN = [TUNING._replace(drawn_share=1, drawn_rows=rows) for rows in (np.inf, 0)]
 DEVICE = {
     "never": cuda_tuning.TUNING._replace(counted_pairs=np.inf),
-    "asked": cuda_tuning.TUNING._replace(counted_pairs=np.inf, living_pairs=0),
-    "few cells": cuda_tuning.Tuning(counted_pairs=1, alive_share=0.0, cell_rows=5),
-    "always": cuda_tuning.Tuning(counted_pairs=1, alive_share=0.0, cell_rows=1),
+    "asked": cuda_tuning.TUNING._replace(counted_pairs=np.inf, candidate_pairs=0),
+    "few cells": cuda_tuning.Tuning(counted_pairs=1, candidate_share=0.0, cell_rows=5),
+    "always": cuda_tuning.Tuning(counted_pairs=1, candidate_share=0.0, cell_rows=1),
 }
 
 

@@ -1,7 +1,5 @@
 """The CUDA backend beside the CPU backend: both over one table, and equality to the bit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

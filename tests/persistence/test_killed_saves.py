@@ -1,7 +1,5 @@
 """What a save that was killed has left is removed by the next one, and nothing else is."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -83,10 +81,3 @@ def test_many_saves_at_once(tmp_path):
     assert not errors
     assert len(set(path.read_bytes())) == 1
     assert os.listdir(tmp_path) == ["m"]
-
-
-def test_permissions_are_those_of_any_new_file(tmp_path):
-    with replaced_file(tmp_path / "m") as file:
-        file.write(b"x")
-    (tmp_path / "n").write_bytes(b"x")
-    assert (tmp_path / "m").stat().st_mode == (tmp_path / "n").stat().st_mode

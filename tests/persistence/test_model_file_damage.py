@@ -1,6 +1,7 @@
-"""Model files that somebody broke, or made: a clear ValueError, and no more memory than allowed."""
+"""Model files that somebody broke, or made: a clear ValueError, and no more memory than allowed.
 
-from __future__ import annotations
+Of one tree, of several and of rules.
+"""
 
 import bz2
 import io
@@ -13,108 +14,127 @@ import pytest
 from damage import MIB, at_most, change_header, change_values, npy_of_zeros, pack, unpack
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from saved_models import FRAME, fitted
 from strategies import examples
 
-from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, members
-from gputree.estimators.model_file import load_model, save_model
-from gputree.estimators.saved_tree import read_saved
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.export.describe import describe
 from gputree.export.lines import text_lines
-from gputree.persistence import ARRAYS, _npy
+from gputree.persistence import container, load_model, read_saved, save_model
+from gputree.persistence.container import npy_bytes
 
 ROWS = np.random.default_rng(0)
 NUMBERS = ROWS.normal(size=(60, 3))
 WORDS = np.array([["a", "b"], ["b", "c"], ["c", None]] * 20, object)
 SLOW = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-FITTED = {
+TREES = {
     "regression": DecisionTreeRegressor(max_depth=3).fit(NUMBERS, NUMBERS[:, 0]),
     "multiway": C45Classifier(pruning=None).fit(WORDS, ["x", "y", "z"] * 20),
     "subsets": DecisionTreeClassifier(max_depth=3, class_weight={"x": 2.0}).fit(
         WORDS, ["x", "y", "x", "z"] * 15
     ),
 }
+SEVERAL = ("boosted, costs", "boosted, winnowed", "rules, a frame", "boosted rules, a frame")
 
 
-@pytest.fixture(params=FITTED)
-def model(request, tmp_path):
-    path = tmp_path / "model.gputree"
-    save_model(FITTED[request.param], path)
+def saved(case, folder):
+    path = folder / "model.gputree"
+    save_model(TREES[case] if case in TREES else fitted(case), path)
     return path
 
 
+@pytest.fixture(params=TREES)
+def model(request, tmp_path):
+    """The file of one tree."""
+    return saved(request.param, tmp_path)
+
+
+@pytest.fixture(params=SEVERAL)
+def several(request, tmp_path):
+    return saved(request.param, tmp_path)
+
+
+@pytest.fixture(params=[*TREES, *SEVERAL])
+def any_model(request, tmp_path):
+    return saved(request.param, tmp_path)
+
+
 def load_or_refuse(path):
-    """The model that a file holds, whole; None where it is refused in the way it should be."""
-    shown = show_or_refuse(path)
+    """A file is refused in the way it should be, or holds a whole model that answers."""
+    is_shown = is_shown_or_refused(path)
     try:
         model = load_model(path)
     except ValueError as error:
         assert str(path) in str(error)  # noqa: PT017
-        return None
-    assert shown is not None
-    model.tree_.check()
-    words = model.columns_.nominal.any()
-    table = WORDS if words and model.n_features_in_ == 2 else NUMBERS
-    if model.n_features_in_ == table.shape[1]:
-        with suppress(ValueError):  # text where another kind of column is expected
-            assert len(model.predict(table)) == 60
-    return model
+        return
+    assert is_shown
+    if hasattr(model, "tree_"):
+        model.tree_.check()
+    assert str(getattr(model, "rules_", ""))[:1] != "x"
+    for table in (NUMBERS, WORDS, FRAME):
+        names = list(getattr(model, "feature_names_in_", []))
+        if model.n_features_in_ == table.shape[1] and (not names or names == list(FRAME)):
+            with suppress(ValueError):  # text where another kind of column is expected
+                assert len(model.predict(table)) == len(table)
+                if hasattr(model, "classes_"):
+                    assert np.isfinite(model.predict_proba(table)).all()
 
 
-def show_or_refuse(path):
-    """The lines of the tree that a file holds, whatever its parameters are; or None."""
+def is_shown_or_refused(path):
+    """Whether the tree that a file holds, whatever its parameters are, has lines."""
     try:
-        return list(text_lines(describe(read_saved(path))))
+        shown = read_saved(path)
+        return not hasattr(shown, "tree_") or bool(list(text_lines(describe(shown))))
     except ValueError as error:
         assert str(path) in str(error)  # noqa: PT017
-        return None
+        return False
 
 
 # ------------------------------------------------------------------ damage
 @SLOW
 @given(data=st.data())
-def test_broken_bytes(model, data):
+def test_broken_bytes(any_model, data):
     """Bytes changed, cut out, put in, or cut off."""
-    content = bytearray(model.read_bytes())
+    content = bytearray(any_model.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(content)))
         length = data.draw(st.integers(0, 30))
         content[at : at + length] = data.draw(st.binary(max_size=30))
     if data.draw(st.booleans()):
         del content[data.draw(st.integers(0, len(content))) :]
-    broken = model.with_name("broken")
+    broken = any_model.with_name("broken")
     broken.write_bytes(content)
     load_or_refuse(broken)
 
 
 @SLOW
 @given(data=st.data())
-def test_broken_arrays(model, data):
+def test_broken_arrays(any_model, data):
     """Whole members with values that no tree has, or of another shape: past every checksum."""
-    parts = unpack(model)
-    names = [name for name in ARRAYS if f"tree/{name}.npy" in parts]
-    for name in data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True)):
-        member = f"tree/{name}.npy"
+    parts = unpack(any_model)
+    names = sorted(name for name in parts if name.endswith(".npy"))
+    for member in data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True)):
         if data.draw(st.booleans()):
             values = np.lib.format.read_array(io.BytesIO(parts[member]))
-            parts[member] = _npy(change_values(data, values))
+            parts[member] = npy_bytes(change_values(data, values))
         else:
             content = bytearray(parts[member])
             at = data.draw(st.integers(0, 127))
             content[at : at + 8] = data.draw(st.binary(max_size=12))
             parts[member] = bytes(content)
-    broken = model.with_name("broken")
+    broken = any_model.with_name("broken")
     pack(broken, parts)
     load_or_refuse(broken)
 
 
 @SLOW
 @given(data=st.data())
-def test_broken_headers(model, data):
+def test_broken_headers(any_model, data):
     """Any value of the header, however deep, becomes another."""
-    parts = unpack(model)
+    parts = unpack(any_model)
     parts["model.json"] = change_header(data, parts["model.json"])
-    broken = model.with_name("broken")
+    broken = any_model.with_name("broken")
     pack(broken, parts)
     load_or_refuse(broken)
 
@@ -161,8 +181,8 @@ def test_text_nested_without_end(model):
 @pytest.fixture
 def narrow(monkeypatch):
     """Bounds for files of kilobytes."""
-    monkeypatch.setattr(members, "LEAST_BYTES", 4 * MIB)
-    monkeypatch.setattr(members, "LEAST_TEXT_BYTES", MIB)
+    monkeypatch.setattr(container, "LEAST_BYTES", 4 * MIB)
+    monkeypatch.setattr(container, "LEAST_TEXT_BYTES", MIB)
 
 
 BOMBS = {
@@ -182,6 +202,16 @@ def test_what_unpacks_to_more_than_is_allowed(model, case):
     assert model.stat().st_size < 100_000
     with at_most(2 * MIB), pytest.raises(ValueError, match=r"unpacks to .*, [\d,]+ times its size"):
         load_model(model)
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize(
+    "name", ["trees/0/gain.npy", "trees/0/statistics.npy", "rules/class_weights.npy"]
+)
+def test_what_unpacks_to_more_anywhere(several, name):
+    pack(several, unpack(several) | {name: npy_of_zeros(4 * MIB)})
+    with at_most(2 * MIB), pytest.raises(ValueError, match=r"unpacks to .* times its size"):
+        load_model(several)
 
 
 @pytest.mark.usefixtures("narrow")

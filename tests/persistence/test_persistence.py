@@ -11,10 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import pack, unpack
+from hand_made_trees import make_tree
 
-from gputree import persistence
+from gputree import C45Classifier
 from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, NO_FEATURE, NO_THRESHOLD
 from gputree.persistence import FORMAT_VERSION, read_model, write_model
+from gputree.persistence.container import npy_bytes
+from gputree.persistence.trees import ARRAYS, BOUNDS, SOFT
 from gputree.tree import Tree
 
 MODEL_FILES = Path(__file__).with_name("model_files")  # one of each format version
@@ -23,27 +27,23 @@ HEADER = {"algorithm": "DecisionTreeClassifier", "note": "größer ≤", "params
 
 def small_tree() -> Tree:
     """A stump on column 1 of 3 whose second child splits by a column of 4 categories."""
-    leaf = [NO_THRESHOLD] * 4
-    return Tree(
+    return make_tree(
+        [2, 0, 2, 0, 0],
         task="classification",
         criterion="gini",
         n_features=3,
-        first_child=np.array([1, -1, 3, -1, -1], np.int32),
-        n_children=np.array([2, 0, 2, 0, 0], np.int32),
-        parent=np.array([-1, 0, 0, 2, 2], np.int32),
-        depth=np.array([0, 1, 1, 2, 2], np.int32),
-        split_kind=np.array([1, 0, BRANCH_SPLIT, 0, 0], np.uint8),
-        feature=np.array([1, NO_FEATURE, 2, NO_FEATURE, NO_FEATURE], np.int32),
-        threshold=np.array([0.1 + 0.2, *leaf]),
-        missing_child=np.array([1, MISSING_STOPS, 0, MISSING_STOPS, MISSING_STOPS], np.int32),
-        weight=np.array([10.0, 4, 6, 3, 3]),
-        n_rows=np.array([10, 4, 6, 3, 3]),
-        statistics=np.array([[5.0, 5], [4, 0], [1, 5], [1, 2], [0, 3]]),
-        impurity=np.array([0.5, 0, 10 / 36, 4 / 9, 0]),
-        gain=np.array([1 / 3, 0, 1 / 18, 0, 0]),
-        branch_begin=np.array([0, 0, 0, 0, 1]),
-        branch_end=np.array([0, 0, 0, 1, 3]),
-        branch_code=np.array([0, 3, 1], np.int32),
+        split_kind=[1, 0, BRANCH_SPLIT, 0, 0],
+        feature=[1, NO_FEATURE, 2, NO_FEATURE, NO_FEATURE],
+        threshold=[0.1 + 0.2] + [NO_THRESHOLD] * 4,
+        missing_child=[1, MISSING_STOPS, 0, MISSING_STOPS, MISSING_STOPS],
+        weight=[10.0, 4, 6, 3, 3],
+        n_rows=[10, 4, 6, 3, 3],
+        statistics=[[5.0, 5], [4, 0], [1, 5], [1, 2], [0, 3]],
+        impurity=[0.5, 0, 10 / 36, 4 / 9, 0],
+        gain=[1 / 3, 0, 1 / 18, 0, 0],
+        branch_begin=[0, 0, 0, 0, 1],
+        branch_end=[0, 0, 0, 1, 3],
+        branch_code=[0, 3, 1],
     )
 
 
@@ -56,12 +56,9 @@ def model(tmp_path):
 
 def rewrite(path, change):
     """Write the archive anew with its members passed through `change(dict)`."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    members = unpack(path)
     change(members)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+    pack(path, members)
 
 
 def edit_header(path, **changes):
@@ -73,7 +70,7 @@ def edit_header(path, **changes):
 
 
 def edit_array(path, name, array):
-    rewrite(path, lambda members: members.update({f"tree/{name}.npy": persistence._npy(array)}))
+    rewrite(path, lambda members: members.update({f"tree/{name}.npy": npy_bytes(array)}))
 
 
 def test_round_trip(model):
@@ -82,7 +79,7 @@ def test_round_trip(model):
     assert HEADER.items() <= header.items()
     assert header["format"] == "gputree-model"
     assert header["format_version"] == 3  # bounds are not written where there are none
-    assert all(getattr(tree, name).flags.writeable for name in persistence.ARRAYS)
+    assert all(getattr(tree, name).flags.writeable for name in ARRAYS)
 
 
 def held_tree():
@@ -128,15 +125,11 @@ def test_files_of_older_releases_are_read():
 
 
 def test_every_array_of_the_tree_is_in_the_file():
-    names = {field.name for field in fields(Tree)} - {
-        "task",
-        "criterion",
-        "n_features",
-        "smoothing",
-    }
-    assert persistence.ARRAYS.keys() | persistence.BOUNDS.keys() | persistence.SOFT.keys() == names
-    tree = small_tree()
-    for name, (dtype, n_dimensions) in persistence.ARRAYS.items():
+    others = {"task", "criterion", "n_features", "smoothing"}
+    names = {field.name for field in fields(Tree)} - others
+    assert ARRAYS.keys() | BOUNDS.keys() | SOFT.keys() == names
+    tree = C45Classifier().fit([["a"], ["b"]] * 4, [0, 1] * 4).tree_
+    for name, (dtype, n_dimensions) in ARRAYS.items():
         assert getattr(tree, name).dtype == dtype
         assert getattr(tree, name).ndim == n_dimensions
 
@@ -154,14 +147,6 @@ def test_equal_models_are_equal_bytes(model, tmp_path):
 def test_big_endian_arrays_are_converted(model):
     edit_array(model, "threshold", small_tree().threshold.astype(">f8"))
     assert read_model(model)[1].equals(small_tree())
-
-
-def test_truncated_at_any_length(model):
-    content = model.read_bytes()
-    for length in [0, 1, 4, 100, *range(200, len(content), 97), len(content) - 1]:
-        model.write_bytes(content[:length])
-        with pytest.raises(ValueError, match=r"not a gputree model file|is damaged"):
-            read_model(model)
 
 
 def test_a_flipped_byte_never_changes_the_tree(model):
@@ -235,12 +220,6 @@ def test_bad_header(model, changes, message):
         read_model(model)
 
 
-def test_header_that_is_not_json(model):
-    rewrite(model, lambda members: members.update({"model.json": b"{"}))
-    with pytest.raises(ValueError, match=r"is damaged: its model\.json is no JSON"):
-        read_model(model)
-
-
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
@@ -279,7 +258,7 @@ def test_objects_are_never_unpickled(model):
 
 
 def test_array_header_that_claims_too_much(model):
-    content = persistence._npy(np.zeros(5))
+    content = npy_bytes(np.zeros(5))
     huge = content.replace(b"(5,), }" + b" " * 12, b"(5000000000000,), }")
     assert len(huge) == len(content)
     assert huge != content

@@ -1,41 +1,33 @@
 """Descent against a row-by-row oracle."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hand_made_trees import binary_tree, chain
 from hypothesis import given
 from hypothesis import strategies as st
-from multiway_trees import answer, multiway_cases, random_multiway_tree, visit
+from multiway_trees import answer, heaviest, multiway_cases, random_multiway_tree, visit
 from multiway_trees import random_rows as multiway_rows
-from pruning_oracles import tree_of_shape
+from pruning_oracles import random_shape
 
 from gputree import prediction
-from gputree.dtypes import (
-    BRANCH_SPLIT,
-    MISSING_TO_ALL,
-    THRESHOLD_SPLIT,
-)
+from gputree.dtypes import MISSING_TO_ALL
 from gputree.prediction import answers
 from gputree.prediction import descent as descent_
 
 
 def random_tree(rng, n_splits, n_features=4):
     """Leaves are split at random, breadth-first."""
-    first_child, size = [], 1
-    while len(first_child) < size:
-        splits = n_splits > 0 and (rng.random() < 0.6 or len(first_child) == size - 1)
-        first_child.append(size if splits else -1)
-        size += 2 * splits
-        n_splits -= splits
-    values = np.array([-np.inf, -1.0, 0.0, 0.5, 1.0 + 2**-30, 3e38, np.inf])[1:]
+    n_children = random_shape(rng, n_splits, 2)
+    first_child = np.where(n_children, 1 + np.cumsum(n_children) - n_children, -1)
+    thresholds = [-1.0, 0.0, 0.5, 1.0 + 2**-30, 3e38, np.inf]
+    size = n_children.size
     return binary_tree(
         first_child,
         rng.integers(0, n_features, size),
-        rng.choice(values, size),
+        rng.choice(thresholds, size),
         rng.integers(0, 2, size),
         n_features,
     )
@@ -46,34 +38,12 @@ def random_rows(rng, n, n_features=4, dtype=np.float64):
     return rng.choice(special, (n, n_features)).astype(dtype)
 
 
-def walk_slowly(tree, row):
-    """Nodes that a row passes."""
-    path = [0]
-    while not tree.is_leaf[path[-1]]:
-        node = path[-1]
-        x = float(row[tree.feature[node]])
-        ordinal = tree.missing_child[node] if np.isnan(x) else int(x > tree.threshold[node])
-        path.append(int(tree.first_child[node]) + int(ordinal))
-    return path
-
-
 @given(st.integers(0, 10**6), st.integers(0, 60), st.sampled_from([np.float32, np.float64]))
 def test_apply(seed, n_splits, dtype):
     rng = np.random.default_rng(seed)
     tree, rows = random_tree(rng, n_splits), random_rows(rng, 50, dtype=dtype)
-    expected = [walk_slowly(tree, row)[-1] for row in rows]
+    expected = [heaviest(tree, row) for row in rows]
     np.testing.assert_array_equal(prediction.apply(tree, rows), expected)
-
-
-@given(st.integers(0, 10**6), st.integers(0, 40))
-def test_decision_path(seed, n_splits):
-    rng = np.random.default_rng(seed)
-    tree, rows = random_tree(rng, n_splits), random_rows(rng, 30)
-    indicator = prediction.decision_path(tree, rows)
-    assert indicator.shape == (30, tree.n_nodes)
-    for row, (begin, end) in enumerate(zip(indicator.indptr, indicator.indptr[1:], strict=False)):
-        assert indicator.indices[begin:end].tolist() == walk_slowly(tree, rows[row])
-    assert (indicator.data == 1).all()
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 100])
@@ -83,18 +53,10 @@ def test_blocks_and_threads(monkeypatch, n_rows, n_threads):
     monkeypatch.setattr(answers, "FEWEST_ROWS", 7)
     rng = np.random.default_rng(n_rows)
     tree, rows = random_tree(rng, 30), random_rows(rng, n_rows)
-    expected = [walk_slowly(tree, row)[-1] for row in rows]
+    expected = [heaviest(tree, row) for row in rows]
     leaves = prediction.apply(tree, rows, n_threads)
     assert leaves.dtype == np.int32
     np.testing.assert_array_equal(leaves, expected)
-
-
-def test_root_alone():
-    tree = binary_tree([-1], [0], [0], [0], 2)
-    rows = random_rows(np.random.default_rng(0), 10, 2)
-    leaves = prediction.apply(tree, rows, 2)
-    assert leaves.tolist() == [0] * 10
-    assert prediction.decision_path(tree, rows).toarray().tolist() == [[1]] * 10
 
 
 def test_deep_chain():
@@ -102,24 +64,10 @@ def test_deep_chain():
     assert tree.max_depth == 2000
     values = np.array([-5.0, 0.0, 0.5, 7.0, 1000.25, 1998.5, 1999.0, 1999.5, 1e9, np.nan])
     leaves = prediction.apply(tree, values[:, None])
-    assert leaves.tolist() == [walk_slowly(tree, [v])[-1] for v in values]
+    assert leaves.tolist() == [heaviest(tree, [v]) for v in values]
     assert tree.depth[leaves].tolist() == [1, 1, 2, 8, 1002, 2000, 2000, 2000, 2000, 2000]
     lengths = np.diff(prediction.decision_path(tree, values[:, None]).indptr)
     np.testing.assert_array_equal(lengths, tree.depth[leaves] + 1)
-
-
-def test_a_threshold_of_infinity_parts_missing_from_known():
-    tree = binary_tree([1, -1, -1], [0, 0, 0], [np.inf, 0, 0], [1, 0, 0], 1)
-    rows = np.array([[-np.inf], [3e38], [np.inf], [np.nan]])
-    assert prediction.apply(tree, rows).tolist() == [1, 1, 1, 2]
-
-
-def test_float32_rows_meet_float64_thresholds():
-    """As if widened before they are compared, whatever the thresholds are packed as."""
-    just_below_one = np.nextafter(1.0, 0.0)
-    tree = binary_tree([1, -1, -1], [0, 0, 0], [just_below_one, 0, 0], [0, 0, 0], 1)
-    assert prediction.apply(tree, np.ones((1, 1), np.float32)).tolist() == [2]
-    assert prediction.apply(tree, np.full((1, 1), just_below_one)).tolist() == [1]
 
 
 @given(
@@ -166,7 +114,7 @@ def test_nodes_that_are_moved_answer_the_same(seed, n_splits, n_rows):
     """Depth-first where there are more rows than nodes: every node has one place."""
     rng = np.random.default_rng(seed)
     tree, rows = random_tree(rng, n_splits), random_rows(rng, n_rows, dtype=np.float32)
-    expected = [walk_slowly(tree, row)[-1] for row in rows]
+    expected = [heaviest(tree, row) for row in rows]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(descent_, "FEW_NODES", 0)
         _, place = descent_.arrange(descent_.pack(tree, rows.dtype), n_rows)
@@ -253,35 +201,6 @@ def test_every_row_is_shown_once_before_it_walks(monkeypatch, policy):
         assert shown == list(range(50))
 
 
-def golf():
-    """Quinlan's golf tree: outlook, then humidity or wind; counts are (no, yes)."""
-    counts = [[5, 9], [3, 2], [0, 4], [2, 3], [0, 2], [3, 0], [0, 3], [2, 0]]
-    return replace(
-        tree_of_shape([3, 2, 0, 2, 0, 0, 0, 0], counts, np.zeros(8), np.sum(counts, axis=1)),
-        n_features=3,
-        split_kind=np.array([BRANCH_SPLIT, THRESHOLD_SPLIT, 0, BRANCH_SPLIT] + [0] * 4, np.uint8),
-        feature=np.array([0, 1, -2, 2, -2, -2, -2, -2], np.int32),
-        threshold=np.array([-2.0, 75.0, -2.0, -2.0, -2.0, -2.0, -2.0, -2.0]),
-        missing_child=np.array([MISSING_TO_ALL] * 2 + [-2, MISSING_TO_ALL] + [-2] * 4, np.int32),
-        branch_begin=np.array([0, 0, 1, 2, 3, 3, 3, 4]),
-        branch_end=np.array([0, 1, 2, 3, 3, 3, 4, 5]),
-        branch_code=np.array([0, 1, 2, 0, 1], np.int32),
-    )
-
-
-def test_quinlans_case_with_unknown_values():
-    """Play with unknown outlook, humidity 70 and wind: 5/14, 4/14 and 5/14 of a case."""
-    tree = golf()
-    tree.check()
-    rows = np.array([[np.nan, 70.0, 1.0], [0.0, np.nan, 0.0], [-1.0, 80.0, 0.0], [1.0, 0.0, 0.0]])
-    found = prediction.class_distributions(tree, rows)
-    expected = [[5 / 14, 9 / 14], [3 / 5, 2 / 5], [5 / 14, 9 / 14], [0, 1]]
-    np.testing.assert_allclose(found, expected, rtol=1e-15)
-    assert prediction.apply(tree, rows).tolist() == [4, 5, 5, 2]
-    path = prediction.decision_path(tree, rows).toarray()
-    assert path[0].tolist() == [1, 1, 1, 1, 1, 0, 0, 1]
-
-
 def test_a_chain_of_unknowns_is_walked_without_recursion():
     tree = chain(2000)
     tree = replace(tree, missing_child=np.where(tree.is_leaf, -2, MISSING_TO_ALL).astype(np.int32))
@@ -296,3 +215,22 @@ def test_a_node_without_weight_keeps_what_it_cannot_place():
     empty = replace(tree, weight=np.zeros(tree.n_nodes), statistics=0 * tree.statistics)
     shares = prediction.stopping_shares(empty, np.full((1, tree.n_features), np.nan))
     assert shares.indices.tolist() == [0]
+
+
+# ------------------------------------------------------- rows at a time
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_blocks_cover_all_rows_in_order(is_loaded, n_threads):
+    n, read = 100_000, []
+    kernel = SimpleNamespace(is_loaded=is_loaded)
+    blocks = answers.run_blocks(
+        n, n_threads, lambda *block: read.append(block), lambda *block: block, kernel
+    )
+    assert [begin for begin, _ in blocks] == [0, *(end for _, end in blocks[:-1])]
+    assert blocks[-1][1] == n
+    assert sorted(read) == blocks
+    sizes = [end - begin for begin, end in blocks]
+    assert max(sizes) == answers.BLOCK_ROWS
+    # The first shows what rows take, before much is interpreted.
+    assert sizes[0] == (answers.BLOCK_ROWS if is_loaded else answers.FIRST_ROWS)
+    assert all(size <= 2 * before for before, size in zip(sizes[:2], sizes[1:3], strict=True))

@@ -1,7 +1,5 @@
 """Soft thresholds: bounds found the slow, obvious way, and rows that go both ways."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -10,18 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table, random_mixed_tables
 from multiway_trees import answer, random_multiway_tree, random_rows, send
-from sklearn.base import clone
 from strategies import examples
 
-from gputree import (
-    C45Classifier,
-    export_json,
-    export_text,
-    load_model,
-    read_json,
-    save_model,
-    to_rules,
-)
+from gputree import C45Classifier, export_text, load_model, save_model, to_rules
 from gputree.dtypes import MISSING_STOPS, MISSING_TO_ALL, THRESHOLD_SPLIT
 from gputree.export import (
     explain,
@@ -171,16 +160,6 @@ def test_rows_go_both_ways_as_the_oracle_says(seed, dtype):
 
 
 # --------------------------------------------------------------- by hand, and promises
-def test_shares_are_linear_between_bounds_with_halves_at_the_threshold():
-    X, y = np.arange(20.0)[:, None], np.repeat(["a", "b"], 10)
-    model = C45Classifier(soft_thresholds=True).fit(X, y)
-    tree = model.tree_
-    low, cut, high = tree.soft_lower[0], tree.threshold[0], tree.soft_upper[0]
-    assert low < cut < high
-    places = [low, (low + cut) / 2, cut, (cut + high) / 2, high]
-    shares = model.predict_proba(np.array(places)[:, None])[:, 0]
-    np.testing.assert_allclose(shares, [1.0, 0.75, 0.5, 0.25, 0.0], atol=1e-12)
-    assert set(model.predict(X[:9])) == {"a"}
 
 
 def test_bounds_whose_difference_exceeds_all_numbers():
@@ -206,16 +185,6 @@ def test_neither_the_order_of_rows_nor_threads_matter(weighted):
     expected = fit(table, n_jobs=1)
     order = np.random.default_rng(0).permutation(600)
     assert fit(table.take(order), n_jobs=2).tree_.equals(expected.tree_)
-
-
-def test_files_keep_them(tmp_path):
-    table = random_mixed_table(3, 300, False)
-    model = clone(fit(table, laplace=True)).fit(table.X, table.y)
-    save_model(model, tmp_path / "model")
-    for again in (load_model(tmp_path / "model"), read_json(export_json(model))):
-        assert again.get_params()["soft_thresholds"] is True
-        assert again.tree_.equals(model.tree_)
-        np.testing.assert_array_equal(again.predict_proba(table.X), model.predict_proba(table.X))
 
 
 @pytest.mark.parametrize("pruner", [Pessimistic(subtree_raising=False), CostComplexity(0.001)])

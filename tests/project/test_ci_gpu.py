@@ -1,7 +1,5 @@
 """`.ci/gpu`: every step runs, bounded and logged, whatever became of those before it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -85,7 +85,7 @@ INTERNAL = {
     "backends/__init__.py",
     "backends/cuda/kernels.py",
     "backends/cuda/structs.py",
-    "compilation/lending.py",
+    "compilation/borrowing.py",
     "compilation/machine_code.py",
 }
 
@@ -107,9 +107,7 @@ def test_errors_of_callers_are_our_own():
 ROOMS: dict[str, set[str]] = {
     "cpu": set(),
     "cuda": set(),
-    "partitioned": {"cpu"},  # parts on the host are counted there
-    "workers": {"cpu", "cuda", "partitioned"},  # parts on workers, each with a device or none
-    "blocks": {"cpu", "cuda", "partitioned", "workers"},  # parts pass as one worker's
+    "sharded": {"cpu", "cuda"},  # shards on the host, on a device, on workers with either
 }
 BACKENDS = "backends"
 
@@ -117,7 +115,8 @@ BACKENDS = "backends"
 DOORS = {
     "__init__",  # backends, by the name of a device
     "arrays",  # what users have on a device
-    "cut_points",  # found on the host, whatever the device
+    "devices",  # what the parameter `device` amounts to
+    "encoding",  # of columns for attribute lists, on the host, whatever the device
     "inspection",  # of tables on the host and on devices
 }
 BESIDE = {path.stem for path in (PACKAGE / BACKENDS).glob("*.py")}
@@ -161,9 +160,12 @@ def test_rooms_take_code_from_those_below(room):
     assert {path for path in found if path.startswith(f"{BACKENDS}/{room}/")} == set()
 
 
-def test_one_file_of_workers_knows_cuda():
+def test_some_files_of_shards_know_cuda():
+    """Those on CPUs need none of it."""
     found = takers(*(ROOMS.keys() - {"cuda"}), *BESIDE)
-    assert [path for path in found if "/workers/" in path] == ["backends/workers/cuda_part.py"]
+    names = ("copies", "cuda_shard", "device", "plan", "table")
+    expected = [f"{BACKENDS}/sharded/{name}.py" for name in names]
+    assert [path for path in found if "/sharded/" in path] == expected
 
 
 def test_what_rooms_share_takes_code_from_none():
@@ -173,14 +175,14 @@ def test_what_rooms_share_takes_code_from_none():
 
 
 def test_rooms_of_devices_are_entered_through_backends():
-    """Above them, only lists are coded by kernels of the CPU, and devices asked for their kind."""
+    """Above them, only cuts of a discretizer are searched by kernels of the CPU."""
     found = takers(*(ROOMS.keys() - {"cpu", "cuda"}), *BESIDE)
     above = {
         path: taken
         for path, taken in found.items()
         if path.partition("/")[0] not in (BACKENDS, "check", "cli")
     }
-    assert above == {"encoding.py": {"cpu"}, "estimators/devices.py": {"cuda"}}
+    assert above == {f"discretization/{name}.py": {"cpu"} for name in ("cut_points", "kernels")}
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_rooms_of_devices_are_entered_through_backends():
     [
         ("backends.cpu.score", "import gputree.backends.cuda.score", {"cuda"}),
         ("backends.cpu.score", "from ..cuda import score", {"cuda"}),
-        ("backends.cpu.score", "from .. import binning, blocks", {"binning", "blocks"}),
+        ("backends.cpu.score", "from .. import binning, sharded", {"binning", "sharded"}),
         ("backends.cpu.lists.score", "from ...cuda.lists import score", {"cuda"}),
         ("backends.cpu.score", "def f():\n    from gputree.backends import cuda", {"cuda"}),
         ("backends.cuda.score", "from gputree.backends import get_backend", {"__init__"}),

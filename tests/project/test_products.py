@@ -1,7 +1,5 @@
 """Which cases of a product run by default: few, but every value of every axis."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Cost-complexity pruning: against scikit-learn, the textbook and brute force."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -24,7 +22,6 @@ from strategies import examples
 
 import gputree
 from gputree.pruning import CostComplexity, CostComplexityCV, cost_complexity_path
-from gputree.pruning.cost_complexity import weakest_links
 
 SAME = 1e-12  # relative
 NOTHING = 1e-15  # of the root's impurity: a gain of nothing, rounded
@@ -94,16 +91,6 @@ def test_path_and_trees_equal_scikit_learns(model, X, y, weight):
     for alpha in between[:: max(1, between.size // 8)]:
         pruned = clone(model).set_params(ccp_alpha=alpha).fit(X, y, sample_weight=weight)
         assert CostComplexity(alpha).prune_tree(tree).equals(from_sklearn(pruned))
-
-
-def test_path_has_scikit_learns_steps_where_no_two_links_tie():
-    X, y = _cloud(0)
-    weight = np.random.default_rng(0).random(len(y))
-    model = DecisionTreeRegressor(random_state=0, min_samples_leaf=2).fit(X, y, weight)
-    theirs = model.cost_complexity_pruning_path(X, y, weight)
-    ours = cost_complexity_path(from_sklearn(model))
-    np.testing.assert_allclose(ours.ccp_alphas, theirs.ccp_alphas, rtol=1e-11)
-    np.testing.assert_allclose(ours.impurities, theirs.impurities, rtol=1e-11)
 
 
 def test_small_gains_keep_their_digits():
@@ -182,23 +169,6 @@ def test_every_alpha_of_the_path_gives_the_tree_of_its_step(tree):
         last = np.flatnonzero(path.ccp_alphas == alpha)[-1]
         leaves = leaves_after(tree, CostComplexity(max(alpha, 0.0)).prune_tree(tree))
         assert sum(risk[t] for t in leaves) == pytest.approx(path.impurities[last], abs=1e-12)
-
-
-@pytest.mark.parametrize("rising", [True, False])
-def test_a_spine_of_ten_thousand_levels(rising):
-    depth = 10_000
-    gain = np.arange(1, depth + 1)  # of the splits along the spine, root first
-    gain = gain if rising else gain[::-1]
-    shape = np.append(np.tile([2, 0], depth), 0)  # a leaf before each further inner node
-    risk = np.zeros(shape.size)
-    risk[shape == 2] = np.cumsum(gain[::-1])[::-1]
-    tree = tree_of_shape(shape, np.ones((shape.size, 1)), risk, np.ones(shape.size))
-    links = weakest_links(tree)
-    if rising:  # the deepest split is the strongest: all fall with the root
-        assert links.order.tolist() == [0]
-        assert links.alpha[0] == gain.mean()
-    else:  # the deepest is the weakest: they fall one by one
-        assert links.alpha[links.order].tolist() == sorted(gain)
 
 
 @pytest.mark.full

@@ -1,7 +1,5 @@
 """The cross-validated alpha: every figure of the table against its plain definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -110,13 +108,6 @@ def test_rules(table):
     assert 1 < small.tree_.n_leaves <= best.tree_.n_leaves < model.tree_.n_leaves
 
 
-def test_noise_is_pruned_to_the_root():
-    rng = np.random.default_rng(0)
-    X, y = rng.random((200, 3)), rng.integers(0, 2, 200)
-    pruner = CostComplexityCV(rule="1se", random_state=0)
-    assert pruner.prune(Classifier().fit(X, y), X, y).tree_.n_leaves == 1
-
-
 def test_error_risk_is_the_misclassified_share():
     # Root: 3 errors of 8; the first split leaves 1, so alpha of the root is 2/8 a leaf.
     X = np.array([[0], [0], [0], [0], [1], [1], [1], [1]])
@@ -170,3 +161,12 @@ def test_a_fold_without_weight_elsewhere_is_named():
     tree = DecisionTreeClassifier().fit(X, y, weight)
     with pytest.raises(ValueError, match=r"outside fold 2 of 3 have weight 0\. Leave rows of"):
         CostComplexityCV(cv=KFold(3)).prune(tree, X, y, weight)
+
+
+def test_the_table_is_that_of_the_estimator_it_prunes():
+    _, X, y = _iris()
+    tree = DecisionTreeClassifier(pruning=CostComplexityCV(random_state=0), random_state=0)
+    pruner = CostComplexityCV(random_state=0)
+    pruner.prune(DecisionTreeClassifier(random_state=0).fit(X, y), X, y)
+    assert np.array_equal(tree.fit(X, y).cp_table_, pruner.cp_table_)
+    assert not hasattr(tree.set_params(pruning=None).fit(X, y), "cp_table_")

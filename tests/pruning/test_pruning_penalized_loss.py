@@ -1,7 +1,5 @@
 """Li Hang's penalised loss: the entropy identity and brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,13 +46,6 @@ def test_tree_is_the_smallest_with_the_least_loss(tree, alpha):
     assert cost[kept] == pytest.approx(least, abs=1e-9)
     clearly_smaller = [c for leaves, c in cost.items() if len(leaves) < len(kept)]
     assert all(c > least - 1e-9 for c in clearly_smaller)
-
-
-@given(trees(), st.floats(0, 20))
-def test_pruning_again_changes_nothing(tree, alpha):
-    once = PenalizedLoss(alpha).prune_tree(tree)
-    once.check()
-    assert PenalizedLoss(alpha).prune_tree(once).equals(once)
 
 
 def test_loss_is_in_bits_whatever_the_criterion():

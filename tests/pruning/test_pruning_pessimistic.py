@@ -1,15 +1,14 @@
-"""Error-based pruning: the figures of C4.5 and J48, and the rule node by node."""
-
-from __future__ import annotations
+"""Pessimistic pruning and collapsing, as C4.5 and J48 do."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from multiway_trees import multiway_cases
 from pruning_oracles import leaves_after, tree_of_shape, trees
 from scipy.stats import norm
 
-from gputree.pruning import Pessimistic, add_errors
+from gputree.pruning import Pessimistic, add_errors, collapse_splits
 
 
 @pytest.mark.parametrize(
@@ -105,6 +104,8 @@ def test_regression_trees_are_refused():
     tree = tree_of_shape([0], [[1.0]], [0.0], [3], "regression")
     with pytest.raises(ValueError, match=r"needs a classification tree\. Got a regression tree"):
         Pessimistic().prune_tree(tree)
+    with pytest.raises(ValueError, match=r"needs a classification tree\. Got a regression tree"):
+        collapse_splits(tree)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,48 @@ def test_bad_parameters(params, message):
 
 def test_the_least_confidence_has_a_limit():
     assert np.isfinite(add_errors(100, [0, 5, 99], confidence=5e-324)).all()
+
+
+# ------------------------------------------------------------ collapse: J48's rule, node by node
+def _errors(tree, node):
+    return tree.weight[node] - tree.statistics[node].max()
+
+
+def _training_errors(tree, node):
+    """Errors of the leaves as grown below `node`."""
+    children = tree.children(node)
+    return sum(_training_errors(tree, t) for t in children) if children else _errors(tree, node)
+
+
+def _collapsed_leaves(tree, node=0):
+    """Leaves left below `node`, top-down."""
+    if tree.is_leaf[node] or _training_errors(tree, node) >= _errors(tree, node) - 1e-3:
+        return frozenset([node])
+    return frozenset().union(*(_collapsed_leaves(tree, child) for child in tree.children(node)))
+
+
+@given(multiway_cases())
+def test_trees_of_every_kind(case):
+    tree, _ = case
+    collapsed = collapse_splits(tree)
+    collapsed.check()
+    assert leaves_after(tree, collapsed) == _collapsed_leaves(tree)
+    assert collapse_splits(collapsed).equals(collapsed)
+
+
+@pytest.mark.parametrize(("saved", "n_leaves"), [(0.0009, 1), (0.0011, 2)])
+def test_a_thousandth_of_an_error_is_nothing(saved, n_leaves):
+    counts = [[6.0, 4.0], [6.0 - saved, 4.0 - 2 * saved], [saved, 2 * saved]]
+    tree = tree_of_shape([2, 0, 0], counts, np.ones(3), np.sum(counts, axis=1))
+    assert collapse_splits(tree).n_leaves == n_leaves
+
+
+def test_a_subtree_is_judged_as_grown():
+    """Splits that save too little one by one stay where they save enough together."""
+    saved = 0.0006  # by each of the two lower splits
+    pure, mixed = [0.0, saved], [10.0, 5.0 - saved]
+    whole = np.add(pure, mixed)
+    counts = [2 * whole, whole, whole, pure, mixed, pure, mixed]
+    tree = tree_of_shape([2, 2, 2, 0, 0, 0, 0], counts, np.ones(7), np.sum(counts, axis=1))
+    assert leaves_after(tree, collapse_splits(tree)) == {1, 2}
+    assert collapse_splits(collapse_splits(tree)).n_leaves == 1

@@ -22,11 +22,10 @@ prunes.
 """
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import REFERENCE, needs_reference
 
 from benchmarks.data import real_table
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -38,24 +37,14 @@ ROUNDING = 1e-9  # rpart's figures have 11 digits
 NOT_A_SLOPE = {("pima_diabetes", 11)}  # table, splits: explained above
 
 
-def _reference_folder():
-    folder = Path(os.environ.get("GPUTREE_DATA", "absent"))
-    found = [d for d in (folder, folder.parent) if (d / "reference.json").is_file()]
-    return found[0] if found else None
-
-
-FOLDER = _reference_folder()
-pytestmark = [
-    pytest.mark.tables,
-    pytest.mark.skipif(FOLDER is None, reason="GPUTREE_DATA names no folder with a reference.json"),
-]
+pytestmark = needs_reference
 
 
 def cp_tables():
     """Tables, programs and what those printed."""
-    if FOLDER is None:
+    if REFERENCE is None:
         return
-    datasets = json.loads((FOLDER / "reference.json").read_text("utf-8"))["datasets"]
+    datasets = json.loads((REFERENCE / "reference.json").read_text("utf-8"))["datasets"]
     for name in TABLES:
         for program in PROGRAMS:
             rows = datasets[name]["results"].get(program, {}).get("cptable")
@@ -65,7 +54,7 @@ def cp_tables():
 
 def grow(name, criterion):
     table = real_table(name)
-    train = np.load(FOLDER / "splits" / f"{name}.npz")["train"]
+    train = np.load(REFERENCE / "splits" / f"{name}.npz")["train"]
     limits = {"min_samples_split": 20, "min_samples_leaf": 7, "max_depth": 30}
     if table.is_regression:
         model = DecisionTreeRegressor(**limits)

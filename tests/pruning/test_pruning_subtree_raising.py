@@ -1,16 +1,16 @@
 """Subtree raising, against the rule written down over nested nodes and single rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mixed_tables import random_mixed_table
 from pruning_oracles import tree_of_shape
 from strategies import examples
 
+from gputree import C45Classifier
 from gputree.branches import BranchLists
 from gputree.dtypes import (
     BRANCH_SPLIT,
@@ -19,8 +19,10 @@ from gputree.dtypes import (
     NO_FEATURE,
     NO_THRESHOLD,
     THRESHOLD_SPLIT,
+    UNSEEN,
 )
-from gputree.pruning import Pessimistic, TrainingRows, add_errors, raising_walk
+from gputree.pruning import Pessimistic, TrainingRows, add_errors, raising_splits, subtree_raising
+from gputree.pruning.raising_splits import column_ends, find_plain
 from gputree.tree import Tree
 
 N_CATEGORIES = 3
@@ -52,9 +54,6 @@ class Node:
         ]
         child = 1 + np.flatnonzero(branches[tree.parent[1:]])
         code = child - tree.first_child[tree.parent[child]]
-        below = np.zeros(tree.n_nodes)
-        np.add.at(below, tree.parent[1:], (weight * gini)[1:])
-        gain = gini - below / np.where(weight > 0, weight, 1)
         return replace(
             tree,
             n_features=2,
@@ -62,7 +61,6 @@ class Node:
             feature=np.array([n.split[0] if n.split else NO_FEATURE for n in nodes], np.int32),
             threshold=np.array(threshold, float),
             missing_child=np.array([n.missing for n in nodes], np.int32),
-            gain=np.where(inner, gain, 0.0),
             **BranchLists.of_pairs(tree.n_nodes, child, code)._asdict(),
         )
 
@@ -166,12 +164,16 @@ def grow(rng, X, y, entries, depth, missing) -> Node:
     return node
 
 
+def random_values(rng, n):
+    return np.column_stack([rng.integers(0, 7, n), rng.integers(0, N_CATEGORIES, n)]).astype(float)
+
+
 @st.composite
 def grown(draw):
     """A random tree over random rows, some values missing; and the rows."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(3, 40))
-    X = np.column_stack([rng.integers(0, 7, n), rng.integers(0, N_CATEGORIES, n)]).astype(float)
+    X = random_values(rng, n)
     y = ((X[:, 0] > 3) ^ (rng.random(n) < 0.25)).astype(int)
     missing = draw(st.sampled_from([MISSING_TO_ALL, MISSING_STOPS, "learned"]))
     X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
@@ -210,10 +212,10 @@ def test_pruning_again_changes_nothing(case):
 @pytest.mark.parametrize("holes", [(), (0,), (0, 1)])
 @pytest.mark.parametrize("seed", range(4))
 def test_many_rows_follow_the_rule_however_they_lie(seed, holes, monkeypatch):
-    # branches that are asked for in several portions; columns with holes above those without
+    # branches estimated in several portions; columns with missing values above others
     rng = np.random.default_rng(seed)
     n = 600
-    X = np.column_stack([rng.integers(0, 7, n), rng.integers(0, N_CATEGORIES, n)]).astype(float)
+    X = random_values(rng, n)
     y = ((X[:, 0] > 3) ^ (X[:, 1] == 1) ^ (rng.random(n) < 0.3)).astype(int)
     for column in holes:
         X[rng.random(n) < 0.05, column] = np.nan
@@ -228,7 +230,7 @@ def test_many_rows_follow_the_rule_however_they_lie(seed, holes, monkeypatch):
     prune(root, X, y, entries)
     assert_same(by_rows, root.to_tree())
     assert by_columns.equals(by_rows)
-    monkeypatch.setattr(raising_walk, "FEW_ROWS", 20)  # subtrees that are visited side by side
+    monkeypatch.setattr(subtree_raising, "FEW_ROWS", 20)  # subtrees that are visited in parallel
     rows = (TrainingRows(X, y, weight, n_threads) for n_threads in (1, 2, 5))
     assert all(Pessimistic().prune_tree(tree, each).equals(by_rows) for each in rows)
 
@@ -237,7 +239,7 @@ def test_the_random_trees_do_raise_branches():
     rng = np.random.default_rng(0)
     raised = 0
     for _ in range(30):
-        X = np.column_stack([rng.integers(0, 7, 40), rng.integers(0, 3, 40)]).astype(float)
+        X = random_values(rng, 40)
         y = (X[:, 0] > 3).astype(int)
         entries = [(i, 1.0) for i in range(40)]
         raised += prune(grow(rng, X, y, entries, 4, MISSING_TO_ALL), X, y, entries)
@@ -291,3 +293,58 @@ def test_an_inner_node_without_rows_becomes_a_leaf():
     X = np.zeros((5, 2))
     rows = TrainingRows(X, np.array([0, 0, 0, 1, 1]), np.ones(5))
     assert Pessimistic().prune_tree(root.to_tree(), rows).n_leaves == 1
+
+
+# ----------------------------------------------------------------------- what splits do with values
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [1, 4, 5, 103, 1000])
+@pytest.mark.parametrize(("wide", "block"), [(1, 1), (15, 30), (1 << 11, 1 << 18)])
+def test_ends_are_numpys_however_rows_are_taken(order, n, wide, block, monkeypatch):
+    monkeypatch.setattr(raising_splits, "WIDE_ROW", wide)
+    monkeypatch.setattr(raising_splits, "BLOCK_CELLS", block)
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 3)).astype(np.float32)
+    X[rng.integers(n), 1] = np.nan
+    X[-1, 2] = 9
+    ends = column_ends(np.asarray(X, order=order), 2)
+    np.testing.assert_array_equal(ends.missing, [False, True, False])
+    np.testing.assert_array_equal(ends.least[~ends.missing], X.min(axis=0)[[0, 2]])
+    np.testing.assert_array_equal(ends.greatest[~ends.missing], X.max(axis=0)[[0, 2]])
+
+
+def plain_one_by_one(tree, X):
+    plain = []
+    for node in range(tree.n_nodes):
+        column = X[:, max(tree.feature[node], 0)]
+        is_plain = tree.is_leaf[node] or not np.isnan(column).any()
+        if tree.tests_categories[node]:
+            children = tree.first_child[node] + np.arange(tree.n_children[node])
+            lists = [tree.branch_code[tree.branch_begin[c] : tree.branch_end[c]] for c in children]
+            is_plain = is_plain and [code.tolist() for code in lists] == [
+                [c] for c in range(len(children))
+            ]
+            is_plain = is_plain and set(column) <= set(range(len(children)))
+        plain.append(is_plain)
+    return np.array(plain)
+
+
+@pytest.mark.parametrize("binary_splits", [False, True])
+@pytest.mark.parametrize("holes", [False, True])
+def test_plain_nodes(binary_splits, holes):
+    kinds = set()
+    for seed in range(6):
+        table = random_mixed_table(seed, 200, weighted=False)
+        X = table.X if holes else np.nan_to_num(table.X)
+        model = C45Classifier(
+            pruning=None, binary_splits=binary_splits, min_samples_leaf=1,
+            categorical_features=table.nominal,
+        ).fit(X, table.y)  # fmt: skip
+        tree, values = model.tree_, model._values(X)
+        for change in (None, UNSEEN, 1000.0):
+            changed = values.copy()
+            if change is not None:
+                changed[0, table.nominal] = change
+            plain = find_plain(tree, column_ends(changed, 1))
+            np.testing.assert_array_equal(plain, plain_one_by_one(tree, changed))
+            kinds.update(zip(tree.tests_categories.tolist(), plain.tolist(), strict=True))
+    assert {(False, True), (True, False)} <= kinds

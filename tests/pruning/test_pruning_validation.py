@@ -1,19 +1,11 @@
 """Reduced-error pruning and validation pre-pruning, against brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multiway_trees import multiway_cases, random_multiway_tree, random_rows, visit
-from pruning_oracles import (
-    leaves_after,
-    prunings,
-    rows_loss,
-    tree_of_shape,
-    trees_with_rows,
-)
+from pruning_oracles import leaves_after, prunings, rows_loss, tree_of_shape, trees_with_rows
 
 from gputree.pruning import (
     CostComplexity,
@@ -76,40 +68,6 @@ def test_pre_pruning_equals_growing_with_the_check(case):
     assert kept == _grow_while_improving(tree, rows)
 
 
-@given(trees_with_rows(classes=(2, 3)))
-def test_pre_pruning_loses_no_more_than_any_smaller_prefix(case):
-    tree, rows = case
-    pruned = leaves_after(tree, ValidationPrePruning().prune_tree(tree, rows))
-    assert rows_loss(tree, rows, pruned) <= rows_loss(tree, rows, frozenset([0]))
-
-
-@BOTH
-@given(case=trees_with_rows(classes=(2, 3)))
-def test_pruning_again_changes_nothing(pruner, case):
-    tree, rows = case
-    once = pruner.prune_tree(tree, rows)
-    once.check()
-    kept = sorted(leaves_after(tree, once))
-    again = {node: i for i, node in enumerate(_breadth_first(tree, kept))}
-    moved = [again[_last_kept(tree, int(node), again)] for node in rows.node]
-    twice = pruner.prune_tree(once, _rows(moved, rows.target, rows.weight))
-    assert twice.equals(once)
-
-
-def _breadth_first(tree, leaves):
-    nodes = [0]
-    for node in nodes:
-        if node not in leaves:
-            nodes += tree.children(node)
-    return nodes
-
-
-def _last_kept(tree, node, kept):
-    while node not in kept:
-        node = int(tree.parent[node])
-    return node
-
-
 @given(trees_with_rows())
 def test_node_loss_counts_each_row_on_its_path(case):
     tree, rows = case
@@ -122,49 +80,9 @@ def test_node_loss_counts_each_row_on_its_path(case):
             assert got[node] == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("targets", "n_leaves"),
-    [([0, 1], 2), ([0, 0], 1), ([1, 1], 2), ([1, 0], 1), ([], 1)],
-    ids=["better", "worse", "better by one side", "much worse", "no rows"],
-)
-@BOTH
-def test_stump_stays_only_if_it_is_better(pruner, targets, n_leaves):
-    tree = _stump([[3, 2], [3, 0], [0, 2]])
-    rows = _rows(np.array([1, 2][: len(targets)], dtype=int), targets)
-    assert pruner.prune_tree(tree, rows).n_leaves == n_leaves
-
-
-@BOTH
-def test_equal_loss_prunes(pruner):
-    tree = _stump([[4, 3], [3, 1], [1, 2]])
-    rows = _rows([2, 2], [0, 1])  # one error either way
-    assert pruner.prune_tree(tree, rows).n_leaves == 1
-
-
-@BOTH
-def test_weights_decide(pruner):
-    tree = _stump([[4, 3], [3, 1], [1, 2]])
-    rows = _rows([2, 2], [0, 1], [1.0, 1.5])
-    assert pruner.prune_tree(tree, rows).n_leaves == 2
-
-
-def test_pre_pruning_looks_one_split_ahead_where_reduced_error_sees_the_whole():
-    # A split that pays only with those below it, as in exclusive or.
-    counts = [[4, 4], [2, 2], [2, 2], [2, 0], [0, 2], [0, 2], [2, 0]]
-    tree = tree_of_shape([2, 2, 2, 0, 0, 0, 0], counts, np.ones(7), np.sum(counts, axis=1))
-    rows = _rows([3, 4, 5, 6], [0, 1, 1, 0])
-    assert ReducedError().prune_tree(tree, rows).n_leaves == 4
-    assert ValidationPrePruning().prune_tree(tree, rows).n_leaves == 1
-
-
 def test_an_empty_node_answers_with_its_parents_class():
     tree = _stump([[1, 3], [1, 3], [0, 0]])
     assert majority_class(tree).tolist() == [1, 1, 1]
-
-
-def test_ties_of_classes_go_to_the_lowest():
-    tree = _stump([[0, 2, 2], [0, 2, 0], [0, 0, 2]])
-    assert majority_class(tree).tolist() == [1, 1, 2]
 
 
 @BOTH
@@ -193,15 +111,6 @@ def test_one_row_cannot_be_held_out():
 def test_fraction_must_be_a_fraction(fraction):
     with pytest.raises(ValueError, match="'validation_fraction' parameter of ReducedError"):
         ReducedError(fraction).hold_out(10)
-
-
-def test_deep_trees_are_pruned_without_recursion():
-    depth = 10_000
-    shape = np.append(np.tile([2, 0], depth), 0)
-    counts = np.ones((shape.size, 2))
-    tree = tree_of_shape(shape, counts, np.ones(shape.size), counts.sum(axis=1))
-    rows = _rows([shape.size - 1], [0])
-    assert ReducedError().prune_tree(tree, rows).n_leaves == 1
 
 
 def test_rows_at_unknown_nodes_are_refused():

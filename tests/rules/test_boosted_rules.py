@@ -1,7 +1,5 @@
 """Boosted rules: the rules of a plain loop over fresh fits, their votes, what is refused."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reports of rules and of boosted models, and what weights do to all reports."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

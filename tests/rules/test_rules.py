@@ -1,9 +1,6 @@
 """Rules from trees: each step against the obvious way to take it, and C4.5rules' own output."""
 
-from __future__ import annotations
-
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -12,14 +9,12 @@ from databases import in_duckdb, in_sqlite
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mixed_tables
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from strategies import examples
 
 from gputree import (
     C45Classifier,
     C45Rules,
-    CodedTable,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ID3Classifier,
@@ -30,14 +25,14 @@ from gputree.dtypes import UNSEEN
 from gputree.pruning.error_limit import error_limit
 from gputree.rules import estimator as rules_module
 from gputree.rules import masks as masks_module
-from gputree.rules.conditions import Condition, rules_of, rules_of_leaves
+from gputree.rules.conditions import Condition, rules_of_leaves
 from gputree.rules.coverage import _transposed, coverage
 from gputree.rules.description_length import column_bits, exception_bits, rule_bits
 from gputree.rules.estimator import _rows
 from gputree.rules.masks import Masks
 from gputree.rules.ordering import harmless, order_classes
 from gputree.rules.selection import MOST_TRIED, select, starts
-from gputree.rules.simplification import Rows, default_errors, simplify
+from gputree.rules.simplification import Rows, simplify
 
 KINDS = {
     "c45": lambda nominal: C45Classifier(pruning=None, categorical_features=nominal),
@@ -200,51 +195,6 @@ def test_conditions_are_dropped_as_one_by_one(kind, table, quantile):
     ]
     assert len(set(keys)) == len(keys)
     assert dict(zip(keys, error, strict=True)) == pytest.approx(expected, rel=1e-12)
-
-
-@in_each_kind
-@given(table=TABLES)
-def test_no_leaf_loses_by_simplification(kind, table):
-    """Each good leaf has a rule with no more conditions, and no greater error rate."""
-    tree, X, y, weight = grown(kind, table)
-    rows = _rows(tree, table.X, table.y, table.weight)
-    leaves = rules_of_leaves(tree.tree_)
-    found, error = simplify(leaves, rows, error_limit(0.25, "exact"), 1)
-    short = [set(found.conditions[i] for i in found.of(r)) for r in range(error.size)]
-    for leaf in range(leaves.label.size):
-        tests, label = [leaves.conditions[i] for i in leaves.of(leaf)], int(leaves.label[leaf])
-        before = slow.error_rate(tests, label, X, y, weight, "exact", 0.25)
-        best = min(
-            (
-                error[r]
-                for r in range(error.size)
-                if found.label[r] == label and short[r] <= set(tests)
-            ),
-            default=1.0,
-        )
-        too_many = min(default_errors(rows)[label], 0.7)
-        assert best <= before + 1e-12 or min(before, best) >= too_many or not best
-
-
-def test_the_narrow_condition_can_go_and_leave_the_wide_one():
-    """x <= 2 of the path x <= 4, y <= 5, x <= 2: both sides of it are of the same class."""
-    conditions = [Condition(0, "<=", 4.0), Condition(1, "<=", 5.0), Condition(0, "<=", 2.0)]
-    X = np.array([[x, y] for x in range(8) for y in range(10)] * 2, float)
-    label = ((X[:, 0] <= 4) & (X[:, 1] <= 5)).astype(np.int64)
-    rows = Rows(X, label, np.empty(0, np.int64), 1.0, 2)
-    leaf = rules_of(iter([(conditions, 1)]))
-    found, _ = simplify(leaf, rows, error_limit(0.25, "release8"), 1)
-    assert [found.conditions[i] for i in found.of(0)] == conditions[:2]
-
-
-def test_rules_that_err_too_often_are_left_out():
-    """One row of a class of 1%: the estimate 0.75 is below 0.99, and no use."""
-    X = np.append(np.zeros(199), [1.0])[:, None]
-    rows = Rows(X, X[:, 0].astype(np.int64), np.empty(0, np.int64), 1.0, 2)
-    leaf = rules_of(iter([([Condition(0, ">", 0.5)], 1)]))
-    found, _ = simplify(leaf, rows, error_limit(0.25, "release8"), 1)
-    assert default_errors(rows)[1] > 0.98
-    assert found.label.size == 0
 
 
 # ----------------------------------------------------------------- selection
@@ -447,14 +397,6 @@ def test_blocks_and_threads_do_not_matter(weighted, monkeypatch):
     np.testing.assert_array_equal(whole.apply(table.X), parts.apply(table.X))
 
 
-def test_a_coded_table_is_taken():
-    iris = load_iris()
-    plain = C45Rules().fit(iris.data, iris.target)
-    coded = C45Rules().fit(CodedTable(iris.data), iris.target)
-    assert coded.rules_.to_json() == plain.rules_.to_json()
-    np.testing.assert_array_equal(coded.apply(CodedTable(iris.data)), plain.apply(iris.data))
-
-
 # -------------------------------------------------------------- missing values
 def test_a_missing_value_meets_no_condition_but_its_own():
     X = np.array([[0.0, 0.0]] * 8 + [[1.0, 0.0]] * 8 + [[np.nan, 1.0]] * 8)
@@ -561,15 +503,6 @@ def test_sql_of_words_and_nan_in_duckdb():
 
 
 # --------------------------------------------------------------- the estimator
-def test_pickle_and_clone():
-    iris = load_iris()
-    rules = C45Rules(DecisionTreeClassifier(max_depth=3), rule_weight=0.1)
-    again = clone(rules)
-    assert str(again.get_params()) == str(rules.get_params())
-    rules.set_params(estimator__max_depth=4).fit(iris.data, iris.target)
-    copy = pickle.loads(pickle.dumps(rules))
-    assert copy.rules_.to_json() == rules.rules_.to_json()
-    np.testing.assert_array_equal(copy.predict_proba(iris.data), rules.predict_proba(iris.data))
 
 
 def test_one_class():
@@ -607,12 +540,6 @@ def test_trees_that_rules_cannot_answer_as_are_refused_before_learning(
         C45Rules(tree).fit(X, y)
     with pytest.raises(ValueError, match=message):
         to_rules(tree.fit(X, y), X, y)
-
-
-def test_costs_of_two_classes_make_rules():
-    X, y = load_golf(return_X_y=True)
-    tree = C45Classifier(misclassification_costs={("no", "yes"): 3.0})
-    assert set(C45Rules(tree).fit(X, y).predict(X)) <= {"no", "yes"}
 
 
 def test_errors():

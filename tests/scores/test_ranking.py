@@ -1,9 +1,9 @@
 """Columns ranked by all scores: a table of them, a data frame, a picture."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from figures import close_figures  # noqa: F401
+from matplotlib import pyplot
 
 from gputree import (
     CodedTable,
@@ -121,18 +121,8 @@ def test_errors(options, message):
 
 
 # ------------------------------------------------------------------------ plot
-@pytest.fixture
-def pyplot():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    yield pyplot
-    pyplot.close("all")
-
-
 @pytest.mark.parametrize("score", [None, "gain_ratio"])
-def test_bars_are_the_scores(score, pyplot):
+def test_bars_are_the_scores(score):
     ranking = rank_features(IRIS.data, IRIS.target)
     ax = ranking.plot(score=score)
     shown = np.sort(ranking.scores[score or "information_gain"])[::-1]
@@ -143,7 +133,7 @@ def test_bars_are_the_scores(score, pyplot):
     assert few.get_xlabel() == "information gain (and 3 more columns)"
 
 
-def test_what_cannot_be_drawn(pyplot):
+def test_what_cannot_be_drawn():
     ranking = rank_features(IRIS.data, IRIS.target)
     with pytest.raises(
         ValueError, match="'score' parameter of plot_feature_ranking must be one of"
@@ -153,14 +143,3 @@ def test_what_cannot_be_drawn(pyplot):
         ranking.plot(most=0)
     with pytest.raises(ValueError, match=r"needs what rank_features returns\. Got dict"):
         plot_feature_ranking({})
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    ranking = rank_features(IRIS.data, IRIS.target)
-
-    def absent(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr("importlib.import_module", absent)
-    with pytest.raises(ImportError, match=r"plot_feature_ranking needs matplotlib"):
-        ranking.plot()

@@ -3,8 +3,6 @@
 Sizes are such that what is quadratic takes hours or more memory than there is.
 """
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -109,24 +107,24 @@ def test_descent_and_paths():
 
 @pytest.mark.full
 @pytest.mark.parametrize("shape", [chain(1500, rows_a_leaf=8), balanced(10, rows_a_leaf=8)])
-def test_raising_holds_the_rows_of_a_path_once(shape, monkeypatch):
+def test_raising_stores_the_rows_of_a_path_once(shape, monkeypatch):
     """All rows of a path in a place of their own would be 700 times the table in a chain."""
-    rooms, walk = [], subtree_raising.walk
+    held, walks, visit = [], [], subtree_raising.visit_nodes
 
-    def spy(*arguments):
-        rooms.append(walk(*arguments))
-        return rooms[-1]
+    def spy(walk, n_threads):
+        walks.append(walk)
+        held.append(visit(walk, n_threads))
 
-    monkeypatch.setattr(subtree_raising, "walk", spy)
+    monkeypatch.setattr(subtree_raising, "visit_nodes", spy)
     tree, n = shape.tree, shape.rows.target.size
     assert Pessimistic().prune_tree(tree, shape.rows).equals(tree)
-    assert rooms[0].room <= 4 * n  # twice the table, grown by doubling
-    units = rooms[0].units.sum(axis=1)
+    assert held[0] <= 4 * n  # twice the table, grown by doubling
+    units = (walks[0].units + walks[0].moved).sum(axis=1)
     assert (units == tree.n_rows * (units[0] // n)).all()  # and no row was lost
 
 
 @pytest.mark.full
-def test_raising_asks_about_a_branch_with_the_other_rows_alone():
+def test_raising_routes_only_the_other_rows_down_a_branch():
     """All rows down every branch would be 1e11 steps here."""
     shape = chain(6_000, rows_a_leaf=4)
     assert Pessimistic().prune_tree(shape.tree, shape.rows).equals(shape.tree)
@@ -137,7 +135,7 @@ def test_sums_over_subtrees_and_ancestors(seed, n_inner, branches):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, n_inner, branches, 2)
     values = rng.integers(-5, 6, tree.n_nodes)
-    total, least = add_up(tree, values), tree.over_ancestors(np.minimum, values, 99)
+    total, least = add_up(tree.parent, values), tree.over_ancestors(np.minimum, values, 99)
     for node in range(tree.n_nodes):
         above, at = [], int(tree.parent[node])
         while at >= 0:

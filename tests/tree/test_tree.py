@@ -1,41 +1,27 @@
 """The tree as a struct of arrays: its invariants, its views, cutting it back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hand_made_trees import multiway_tree
+from hand_made_trees import make_tree, multiway_tree
+from hypothesis import given
+from multiway_trees import multiway_cases
+from sklearn.datasets import load_iris
 
-from gputree.dtypes import (
-    BRANCH_SPLIT,
-    LEAF,
-    MISSING_STOPS,
-    THRESHOLD_SPLIT,
-)
+from gputree import C45Classifier, DecisionTreeClassifier
+from gputree.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, THRESHOLD_SPLIT
+from gputree.importance import impurity_importances
 from gputree.tree import Tree
 
 
 def make_binary_tree() -> Tree:
     """The subtree of node 2 above, on its own."""
-    tree = multiway_tree()
-    own = [2, 4, 5]
-    fields = {
-        name: getattr(tree, name)[own]
-        for name in ("n_children", "split_kind", "feature", "threshold", "missing_child", "weight",
-                     "n_rows", "statistics", "impurity", "gain")
-    }  # fmt: skip
-    return replace(
-        tree,
-        first_child=np.array([1, -1, -1], np.int32),
-        parent=np.array([-1, 0, 0], np.int32),
-        depth=np.array([0, 1, 1], np.int32),
-        branch_begin=np.zeros(3, np.int64),
-        branch_end=np.zeros(3, np.int64),
-        branch_code=np.empty(0, np.int32),
-        **fields,
-    )
+    tree, own = multiway_tree(), [2, 4, 5]
+    names = ("n_children", "split_kind", "feature", "threshold", "missing_child", "weight",
+             "n_rows", "statistics", "impurity", "gain")  # fmt: skip
+    fields = {name: getattr(tree, name)[own] for name in names}
+    return make_tree(task=tree.task, criterion=tree.criterion, n_features=3, **fields)
 
 
 def test_sizes_and_walking():
@@ -146,3 +132,54 @@ def test_regression_values_are_means():
     )
     assert tree.value.tolist() == [[[1.5]], [[2.5]], [[0.0]]]
     assert tree.n_classes == 1
+
+
+# ------------------------------------------------------------ feature importances, by definition
+def naive_importances(tree):
+    """Decrease of impurity over the children, weighted, by the definition."""
+    total = np.zeros(tree.n_features)
+    for node in np.flatnonzero(~tree.is_leaf):
+        inside = sum(tree.weight[c] * tree.impurity[c] for c in tree.children(node))
+        total[tree.feature[node]] += tree.weight[node] * tree.impurity[node] - inside
+    return total / tree.weight[0]
+
+
+def test_a_root_alone_has_none():
+    tree = DecisionTreeClassifier().fit(np.ones((4, 3)), [0, 1, 0, 1])
+    assert tree.feature_importances_.tolist() == [0.0, 0.0, 0.0]
+    assert tree.feature_importances_.dtype == np.float64
+
+
+def test_they_follow_pruning():
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(ccp_alpha=0.2).fit(X, y)
+    assert tree.get_n_leaves() < tree.unpruned_tree_.n_leaves
+    expected = naive_importances(tree.tree_)
+    assert tree.feature_importances_ == pytest.approx(expected / expected.sum())
+
+
+@given(multiway_cases())
+def test_importances_of_branches(case):
+    """Any number of children, fractional weights, nodes without weight."""
+    tree, _ = case
+    expected = naive_importances(tree)
+    assert impurity_importances(tree, normalize=False) == pytest.approx(expected, abs=1e-12)
+    if expected.sum() > 1e-12:
+        assert impurity_importances(tree).sum() == pytest.approx(1.0)
+
+
+def test_missing_values_lower_the_importance_of_their_column():
+    """C4.5 counts a gain by the share of the rows that it knows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (400, 2)).astype(float)
+    y = X[:, 0].astype(int)
+    whole = C45Classifier(pruning=None, collapse=False).fit(X, y)
+    assert whole.feature_importances_.tolist() == [1.0, 0.0]
+    X[:100, 0] = np.nan
+    holes = C45Classifier(pruning=None, collapse=False).fit(X, y)
+    tree = holes.tree_
+    assert tree.feature[0] == 0
+    gain = impurity_importances(tree, normalize=False)[0]
+    known = y[100:].mean()
+    entropy = -known * np.log2(known) - (1 - known) * np.log2(1 - known)
+    assert gain == pytest.approx(0.75 * entropy)

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import (
+    Bounds,
+    Finishing,
+    Floats,
+    Int64s,
+    Larger,
+    Splits,
+    Subtrees,
+    Task,
+    Uint64s,
+)
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu import histogram as histograms_
 from gputree.backends.cpu.categories import (
     Many,
+    NodeColumns,
     Scratch,
     list_left,
     many_categories,
     new_scratch,
     score_subsets,
 )
+from gputree.backends.cpu.drawn_columns import grow_of_drawn
 from gputree.backends.cpu.encode import encode_rows
-from gputree.backends.cpu.finer import Finer
-from gputree.backends.cpu.finish import finish_nodes
-from gputree.backends.cpu.layout import Chosen, Lead, Left, Rows
+from gputree.backends.cpu.finish import SmallNodes, finish_nodes
+from gputree.backends.cpu.layout import Chosen, Lead, Left, Nodes, Rows, Rules, Scores, Source
 from gputree.backends.cpu.partition import (
+    Chunks,
+    Parted,
     list_categories,
     node_statistics,
     partition_chunks,
     place_chunks,
 )
-from gputree.backends.cpu.refine import refine_nodes
+from gputree.backends.cpu.refine import NodeHistogram, refine_nodes
 from gputree.backends.cpu.score import score_nodes
+from gputree.backends.cpu.sub_bins import Finer
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cpu.two_classes import new_vectors
 from gputree.backends.thresholds import thresholds
@@ -47,59 +62,27 @@ def left_of(splits: Splits) -> Left:
     return Left(begin, np.concatenate([none, *codes]))
 
 
-class Scores(NamedTuple):
-    """Best boundary or subset of every (node, column), and the greatest bound of its bins."""
-
-    total: NDArray[np.int64]  # (m, channels)
-    best: NDArray[np.float64]  # (m, d)
-    bin: NDArray[np.int64]  # (m, d); of a subset its place
-    missing_left: NDArray[np.bool_]  # (m, d)
-    bound: NDArray[np.float64]  # (m, d)
-    order: NDArray[np.int64]  # (m, d); of a subset
-
-
-class Nodes(NamedTuple):
-    """Nodes with histograms: that of node j is ``cells[slots[j]]``."""
-
-    begin: Int64s
-    end: Int64s
-    cells: NDArray
-    slots: Int64s
-
-
 # What takes longest to compile of all that levels take.
 LEVEL_KERNELS = (encode_rows, score_nodes, refine_nodes, partition_chunks)
 
 
 class CpuBackend:
-    """Primitives of `gputree.backends.base.Backend` on the host.
-
-    Parameters
-    ----------
-    table : CpuTable
-    task : Task
-    n_threads : int
-    entries : int array, or None
-        Rows to grow on; None for all.
-    """
+    """Primitives of `gputree.backends.base.Backend` on the host."""
 
     name = "cpu"
 
     def __init__(
         self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
-        self.held = table
-        self.table = table.bare()
-        self.task = task
-        self.channels = task.channels
-        self.n_threads = n_threads
+        self.held, self.table = table, table.bare()
+        self.task, self.channels = task, task.channels
+        self.n_threads, self._run = n_threads, partial(run, n_threads)
         self.rows = Rows(task.target, task.weight, task.square, task.square_rest)
         # a copy: growth permutes them
         self.entries = (
             np.arange(table.shape[0], dtype=ROW) if entries is None else entries.astype(ROW)
         )
-        self.refined_pairs = 0
-        self.scanned_pairs = 0
+        self.refined_pairs = self.scanned_pairs = 0
         self.cell_counts: cell_counts.CellCounts | None = None
         self._many: Many | None = None
         self._codes_read = np.empty(0, CODE)
@@ -113,14 +96,35 @@ class CpuBackend:
         self.table = self.held.coded(max_bins, self.task.exact, self.n_threads)
         self._many = None
 
+    @property
+    def _source(self) -> Source:
+        return Source(self.table, self.rows, self.entries)
+
+    def _rules(self, bounds: Bounds | None) -> Rules:
+        """What decides between cuts of nodes whose means have `bounds`."""
+        task = self.task
+        return Rules(task.criterion, task.limits, task.weight is not None, task.exact, bounds)
+
     # ------------------------------------------------------- histograms
     @property
-    def histogram_cells(self) -> int:
-        return int(self.table.offset[-1])
+    def histogram_cells(self) -> int:  # that are counted for a node
+        cells = int(self.table.offset[-1])
+        if self._counts_drawn:
+            cells = cells * self.task.limits.max_features // self.table.missing.size
+        return cells
+
+    @property
+    def _counts_drawn(self) -> bool:
+        """Whether nodes have no histograms, and only the columns that they draw are counted."""
+        return self.held.draws_few(self.task.limits.max_features)
 
     @property
     def uncoded_cells(self) -> int:
         cells = self.entries.size * self.held.shape[1]
+        if self.task.draws_cuts:
+            return cells
+        if self._grows_uncoded:
+            return cells
         if cells > tuning.TUNING.uncoded_cells:
             return 0
         seconds = cells * tuning.TUNING.uncoded_cell_seconds
@@ -132,14 +136,26 @@ class CpuBackend:
 
     @property
     def histogram_bytes(self) -> int:
-        return self.histogram_cells * self.task.channels * self._cell_dtype.itemsize
+        return self.histogram_cells * self.channels * self._cell_dtype.itemsize
+
+    @property
+    def _grows_uncoded(self) -> bool:
+        """Whether nodes sort the columns that they draw from the root on."""
+        return self.task.exact and self.held.grows_uncoded(self.task.limits.max_features)
+
+    @property
+    def _sorts_drawn(self) -> bool:
+        """Whether small nodes sort the columns that they draw, not all columns once."""
+        return self._counts_drawn and self.task.exact
 
     @property
     def finishing(self) -> Finishing:
         own = tuning.TUNING
         coded = np.count_nonzero(self.table.by_code)
-        columns = self.table.by_code.size - (1.0 - own.coded_column) * coded
+        columns = float(self.table.by_code.size - (1.0 - own.coded_column) * coded)
         most = max(self.entries.size // (2 * self.n_threads), own.shared_rows)
+        if self._sorts_drawn:
+            columns = own.sorted_column * self.task.limits.max_features
         return Finishing(own.rows_per_statistic, columns, most, own.level_cells)
 
     @property
@@ -148,16 +164,14 @@ class CpuBackend:
         return np.dtype(np.uint32 if counted else np.int64)
 
     def new_histograms(self, m: int) -> NDArray:
-        return np.zeros((m, self.histogram_cells * self.task.channels), self._cell_dtype)
+        cells = 0 if self._counts_drawn else self.histogram_cells
+        return np.zeros((m, cells * self.channels), self._cell_dtype)
 
     def histogram(
-        self,
-        begin: Int64s,
-        end: Int64s,
-        out: NDArray,
-        slots: Int64s,
-        larger: Larger | None = None,
+        self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s, larger: Larger | None = None
     ) -> None:
+        if out.shape[1] == 0:  # the columns that nodes draw are counted as these are refined
+            return
         self.count(begin, end, out, slots, (0, self.table.missing.size))
         if larger is not None:
             self.subtract(out, larger)
@@ -174,69 +188,49 @@ class CpuBackend:
             share = max(rows, 1)
         owner, first, last = chunks(begin, end, share)
         extra = np.flatnonzero(np.diff(owner, prepend=-1) == 0)  # chunks after a node's first
-        partial = np.zeros((extra.size, out.shape[1]), out.dtype)
+        sums = np.zeros((extra.size, out.shape[1]), out.dtype)
         target = [out[slots[j]] for j in owner]
         for i, c in enumerate(extra):
-            target[c] = partial[i]
+            target[c] = sums[i]
         sizes = last - first
         order = np.argsort(-sizes, kind="stable")
-        groups = spans(sizes[order], self.n_threads, least)
-        run(
-            self.n_threads,
-            self._histogram_chunks,
-            [(order[a:b], first, last, columns, target) for a, b in groups],
-        )
-        for i, c in enumerate(extra):
-            out[slots[owner[c]]] += partial[i]
+        criterion, source = self.task.criterion, self._source._replace(table=self.table.of_codes())
 
-    def _histogram_chunks(
-        self,
-        chunk: Int64s,
-        first: Int64s,
-        last: Int64s,
-        columns: tuple[int, int],
-        target: list[NDArray],
-    ) -> None:
-        for c in chunk:
-            histograms_.histogram(
-                self.task.criterion, self.table.of_codes(), self.rows, self.entries, first[c],
-                last[c], columns, self.task.channels, target[c],
-            )  # fmt: skip
+        def count(a: int, b: int) -> None:
+            for c in order[a:b]:
+                histograms_.histogram(
+                    criterion, source, first[c], last[c], columns, self.channels, target[c]
+                )
+
+        self._run(count, spans(sizes[order], self.n_threads, least))
+        for i, c in enumerate(extra):
+            out[slots[owner[c]]] += sums[i]
 
     def subtract(self, out: NDArray, larger: Larger) -> None:
         """Let histograms of `out` be the differences."""
-        whole, whole_slots, part_slots, slots = larger
-        parts = even_spans(slots.size, out.shape[1], self.n_threads, 1 << 18)
-        run(
-            self.n_threads,
-            histograms_.subtract_nodes,
-            [(whole, whole_slots, out, part_slots, slots, a, b) for a, b in parts],
-        )
+        parts = even_spans(larger.slots.size, out.shape[1], self.n_threads, 1 << 18)
+        self._run(lambda a, b: histograms_.subtract_nodes(larger, out, a, b), parts)
 
     # ----------------------------------------------------------- splits
     def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:
         m, d = slots.size, self.table.codes.shape[1]
         scores = Scores(
-            total=np.empty((m, self.task.channels), np.int64),
+            total=np.empty((m, self.channels), np.int64),
             best=np.empty((m, d)),
             bin=np.empty((m, d), np.int64),
             missing_left=np.empty((m, d), np.bool_),
             bound=np.empty((m, d)),
             order=np.empty((m, d), np.int64),
         )
+        if histograms.shape[1] == 0:
+            return scores
         parts = even_spans(m, self.histogram_cells, self.n_threads, tuning.TUNING.scored_cells)
-        run(
-            self.n_threads,
-            score_nodes,
-            [
-                (
-                    new_vectors(self.task), self.task.criterion, self.table.of_codes(),
-                    self.task.limits, self.rows.weight is not None, histograms, slots, a, b,
-                    bounds, *scores[:-1],
-                )
-                for a, b in parts
-            ],
-        )  # fmt: skip
+        rules, table = self._rules(bounds), self.table.of_codes()
+
+        def score(a: int, b: int) -> None:
+            score_nodes(new_vectors(self.task), rules, table, histograms, slots, a, b, scores)
+
+        self._run(score, parts)
         return scores
 
     def refine(
@@ -246,7 +240,7 @@ class CpuBackend:
         histograms: NDArray,
         slots: Int64s,
         scores: Scores,
-        keys: NDArray[np.uint64],
+        keys: Uint64s,
         bounds: Bounds | None = None,
     ) -> Splits:
         nodes = Nodes(begin, end, histograms, slots)
@@ -256,36 +250,37 @@ class CpuBackend:
         least = tuning.TUNING
         counts = self.task.exact and self.table.values.shape[0] >= least.counted_table_rows
         counts = counts and not self.table.single.all()  # else no cut lies inside a bin
+        counts = counts and not self._counts_drawn
         is_large = (rows >= least.counted_rows) & counts
         large, small = np.flatnonzero(is_large), np.flatnonzero(~is_large)
         groups: list[tuple[Finer | None, Int64s]] = [(None, small)]
         if large.size:
             groups = [*self._finer(nodes, scores, large), *groups]
         parts = [
-            (finer, own, a, b)
+            (finer, own[a:b])
             for finer, own in groups
             for a, b in spans(rows[own], self.n_threads, least.chunk_rows // 4)
             if a < b
         ]
-        reports = [np.zeros(1, np.int64) for _ in parts]
-        lead = self._new_lead(begin)
-        run(
-            self.n_threads,
-            refine_nodes,
-            [
-                (
-                    f, self.task.criterion, self.table, self.rows, self.entries, begin, end,
-                    self.task.limits, self.rows.weight is not None, self.task.exact, keys,
-                    histograms, slots, own, a, b, bounds, *scores[:-1], Chosen(*splits[:-1]),
-                    lead, report,
-                )
-                for (f, own, a, b), report in zip(parts, reports, strict=True)
-            ],
-        )  # fmt: skip
+        rules, source, lead = self._rules(bounds), self._source, self._new_lead(begin)
+        chosen = Chosen(*splits[:-1])
+
+        def refine(finer: Finer | None, own: Int64s) -> int:
+            report, drawn = np.zeros(1, np.int64), None
+            if self._counts_drawn:
+                cells = np.empty(int(self.table.offset[-1]) * self.channels, self._cell_dtype)
+                drawn = NodeHistogram(new_vectors(self.task), cells)
+            given = rules, source, nodes, scores, keys, own, chosen, lead, report
+            refine_nodes(finer, drawn, *given)
+            return int(report[0])
+
+        self.refined_pairs += sum(self._run(refine, parts))
         nominal = (splits.feature >= 0) & (self.table.categories[splits.feature] > 0)
         self.list_subsets(nodes, scores, splits, np.flatnonzero(nominal))
-        self.refined_pairs += sum(int(report[0]) for report in reports)
-        self.scanned_pairs += int(rows.sum()) * self.table.codes.shape[1]
+        counted = self.table.codes.shape[1]
+        if self._counts_drawn:
+            counted = self.task.limits.max_features
+        self.scanned_pairs += int(rows.sum()) * counted
         return splits
 
     def _new_lead(self, begin: Int64s) -> Lead:
@@ -312,171 +307,124 @@ class CpuBackend:
             self.cell_counts = cell_counts.CellCounts(
                 self.task, self.table, self.rows, self._cell_dtype, self.n_threads
             )
-        alive = self.cell_counts.alive(
-            nodes.cells, nodes.slots, large, scores.total, scores.best, scores.bound
-        )
-        return self.cell_counts.refine_with(self.entries, nodes.begin, nodes.end, large, alive)
+        rows = self.cell_counts.candidates(self._rules(None), nodes, scores, large)
+        return self.cell_counts.refine_with(self.entries, nodes.begin, nodes.end, large, rows)
 
     def score_subsets(self, nodes: Nodes, scores: Scores, nominal: Int64s) -> None:
         """Find the best subset of every column of `nominal`."""
-        limits = self.task.limits._replace(monotonic=None)  # of numeric columns alone
         m = nodes.begin.size
-        pairs = np.repeat(np.arange(m), nominal.size), np.tile(nominal, m)
-        parts, many = self._pair_spans(nodes, *pairs), self._many_categories()
-        run(
-            self.n_threads,
-            lambda a, b: score_subsets(
-                self.task.criterion, self.table, many, self.rows, self.entries, *nodes[:2],
-                limits, self._scratch(nodes), *nodes[2:], *pairs, a, b,
-                scores.total, scores.best, scores.bin, scores.order, scores.missing_left,
-            ),
-            parts,
-        )  # fmt: skip
+        pairs = NodeColumns(np.repeat(np.arange(m), nominal.size), np.tile(nominal, m))
+        given = self._of_pairs(nodes, scores, pairs)
+        parts = self._pair_spans(nodes, pairs)
+        self._run(lambda a, b: score_subsets(*given, a, b, self._scratch(nodes)), parts)
+
+    @property
+    def subset_rules(self) -> Rules:
+        """Those of nominal columns, which no constraint is on."""
+        limits = self.task.limits._replace(monotonic=None)
+        return self._rules(None)._replace(limits=limits)
 
     def list_subsets(self, nodes: Nodes, scores: Scores, splits: Splits, node: Int64s) -> None:
         """Give the splits of some nodes, of nominal columns, the categories that go left."""
-        column = splits.feature[node].astype(np.int64)
-        most = np.minimum((nodes.end - nodes.begin)[node], self.table.categories[column])
+        pairs = NodeColumns(node, splits.feature[node].astype(np.int64))
+        most = np.minimum((nodes.end - nodes.begin)[node], self.table.categories[pairs.column])
         counts = np.empty(node.size, np.int64)
-        parts, many = self._pair_spans(nodes, node, column), self._many_categories()
-        codes = [np.empty(int(most[a:b].sum()), np.uint32) for a, b in parts]
-        run(
-            self.n_threads,
-            lambda a, b, code: list_left(
-                self.task.criterion, self.table, many, self.rows, self.entries, *nodes[:2],
-                self._scratch(nodes), *nodes[2:], node, column, a, b, scores.total,
-                scores.bin, scores.order, counts, code,
-            ),
-            [(a, b, code) for (a, b), code in zip(parts, codes, strict=True)],
-        )  # fmt: skip
-        for (a, b), code in zip(parts, codes, strict=True):
-            each = np.split(code, np.cumsum(counts[a:b]))[:-1]
+        given = self._of_pairs(nodes, scores, pairs)
+
+        def list_some(a: int, b: int) -> None:
+            codes = np.empty(int(most[a:b].sum()), np.uint32)
+            list_left(*given, a, b, self._scratch(nodes), counts, codes)
+            each = np.split(codes, np.cumsum(counts[a:b]))[:-1]
             for j, own in zip(node[a:b], each, strict=True):
                 splits.codes[j] = own
 
-    def _pair_spans(self, nodes: Nodes, node: Int64s, column: Int64s) -> list[tuple[int, int]]:
+        self._run(list_some, self._pair_spans(nodes, pairs))
+
+    def _pair_spans(self, nodes: Nodes, pairs: NodeColumns) -> list[tuple[int, int]]:
         """Spans of pairs of nodes and nominal columns; those of many categories cost by rows."""
-        if node.size == 0:
+        if pairs.node.size == 0:
             return []
-        many = ~self.table.by_code[column]
-        cost = np.where(many, (nodes.end - nodes.begin)[node], MAX_BINS)
+        many = ~self.table.by_code[pairs.column]
+        cost = np.where(many, (nodes.end - nodes.begin)[pairs.node], MAX_BINS)
         return spans(cost, self.n_threads, tuning.TUNING.chunk_rows // 4)
 
-    def _many_categories(self) -> Many:
-        """The categories of columns of many, once they are needed."""
+    def _of_pairs(self, nodes: Nodes, scores: Scores, pairs: NodeColumns) -> tuple[Any, ...]:
+        """What kernels of subsets are given; the categories of columns of many are kept."""
         if self._many is None:
             self._many = many_categories(self.table, self.n_threads)
-        return self._many
+        return self.subset_rules, self._source, self._many, nodes, scores, pairs
 
     def _scratch(self, nodes: Nodes) -> Scratch | None:
         most_rows = int((nodes.end - nodes.begin).max())
         return new_scratch(self.table, self.task, most_rows, sorted_=False)
 
-    def partition(
-        self, begin: Int64s, end: Int64s, splits: Splits
-    ) -> tuple[Int64s, NDArray[np.float64]]:
+    def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:
         middle, low, high = self.partition_rows(begin, end, splits)
         table = self.table
         return middle, thresholds(splits, low, high, table.by_code, table.greatest, table.least)
 
     def partition_rows(
         self, begin: Int64s, end: Int64s, splits: Splits
-    ) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Int64s, Floats, Floats]:
         """As `partition`, with the values beside each cut in place of its threshold."""
         if self.cell_counts is not None:
             self.cell_counts.next_level()
-        node, first, last = chunks(begin, end, tuning.TUNING.chunk_rows)
-        parts = spans(last - first, self.n_threads, 2 * tuning.TUNING.chunk_rows)
-        lefts = np.zeros(node.size, np.int64)
-        low = np.empty(node.size)
-        high = np.empty(node.size)
+        pieces = Chunks(*chunks(begin, end, tuning.TUNING.chunk_rows))
+        sizes = pieces.end - pieces.begin
+        parts = spans(sizes, self.n_threads, 2 * tuning.TUNING.chunk_rows)
+        m = sizes.size
+        parted = Parted(np.zeros(m, np.int64), np.empty(m), np.empty(m))
         out = np.empty_like(self.entries)
-        chosen, left, lead = Chosen(*splits[:-1]), left_of(splits), self._take_lead(begin)
-        run(
-            self.n_threads,
-            partition_chunks,
-            [
-                (
-                    self.table, self.entries, chosen, left, lead, self._flags(), node, first, last,
-                    a, b,
-                    lefts, low, high, out,
-                )
-                for a, b in parts
-            ],
-        )  # fmt: skip
+        lead = self._take_lead(begin)
+        given = self.table, self.entries, Chosen(*splits[:-1]), left_of(splits), lead, pieces
+
+        def partition(a: int, b: int) -> None:
+            is_left = np.zeros(int(self.table.categories.max(initial=0)), np.bool_)
+            partition_chunks(*given, is_left, a, b, parted, out)
+
+        self._run(partition, parts)
+        lefts, node = parted.left, pieces.node
         starts = np.flatnonzero(np.diff(node, prepend=-1))
         middle = begin + np.add.reduceat(lefts, starts)
         before = np.cumsum(lefts) - lefts
         to_left = begin[node] + before - before[starts][node]
-        to_right = middle[node] + (first - begin[node]) - (to_left - begin[node])
-        run(
-            self.n_threads,
-            place_chunks,
-            [(out, first, last, lefts, to_left, to_right, a, b, self.entries) for a, b in parts],
-        )
-        return middle, np.maximum.reduceat(low, starts), np.minimum.reduceat(high, starts)
-
-    def _flags(self) -> NDArray[np.bool_]:
-        """A false flag for every category of any column."""
-        return np.zeros(int(self.table.categories.max(initial=0)), np.bool_)
+        to_right = middle[node] + (pieces.begin - begin[node]) - (to_left - begin[node])
+        moved = out, pieces, lefts, to_left, to_right, self.entries
+        self._run(lambda a, b: place_chunks(*moved, a, b), parts)
+        low = np.maximum.reduceat(parted.low, starts)
+        high = np.minimum.reduceat(parted.high, starts)
+        return middle, low, high
 
     # --------------------------------------------------------- subtrees
     def finish(
-        self,
-        begin: Int64s,
-        end: Int64s,
-        depth: Int64s,
-        keys: NDArray[np.uint64],
-        bounds: Bounds | None = None,
+        self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:
         self.cell_counts = None
-        sizes = end - begin
-        order = np.argsort(-sizes, kind="stable")
-        parts = spans(sizes[order], self.n_threads, 1 << 10)
-        done = run(
-            self.n_threads,
-            self._finish_span,
-            [
-                (begin[s], end[s], depth[s], keys[s], bounds and bounds.take(s))
-                for s in (order[a:b] for a, b in parts)
-            ],
-        )
-        root = np.empty(begin.size, np.int64)
-        if len(done) == 1:
-            root[order] = done[0].root
-            return done[0]._replace(root=root)
-        starts = np.cumsum([0] + [part.feature.size for part in done])
-        shifted = []
-        for (a, b), start, part in zip(parts, starts, done, strict=False):
-            root[order[a:b]] = part.root + start
-            child = part.first_child
-            shifted.append(part._replace(first_child=np.where(child < 0, -1, child + start)))
-        fields = [np.concatenate(column) for column in zip(*shifted, strict=True)]
-        return Subtrees(root, *fields[1:])
+        nodes = SmallNodes(begin, end, depth, keys, bounds)
+        by_column = None  # in place of codes: larger tables are not copied
+        if self._grows_uncoded:
+            by_column = self.held.by_column()
+        if self.task.draws_cuts:  # forests grow other trees in other threads
+            return grow_of_drawn(self._source, self.task, by_column, nodes)
+        order = np.argsort(begin - end, kind="stable")
+        parts = spans((end - begin)[order], self.n_threads, 1 << 10)
 
-    def _finish_span(
-        self,
-        begin: Int64s,
-        end: Int64s,
-        depth: Int64s,
-        keys: NDArray[np.uint64],
-        bounds: Bounds | None,
-    ) -> Subtrees:
-        return finish_nodes(
-            self.table, self.task, self.rows, self.entries, begin, end, depth, keys, bounds
-        )
+        def finish(a: int, b: int) -> Subtrees:
+            own = nodes.take(order[a:b])
+            if self._sorts_drawn:
+                return grow_of_drawn(self._source, self.task, by_column, own)
+            return finish_nodes(self._source, self.task, own)
+
+        done = Subtrees.join(self._run(finish, parts))
+        root = np.empty_like(begin)
+        root[order] = done.root
+        return done._replace(root=root)
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         out = np.zeros((begin.size, self.task.statistics), np.int64)
         parts = spans(end - begin, self.n_threads, tuning.TUNING.chunk_rows // 4)
-        run(
-            self.n_threads,
-            node_statistics,
-            [
-                (self.task.criterion, self.rows, self.entries, begin, end, a, b, out)
-                for a, b in parts
-            ],
-        )
+        given = self.task.criterion, self.rows, self.entries, begin, end, out
+        self._run(lambda a, b: node_statistics(*given, a, b), parts)
         return out
 
     def categories(
@@ -486,19 +434,13 @@ class CpuBackend:
         sizes = np.minimum(end - begin, most)
         counts = np.zeros(begin.size, np.int64)
         parts = spans(end - begin, self.n_threads, tuning.TUNING.chunk_rows // 4)
-        codes = [np.empty(int(sizes[a:b].sum()), np.uint32) for a, b in parts]
-        run(
-            self.n_threads,
-            list_categories,
-            [
-                (
-                    self.table, self.entries, begin, end, feature, a, b, np.zeros(most, np.bool_),
-                    counts, code,
-                )
-                for (a, b), code in zip(parts, codes, strict=True)
-            ],
-        )  # fmt: skip
-        used = [code[: int(counts[a:b].sum())] for (a, b), code in zip(parts, codes, strict=True)]
-        found = np.concatenate(used)
+        given = self.table, self.entries, begin, end, feature
+
+        def list_some(a: int, b: int) -> NDArray[np.uint32]:
+            codes, seen = np.empty(int(sizes[a:b].sum()), np.uint32), np.zeros(most, np.bool_)
+            list_categories(*given, a, b, seen, counts, codes)
+            return codes[: int(counts[a:b].sum())]
+
+        found = np.concatenate(self._run(list_some, parts))
         owner = np.repeat(np.arange(begin.size), counts)
         return counts, found[np.lexsort((found, owner))]

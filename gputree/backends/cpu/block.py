@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
-from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.dtypes import CODE
@@ -107,13 +107,13 @@ def share_blocks(sizes: Int64s) -> Iterator[tuple[int, int]]:
         a = b
 
 
-@lent
+@borrowing
 def missing_rank(bits):
     """Rank of missing values in keys that hold the index in so many bits: above all others."""
     return 0xFFFF if bits == 16 else 0x7FFFFFFF
 
 
-@lent
+@borrowing
 def collect_known(source, rows, first, m, f, bits, order, values, items):
     """Collect the known values of column f and their places; missing ones end the node's keys."""
     known = np.int64(0)
@@ -130,7 +130,7 @@ def collect_known(source, rows, first, m, f, bits, order, values, items):
     return known
 
 
-@lent
+@borrowing
 def take_codes(table_codes, rows, first, m, codes):
     """Copy the codes of the node's rows column by column: each row is read once."""
     final = m - 1
@@ -144,7 +144,7 @@ def take_codes(table_codes, rows, first, m, codes):
             codes[f, i] = table_codes[row, f]
 
 
-@lent
+@borrowing
 def code_range(codes, f, m):
     """The least and the greatest code of column f in the node."""
     own = codes[f]
@@ -155,7 +155,7 @@ def code_range(codes, f, m):
     return np.int64(low), np.int64(high)
 
 
-@lent
+@borrowing
 def count_codes(codes, f, m, low, high, places):
     """Set ``places[code]`` to the first place of each code ``low .. high``, in order of code."""
     for b in range(low, high + 2):
@@ -167,7 +167,7 @@ def count_codes(codes, f, m, low, high, places):
         places[b + 1] += places[b]
 
 
-@lent
+@borrowing
 def collect_by_code(
     source, codes, rows, first, m, f, missing_bin, bits, order, values, items, places
 ):
@@ -193,7 +193,7 @@ def collect_by_code(
     return known
 
 
-@lent
+@borrowing
 def sort_within_bins(values, items, known, low, high, places, sorter):
     """Sort values in order of their bins ``low .. high``; ``places[b]`` is the end of bin b."""
     begin = np.int64(0)
@@ -204,7 +204,7 @@ def sort_within_bins(values, items, known, low, high, places, sorter):
         begin = end
 
 
-@lent
+@borrowing
 def rank_values(first, f, bits, order, distinct, values, items, known):
     """Turn sorted values into keys of rank and index, and ranks into ``distinct[f]``."""
     rank = np.int64(0)
@@ -216,7 +216,7 @@ def rank_values(first, f, bits, order, distinct, values, items, known):
         order[f, first + i] = (rank << bits) | np.int64(items[i])
 
 
-@lent
+@borrowing
 def sort_codes(codes, first, m, f, low, high, missing_bin, bits, order, places):
     """Fill the node's keys in ``order[f]``: the code, of ``low .. high``, is the rank."""
     own, keys = codes[f], order[f]
@@ -236,7 +236,7 @@ def sort_codes(codes, first, m, f, low, high, missing_bin, bits, order, places):
             places[code] = place + 1
 
 
-@lent
+@borrowing
 def split_codes(codes, first, m, low, last, bits, keys):
     """Fill the node's keys where two codes occur, of the ranks `low` and `last`."""
     ones = np.int64(0)
@@ -252,7 +252,7 @@ def split_codes(codes, first, m, low, last, bits, keys):
         at_low += np.uintp(1) - is_high
 
 
-@lent
+@borrowing
 def sort_columns(table, first, m, bits, block, sorting, sorter, places):
     """Sort every column of m rows of the block, through their codes where there are some."""
     offset = table.offset
@@ -282,7 +282,7 @@ def sort_columns(table, first, m, bits, block, sorting, sorter, places):
         rank_values(first, f, bits, order, block.distinct, values, items, known)
 
 
-@lent
+@borrowing
 def load_rows(targets, weights, entries, begin, first, m, block):
     """Copy the rows of m entries from `begin` on, with their statistics, to the block."""
     weighted = weights.size > 0
@@ -298,7 +298,7 @@ def load_rows(targets, weights, entries, begin, first, m, block):
             block.weight[x] = weights[row]
 
 
-@lent
+@borrowing
 def number_classes(target, first, m, class_of):
     """Renumber the classes present in a node 0, 1, ... in their order; returns how many."""
     low = high = target[first]

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, kernel, lent, pick, prefetch
+from gputree.backends.cpu.cut import row_count
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, inner, kernel, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.runs import (
     Listed,
@@ -30,9 +31,10 @@ from gputree.backends.cpu.runs import (
     holds_cells,
     most_cells,
     new_runs,
+    node_runs,
     number_present,
 )
-from gputree.backends.cpu.score import column_bins, row_count
+from gputree.backends.cpu.score import column_bins
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.subsets import best_subset, mark_subset
 from gputree.backends.subsets import SubsetSearch
@@ -51,6 +53,13 @@ class Many(NamedTuple):
 
     code: NDArray[np.int32]  # (columns, n), -1 where missing
     place: NDArray[np.int64]  # (d,) place of a column among those
+
+
+class NodeColumns(NamedTuple):
+    """Pairs of a node and a nominal column."""
+
+    node: NDArray[np.int64]
+    column: NDArray[np.int64]
 
 
 class Scratch(NamedTuple):
@@ -96,7 +105,7 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
 
 
 # ---------------------------------------------------------------------- columns of few
-@lent
+@borrowing
 def copy_cell(scratch, cells, at, r, present):
     """The statistics of a bin become those of run r."""
     runs = scratch.runs
@@ -110,7 +119,7 @@ def copy_cell(scratch, cells, at, r, present):
             runs.cells[r * present + scratch.class_of[k]] = cells[at + k]
 
 
-@lent
+@borrowing
 def collect_bins(scratch, criterion, table, cells, f, channels, present):
     """The runs of the categories of column f from the node's histogram; returns how many."""
     runs = scratch.runs
@@ -162,7 +171,7 @@ def copy_categories(values, columns, begin, end, code):
             own[i] = np.int32(value) if value == value else np.int32(-1)
 
 
-@lent
+@borrowing
 def meet_categories(scratch, own, categories, entries, first, last):
     """Number the categories that entries ``first .. last`` have, ascending; returns how many.
 
@@ -206,14 +215,14 @@ def number_categories(scratch, count, categories):
             r += 1
 
 
-@lent
+@borrowing
 def end_runs(begin, count):
     """Make of the rows of each run, ``begin[1:]``, where runs begin."""
     for r in range(count + 1):
         begin[r + 1] += begin[r]
 
 
-@lent
+@borrowing
 def add_rows(scratch, criterion, rows, entries, first, last, count, present):
     """Sum up the rows of each run, and of missing values; and set where runs begin."""
     begin, met, place = scratch.runs.begin, scratch.met, scratch.place
@@ -233,7 +242,7 @@ def add_rows(scratch, criterion, rows, entries, first, last, count, present):
     end_runs(begin, count)
 
 
-@lent
+@borrowing
 def list_rows(scratch, entries, first, last, count):
     """List the rows by their runs, missing values last; and set where runs begin."""
     begin, met, place = scratch.runs.begin, scratch.met, scratch.place
@@ -251,16 +260,21 @@ def list_rows(scratch, entries, first, last, count):
     begin[0] = 0
 
 
-@lent
-def collect_runs(
-    scratch, criterion, own, table, many, rows, entries, first, last, cells, f, channels, present
-):
-    """The runs of nominal column f in a node: their number, and whether their sums are held.
+@borrowing
+def collect_runs(scratch, criterion, source, many, nodes, total, j, f):
+    """The runs of nominal column f in node j.
 
-    `criterion` is that of all classes, `own` that of those present.
+    Returns the criterion of the classes present, the channels of their statistics, the number of
+    runs, and whether their sums are held.
     """
+    table, rows, entries = source
+    present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
+    own = restrict(criterion, present)
     if table.by_code[f]:
-        return collect_bins(scratch, criterion, table, cells, f, channels, present), True
+        cells = nodes.cells[nodes.slots[j]]
+        count = collect_bins(scratch, criterion, table, cells, f, total.size, present)
+        return own, present, count, True
+    first, last = nodes.begin[j], nodes.end[j]
     count = meet_categories(
         scratch, many.code[many.place[f]], table.categories[f], entries, first, last
     )
@@ -269,44 +283,36 @@ def collect_runs(
         add_rows(scratch, own, rows, entries, first, last, count, present)
     else:
         list_rows(scratch, entries, first, last, count)
-    return count, held
+    return own, present, count, held
 
 
 # ----------------------------------------------------------------------------- subsets
 @kernel
-def score_subsets(
-    criterion, table, many, rows, entries, begins, ends, limits, scratch, cells, slots, nodes,
-    columns, first, last, totals, best, places, orders, sides,
-):  # fmt: skip
-    """Find the best subset of nominal column ``columns[p]`` in node ``nodes[p]``.
+def score_subsets(rules, source, many, nodes, scores, pairs, first, last, scratch):
+    """Find the best subset of nominal column ``pairs.column[p]`` in node ``pairs.node[p]``.
 
-    For the pairs ``first .. last``; outputs are (m, d), see `best_subset`.
+    For the pairs ``first .. last``; see `best_subset`.
     """
+    rows = source.rows
     listed = Listed(scratch.item, rows.target, rows.weight, scratch.weighted, scratch.class_of)
     for p in range(first, last):
-        j, f = nodes[p], columns[p]
-        total = totals[j]
-        if is_pure(criterion, total):
+        j, f = pairs.node[p], pairs.column[p]
+        total = scores.total[j]
+        if is_pure(rules.criterion, total):
             continue
-        present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
-        own = restrict(criterion, present)
-        count, held = collect_runs(
-            scratch, criterion, own, table, many, rows, entries, begins[j], ends[j],
-            cells[slots[j]], f, total.size, present,
-        )  # fmt: skip
+        own, present, count, held = collect_runs(
+            scratch, rules.criterion, source, many, nodes, total, j, f
+        )
         if count == 0:  # missing throughout: there is nothing to part
             continue
-        best[j, f], sides[j, f], orders[j, f], places[j, f] = best_subset(
-            own, limits, scratch.search, scratch.regression, listed, scratch.runs, held, count,
-            scratch.sums[0, :present], scratch.sums[1, :present], scratch.sums[2, :present],
-        )  # fmt: skip
+        node = node_runs(scratch, listed, count, held, present)
+        best, missing_left, k, place = best_subset(own, rules.limits, scratch, node)
+        scores.best[j, f], scores.missing_left[j, f] = best, missing_left
+        scores.order[j, f], scores.bin[j, f] = k, place
 
 
 @kernel
-def list_left(
-    criterion, table, many, rows, entries, begins, ends, scratch, cells, slots, nodes, columns,
-    first, last, totals, places, orders, counts, codes,
-):  # fmt: skip
+def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, counts, codes):
     """List the categories that the subsets of pairs ``first .. last`` send left.
 
     One pair after another in `codes`; ``counts[p]`` becomes how many they are.
@@ -314,18 +320,11 @@ def list_left(
     at = np.int64(0)
     runs = scratch.runs
     for p in range(first, last):
-        j, f = nodes[p], columns[p]
-        total = totals[j]
-        present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
-        own = restrict(criterion, present)
-        count, _ = collect_runs(
-            scratch, criterion, own, table, many, rows, entries, begins[j], ends[j],
-            cells[slots[j]], f, total.size, present,
-        )  # fmt: skip
-        mark_subset(
-            own, scratch.search, scratch.regression, runs, count, present, orders[j, f],
-            places[j, f],
-        )  # fmt: skip
+        j, f = pairs.node[p], pairs.column[p]
+        own, present, count, _ = collect_runs(
+            scratch, rules.criterion, source, many, nodes, scores.total[j], j, f
+        )
+        mark_subset(own, scratch, count, present, scores.order[j, f], scores.bin[j, f])
         before = at
         for r in range(count):
             if runs.is_left[r]:

@@ -11,16 +11,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Task
+from gputree.backends.base import Bools, Int64s, Task
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.counted import count_cells
-from gputree.backends.cpu.finer import Cells, Finer
-from gputree.backends.cpu.layout import Rows, Table
-from gputree.backends.cpu.refine import alive_rows
+from gputree.backends.cpu.cut import count_row
+from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, prefetch
+from gputree.backends.cpu.layout import Nodes, Rows, Rules, Scores, Source, Table
+from gputree.backends.cpu.refine import candidate_rows
+from gputree.backends.cpu.sub_bins import Cells, Finer, cell_of
 from gputree.threads import even_spans, run
 
 # Cells to a bin, at most: beyond, cells to a unit could overflow in a narrow bin.
 WIDEST_SCALE = 1 << 24
+
+
+@kernel
+def count_cells(criterion, source, cells, channels, begin, end, columns, out):
+    """Add entries ``begin .. end`` to the sub-bins of `columns`, flat, `channels` each."""
+    table, rows, entries = source
+    codes, values = table.codes, table.values
+    final = entries.size - 1
+    for i in range(begin, end):
+        ahead = entries[min(i + PREFETCH_ROWS, final)]
+        prefetch(codes, ahead, columns[0])
+        prefetch(values, ahead, columns[0])
+        prefetch(rows.target, ahead, 0)
+        row = entries[i]
+        for f in columns:
+            at = np.uintp(cell_of(cells, f, codes[row, f], values[row, f]) * channels)
+            count_row(criterion, rows, row, out, at, channels)
 
 
 class Counts(NamedTuple):
@@ -28,7 +46,7 @@ class Counts(NamedTuple):
 
     begin: int
     end: int
-    counted: NDArray[np.bool_]  # (d,)
+    counted: Bools  # (d,)
     cells: NDArray  # flat
 
     @property
@@ -37,18 +55,7 @@ class Counts(NamedTuple):
 
 
 class CellCounts:
-    """Counts of cells, node by node, on the host.
-
-    Parameters
-    ----------
-    task : Task
-    table : Table
-        Coded.
-    rows : Rows
-    dtype : np.dtype
-        Of a counter.
-    n_threads : int
-    """
+    """Counts of cells, node by node, of a coded table; `dtype` is that of a counter."""
 
     def __init__(
         self, task: Task, table: Table, rows: Rows, dtype: np.dtype, n_threads: int
@@ -69,67 +76,44 @@ class CellCounts:
         most = min(most, table.values.shape[0] // (bins * own.cell_rows))
         return 1 << (max(most, 1).bit_length() - 1)
 
-    def alive(
-        self, histograms: NDArray, slots: Int64s, nodes: Int64s, total: Int64s, best: NDArray,
-        bound: NDArray,
-    ) -> Int64s:  # fmt: skip
-        """Rows (m, d) of m nodes in living bins; 0 where columns are drawn, node by node."""
-        task = self.task
-        alive = np.zeros((nodes.size, self.table.missing.size), np.int64)
-        if task.limits.max_features < alive.shape[1]:
-            return alive
+    def candidates(self, rules: Rules, nodes: Nodes, scores: Scores, chosen: Int64s) -> Int64s:
+        """Rows (m, d) of m nodes in candidate bins; 0 where columns are drawn, node by node."""
+        out = np.zeros((chosen.size, self.table.missing.size), np.int64)
+        if self.task.limits.max_features < out.shape[1]:
+            return out
         bins = int(self.table.offset[-1])
-        parts = even_spans(nodes.size, bins, self.n_threads, self.tuning.scored_cells)
-        run(
-            self.n_threads,
-            alive_rows,
-            [
-                (
-                    task.criterion, self.table, task.limits, self.rows.weight is not None,
-                    histograms, slots, nodes, a, b, total, best, bound, alive,
-                )
-                for a, b in parts
-            ],
-        )  # fmt: skip
-        return alive
+        parts = even_spans(chosen.size, bins, self.n_threads, self.tuning.scored_cells)
+        given = rules, self.table, nodes, scores, chosen, out
+        run(self.n_threads, lambda a, b: candidate_rows(*given, a, b), parts)
+        return out
 
     def refine_with(
-        self, entries: NDArray, begin: Int64s, end: Int64s, nodes: Int64s, alive: Int64s
+        self, entries: NDArray, begin: Int64s, end: Int64s, nodes: Int64s, candidates: Int64s
     ) -> list[tuple[Finer, Int64s]]:
         """What some nodes of a level are refined with, and which: some alone, the others together.
 
-        Columns that are worth it are counted into cells. One column goes first, to raise the bar
-        for the others, unless it has most of what is alive.
+        Columns that are worth it are counted into cells. One column goes first, to raise the best
+        score for the others, unless it has most of the `candidates`: rows of shape (m, d).
         """
         first, last = begin[nodes], end[nodes]
-        counts = self.count(entries, first, last, self._wanted(last - first, alive))
+        counts = self.count(entries, first, last, self._wanted(last - first, candidates))
         at_once = np.zeros(begin.size, np.bool_)
-        at_once[nodes] = alive.sum(axis=1) <= 2 * alive.max(axis=1)
-        none = Counts(0, 0, np.zeros(alive.shape[1], np.bool_), np.empty(0, self.dtype))
+        at_once[nodes] = candidates.sum(axis=1) <= 2 * candidates.max(axis=1)
+        none = Counts(0, 0, np.zeros(candidates.shape[1], np.bool_), np.empty(0, self.dtype))
         others = nodes[[c is None for c in counts]]
-        alone = [
-            (self._finer(c, at_once), nodes[i : i + 1])
-            for i, c in enumerate(counts)
-            if c is not None
-        ]
-        return [*alone, (self._finer(none, at_once), others)]
+        alone = [(own, nodes[i : i + 1]) for i, own in enumerate(counts) if own is not None]
+        return [(self._finer(own, at_once), those) for own, those in [*alone, (none, others)]]
 
-    def _wanted(self, rows: Int64s, alive: Int64s) -> NDArray[np.bool_]:
+    def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:
         """Columns (m, d) that are worth counting."""
-        few = np.maximum(self.tuning.alive_share * rows, 1)
-        wanted = alive >= few[:, None]
+        few = np.maximum(self.tuning.candidate_share * rows, 1)
+        wanted = candidates >= few[:, None]
         wanted &= (rows >= self.tuning.node_share * self.table.values.shape[0])[:, None]
         return wanted & (self.cells.size > 1)
 
-    def _finer(self, counts: Counts, at_once: NDArray[np.bool_]) -> Finer:
-        return Finer(
-            cells=self.cells,
-            counted=counts.counted,
-            counts=counts.cells,
-            at_once=at_once,
-            sift_rows=self.tuning.sift_rows,
-            cell_rows=self.tuning.sifted_rows,
-        )
+    def _finer(self, counts: Counts, at_once: Bools) -> Finer:
+        own, rows = self.tuning, self.tuning.subdivided_rows
+        return Finer(self.cells, counts.counted, counts.cells, at_once, rows, own.sub_bin_rows)
 
     def next_level(self) -> None:
         """The nodes counted so far become parents."""
@@ -140,8 +124,8 @@ class CellCounts:
     ) -> list[Counts | None]:
         """Count nodes ``begin .. end`` in the columns wanted, those wanting none left out."""
         nodes: list[Counts | None] = [None] * begin.size
-        work: list[tuple[Counts, NDArray[np.bool_]]] = []
-        less: list[tuple[Counts, Counts, NDArray[np.bool_]]] = []
+        work: list[tuple[Counts, Bools]] = []
+        less: list[tuple[Counts, Counts, Bools]] = []
         for j in np.argsort(begin - end, kind="stable"):  # larger siblings first
             if nodes[j] is not None or not wanted[j].any():
                 continue
@@ -157,18 +141,21 @@ class CellCounts:
             both = known | wanted[twin[0]] if twin.size else known
             smaller = self._new(*other, both)
             nodes[j] = larger = parent._replace(begin=a, end=b, counted=wanted[j])
-            self._clear(larger, wanted[j] & ~known)
+            for cells in self._columns(larger.cells, wanted[j] & ~known):
+                cells[:] = 0
             work += [(smaller, both), (larger, wanted[j] & ~known)]
             less.append((larger, smaller, known))
             if twin.size and wanted[twin[0]].any():
                 nodes[twin[0]] = smaller
         self._run(entries, work)
         for larger, smaller, columns in less:
-            self._subtract(larger, smaller, columns)
+            parts = self._columns(smaller.cells, columns)
+            for cells, part in zip(self._columns(larger.cells, columns), parts, strict=True):
+                cells -= part
         self._counts += [node for node in nodes if node is not None]
         return nodes
 
-    def _take_parent(self, begin: int, end: int, wanted: NDArray[np.bool_]) -> Counts | None:
+    def _take_parent(self, begin: int, end: int, wanted: Bools) -> Counts | None:
         """The parent of a larger sibling, if it has columns that are wanted: it is used up."""
         for i, parent in enumerate(self._parents):
             inside = parent.begin <= begin and end <= parent.end
@@ -176,37 +163,30 @@ class CellCounts:
                 return self._parents.pop(i)
         return None
 
-    def _new(self, begin: int, end: int, counted: NDArray[np.bool_]) -> Counts:
+    def _new(self, begin: int, end: int, counted: Bools) -> Counts:
         cells = np.zeros(int(self.cells.first[-1]) * self.channels, self.dtype)
         return Counts(begin, end, counted, cells)
 
-    def _columns(self, cells: NDArray, columns: NDArray[np.bool_]) -> list[NDArray]:
+    def _columns(self, cells: NDArray, columns: Bools) -> list[NDArray]:
         """The cells of some columns."""
         first = self.cells.first * self.channels
         return [cells[first[f] : first[f + 1]] for f in np.flatnonzero(columns)]
 
-    def _clear(self, counts: Counts, columns: NDArray[np.bool_]) -> None:
-        for cells in self._columns(counts.cells, columns):
-            cells[:] = 0
-
-    def _subtract(self, whole: Counts, part: Counts, columns: NDArray[np.bool_]) -> None:
-        parts = self._columns(part.cells, columns)
-        for cells, less in zip(self._columns(whole.cells, columns), parts, strict=True):
-            cells -= less
-
-    def _run(self, entries: NDArray, work: list[tuple[Counts, NDArray[np.bool_]]]) -> None:
+    def _run(self, entries: NDArray, work: list[tuple[Counts, Bools]]) -> None:
         """Count columns of nodes, some at a time so that their counters stay in a cache."""
         widest = int(np.diff(self.cells.first).max()) * self.channels * self.dtype.itemsize
         width = max(self.tuning.group_bytes // max(widest, 1), 1)
+        source = Source(self.table, self.rows, entries)
         tasks = []
         for counts, columns in sorted(work, key=lambda item: -item[0].rows):
             chosen = np.flatnonzero(columns)
-            for i in range(0, chosen.size, width):
-                tasks.append(
-                    (self.task.criterion, self.table, self.rows, self.cells, entries, counts.begin,
-                     counts.end, chosen[i : i + width], self.channels, counts.cells)
-                )  # fmt: skip
-        run(self.n_threads, count_cells, tasks)
+            tasks += [(counts, chosen[i : i + width]) for i in range(0, chosen.size, width)]
+        given = self.task.criterion, source, self.cells, self.channels
+
+        def count(counts: Counts, columns: Int64s) -> None:
+            count_cells(*given, counts.begin, counts.end, columns, counts.cells)
+
+        run(self.n_threads, count, tasks)
 
 
 def new_cells(table: Table, size: int) -> Cells:

@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import lent, pick
+from gputree.backends.cpu.jit import borrowing, pasted, pick
 from gputree.backends.cpu.monotonic import keeps_order
 from gputree.backends.rules import midpoint
-from gputree.criteria import begin, move, score
+from gputree.criteria import add_row, begin, left_weight, move, score
 
 
-@lent
+@borrowing
+def row_count(criterion, statistics, at, channels, weighted):
+    """Number of rows behind the statistics at ``statistics[at]``."""
+    if weighted:
+        return np.int64(statistics[at + channels - 1])
+    return left_weight(criterion, statistics, at)
+
+
+@pasted
+def count_row(criterion, rows, row, cells, at, channels):
+    """Add a row to the cell of `channels` statistics at ``cells[at]``, as in histograms."""
+    weight, square = pick(rows.weight, row, 1), pick(rows.square, row, 0)
+    add_row(criterion, cells, at, rows.target[row], weight, square)
+    if rows.weight is not None:
+        cells[np.uintp(at) + np.uintp(channels - 1)] += 1
+
+
+@borrowing
 def precedes(a, b):
     """Whether cut `a` is chosen before `b`: the one tie rule.
 
     Greatest score, as rounded to float64: cuts that are equal in exact arithmetic tie where
     their scores do, and they are the same numbers on every path, made of the same integers by
-    the same operations. Then lowest column; then missing values right before left; then the
-    lowest cut. A cut is (score, column, missing_left, bin, at its end, threshold).
+    the same operations. Then the least rank of the column, which is its number or drawn (see
+    `gputree.backends.cpu.draw`); then missing values right before left; then the lowest cut. A
+    cut is (score, column, missing_left, bin, at its end, threshold, rank).
     """
     if a[0] != b[0]:
         return a[0] > b[0]
-    if a[1] != b[1]:
-        return a[1] < b[1]
+    if a[6] != b[6]:
+        return a[6] < b[6]
     if a[2] != b[2]:
         return not a[2]
     if a[3] != b[3]:
@@ -32,8 +50,8 @@ def precedes(a, b):
     return a[5] < b[5]
 
 
-@lent
-def new_cut(value, f, missing_left, place, at_end, threshold):
+@borrowing
+def new_cut(value, f, missing_left, place, at_end, threshold, rank):
     """A cut as `precedes` compares them; the types are fixed, so kernels compile once."""
     return (
         np.float64(value),
@@ -42,29 +60,30 @@ def new_cut(value, f, missing_left, place, at_end, threshold):
         np.int64(place),
         np.bool_(at_end),
         np.float64(threshold),
+        np.uint64(rank),
     )
 
 
-@lent
+@borrowing
 def no_cut():
     """The cut that every other precedes."""
-    return new_cut(-np.inf, 0, False, 0, False, 0.0)
+    return new_cut(-np.inf, 0, False, 0, False, 0.0, 0)
 
 
-@lent
-def score_to_beat(cut, f):
-    """The greatest score with which no cut of column f, found after `cut`, precedes it."""
-    return cut[0] if cut[1] <= f else np.nextafter(cut[0], -np.inf)
+@borrowing
+def score_to_beat(cut, rank):
+    """The greatest score with which no cut of a column, found after `cut`, precedes it."""
+    return cut[0] if cut[6] <= rank else np.nextafter(cut[0], -np.inf)
 
 
-@lent
+@borrowing
 def admits_rows(limits, n, whole):
     """Whether both sides of a cut have as many rows as `limits` asks: n of `whole` on one."""
     least = max(limits.min_samples_leaf, 1)
     return n >= least and whole - n >= least
 
 
-@lent
+@borrowing
 def admits(limits, n, whole, weight, all_weight):
     """Whether both sides of a cut are as large as `limits` asks: the one rule of sizes.
 
@@ -75,24 +94,33 @@ def admits(limits, n, whole, weight, all_weight):
     return weight >= limits.min_weight_leaf and all_weight - weight >= limits.min_weight_leaf
 
 
-@lent
-def scan_bin(
-    criterion, target, weight, limits, before, whole, values, items, first, last, left, total
-):
+@borrowing
+def scan_bin(node, rows, pairs, first, last, left):
     """Best cut between the sorted pairs ``first .. last``: (score, threshold).
 
-    `left` holds the statistics before the bin, `before` its rows of `whole`; it is used up.
+    `left` holds the statistics before them; it is used up.
     """
+    criterion, _, weighted, total, _ = node
+    whole = row_count(criterion, total, 0, total.size, weighted)
+    n = row_count(criterion, left, 0, total.size, weighted)
+    return scan_pairs(node, rows, pairs, first, last, left, n, whole)
+
+
+@borrowing
+def scan_pairs(node, rows, pairs, first, last, left, n, whole):
+    """As `scan_bin`, of a node of `whole` rows, of which n are before the pairs."""
+    criterion, limits, _, total, _ = node
+    values, items = pairs
+    all_weight = begin(criterion, total, total)[0]
     best = -np.inf
     threshold = 0.0
-    all_weight = begin(criterion, total, total)[0]
     state = begin(criterion, left, total)
     for i in range(first, last - 1):
         row = items[i]
-        state = move(criterion, state, left, total, target[row], pick(weight, row, 1))
+        state = move(criterion, state, left, total, rows.target[row], pick(rows.weight, row, 1))
+        n += 1
         if values[i] == values[i + 1]:
             continue
-        n = before + i + 1 - first
         if not admits(limits, n, whole, state[0], all_weight):
             continue
         if not keeps_order(limits.monotonic, criterion, state, left, total):
@@ -102,3 +130,17 @@ def scan_bin(
             best = value
             threshold = midpoint(values[i], values[i + 1])
     return best, threshold
+
+
+@borrowing
+def narrow(interval, target, weight, rounded):
+    """The part of an interval (low, high) where the target of a row may truly lie, in units.
+
+    `target` is the product with the weight; where it was rounded, so was the weight.
+    """
+    if not rounded:
+        value = np.float64(target // weight)
+        return max(interval[0], value), min(interval[1], value)
+    value = np.float64(target) / np.float64(weight)
+    error = 1.0 / np.float64(weight) + abs(value) * 2.0**-50
+    return max(interval[0], value - error), min(interval[1], value + error)

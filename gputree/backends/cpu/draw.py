@@ -5,25 +5,40 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import kernel, lent
+from gputree.backends.cpu.jit import borrowing, kernel
 from gputree.hashing import mix
 
+# What ranks are hashed with, beside the node's key and the column.
+_TIES = np.uint64(0x7469657362796861)
 
-@lent
-def draw_columns(key, order):
-    """Fill `order` with a permutation of its indices drawn from `key` (Fisher-Yates)."""
-    for i in range(order.size):
-        order[i] = i
-    state = np.uint64(key)
-    for i in range(order.size - 1, 0, -1):
-        state = mix(state)
-        j = np.int64(state % np.uint64(i + 1))
+
+@borrowing
+def draw_columns(key, order, done, upto):
+    """Draw places ``done .. upto`` of a permutation (Fisher-Yates), those before them known.
+
+    A number is the high half of a hash times their count, by 2**32 (Lemire 2019). As few are
+    drawn as a node looks at.
+    """
+    half = np.uint64(32)
+    d = order.size
+    if done == 0:
+        for i in range(d):
+            order[i] = i
+    for i in range(done, upto):
+        bits = mix(np.uint64(key) + np.uint64(i)) >> half
+        j = i + np.int64((bits * np.uint64(d - i)) >> half)
         order[i], order[j] = order[j], order[i]
+
+
+@borrowing
+def tie_rank(limits, key, f):
+    """What decides between cuts that score alike in the node of `key`: the least wins."""
+    return mix((np.uint64(key) ^ _TIES) + np.uint64(f)) if limits.random_ties else np.uint64(f)
 
 
 @kernel
 def _draw(key, order):
-    draw_columns(key, order)
+    draw_columns(key, order, 0, order.size)
 
 
 def drawn_columns(max_features: int, key: np.uint64, d: int) -> NDArray[np.int64]:

@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
 from gputree.backends.cpu.few_values import few_values
-from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.hashing import mix
 
 # Rows with values that the sample missed, per column and span of rows, before the whole
 # column is sorted to place its bins anew.
 MOST_UNSEEN = 1024
+
+# Values that are picked by hash, at most, as a multiple of those that are looked for.
+MOST_PICKED = 4
 
 # Rows of a block that is coded column by column.
 BLOCK_ROWS = 256
@@ -45,7 +48,7 @@ class Unseen(NamedTuple):
         return cls(np.empty(shape, dtype), np.empty(shape, np.int64), np.zeros(d, np.int64))
 
 
-@lent
+@borrowing
 def all_finite(cells, begin, end):
     """Whether none of the cells ``begin .. end`` is NaN or infinite: vectors, without a branch."""
     odd = np.uint8(0)
@@ -75,7 +78,7 @@ def inspect_columns(values, begin, end, missing, infinite):
                     infinite[f] = True
 
 
-@lent
+@borrowing
 def grid_cell(x, low, scale, half, top):
     """Grid cell of x: never falls as x grows; 0 for NaN. Halves keep the difference finite.
 
@@ -103,9 +106,11 @@ def fill_grid(edge, low, scale, half, top, cell):
     return steps
 
 
-@lent
-def encode_block(x, n, edge, cell, low, scale, half, top, steps, place, code):
-    """Code the first n of the values x of one column; `place` is scratch."""
+@borrowing
+def encode_block(x, n, bins, f, half, top, place, code):
+    """Code the first n of the values x of column f; `place` is scratch."""
+    edge, cell, steps = bins.edge[f], bins.cell[f], bins.steps[f]
+    low, scale = bins.low[f], bins.scale[f]
     one = np.uint32(1)
     for k in range(n):
         place[k] = grid_cell(x[k], low, scale, half, top)
@@ -123,7 +128,7 @@ def encode_block(x, n, edge, cell, low, scale, half, top, steps, place, code):
         code[k] = b
 
 
-@lent
+@borrowing
 def is_constant(x, n):
     """Whether the first n values are equal, none of them NaN: without a branch if the ends are."""
     if x[0] != x[n - np.uintp(1)]:
@@ -134,7 +139,7 @@ def is_constant(x, n):
     return not odd
 
 
-@lent
+@borrowing
 def has_other_values(x, n, code, least):
     """Whether some of n known values is not that of its bin: without a branch."""
     odd = False
@@ -143,7 +148,7 @@ def has_other_values(x, n, code, least):
     return odd
 
 
-@lent
+@borrowing
 def collect_unseen(x, n, code, least, first, f, unseen):
     """Collect the values that are not those of their bins, and their rows from `first` on."""
     at = unseen.count[f]
@@ -171,10 +176,7 @@ def encode_rows(values, bins, columns, missing, checked, begin, end, half, top, 
             for k in range(n):
                 x[k] = values[np.uintp(first) + k, f]
             m = np.uintp(1) if is_constant(x, n) else n
-            encode_block(
-                x, m, bins.edge[f], bins.cell[f], bins.low[f], bins.scale[f], half, top,
-                bins.steps[f], place, code,
-            )  # fmt: skip
+            encode_block(x, m, bins, f, half, top, place, code)
             for k in range(m, n):
                 code[k] = code[0]
             if checked[f] and has_other_values(x, m, code, bins.least[f]):
@@ -240,37 +242,35 @@ def find_runs(ordered, begins):
     return count
 
 
-def fit_columns(
-    bins: Bins,
-    values: NDArray,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    max_bins: NDArray[np.int64],
-) -> None:
-    """Set the bins of `columns` from some rows of `values`, at most ``max_bins[f]`` each."""
+def take_sample(values: NDArray, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray:
+    """Some rows of `columns`, of shape (columns, rows)."""
     sample = np.empty((columns.size, rows.size), values.dtype)
     take_columns(values, rows, columns, sample)
-    for f, column in zip(columns.tolist(), sample, strict=True):
-        fit_values(bins, f, column, int(max_bins[f]))
+    return sample
 
 
-def fit_columns_by_value(
-    bins: Bins, values: NDArray, columns: NDArray[np.int64], max_bins: NDArray[np.int64]
-) -> None:
-    """Set the bins of `columns` from all rows, or a sample of values where these are very many.
+def picked_values(values: NDArray, f: int, n_rows: int) -> NDArray:
+    """Values of column f picked by their hash, some `SAMPLE_ROWS` of a table of `n_rows`.
 
-    Bins are the same for any order of rows. Those of a sample are delimited by its edges.
+    Which are picked does not depend on the order of rows, nor on where they lie. Of values that
+    repeat many may be: no more than it takes for `fit_picked` to refuse them.
     """
-    sample = np.empty(4 * binning.SAMPLE_ROWS, values.dtype)
-    share = int(2.0**63 * binning.SAMPLE_ROWS / values.shape[0])
-    for f in columns.tolist():
-        n = pick_by_value(values, f, share, sample)
-        picked = np.sort(sample[: max(n, 0)])
-        if np.count_nonzero(picked[1:] != picked[:-1]) < binning.FEWEST_DISTINCT:
-            fit_values(bins, f, values[:, f], int(max_bins[f]))
-            continue
-        fit_column(bins, f, picked, int(max_bins[f]))
-        delimit(bins, f)
+    sample = np.empty(MOST_PICKED * binning.SAMPLE_ROWS + 1, values.dtype)
+    n = pick_by_value(values, f, int(2.0**63 * binning.SAMPLE_ROWS / n_rows), sample)
+    return sample if n < 0 else sample[:n].copy()
+
+
+def fit_picked(bins: Bins, f: int, picked: NDArray, max_bins: int) -> bool:
+    """Set the bins of column f from values picked by their hash, whose edges delimit them.
+
+    Returns whether these do: not where they are too many, or too few of them are distinct. Then
+    the bins should come from all values.
+    """
+    ordered = known_ascending(picked)
+    fit_column(bins, f, ordered, max_bins)
+    delimit(bins, f)
+    changes = int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+    return ordered.size <= MOST_PICKED * binning.SAMPLE_ROWS and changes >= binning.FEWEST_DISTINCT
 
 
 def delimit(bins: Bins, f: int) -> None:
@@ -314,6 +314,7 @@ def fit_distinct(
         bins.lossless[f] = False
     bins.edge[f] = np.inf
     bins.edge[f, : edge.size] = edge
+    bins.greatest[f] = bins.least[f] = 0  # of a fit that was refused
     bins.count[f] = edge.size + 1
     if distinct.size:
         last = np.append(np.searchsorted(distinct, edge, side="right"), distinct.size) - 1

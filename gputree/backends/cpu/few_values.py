@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import kernel, lent
+from gputree.backends.cpu.jit import borrowing, kernel
 
 # Slots of the table that values are looked up in: at least four for each of `MAX_BINS`.
 SLOT_BITS = 10
@@ -24,40 +24,25 @@ _FREE = ~np.uint64(0)  # the bits of no number
 def few_values(values: NDArray, most: int) -> NDArray | None:
     """Distinct known values of a column in ascending order; None if there are more than `most`.
 
-    Parameters
-    ----------
-    values : float32 or float64 array of shape (n,)
-        NaN where missing; both zeros are one value, 0.0.
-    most : int
-        At most `MAX_BINS`.
+    That is `MAX_BINS` or less. Both zeros are one value, 0.0.
     """
     bits, sign, infinity = _bits(values)
     found = np.empty(most, bits.dtype)
-    count = collect_few(bits, sign, infinity, found)
+    count = find_few(bits, sign, infinity, SLOT_BITS, found, None, None)
     return None if count < 0 else np.sort(found[:count].view(values.dtype))
 
 
 def sort_few(values: NDArray, order: NDArray[np.int32]) -> NDArray[np.int64] | None:
-    """Put rows in ascending order of their values, NaN last; equals as they come.
+    """Let `order` be the rows in ascending order of their values, NaN last; equals as they come.
 
-    Parameters
-    ----------
-    values : float32 or float64 array of shape (n,)
-        NaN where missing; both zeros are one value.
-    order : int32 array of shape (n,)
-        Becomes the rows in order.
-
-    Returns
-    -------
-    count : int64 array
-        Rows of each distinct value, ascending, and last those without one. None, and nothing is
-        in order, if there are more than `SORTED_MOST` values.
+    Returns how many rows each distinct value has, ascending, and last those without one: None, and
+    nothing is in order, if there are more than `SORTED_MOST` values. Both zeros are one value.
     """
     bits, sign, infinity = _bits(values)
     found = np.empty(SORTED_MOST, bits.dtype)
     number = np.empty(values.size, np.uint16)
     count = np.zeros(SORTED_MOST + 1, np.int64)  # last: NaN
-    m = number_few(bits, sign, infinity, found, number, count)
+    m = find_few(bits, sign, infinity, SORTED_SLOT_BITS, found, number, count)
     if m < 0:
         return None
     part = np.append(np.argsort(found[:m].view(values.dtype)), SORTED_MOST)
@@ -74,7 +59,7 @@ def _bits(values: NDArray) -> tuple[NDArray, np.unsignedinteger, np.unsignedinte
     return bits, sign, infinity
 
 
-@lent
+@borrowing
 def find_slot(slots, own, slot_bits):
     """The slot that holds `own`, or the free one that it would be put in."""
     slot = np.uint64(own * _GOLDEN) >> np.uint64(64 - slot_bits)
@@ -84,48 +69,30 @@ def find_slot(slots, own, slot_bits):
 
 
 @kernel
-def collect_few(bits, sign, infinity, found):
-    """Collect distinct values, by their bits, in `found`; how many, -1 if it has no room."""
-    slots = np.full(SLOTS, _FREE, np.uint64)
-    count = 0
-    for i in range(bits.size):
-        key = bits[i]
-        if key & ~sign > infinity:  # NaN
-            continue
-        own = np.uint64(key) * np.uint64(key != sign)
-        slot = find_slot(slots, own, SLOT_BITS)
-        if slots[slot] != own:
-            if count == found.size:
-                return -1
-            slots[slot] = own
-            found[count] = own
-            count += 1
-    return count
+def find_few(bits, sign, infinity, slot_bits, found, number, count):
+    """Collect distinct values, by their bits, in `found`; how many, -1 if it has no room.
 
-
-@kernel
-def number_few(bits, sign, infinity, found, number, count):
-    """As `collect_few`, and number every row's value by its place in `found`; count the rows.
-
-    The number of NaN is that behind all others.
+    Unless `number` is None, number every row's value by its place in `found`, NaN behind all
+    others, and count the rows of each.
     """
-    slots = np.full(1 << SORTED_SLOT_BITS, _FREE, np.uint64)
+    slots = np.full(1 << slot_bits, _FREE, np.uint64)
     numbers = np.empty(slots.size, np.uint16)
     n_found = 0
     for i in range(bits.size):
         key = bits[i]
         own_number = np.uint16(found.size)
-        if key & ~sign <= infinity:
+        if key & ~sign <= infinity:  # no NaN
             own = np.uint64(key) * np.uint64(key != sign)
-            slot = find_slot(slots, own, SORTED_SLOT_BITS)
+            slot = find_slot(slots, own, slot_bits)
             if slots[slot] != own:
                 if n_found == found.size:
                     return -1
                 slots[slot], numbers[slot], found[n_found] = own, n_found, own
                 n_found += 1
             own_number = numbers[slot]
-        number[i] = own_number
-        count[own_number] += 1
+        if number is not None:
+            number[i] = own_number
+            count[own_number] += 1
     return n_found
 
 

@@ -7,25 +7,68 @@ is constant in a node stays so below it, and is left out there.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
-from gputree.backends.base import Bounds, Int64s, Limits, Subtrees, Task
+import numpy as np
+
+from gputree.backends.base import Bounds, Floats, Int64s, Limits, Subtrees, Task, Uint64s
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.categories import new_scratch
-from gputree.backends.cpu.cut import no_cut
+from gputree.backends.cpu.cut import narrow, no_cut
 from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
-from gputree.backends.cpu.finish_chain import add_leaf, grow_chain
-from gputree.backends.cpu.finish_scan import cut_pair, known_end, scan_column
-from gputree.backends.cpu.jit import kernel, lent, pasted
-from gputree.backends.cpu.layout import BinEnds, Rows, Table
+from gputree.backends.cpu.finish_chain import FEWEST_ROWS, Branch, add_leaf, grow_chain
+from gputree.backends.cpu.finish_scan import (
+    Scan,
+    clear,
+    cut_pair,
+    known_end,
+    scan_column,
+    weight_at,
+)
+from gputree.backends.cpu.jit import borrowing, kernel, pasted
+from gputree.backends.cpu.layout import BinEnds, Source
 from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
-from gputree.backends.cpu.refine import narrow
 from gputree.backends.rules import fewest_rows, midpoint, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 from gputree.hashing import child_key
+
+
+class SmallNodes(NamedTuple):
+    """m nodes that are grown in blocks."""
+
+    begin: Int64s  # (m,) a node is entries begin[j] .. end[j]
+    end: Int64s  # (m,)
+    depth: Int64s  # (m,)
+    key: Uint64s  # (m,) of random draws
+    means: Bounds | None
+
+    def take(self, chosen: Int64s) -> SmallNodes:
+        """Some of the nodes."""
+        means = self.means and self.means.take(chosen)
+        begin, end, depth, key, _ = self
+        return SmallNodes(begin[chosen], end[chosen], depth[chosen], key[chosen], means)
+
+
+class Growing(NamedTuple):
+    """What decides how any node of a block is grown."""
+
+    criterion: Any
+    limits: Limits
+    weighted: bool
+    regression: bool
+    bin_ends: BinEnds
+
+
+class Waiting(NamedTuple):
+    """Nodes that are grown later, last in first out."""
+
+    node: Int64s
+    depth: Int64s
+    active: Int64s  # columns that are not constant there
+    key: Uint64s
+    bounds: Floats  # see `new_stack`
 
 
 def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
@@ -45,13 +88,13 @@ def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
     )
 
 
-@lent
+@borrowing
 def is_constant(order, f, bits, s, t):
     """Whether column f has one value in the node, or is missing throughout."""
     return np.int64(order[f, s]) >> bits == np.int64(order[f, t - 1]) >> bits
 
 
-@lent
+@borrowing
 def drop_constants(order, bits, columns, active, s, t):
     """Move the columns that are constant in the node behind the active; returns these's number."""
     c = 0
@@ -66,47 +109,42 @@ def drop_constants(order, bits, columns, active, s, t):
     return active
 
 
-@lent
-def is_active(columns, active, f):
-    """Whether f is among the first `active` columns."""
-    for a in range(active):
-        if columns[a] == f:
-            return True
-    return False
+@borrowing
+def is_nominal(scratch, f):
+    """Whether column f is nominal; there is scratch for subsets where any is."""
+    if scratch is None:
+        return False
+    return scratch.categories[f] > 0
 
 
 @pasted
-def best_cut(
-    criterion, order, bits, two_valued, target, weight, weighted, scratch, columns, active, drawn,
-    s, t, limits, total, left, whole, start, key,
-):  # fmt: skip
-    """Best cut of places ``s .. t`` over the active columns, or over those drawn among all."""
+def best_cut(scan, scratch, block, active, limits):
+    """Best cut of a node over the active columns, or over those drawn among all."""
     cut = no_cut()
+    columns, drawn = block.columns, block.drawn
     drawing = limits.max_features < columns.size
     visits = columns.size if drawing else active
-    if drawing:
-        draw_columns(key, drawn)
+    ready = np.int64(0)  # columns drawn
     for c in range(visits):
         f = columns[c]
         if drawing:
             if c >= limits.max_features and cut[0] > -np.inf:
                 break
+            if c == ready:
+                ready = max(limits.max_features, c + 1)
+                draw_columns(scan.key, drawn, c, ready)
             f = drawn[c]
-            if not is_active(columns, active, f):
+            if is_constant(scan.order, f, scan.bits, scan.s, scan.t):
                 continue
-        nominal, cut = scan_categories(
-            scratch, criterion, limits, order, f, bits, target, weight, s, t, total, cut
-        )
-        if nominal:
+        if is_nominal(scratch, f):
+            if scratch is not None:
+                cut = scan_categories(scratch, scan, limits, f, cut)
             continue
-        cut = scan_column(
-            criterion, order, f, bits, two_valued[f], target, weight, weighted, s, t, limits, total,
-            left, whole, start, cut,
-        )  # fmt: skip
+        cut = scan_column(scan, limits, f, block.two_valued[f], cut)
     return cut
 
 
-@lent
+@borrowing
 def partition_column(order, f, bits, spill, left_side, s, t):
     """Stable partition of one sorted column: rows that go left first."""
     one = np.uintp(1)
@@ -125,7 +163,7 @@ def partition_column(order, f, bits, spill, left_side, s, t):
         keys[to_left + i] = spill[i]
 
 
-@lent
+@borrowing
 def keep_side(order, f, bits, left_side, side, s, t):
     """As `partition_column` for the rows of one side; the places of the others hold anything."""
     one = np.uintp(1)
@@ -145,7 +183,7 @@ def keep_side(order, f, bits, left_side, side, s, t):
         to -= one - np.uintp(left_side[np.uintp(key) & mask])
 
 
-@lent
+@borrowing
 def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
     """Stable partition of the rows themselves. Returns the first place of the right child."""
     to_left = s
@@ -166,7 +204,7 @@ def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
     return to_left
 
 
-@lent
+@borrowing
 def mark_sides(order, f, bits, s, known, t, place, missing_left, left_side):
     """Mark each row of places ``s .. t`` with its side of the cut after `place`."""
     mask = (1 << bits) - 1
@@ -175,7 +213,7 @@ def mark_sides(order, f, bits, s, known, t, place, missing_left, left_side):
         left_side[np.int64(order[f, i]) & mask] = to_left
 
 
-@lent
+@borrowing
 def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
     """Threshold after `place` in the sorted list of column f; infinity before missing values.
 
@@ -190,65 +228,48 @@ def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
     return midpoint(distinct[f, first + low], distinct[f, first + high])
 
 
-@lent
-def place_total(criterion, local, target, weight, weighted, s, t, total):
+@borrowing
+def place_total(criterion, block, weighted, s, t, total):
     """Statistics of places ``s .. t``."""
-    for k in range(total.size):
-        total[k] = 0
+    clear(total)
     for i in range(s, t):
-        x = local[i]
-        add_row(criterion, total, 0, target[x], weight[x] if weighted else 1, 0)
+        x = block.local[i]
+        add_row(criterion, total, 0, block.target[x], block.weight[x] if weighted else 1, 0)
 
 
-@lent
-def places_equal(local, target, weight, weighted, s, t, rounded):
-    """Whether one target may stand for all places ``s .. t``."""
+@borrowing
+def places_equal(scan, local, rounded):
+    """Whether one target may stand for all rows of a node."""
     interval = (-np.inf, np.inf)
-    for i in range(s, t):
+    for i in range(scan.s, scan.t):
         x = local[i]
-        interval = narrow(interval, target[x], weight[x] if weighted else 1, rounded)
+        interval = narrow(interval, scan.target[x], weight_at(scan, x), rounded)
         if interval[0] > interval[1]:
             return False
     return True
 
 
 @pasted
-def find_split(
-    criterion, regression, weighted, scratch, block, bits, active, s, t, limits, total, left, key
-):
-    """The cut of places ``s .. t`` and its gain; score -inf if the node stays a leaf."""
-    place_total(criterion, block.local, block.target, block.weight, weighted, s, t, total)
-    if is_pure(criterion, total):
+def find_split(rules, scan, scratch, block, active, limits):
+    """The cut of a node and its gain; score -inf if the node stays a leaf."""
+    if is_pure(scan.criterion, scan.total):
         return no_cut(), 0.0
-    if regression and places_equal(
-        block.local, block.target, block.weight, weighted, s, t, limits.rounded
-    ):
+    if rules.regression and places_equal(scan, block.local, limits.rounded):
         return no_cut(), 0.0
-    whole = begin(criterion, total, total)[0]
-    for k in range(left.size):
-        left[k] = 0
-    start = begin(criterion, left, total)
     cut, found = no_cut(), False
-    if t - s == 2 and block.plain:
-        found, cut = cut_pair(
-            criterion, block.order, bits, block.target, block.weight, weighted, s, limits, total,
-            left, whole, start,
-        )  # fmt: skip
+    if scan.t - scan.s == 2 and block.plain:
+        found, cut = cut_pair(scan, limits)
     if not found:
-        cut = best_cut(
-            criterion, block.order, bits, block.two_valued, block.target, block.weight, weighted,
-            scratch, block.columns, active, block.drawn, s, t, limits, total, left, whole, start,
-            key,
-        )  # fmt: skip
+        cut = best_cut(scan, scratch, block, active, limits)
     if cut[0] == -np.inf:
         return cut, 0.0
-    decrease = gain(criterion, cut[0], total)
-    if decrease * whole < limits.min_decrease:
+    decrease = gain(scan.criterion, cut[0], scan.total)
+    if decrease * scan.whole < limits.min_decrease:
         return no_cut(), 0.0
     return cut, decrease
 
 
-@lent
+@borrowing
 def may_split(regression, block, s, t, least):
     """Whether places ``s .. t`` may become more than a leaf: as many as `least`, of two classes."""
     if t - s < least:
@@ -263,26 +284,24 @@ def may_split(regression, block, s, t, least):
     return False
 
 
-@lent
-def split_block(
-    criterion, regression, scratch, block, bits, active, s, t, known, total, cut, further
-):
-    """Partition places ``s .. t`` at a cut, and the columns of children that may split `further`.
+@borrowing
+def split_block(rules, scan, scratch, block, active, known, cut, further):
+    """Partition a node at a cut, and the columns of children that may split `further`.
 
     Returns the first place on the right, and whether the left and the right child may split.
     """
-    f, missing_left = cut[1], cut[2]
-    nominal = mark_categories(
-        scratch, criterion, block.order, bits, block.target, block.weight, s, t, total, cut,
-        block.left_side,
-    )  # fmt: skip
-    if not nominal:
+    f, missing_left, bits, s, t = cut[1], cut[2], scan.bits, scan.s, scan.t
+    nominal = is_nominal(scratch, f)
+    if nominal:
+        if scratch is not None:
+            mark_categories(scratch, scan, cut, block.left_side)
+    else:
         mark_sides(block.order, f, bits, s, known, t, cut[3], missing_left, block.left_side)
     middle = partition_rows(
         block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
     )
-    left = may_split(regression, block, s, middle, further)
-    right = may_split(regression, block, middle, t, further)
+    left = may_split(rules.regression, block, s, middle, further)
+    right = may_split(rules.regression, block, middle, t, further)
     for c in range(active if left or right else 0):
         column = block.columns[c]
         if column == f and not missing_left and not nominal:
@@ -294,146 +313,147 @@ def split_block(
     return middle, left, right
 
 
-@lent
-def grow(
-    criterion, bin_ends, weighted, regression, scratch, block, bits, first, begin_, m, depth, key,
-    limits, out, at, stack, keys, bounds, total, left,
-):  # fmt: skip
-    """Grow the subtree of a loaded node whose root is `at`; returns the next free node.
+@pasted
+def wait(waiting, place, node, level, active, key):
+    """Let a node wait at a place."""
+    waiting.node[place] = node
+    waiting.depth[place] = level
+    waiting.active[place] = active
+    waiting.key[place] = key
 
-    Its m rows are entries from `begin_` on, and lie in the block from `first` on. Scratch: nodes
-    that wait (node, depth, active columns), their keys and bounds; statistics twice.
+
+@borrowing
+def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
+    """Grow the subtree of a loaded node of m rows; returns the next free node.
+
+    Its first place in the block is ``root.s``. Scratch are the statistics `total` and `left`.
     """
+    limits, weighted = rules.limits, rules.weighted
+    bits = 8 * block.order.itemsize // 2
     least = fewest_rows(limits)
+    first = root.s
+    shift = out.begin[root.node] - first
     for f in range(block.columns.size):
         block.columns[f] = f
-    stack[0, 0] = at
-    stack[0, 1] = depth
-    stack[0, 2] = block.columns.size
-    keys[0] = key
+    wait(waiting, 0, root.node, root.level, block.columns.size, root.key)
     size = 1
-    free = at + 1
-    shift = begin_ - first
+    free = root.free
     while size > 0:
+        # The columns that may be cut in a node that waits are the first of `block.columns`.
         size -= 1
-        node = stack[size, 0]
-        level = stack[size, 1]
-        node_key = keys[size]
-        own = at_place(limits.monotonic, limits, bounds, size)
+        node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
+        own = at_place(limits.monotonic, limits, waiting.bounds, size)
         s = out.begin[node] - shift
         t = out.end[node] - shift
         if level >= limits.max_depth or t - s < least:
             continue
-        active = drop_constants(block.order, bits, block.columns, stack[size, 2], s, t)
-        if active == 1:
-            place_total(criterion, block.local, block.target, block.weight, weighted, s, t, total)
-            done, _, level, node_key, node, free = grow_chain(
-                scratch, criterion, block, bits, block.columns[0], shift, s, t, level, node_key,
-                node, free, limits, least, total, out,
-            )  # fmt: skip
-            if done > 0:  # the rest is a node like any other
-                stack[size, 0] = node
-                stack[size, 1] = level
-                stack[size, 2] = active
-                keys[size] = node_key
-                size += 1
-                continue
-        cut, decrease = find_split(
-            criterion, regression, weighted, scratch, block, bits, active, s, t, own, total, left,
-            node_key,
+        active = drop_constants(block.order, bits, block.columns, waiting.active[size], s, t)
+        place_total(criterion, block, weighted, s, t, total)
+        clear(left)
+        scan = Scan(
+            criterion, weighted, block.order, bits, block.target, block.weight, s, t, total, left,
+            begin(criterion, total, total)[0], begin(criterion, left, total), key,
         )  # fmt: skip
+        if scratch is not None:
+            f = block.columns[0]
+            if active == 1 and t - s > FEWEST_ROWS and is_nominal(scratch, f):
+                before = Branch(node, s, level, key, free)
+                rest = grow_chain(scratch, scan, block, f, shift, limits, before, out)
+                if rest.node != node:  # the rest is a node like any other
+                    wait(waiting, size, rest.node, rest.level, active, rest.key)
+                    free = rest.free
+                    size += 1
+                    continue
+        cut, decrease = find_split(rules, scan, scratch, block, active, own)
         if cut[0] == -np.inf:
             continue
         f = cut[1]
         known = known_end(block.order, f, bits, s, t)
         out.first_child[node] = free
         out.feature[node] = f
-        if bin_ends.categories[f] == 0:
+        if rules.bin_ends.categories[f] == 0:
             out.threshold[node] = cut_threshold(
-                bin_ends, block.order, block.distinct, f, bits, first, cut[3]
+                rules.bin_ends, block.order, block.distinct, f, bits, first, cut[3]
             )
         out.gain[node] = decrease
         further = least if level + 1 < limits.max_depth else m + 1
         middle, left_splits, right_splits = split_block(
-            criterion, regression, scratch, block, bits, active, s, t, known, total, cut, further
+            rules, scan, scratch, block, active, known, cut, further
         )
         out.missing_left[node] = missing_goes_left(known < t, cut[2], middle - s, t - middle)
+        stack = waiting.bounds
         push_bounds(
-            own.monotonic, criterion, block, weighted, f, s, middle, total, left, bounds, size
+            own.monotonic, criterion, block, weighted, f, s, middle, total, left, stack, size
         )
         add_leaf(out, free, shift + s, shift + middle)
         add_leaf(out, free + 1, shift + middle, shift + t)
         for side in range(2):
             splits = right_splits if side == 1 else left_splits
-            stack[size, 0] = free + side
-            stack[size, 1] = level + 1 if splits else limits.max_depth  # else it stays a leaf
-            stack[size, 2] = active
-            keys[size] = child_key(node_key, side)
+            below = level + 1 if splits else limits.max_depth  # else it stays a leaf
+            wait(waiting, size, free + side, below, active, child_key(key, side))
             size += 1
         free += 2
     return free
 
 
 @kernel
-def grow_nodes(
-    criterion, bin_ends, weighted, regression, entries, begins, ends, a, b, depths, keys,
-    means, limits, scratch, block, out, free,
-):  # fmt: skip
+def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
     """Grow the subtrees of nodes ``a .. b``, which a block holds; entries end in leaf order.
 
-    `means` are the `Bounds` of the nodes, or None; `free` is the next free node, before and after.
+    `free` is the next free node, before and after.
     """
-    bits = 8 * block.order.itemsize // 2
     first = np.int64(0)
     most = widest = np.int64(0)
     for j in range(a, b):
-        most = max(most, ends[j] - begins[j])
+        most = max(most, nodes.end[j] - nodes.begin[j])
         widest = max(widest, block.channels[j - a])
+    waiting = Waiting(
+        np.empty(most + 1, np.int64),
+        np.empty(most + 1, np.int64),
+        np.empty(most + 1, np.int64),
+        np.empty(most + 1, np.uint64),
+        new_stack(rules.limits.monotonic, most + 1),
+    )
     total = np.empty(widest, np.int64)  # rows of one array would not be taken for contiguous
     left = np.empty(widest, np.int64)
-    stack = np.empty((most + 1, 3), np.int64)
-    stacked = np.empty(most + 1, np.uint64)
-    bounds = new_stack(limits.monotonic, most + 1)
     for j in range(a, b):
-        s = begins[j]
-        m = ends[j] - s
+        s = nodes.begin[j]
+        m = nodes.end[j] - s
         channels = block.channels[j - a]
         out.root[j] = free
-        add_leaf(out, free, s, ends[j])
-        put_bounds(limits.monotonic, means, j, bounds)
-        free = grow(
-            restrict(criterion, channels), bin_ends, weighted, regression, scratch, block,
-            bits, first, s, m, depths[j], keys[j], limits, out, free + 0, stack, stacked, bounds,
-            total[:channels], left[:channels],
-        )  # fmt: skip
+        add_leaf(out, free, s, nodes.end[j])
+        put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
+        root = Branch(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
+        own, known = restrict(rules.criterion, channels), total[:channels]
+        free = grow(rules, own, scratch, block, root, m, waiting, known, left[:channels], out)
         for i in range(m):
             entries[s + i] = block.rows[first + i]
         first += m
     return free
 
 
-def finish_nodes(
-    table: Table, task: Task, rows: Rows, entries: NDArray, begin: Int64s, end: Int64s,
-    depth: Int64s, keys: NDArray[np.uint64], bounds: Bounds | None,
-) -> Subtrees:  # fmt: skip
+def finish_nodes(source: Source, task: Task, nodes: SmallNodes) -> Subtrees:
     """Grow the subtrees of all nodes given; entries end in leaf order."""
+    table, rows, entries = source
+    begin, end = nodes.begin, nodes.end
     sizes = end - begin
     most, room = int(sizes.max()), min(int(sizes.sum()), blocks.BLOCK_ROWS)
     block = blocks.new_block(table, task, max(most, room), entries.dtype)
     sorting = blocks.new_sorting(table, task, most)
     scratch = new_scratch(table, task, most, sorted_=True)
-    out = new_subtrees(sizes, depth, task.limits)
-    criterion = row_by_row(task.criterion)
-    bin_ends = BinEnds(table.by_code, table.greatest, table.least, table.categories)
-    weighted, regression = rows.weight is not None, rows.square is not None
+    out = new_subtrees(sizes, nodes.depth, task.limits)
+    regression = rows.square is not None
+    rules = Growing(
+        criterion=row_by_row(task.criterion),
+        limits=task.limits,
+        weighted=rows.weight is not None,
+        regression=regression,
+        bin_ends=BinEnds(table.by_code, table.greatest, table.least, table.categories),
+    )
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
+    given = table, rows.target, weight, not regression, entries, begin, end
     free = 0
     for a, b in blocks.share_blocks(sizes):
-        blocks.load_nodes(
-            table, rows.target, weight, not regression, entries, begin, end, a, b, block, sorting
-        )
-        free = grow_nodes(
-            criterion, bin_ends, weighted, regression, entries, begin, end, a, b, depth, keys,
-            bounds, task.limits, scratch, block, out, free,
-        )  # fmt: skip
+        blocks.load_nodes(*given, a, b, block, sorting)
+        free = grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

@@ -9,35 +9,37 @@ import numpy as np
 
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import new_cut, precedes
-from gputree.backends.cpu.jit import lent, overload_lent, where_given
+from gputree.backends.cpu.draw import tie_rank
+from gputree.backends.cpu.jit import borrowing, pasted, written_out
 from gputree.backends.cpu.runs import (
     Listed,
     add_to_run,
     clear_cells,
     holds_cells,
+    node_runs,
     number_present,
     weight_of,
 )
-from gputree.backends.cpu.subsets import best_subset, mark_subset, needs_order
+from gputree.backends.cpu.subsets import ONE_VS_REST, best_subset, choose_search, mark_subset
 from gputree.criteria import restrict
 
 
-@lent
-def subset_cut(value, f, missing_left, k, place):
-    """A subset as a cut: its place is the bin, its order the threshold."""
-    return new_cut(value, f, missing_left, place, True, np.float64(k))
+@written_out
+def listed_in(scratch, scan):
+    """The rows of a node of a block, by category."""
+    return Listed(scratch.item, scan.target, scan.weight, scratch.weighted, scratch.class_of)
 
 
-@lent
-def find_runs(scratch, order, f, bits, s, t):
-    """Set the runs of the sorted keys ``s .. t`` of column f, and list their rows."""
+@borrowing
+def find_runs(scratch, keys, bits, s, t):
+    """Set the runs of the sorted `keys` ``s .. t``, and list their rows; how many."""
     runs, item = scratch.runs, scratch.item
     mask = (1 << bits) - 1
     absent = missing_rank(bits)
     count = 0
     before = np.int64(-1)
     for i in range(s, t):
-        key = np.int64(order[f, i])
+        key = np.int64(keys[i])
         rank = key >> bits
         item[i - s] = key & mask
         if rank != before and before != absent:
@@ -52,7 +54,7 @@ def find_runs(scratch, order, f, bits, s, t):
     return count
 
 
-@lent
+@borrowing
 def sum_runs(criterion, scratch, listed, count, present):
     """Sum up the rows of `count` runs, and the missing values behind them."""
     runs = scratch.runs
@@ -66,77 +68,48 @@ def sum_runs(criterion, scratch, listed, count, present):
             add_to_run(criterion, runs, r, present, target, weight_of(listed, x))
 
 
-@lent
-def collect_runs(scratch, criterion, listed, order, f, bits, s, t, present):
-    """Runs of column f with their sums, if these are held: (number, held); rows are listed."""
-    count = find_runs(scratch, order, f, bits, s, t)
-    held = holds_cells(present, count)
-    if held:
-        sum_runs(criterion, scratch, listed, count, present)
-    return count, held
-
-
-@lent
+@borrowing
 def classes_in(scratch, total):
     """Number what a node of statistics `total` has; returns how many channels these are."""
     n_classes = 0 if scratch.regression else total.size
     return number_present(total, n_classes, scratch.class_of, scratch.sums[0])
 
 
-def _not_nominal(
-    scratch, criterion, limits, order, f, bits, target, weight, s, t, total, cut
-):  # fmt: skip
-    return False, cut
+@pasted
+def scan_categories(scratch, scan, limits, f, cut):
+    """The better of `cut` and the best subset of nominal column f.
 
-
-@where_given(_not_nominal, overload_lent)
-def scan_categories(
-    scratch, criterion, limits, order, f, bits, target, weight, s, t, total, cut
-):  # fmt: skip
-    """Whether column f is nominal; then the better of `cut` and its best subset."""
-    if scratch.categories[f] == 0:
-        return False, cut
-    present = classes_in(scratch, total)
-    own = restrict(criterion, present)
-    listed = Listed(scratch.item, target, weight, scratch.weighted, scratch.class_of)
-    count, held = collect_runs(scratch, own, listed, order, f, bits, s, t, present)
-    value, missing_left, k, place = best_subset(
-        own, limits, scratch.search, scratch.regression, listed, scratch.runs, held, count,
-        scratch.sums[0, :present], scratch.sums[1, :present], scratch.sums[2, :present],
-    )  # fmt: skip
-    if value > -np.inf:
-        found = subset_cut(value, f, missing_left, k, place)
-        if precedes(found, cut):
-            return True, found
-    return True, cut
-
-
-def _no_sides(
-    scratch, criterion, order, bits, target, weight, s, t, total, cut, left_side
-):  # fmt: skip
-    return False
-
-
-@where_given(_no_sides, overload_lent)
-def mark_categories(
-    scratch, criterion, order, bits, target, weight, s, t, total, cut, left_side
-):  # fmt: skip
-    """Whether the column of `cut` is nominal; then mark each row with its side of the subset."""
-    f = cut[1]
-    if scratch.categories[f] == 0:
-        return False
-    present = classes_in(scratch, total)
-    own = restrict(criterion, present)
-    listed = Listed(scratch.item, target, weight, scratch.weighted, scratch.class_of)
-    count = find_runs(scratch, order, f, bits, s, t)
-    runs = scratch.runs
-    if needs_order(scratch.search, scratch.regression, runs, count, present):
+    As a cut, its place is the bin, its order the threshold.
+    """
+    present = classes_in(scratch, scan.total)
+    own = restrict(scan.criterion, present)
+    listed = listed_in(scratch, scan)
+    count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
+    held = holds_cells(present, count)
+    if held:
         sum_runs(own, scratch, listed, count, present)
-    mark_subset(
-        own, scratch.search, scratch.regression, runs, count, present, np.int64(cut[5]), cut[3]
-    )
+    node = node_runs(scratch, listed, count, held, present)
+    value, missing_left, k, place = best_subset(own, limits, scratch, node)
+    if value > -np.inf:
+        rank = tie_rank(limits, scan.key, f)
+        found = new_cut(value, f, missing_left, place, True, np.float64(k), rank)
+        if precedes(found, cut):
+            return found
+    return cut
+
+
+@pasted
+def mark_categories(scratch, scan, cut, left_side):
+    """Mark each row with its side of the subset that is a cut of a nominal column."""
+    f = cut[1]
+    present = classes_in(scratch, scan.total)
+    own = restrict(scan.criterion, present)
+    count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
+    runs = scratch.runs
+    if choose_search(scratch, present, count) != ONE_VS_REST:
+        sum_runs(own, scratch, listed_in(scratch, scan), count, present)
+    mark_subset(own, scratch, count, present, np.int64(cut[5]), cut[3])
     runs.is_left[count] = cut[2]  # missing values
     for r in range(count + 1):
         for i in range(runs.begin[r], runs.begin[r + 1]):
-            left_side[listed.item[i]] = runs.is_left[r]
-    return True
+            left_side[scratch.item[i]] = runs.is_left[r]

@@ -13,23 +13,24 @@ left to the general way, which finds the same: a chain is only quicker.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.finish_categories import classes_in, collect_runs
-from gputree.backends.cpu.jit import lent, where_given
-from gputree.backends.cpu.refine import narrow
-from gputree.backends.cpu.runs import Listed, is_less, order_runs, weight_of
+from gputree.backends.cpu.cut import admits, narrow
+from gputree.backends.cpu.finish_categories import classes_in, find_runs, listed_in, sum_runs
+from gputree.backends.cpu.jit import borrowing, inner
+from gputree.backends.cpu.runs import holds_cells, is_less, order_runs, weight_of
 from gputree.backends.cpu.subsets import ONE_VS_REST, choose_search
-from gputree.backends.rules import missing_goes_left
+from gputree.backends.rules import fewest_rows, missing_goes_left
 from gputree.criteria import begin, gain, restrict, score
 from gputree.hashing import child_key
 
-# Runs of a node from which on it is worth a try.
-FEWEST_RUNS = 16
+# Rows, and runs, of a node from which on it is worth a try.
+FEWEST_ROWS = FEWEST_RUNS = 16
 
 
-@lent
+@borrowing
 def group_runs(runs, count, channels, head):
     """Group the runs of the same statistics: those of group g are ``order[head[g]:head[g+1]]``.
 
@@ -47,7 +48,7 @@ def group_runs(runs, count, channels, head):
     return groups
 
 
-@lent
+@borrowing
 def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, left, missing):
     """The group whose run is split off best: (score, group), and whether a run is at all.
 
@@ -80,8 +81,8 @@ def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, 
     return best, chosen
 
 
-@lent
-def target_intervals(scratch, listed, runs, count, rounded, low, high):
+@borrowing
+def target_intervals(listed, runs, count, rounded, low, high):
     """Of each run, and of missing values, the interval that one target may lie in for all rows."""
     for r in range(count + 1):
         interval = (-np.inf, np.inf)
@@ -91,7 +92,7 @@ def target_intervals(scratch, listed, runs, count, rounded, low, high):
         low[r], high[r] = interval
 
 
-@lent
+@borrowing
 def find_witnesses(runs, count, low, high):
     """The runs left with the greatest low end and the least high end of a target."""
     above = below = count
@@ -102,7 +103,7 @@ def find_witnesses(runs, count, low, high):
     return above, below
 
 
-@lent
+@borrowing
 def is_pure_total(total):
     """Whether at most one class has weight: of those present, fewer than a criterion may have."""
     present = 0
@@ -111,7 +112,7 @@ def is_pure_total(total):
     return present < 2
 
 
-@lent
+@borrowing
 def reorder(block, f, bits, s, t, runs, count, peeled, steps):
     """Put the rows of the runs that went off first, in the order they went."""
     mask = (1 << bits) - 1
@@ -137,33 +138,33 @@ def reorder(block, f, bits, s, t, runs, count, peeled, steps):
         block.rows[i] = block.rows_spill[x]
 
 
-def _no_chain(
-    scratch, criterion, block, bits, f, first, s, t, level, key, node, free, limits, least,
-    total, out,
-):  # fmt: skip
-    return 0, s, level, key, node, free
+class Branch(NamedTuple):
+    """What is grown next: the rest of a chain, or a node that waits."""
+
+    node: int
+    s: int  # first place
+    level: int  # depth
+    key: int
+    free: int  # next free node
 
 
-@where_given(_no_chain)
-def grow_chain(
-    scratch, criterion, block, bits, f, first, s, t, level, key, node, free, limits, least,
-    total, out,
-):  # fmt: skip
-    """Part single categories of nominal column f from places ``s .. t`` as long as they are best.
+@inner
+def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
+    """Part single categories of nominal column f from a node as long as they are best.
 
-    No other column may have two values there, and `total` has their statistics. Returns how
-    many splits were made, and of the rest: first place, depth, key, node; and the next free node.
+    No other column may have two values there. Place s of the block is entry ``shift + s``.
+    Returns the rest: the branch itself, where no split was made.
     """
-    runs = scratch.runs
-    if scratch.categories[f] == 0 or t - s <= FEWEST_RUNS:
-        return 0, s, level, key, node, free
-    present = classes_in(scratch, total)
-    own = restrict(criterion, present)
-    listed = Listed(scratch.item, block.target, block.weight, scratch.weighted, scratch.class_of)
-    count, held = collect_runs(scratch, own, listed, block.order, f, bits, s, t, present)
-    kind = choose_search(scratch.search, scratch.regression, present, count, runs)
-    if not held or count < FEWEST_RUNS or kind != ONE_VS_REST:
-        return 0, s, level, key, node, free
+    runs, s, t = scratch.runs, scan.s, scan.t
+    node, _, level, key, free = branch
+    present = classes_in(scratch, scan.total)
+    own = restrict(scan.criterion, present)
+    count = find_runs(scratch, scan.order[f], scan.bits, s, t)
+    kind = choose_search(scratch, present, count)
+    if not holds_cells(present, count) or count < FEWEST_RUNS or kind != ONE_VS_REST:
+        return branch
+    listed = listed_in(scratch, scan)
+    sum_runs(own, scratch, listed, count, present)
     sums, left, missing = scratch.sums[0, :present], scratch.sums[1, :present], scratch.sums[2]
     for c in range(present):
         missing[c] = runs.cells[count * present + c]
@@ -176,12 +177,13 @@ def grow_chain(
     for r in range(count):
         runs.is_left[r] = False
     if scratch.regression:
-        target_intervals(scratch, listed, runs, count, limits.rounded, low, high)
+        target_intervals(listed, runs, count, limits.rounded, low, high)
         above, below = find_witnesses(runs, count, low, high)
     absent = runs.begin[count + 1] - runs.begin[count]
     rows, live, begin_ = t - s, count, s
     steps = 0
     search = scratch.search
+    least = fewest_rows(limits)
     while level < limits.max_depth and rows >= least and live + (absent > 0) > 1:
         known = rows - absent
         if not (live > search.many_categories and known < search.rows_per_category * live):
@@ -210,8 +212,8 @@ def grow_chain(
         out.feature[node] = f
         out.gain[node] = decrease
         out.missing_left[node] = missing_goes_left(absent > 0, False, n, rows - n)
-        add_leaf(out, free, first + begin_, first + begin_ + n)
-        add_leaf(out, free + 1, first + begin_ + n, first + t)
+        add_leaf(out, free, shift + begin_, shift + begin_ + n)
+        add_leaf(out, free + 1, shift + begin_ + n, shift + t)
         steps += 1
         live -= 1
         rows -= n
@@ -224,11 +226,11 @@ def grow_chain(
             above, below = find_witnesses(runs, count, low, high)
         groups = drop_empty(groups, head, end) if head[g] == end[g] else groups
     if steps > 0:
-        reorder(block, f, bits, s, t, runs, count, peeled, steps)
-    return steps, begin_, level, key, node, free
+        reorder(block, f, scan.bits, s, t, runs, count, peeled, steps)
+    return Branch(node, begin_, level, key, free)
 
 
-@lent
+@borrowing
 def drop_empty(groups, head, end):
     """Close the gap of groups without runs; returns how many are left."""
     kept = 0
@@ -239,7 +241,7 @@ def drop_empty(groups, head, end):
     return kept
 
 
-@lent
+@borrowing
 def add_leaf(out, at, s, t):
     """Append a leaf that holds entries ``s .. t``."""
     out.first_child[at] = -1

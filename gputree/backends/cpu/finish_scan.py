@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import admits, new_cut, no_cut, precedes, score_to_beat
-from gputree.backends.cpu.jit import lent, pasted
+from gputree.backends.cpu.draw import tie_rank
+from gputree.backends.cpu.jit import borrowing, pasted
 from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.criteria import add_row, begin, may_exceed, move, score
 
@@ -15,26 +19,55 @@ from gputree.criteria import add_row, begin, may_exceed, move, score
 FEW_ROWS = 12
 
 
-@pasted
-def scan_side(
-    criterion, order, f, bits, target, weight, weighted, s, known, t, missing_left, limits, total,
-    left, whole, start, best,
-):  # fmt: skip
-    """Best cut of column f in places ``s .. t``, missing values (``known .. t``) on one side.
+class Scan(NamedTuple):
+    """A node of a block, places ``s .. t`` of its sorted columns, whose columns are scanned."""
 
-    `start` is the criterion's state with no row on the left; only scores above `best` count.
-    Returns (score, place of the last known entry on the left), place -1 where there is none.
-    """
-    shift = np.uintp(bits)
-    mask = (np.uintp(1) << shift) - np.uintp(1)
-    place = np.int64(-1)
+    criterion: Any
+    weighted: bool
+    order: NDArray  # (d, m) keys, see `gputree.backends.cpu.block`
+    bits: int  # of a key that hold the index of a row
+    target: NDArray
+    weight: NDArray
+    s: int
+    t: int
+    total: NDArray[np.int64]  # (channels,)
+    left: NDArray[np.int64]  # (channels,) scratch
+    whole: int  # weight of the node
+    start: Any  # the criterion's state with no row on the left
+    key: np.uint64  # of random draws
+
+
+@pasted
+def weight_at(scan, x):
+    """Weight, in units, of row x of the block."""
+    return scan.weight[x] if scan.weighted else 1
+
+
+@borrowing
+def clear(left):
+    """Let no row be on the left."""
     for k in range(left.size):
         left[k] = 0
-    state = start
+
+
+@pasted
+def scan_side(scan, limits, f, known, missing_left, best):
+    """Best cut of column f of a node, its missing values (places ``known .. t``) on one side.
+
+    Only scores above `best` count. Returns (score, place of the last known entry on the left),
+    place -1 where there is none.
+    """
+    criterion, order, left, total = scan.criterion, scan.order, scan.left, scan.total
+    target, s, t, whole = scan.target, scan.s, scan.t, scan.whole
+    shift = np.uintp(scan.bits)
+    mask = (np.uintp(1) << shift) - np.uintp(1)
+    place = np.int64(-1)
+    clear(left)
+    state = scan.start
     if missing_left:
         for i in range(known, t):
             x = np.uintp(order[f, i]) & mask
-            state = move(criterion, state, left, total, target[x], weight[x] if weighted else 1)
+            state = move(criterion, state, left, total, target[x], weight_at(scan, x))
     moved = t - known if missing_left else 0
     last = known if (known < t and not missing_left) else known - 1
     rows = t - s
@@ -44,7 +77,7 @@ def scan_side(
         key = following
         following = np.uintp(keys[i + np.uintp(1)])
         x = key & mask
-        state = move(criterion, state, left, total, target[x], weight[x] if weighted else 1)
+        state = move(criterion, state, left, total, target[x], weight_at(scan, x))
         between = key >> shift != following >> shift
         n = np.int64(i) + 1 - s + moved
         if rows > FEW_ROWS and not (
@@ -61,7 +94,7 @@ def scan_side(
     return best, place
 
 
-@lent
+@borrowing
 def known_end(order, f, bits, s, t):
     """End of the known values among the sorted keys ``s .. t`` of column f."""
     absent = missing_rank(bits)
@@ -70,14 +103,15 @@ def known_end(order, f, bits, s, t):
     return t
 
 
-@lent
-def scan_two_values(
-    criterion, order, f, bits, target, weight, weighted, s, t, limits, total, left, whole
-):
-    """As `scan_side`, where places ``s .. t`` of column f hold two distinct values, none missing.
+@borrowing
+def scan_two_values(scan, limits, f):
+    """As `scan_side`, where column f holds two distinct values, none missing.
 
     Only the side with fewer rows is summed up; the other is the rest of the node.
     """
+    criterion, order, bits = scan.criterion, scan.order, scan.bits
+    left, total = scan.left, scan.total
+    s, t = scan.s, scan.t
     first = np.int64(order[f, s]) >> bits
     low = s
     high = t - 1  # order[low] has the first value, order[high] the second
@@ -90,16 +124,15 @@ def scan_two_values(
     n = high - s
     begin_sum, end_sum = (s, high) if n <= t - high else (high, t)
     mask = (1 << bits) - 1
-    for k in range(left.size):
-        left[k] = 0
+    clear(left)
     for i in range(begin_sum, end_sum):
         x = np.int64(order[f, i]) & mask
-        add_row(criterion, left, 0, target[x], weight[x] if weighted else 1, 0)
+        add_row(criterion, left, 0, scan.target[x], weight_at(scan, x), 0)
     if begin_sum != s:
         for k in range(left.size):
             left[k] = total[k] - left[k]
     state = begin(criterion, left, total)
-    if not admits(limits, n, t - s, state[0], whole):
+    if not admits(limits, n, t - s, state[0], scan.whole):
         return -np.inf, np.int64(-1)
     if not keeps_order(limits.monotonic, criterion, state, left, total):
         return -np.inf, np.int64(-1)
@@ -107,61 +140,62 @@ def scan_two_values(
 
 
 @pasted
-def scan_column(
-    criterion, order, f, bits, two_valued, target, weight, weighted, s, t, limits, total, left,
-    whole, start, cut,
-):  # fmt: skip
+def scan_column(scan, limits, f, two_valued, cut):
     """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
     own = at_column(limits.monotonic, limits, f)
-    known = known_end(order, f, bits, s, t)
-    if two_valued and known == t:
-        value, place = scan_two_values(
-            criterion, order, f, bits, target, weight, weighted, s, t, own, total, left, whole
-        )
+    rank = tie_rank(limits, scan.key, f)
+    known = known_end(scan.order, f, scan.bits, scan.s, scan.t)
+    if two_valued and known == scan.t:
+        value, place = scan_two_values(scan, own, f)
         if place >= 0:
-            found = new_cut(value, f, False, place, True, 0.0)
+            found = new_cut(value, f, False, place, True, 0.0, rank)
             if precedes(found, cut):
                 return found
         return cut
-    for side in range(2 if known < t else 1):
-        value, place = scan_side(
-            criterion, order, f, bits, target, weight, weighted, s, known, t, side == 1, own,
-            total, left, whole, start, score_to_beat(cut, f),
-        )  # fmt: skip
+    for side in range(2 if known < scan.t else 1):
+        value, place = scan_side(scan, own, f, known, side == 1, score_to_beat(cut, rank))
         if place >= 0:
-            cut = new_cut(value, f, side == 1, place, True, 0.0)
+            cut = new_cut(value, f, side == 1, place, True, 0.0, rank)
     return cut
 
 
-@lent
-def cut_pair(
-    criterion, order, bits, target, weight, weighted, s, limits, total, left, whole, start
-):
-    """Whether two rows at places s and s + 1 have no value missing; then their best cut.
+@borrowing
+def cut_pair(scan, limits):
+    """Whether the two rows of a node have no value missing; then their best cut.
 
-    Columns that put the same row first score alike: two of them are scored at most.
+    Columns that put the same row first score alike.
     """
+    criterion, order, s, left, total = scan.criterion, scan.order, scan.s, scan.left, scan.total
     one = np.uintp(1)
-    mask = (one << np.uintp(bits)) - one
-    absent = missing_rank(bits)
+    mask = (one << np.uintp(scan.bits)) - one
+    absent = missing_rank(scan.bits)
     first = np.int64(-1)
+    scored = np.int64(0)
+    one_way = other_way = -np.inf  # scores of the cuts with either row on the left
     cut = no_cut()
     for f in range(order.shape[0]):
         key = np.uintp(order[f, s])
-        high = np.int64(order[f, s + 1]) >> bits
+        high = np.int64(order[f, s + 1]) >> scan.bits
         x = np.int64(key & mask)
-        if np.int64(key) >> bits == high or x == first:
+        if np.int64(key) >> scan.bits == high or (x == first and not limits.random_ties):
             continue
         if high == absent:
             return False, cut
-        for k in range(left.size):
-            left[k] = 0
-        state = move(criterion, start, left, total, target[x], weight[x] if weighted else 1)
-        if admits(limits, 1, 2, state[0], whole):
-            value = score(criterion, state, left, total)
-            if value > cut[0]:
-                cut = new_cut(value, f, False, s, True, 0.0)
-        if first >= 0:
+        if scored == 0 or (scored == 1 and x != first):
+            value = -np.inf
+            clear(left)
+            state = move(criterion, scan.start, left, total, scan.target[x], weight_at(scan, x))
+            if admits(limits, 1, 2, state[0], scan.whole):
+                value = score(criterion, state, left, total)
+            if scored == 0:
+                first, one_way = x, value
+            else:
+                other_way = value
+            scored += 1
+        value = one_way if x == first else other_way
+        if value > -np.inf and value >= cut[0]:
+            found = new_cut(value, f, False, s, True, 0.0, tie_rank(limits, scan.key, f))
+            cut = found if precedes(found, cut) else cut
+        if scored == 2 and not limits.random_ties:
             break
-        first = x
     return True, cut

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import PREFETCH_ROWS, inner, lent, prefetch
-from gputree.backends.cpu.layout import Lead
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, prefetch
 
 # Entries that are looked through at once for rows of few bins: enough to find some, whose values
 # are asked for together. 1,000,000 rows of noise x 14, depth 8, refinement: 296 ms with 256, 225 ms
@@ -13,7 +12,7 @@ from gputree.backends.cpu.layout import Lead
 GATHER_ROWS = 1 << 12
 
 
-@lent
+@borrowing
 def collect_rows(table, entries, begin, end, f, bins, is_first, rows, kept, codes_read):
     """Collect the rows among entries ``begin .. end`` whose bin of column f has a place; how many.
 
@@ -36,9 +35,3 @@ def collect_rows(table, entries, begin, end, f, bins, is_first, rows, kept, code
     for i in range(n):
         prefetch(table.values, rows[i], column)
     return n
-
-
-@inner
-def no_lead():
-    """Keeps no codes of node 0."""
-    return Lead(np.zeros(1, np.int32), np.empty(0, np.uint8))

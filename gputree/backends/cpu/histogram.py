@@ -9,18 +9,16 @@ from gputree.criteria import add_row
 
 
 @kernel
-def histogram(criterion, table, rows, entries, begin, end, columns, channels, out):
+def histogram(criterion, source, begin, end, columns, channels, out):
     """Add entries ``begin .. end`` to `out`, flat cells of `channels` statistics each.
 
     The cells are those of ``columns[0] .. columns[1]``. Weighted tables count rows in the last
     channel.
     """
+    table, rows, entries = source
     first, last = columns
-    codes = table.codes
-    offset = table.offset
-    targets = rows.target
-    weights = rows.weight
-    squares = rows.square
+    codes, offset = table.codes, table.offset
+    targets, weights, squares = rows.target, rows.weight, rows.square
     weighted = weights is not None
     final = np.uintp(max(entries.size, 1) - 1)
     width = np.uintp(channels)
@@ -43,11 +41,11 @@ def histogram(criterion, table, rows, entries, begin, end, columns, channels, ou
 
 
 @kernel
-def subtract_nodes(whole, whole_slots, out, part_slots, slots, first, last):
+def subtract_nodes(larger, out, first, last):
     """Histograms of the larger siblings ``first .. last``: parent minus smaller sibling."""
     for j in range(first, last):
-        parent = whole[whole_slots[j]]
-        part = out[part_slots[j]]
-        sibling = out[slots[j]]
+        parent = larger.whole[larger.whole_slots[j]]
+        part = out[larger.part_slots[j]]
+        sibling = out[larger.slots[j]]
         for i in range(parent.size):
             sibling[i] = parent[i] - part[i]

@@ -8,39 +8,44 @@ from collections.abc import Callable
 from typing import Any
 
 from gputree.compilation import (
+    borrowing,
     inner,
     is_none,
     kernel,
-    lent,
     overload,
-    overload_lent,
+    overload_borrowing,
     pasted,
     written_out,
 )
 from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
 
 __all__ = [
-    "PREFETCH_ROWS", "inner", "is_none", "kernel", "lent", "overload_lent", "pasted", "pick",
-    "prefetch", "where_given", "written_out",
-]  # fmt: skip
+    "PREFETCH_ROWS",
+    "borrowing",
+    "inner",
+    "kernel",
+    "overload_borrowing",
+    "pasted",
+    "pick",
+    "prefetch",
+    "where_given",
+    "written_out",
+]
 
 
+@borrowing
 def pick(values: Any, row: Any, default: int) -> Any:
     """``values[row]``, or `default` where the table has no such values (None)."""
-    return default if values is None else values[row]
-
-
-@overload(pick)
-def _pick(values: Any, row: Any, default: Any) -> Any:
-    if is_none(values):
-        return lambda values, row, default: default
-    return lambda values, row, default: values[row]
+    if values is None:
+        return default
+    return values[row]
 
 
 def where_given(otherwise: Callable, how: Callable = overload) -> Callable:
     """Register a function for first arguments that are not None; for None, `otherwise`.
 
-    So that tasks without what it is about compile nothing of it. `how` may be `overload_lent`.
+    Where what is returned differs in its type: else `if x is None` does. `how` may be
+    `overload_borrowing`.
     """
 
     def register(function: Callable) -> Callable:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from gputree.backends.base import Limits
+
 # Rows of a node that one thread takes at a time.
 CHUNK_ROWS = 1 << 16
 
@@ -40,6 +42,53 @@ class Table(NamedTuple):
     def of_codes(self) -> Table:
         """The table for kernels that read no values: of the same type for both precisions."""
         return self._replace(values=None)
+
+
+class Nodes(NamedTuple):
+    """m nodes with histograms: that of node j is ``cells[slots[j]]``."""
+
+    begin: NDArray  # (m,) int64: its entries are begin[j] .. end[j]
+    end: NDArray  # (m,) int64
+    cells: NDArray
+    slots: NDArray  # (m,) int64
+
+
+class Scores(NamedTuple):
+    """Best boundary or subset of every (node, column), and the greatest bound of its bins."""
+
+    total: NDArray  # (m, channels) int64
+    best: NDArray  # (m, d) float64
+    bin: NDArray  # (m, d) int64; of a subset its place
+    missing_left: NDArray  # (m, d) bool
+    bound: NDArray  # (m, d) float64
+    order: NDArray  # (m, d) int64; of a subset
+
+
+class Rules(NamedTuple):
+    """What decides between cuts of any node."""
+
+    criterion: Any
+    limits: Limits
+    weighted: bool
+    exact: bool  # cuts inside bins are looked for
+    means: Any  # `Bounds` of the nodes, or None
+
+
+class Node(NamedTuple):
+    """What decides between cuts of one node."""
+
+    criterion: Any
+    limits: Limits  # with its own bounds, and the sign of a column where one is scanned
+    weighted: bool
+    total: NDArray  # (channels,) int64
+    key: Any  # uint64, of random draws
+
+
+class Pairs(NamedTuple):
+    """Values of one column and the rows that they are of."""
+
+    values: NDArray
+    items: NDArray
 
 
 class BinEnds(NamedTuple):
@@ -89,3 +138,11 @@ class Rows(NamedTuple):
     weight: NDArray | None  # int64
     square: NDArray | None  # int64, weight x target squared; regression
     square_rest: NDArray | None  # int64, its fraction in units of 2**-30
+
+
+class Source(NamedTuple):
+    """Where the rows of nodes are."""
+
+    table: Table
+    rows: Rows
+    entries: NDArray

@@ -17,21 +17,19 @@ from typing import NamedTuple
 import numpy as np
 
 from gputree.backends.base import Limits, Monotonic
-from gputree.backends.cpu.jit import overload_lent, where_given, written_out
+from gputree.backends.cpu.jit import borrowing, inner, overload_borrowing, where_given, written_out
 from gputree.backends.rules import child_bounds
 from gputree.criteria import add_row, begin, means
 
 
-def _admitted(monotonic, criterion, state, left, total):
-    return True
-
-
-@where_given(_admitted, overload_lent)
+@borrowing
 def keeps_order(monotonic, criterion, state, left, total):
     """Whether the means of both sides of a cut are in order, and within the node's bounds.
 
     They are float64 quotients of the integer sums; `state` is that of the criterion's scan.
     """
+    if monotonic is None:
+        return True
     if monotonic.sign == 0:
         return True
     low, high = means(criterion, state, left, total)
@@ -40,13 +38,11 @@ def keeps_order(monotonic, criterion, state, left, total):
     return low <= high and monotonic.lower <= low and high <= monotonic.upper
 
 
-def _boundary_admitted(monotonic, criterion, left, total):
-    return True
-
-
-@where_given(_boundary_admitted)
+@borrowing
 def boundary_keeps_order(monotonic, criterion, left, total):
     """As `keeps_order`, of a cut that is known by `left` alone."""
+    if monotonic is None:
+        return True
     return keeps_order(monotonic, criterion, begin(criterion, left, total), left, total)
 
 
@@ -61,87 +57,56 @@ class InColumn(NamedTuple):
 @written_out
 def replaced(limits, monotonic):
     """The limits with `monotonic` in their place."""
-    return Limits(
-        limits.max_depth,
-        limits.min_samples_split,
-        limits.min_samples_leaf,
-        limits.min_weight_leaf,
-        limits.min_decrease,
-        limits.max_features,
-        limits.rounded,
-        monotonic,
-    )
+    return Limits(*limits[:-1], monotonic)
 
 
-def _same_of_node(monotonic, limits, bounds, j):
-    return limits
-
-
-@where_given(_same_of_node)
+@where_given(lambda monotonic, limits, bounds, j: limits)
 def at_node(monotonic, limits, bounds, j):
     """The limits, with bounds of node j."""
     own = Monotonic(monotonic.signs, monotonic.sign, bounds.lower[j], bounds.upper[j])
     return replaced(limits, own)
 
 
-def _same_of_column(monotonic, limits, f):
-    return limits
-
-
-@where_given(_same_of_column)
+@where_given(lambda monotonic, limits, f: limits)
 def at_column(monotonic, limits, f):
     """The limits, with the sign of column f."""
-    held = limits.monotonic
+    held = limits.monotonic  # with the bounds of a node
     own = InColumn(np.int64(held.signs[f]), held.lower, held.upper)
     return replaced(limits, own)
 
 
 # ---------------------------------------------------------- of the nodes of a block
-def _no_stack(monotonic, size):
-    return None
-
-
-@where_given(_no_stack)
+@inner
 def new_stack(monotonic, size):
     """Room for the bounds of so many nodes of a block."""
+    if monotonic is None:
+        size = 0
     return np.empty((size, 2))
 
 
-def _nothing_to_put(monotonic, bounds, j, stack):
-    return None
-
-
-@where_given(_nothing_to_put)
+@borrowing
 def put_bounds(monotonic, bounds, j, stack):
     """Put the bounds of node j first."""
-    stack[0, 0] = bounds.lower[j]
-    stack[0, 1] = bounds.upper[j]
-    return None
+    if monotonic is not None:
+        stack[0, 0] = bounds.lower[j]
+        stack[0, 1] = bounds.upper[j]
 
 
-def _same_of_place(monotonic, limits, stack, place):
-    return limits
-
-
-@where_given(_same_of_place, overload_lent)
+@where_given(lambda monotonic, limits, stack, place: limits, overload_borrowing)
 def at_place(monotonic, limits, stack, place):
     """The limits, with the bounds at a place of the stack."""
     own = Monotonic(monotonic.signs, monotonic.sign, stack[place, 0], stack[place, 1])
     return replaced(limits, own)
 
 
-def _nothing_to_push(
-    monotonic, criterion, block, weighted, f, s, middle, total, left, stack, place
-):
-    return None
-
-
-@where_given(_nothing_to_push, overload_lent)
+@borrowing
 def push_bounds(monotonic, criterion, block, weighted, f, s, middle, total, left, stack, place):
     """Put bounds of both children of a node at `place` and behind it.
 
     Rows ``s .. middle`` went left by a cut of column f; `total` is of the node, `left` scratch.
     """
+    if monotonic is None:
+        return
     sign = monotonic.signs[f]
     first_lower = second_lower = monotonic.lower
     first_upper = second_upper = monotonic.upper
@@ -157,4 +122,3 @@ def push_bounds(monotonic, criterion, block, weighted, f, s, middle, total, left
         )
     stack[place, 0], stack[place, 1] = first_lower, first_upper
     stack[place + 1, 0], stack[place + 1, 1] = second_lower, second_upper
-    return None

@@ -11,41 +11,61 @@ result does not depend on how the nodes are cut.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
-from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, lent, pick, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.criteria import add_row
+
+
+class Chunks(NamedTuple):
+    """Chunk c is entries ``begin[c] .. end[c]``, of node ``node[c]``."""
+
+    node: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+class Parted(NamedTuple):
+    """Of each chunk: entries that go left, greatest value before the cut, least after it."""
+
+    left: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
 
 # Of a bin: the value of a row tells its side, or may be a neighbour of the cut.
 BY_VALUE = 2
 
 
-@lent
-def assign_bins(cut_bin, inside, missing_bin, missing_left, neighbours, next_bin, side):
+@borrowing
+def assign_bins(splits, j, missing_bin, neighbours, side):
     """Let ``side[b]`` be 1 if rows of bin b go left, 0 if right, `BY_VALUE` if values are read."""
+    cut_bin, next_bin = splits.cut_bin[j], splits.next_bin[j]
     for b in range(side.size):
         side[b] = b <= cut_bin
     if missing_bin >= 0:
-        side[missing_bin] = missing_left
-    if inside or neighbours:
+        side[missing_bin] = splits.missing_left[j]
+    if splits.inside[j] or neighbours:
         side[cut_bin] = BY_VALUE
     if neighbours and next_bin >= 0:
         side[next_bin] = BY_VALUE
 
 
-@lent
-def partition_chunk(
-    codes, values, entries, begin, end, f, side, cut_bin, inside, threshold, codes_read, is_read,
-    out, spill,
-):  # fmt: skip
-    """Write a chunk to `out`, those that go left first; the two neighbours of the cut too.
+@borrowing
+def partition_chunk(table, entries, begin, end, splits, j, side, lead, out, spill):
+    """Write a chunk of node j to `out`, those that go left first; and the neighbours of the cut.
 
-    Sides of bins are those of `assign_bins`. The codes of the chunk's entries are those of
-    `codes_read` where `is_read`, in their order.
+    Sides of bins are those of `assign_bins`.
 
     Returns (entries to the left, greatest value before a cut between bins, least after).
     """
+    f, cut_bin, inside = splits.feature[j], splits.cut_bin[j], splits.inside[j]
+    threshold, is_read = splits.threshold[j], lead.column[j] == f
+    codes, values = table.codes, table.values
     one = np.uintp(1)
     final = np.uintp(max(entries.size, 1) - 1)
     column = np.uintp(f)
@@ -56,7 +76,7 @@ def partition_chunk(
     for i in range(np.uintp(begin), np.uintp(end)):
         row = entries[i]
         if is_read:
-            b = np.uintp(codes_read[i])
+            b = np.uintp(lead.code[i])
         else:
             prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], f)
             b = np.uintp(codes[row, column])
@@ -77,13 +97,13 @@ def partition_chunk(
     return np.int64(to) - begin, low, high
 
 
-@lent
+@borrowing
 def missing_bin_of(table, f):
     """Bin of missing values of column f, -1 if it has none."""
     return table.offset[f + 1] - table.offset[f] - 1 if table.missing[f] else -1
 
 
-@lent
+@borrowing
 def ask_for_category(table, row, f, by_code):
     """Ask for what `category_of` reads."""
     if by_code:
@@ -92,7 +112,7 @@ def ask_for_category(table, row, f, by_code):
         prefetch(table.values, row, f)
 
 
-@lent
+@borrowing
 def category_of(table, row, f, by_code, missing_bin):
     """Category of a row in column f, -1 where it is missing; by its code, if that is the same."""
     if by_code:
@@ -102,7 +122,7 @@ def category_of(table, row, f, by_code, missing_bin):
     return np.int64(value) if value == value else -1
 
 
-@lent
+@borrowing
 def partition_categories(table, entries, begin, end, f, missing_left, codes, is_left, out, spill):
     """As `partition_chunk`, by the categories that go left. `is_left` is false throughout."""
     for i in range(codes.size):
@@ -128,54 +148,46 @@ def partition_categories(table, entries, begin, end, f, missing_left, codes, is_
 
 
 @kernel
-def partition_chunks(
-    table, entries, splits, left, lead, is_left, nodes, begins, ends, first, last, lefts, lows,
-    highs, out,
-):  # fmt: skip
+def partition_chunks(table, entries, splits, left, lead, chunks, is_left, first, last, parted, out):
     """Partition chunks ``first .. last`` into `out`, each in its own range.
 
-    Chunk c is ``begins[c] .. ends[c]`` of the node with split ``nodes[c]``. `lead` has codes that
-    were read before; `is_left` is scratch, false for every category.
+    `is_left` is scratch, false for every category.
     """
     longest = 0
     for c in range(first, last):
-        longest = max(longest, ends[c] - begins[c])
+        longest = max(longest, chunks.end[c] - chunks.begin[c])
     spill = np.empty(longest, entries.dtype)
     side = np.empty(MAX_BINS, np.uint8)
     for c in range(first, last):
-        j = nodes[c]
+        j, begin, end = chunks.node[c], chunks.begin[c], chunks.end[c]
         f = splits.feature[j]
+        parted.low[c], parted.high[c] = -np.inf, np.inf
         if table.categories[f] > 0:
-            lefts[c] = partition_categories(
-                table, entries, begins[c], ends[c], f, splits.missing_left[j],
-                left.code[left.begin[j] : left.begin[j + 1]], is_left, out, spill,
-            )  # fmt: skip
-            lows[c], highs[c] = -np.inf, np.inf
+            codes = left.code[left.begin[j] : left.begin[j + 1]]
+            parted.left[c] = partition_categories(
+                table, entries, begin, end, f, splits.missing_left[j], codes, is_left, out, spill
+            )
             continue
         missing_bin = missing_bin_of(table, f)
         neighbours = not splits.inside[j] and not table.by_code[f]
-        assign_bins(
-            splits.cut_bin[j], splits.inside[j], missing_bin, splits.missing_left[j], neighbours,
-            splits.next_bin[j], side,
-        )  # fmt: skip
-        lefts[c], lows[c], highs[c] = partition_chunk(
-            table.codes, table.values, entries, begins[c], ends[c], f, side, splits.cut_bin[j],
-            splits.inside[j], splits.threshold[j], lead.code, lead.column[j] == f, out, spill,
-        )  # fmt: skip
-        if splits.inside[j]:  # its threshold is known
-            lows[c], highs[c] = -np.inf, np.inf
+        assign_bins(splits, j, missing_bin, neighbours, side)
+        parted.left[c], low, high = partition_chunk(
+            table, entries, begin, end, splits, j, side, lead, out, spill
+        )
+        if not splits.inside[j]:  # else its threshold is known
+            parted.low[c], parted.high[c] = low, high
 
 
 @kernel
-def place_chunks(parts, begins, ends, lefts, to_left, to_right, first, last, entries):
+def place_chunks(parts, chunks, lefts, to_left, to_right, entries, first, last):
     """Copy both parts of each chunk to their places in `entries`."""
     for c in range(first, last):
-        middle = begins[c] + lefts[c]
-        copy_entries(parts, begins[c], middle, to_left[c], entries)
-        copy_entries(parts, middle, ends[c], to_right[c], entries)
+        middle = chunks.begin[c] + lefts[c]
+        copy_entries(parts, chunks.begin[c], middle, to_left[c], entries)
+        copy_entries(parts, middle, chunks.end[c], to_right[c], entries)
 
 
-@lent
+@borrowing
 def copy_entries(parts, begin, end, to, entries):
     """Copy ``parts[begin:end]`` to ``entries[to:]``."""
     source, target = np.uintp(begin), np.uintp(to)
@@ -184,12 +196,9 @@ def copy_entries(parts, begin, end, to, entries):
 
 
 @kernel
-def node_statistics(criterion, rows, entries, begins, ends, first, last, out):
+def node_statistics(criterion, rows, entries, begins, ends, out, first, last):
     """Sum the row statistics of each node ``begins[j] .. ends[j]`` into ``out[j]``."""
-    targets = rows.target
-    weights = rows.weight
-    squares = rows.square
-    rests = rows.square_rest
+    targets, weights, squares, rests = rows
     regression = squares is not None
     width = out.shape[1]
     flat = out.reshape(-1)

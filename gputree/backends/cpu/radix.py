@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import kernel, lent
+from gputree.backends.cpu.jit import borrowing, kernel
 
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
@@ -21,11 +21,8 @@ DIGITS = 1 << DIGIT_BITS
 def radix_argsort(column: NDArray) -> tuple[NDArray[np.int32], NDArray[np.unsignedinteger]]:
     """Rows of a float32 or float64 column in ascending order, NaN last; equals as they come.
 
-    Returns
-    -------
-    order : int32 array of shape (n,)
-    keys : uint32 or uint64 array of shape (n,)
-        Keys of the sorted values: equal where these are (both zeros are), all ones for NaN.
+    With them come keys of the sorted values: equal where these are (both zeros are), all ones for
+    NaN.
     """
     kind = np.uint32 if column.dtype == np.float32 else np.uint64
     bits = 8 * column.dtype.itemsize
@@ -48,7 +45,7 @@ def to_keys(column, bits, keys, one, top):
             keys[i] = ~x if x & sign else x | sign
 
 
-@lent
+@borrowing
 def count_digits(keys, shift, counts):
     """Keys with each digit at `shift`."""
     counts[:] = 0

@@ -1,7 +1,11 @@
-"""Exact cuts inside bins: only bins whose bound reaches the best score are looked into.
+"""Exact cuts inside bins: only candidate bins, whose bound reaches the best score, are searched.
 
-    bins of a column     |   |   |xxx|   |   |xxx|   |      x: alive
+    bins of a column     |   |   |xxx|   |   |xxx|   |      x: candidates
     rows of the node     gathered by bin, each bin sorted by value, then scanned
+
+In large nodes, bins of columns with many rows in candidates are counted again into sub-bins
+(`gputree.backends.cpu.sub_bins`): their boundaries raise the best score, and the rows of candidate
+sub-bins alone are gathered.
 
 The cut found does not depend on the order of work: every bin that could hold a cut as
 good as the best is scanned, and one order (`precedes`) decides among equals.
@@ -9,126 +13,316 @@ good as the best is scanned, and one order (`precedes`) decides among equals.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
-from gputree.backends.cpu.counted import refine_counted
-from gputree.backends.cpu.cut import new_cut, no_cut, precedes
-from gputree.backends.cpu.draw import draw_columns
-from gputree.backends.cpu.finer import GATHER_SHARE, new_work, next_column, scan_pairs
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.cut import count_row, narrow, new_cut, no_cut, precedes, row_count
+from gputree.backends.cpu.draw import draw_columns, tie_rank
 from gputree.backends.cpu.gather import GATHER_ROWS, collect_rows
-from gputree.backends.cpu.jit import inner, kernel, lent, pick
+from gputree.backends.cpu.jit import (
+    PREFETCH_ROWS,
+    borrowing,
+    inner,
+    kernel,
+    pick,
+    prefetch,
+    written_out,
+)
+from gputree.backends.cpu.layout import Node, Pairs
 from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.score import (
     add_cell,
-    bar_of,
     column_bins,
-    is_alive,
-    row_count,
+    is_candidate,
+    needed_bound,
+    score_column,
     start_side,
+)
+from gputree.backends.cpu.sub_bins import (
+    Spot,
+    SubBins,
+    Work,
+    best_boundary,
+    cell_of,
+    mark_cells,
+    new_work,
+    place_cells,
+    scan_cells,
+    scan_pairs,
 )
 from gputree.criteria import begin, gain, is_pure
 
+# Pairs gathered at once, per row of the node, before the last column of a group: bounds
+# the memory of a refinement.
+GATHER_SHARE = 2
 
-@lent
-def mark_alive(criterion, table, limits, weighted, cells, f, total, bar, left, position, used):
-    """Reserve places from `used` on for the rows of the bins of column f that may be cut best.
 
-    ``position[offset + bin]`` becomes the first place, -1 where the bin is dead.
+class Marks(NamedTuple):
+    """Where the next pair of each candidate goes, -1 of others."""
+
+    bins: NDArray  # (bins,) int64
+    cells: NDArray  # (sub-bins,) int64, of columns that are counted into them
+
+
+class NodeHistogram(NamedTuple):
+    """Scratch: the histogram of one node, of which the columns that it draws are counted."""
+
+    vectors: Any  # see `score_column`
+    cells: NDArray  # (bins x channels,) of all columns; those of drawn ones are in use
+
+
+class Search(NamedTuple):
+    """The search of node j, of entries ``first .. last``."""
+
+    j: int
+    first: int
+    last: int
+    histogram: NDArray
+    bound: NDArray  # (d,) greatest bound of the bins of each column
+    marks: Marks
+    work: Work
+    report: NDArray  # (1,) pairs that were sorted, so far
+
+
+@inner
+def new_marks(finer, table):
+    """Room for the marks of all columns."""
+    size = 0
+    if finer is not None:
+        size = finer.cells.first[-1]
+    return Marks(np.empty(table.offset[-1], np.int64), np.empty(size, np.int64))
+
+
+@borrowing
+def is_counted(finer, f):
+    """Whether column f was counted into sub-bins."""
+    if finer is None:
+        return False
+    return finer.counted[f]
+
+
+@written_out
+def sub_bins(finer, places, f, b):
+    """The sub-bins of bin b of a column f that was counted."""
+    size = finer.cells.size
+    return SubBins(finer.counts, places, finer.cells.first[f] + b * size, size)
+
+
+@written_out
+def in_column(node, f):
+    """The node, with the limits of column f."""
+    limits = at_column(node.limits.monotonic, node.limits, f)
+    return Node(node.criterion, limits, node.weighted, node.total, node.key)
+
+
+@borrowing
+def raise_best(finer, table, node, histogram, f, marks, work, best):
+    """The better of the score `best` and those of boundaries of sub-bins of column f."""
+    criterion, limits, weighted, total, _ = node
+    left, channels = work.left, total.size
+    own = in_column(node, f)
+    first, value_bins, missing_at = column_bins(table, f, channels)
+    for side in range(2):
+        if not start_side(histogram, missing_at, side == 1, left):
+            continue
+        for b in range(value_bins):
+            at = (first + b) * channels
+            n = row_count(criterion, histogram, at, channels, weighted)
+            needed = needed_bound(criterion, best, total)
+            if not table.single[first + b] and is_candidate(
+                criterion, limits, weighted, left, histogram, at, n, total, needed
+            ):
+                cells = sub_bins(finer, marks.cells, f, b)
+                best = best_boundary(own, cells, n, work, best)
+            add_cell(left, histogram, at)
+    return best
+
+
+@borrowing
+def mark_column(finer, table, node, histogram, f, needed, marks, work, used):
+    """Reserve places from `used` on for the rows of candidate bins, or sub-bins, of column f.
+
     Returns the places used in all.
     """
-    channels = total.size
-    single = table.single
+    criterion, limits, weighted, total, _ = node
+    bins, left, channels = marks.bins, work.left, total.size
+    own = in_column(node, f)
+    counted = is_counted(finer, f)
     first, value_bins, missing_at = column_bins(table, f, channels)
     for b in range(first, table.offset[f + 1]):
-        position[b] = -1
+        bins[b] = -1
+    if finer is not None and counted:
+        marks.cells[finer.cells.first[f] : finer.cells.first[f + 1]] = -1
     for side in range(2):
-        if not start_side(cells, missing_at, side == 1, left):
+        if not start_side(histogram, missing_at, side == 1, left):
             continue
-        for b in range(first, first + value_bins):
-            at = b * channels
-            n = row_count(criterion, cells, at, channels, weighted)
+        for b in range(value_bins):
+            at = (first + b) * channels
+            n = row_count(criterion, histogram, at, channels, weighted)
             if (
-                position[b] < 0
-                and not single[b]
-                and is_alive(criterion, limits, weighted, left, cells, at, n, total, bar)
+                (counted or bins[first + b] < 0)
+                and not table.single[first + b]
+                and is_candidate(criterion, limits, weighted, left, histogram, at, n, total, needed)
             ):
-                position[b] = used
-                used += n
-            add_cell(left, cells, at)
+                bins[first + b] = 0
+                if finer is not None and counted:
+                    mark_cells(own, sub_bins(finer, marks.cells, f, b), n, work, needed)
+            add_cell(left, histogram, at)
+    for b in range(value_bins):
+        if bins[first + b] < 0:
+            continue
+        before = used
+        used += row_count(criterion, histogram, (first + b) * channels, channels, weighted)
+        if finer is not None and counted:
+            used = place_cells(own, sub_bins(finer, marks.cells, f, b), before)
+        bins[first + b] = before if used > before else -1
     return used
 
 
 @inner
-def gather_rows(table, entries, first, last, columns, n_columns, position, values, items, j, lead):
-    """Put rows of the alive bins of ``columns[:n_columns]``, and their values, to their places.
+def gather_columns(finer, source, search, columns, n_columns, pairs, lead):
+    """Put pairs of the candidates of ``columns[:n_columns]`` to their places.
 
-    Node j keeps the codes of the first column, if it has kept none: see `Lead`.
+    The node keeps the codes of the first column, if it has kept none: see `Lead`.
     """
-    kept = lead.column[j] < 0
-    rows = np.empty(min(GATHER_ROWS, last - first), entries.dtype)
-    for start in range(first, last, GATHER_ROWS):
-        end = min(start + GATHER_ROWS, last)
+    table, entries = source.table, source.entries
+    kept = lead.column[search.j] < 0
+    rows = np.empty(min(GATHER_ROWS, search.last - search.first), entries.dtype)
+    for start in range(search.first, search.last, GATHER_ROWS):
+        end = min(start + GATHER_ROWS, search.last)
         for c in range(n_columns):
             f = columns[c]
-            bins = position[table.offset[f] : table.offset[f + 1]]
+            bins = search.marks.bins[table.offset[f] : table.offset[f + 1]]
             found = collect_rows(
                 table, entries, start, end, f, bins, c == 0, rows, kept and c == 0, lead.code
             )
-            for i in range(found):
-                row = rows[i]
-                b = table.codes[row, f]
-                place = bins[b]
-                bins[b] = place + 1
-                items[place] = row
-                values[place] = table.values[row, f]
+            if is_counted(finer, f):
+                if finer is not None:
+                    put_counted(finer.cells, table, f, rows, found, search.marks.cells, pairs)
+            else:
+                put_rows(table, f, rows, found, bins, pairs)
     if kept:
-        lead.column[j] = columns[0]
+        lead.column[search.j] = columns[0]
 
 
-@lent
-def scan_column(
-    finer, criterion, table, rows, limits, weighted, cells, f, total, position, values, items,
-    left, work, report, cut,
-):  # fmt: skip
-    """The better of `cut` and the best cut inside the alive, gathered bins of column f."""
-    channels = total.size
-    own = at_column(limits.monotonic, limits, f)
-    first, value_bins, missing_at = column_bins(table, f, channels)
+@borrowing
+def put_rows(table, f, rows, found, bins, pairs):
+    """Put the first `found` rows, all of candidate bins of column f, to their places."""
+    for i in range(found):
+        row = rows[i]
+        b = table.codes[row, f]
+        place = bins[b]
+        bins[b] = place + 1
+        pairs.items[place] = row
+        pairs.values[place] = table.values[row, f]
+
+
+@borrowing
+def put_counted(cells, table, f, rows, found, places, pairs):
+    """Put those of the first `found` rows whose sub-bin of column f is a candidate."""
+    for i in range(found):
+        row = rows[i]
+        x = table.values[row, f]
+        c = cell_of(cells, f, table.codes[row, f], x)
+        place = places[c]
+        if place >= 0:
+            pairs.items[place] = row
+            pairs.values[place] = x
+            places[c] = place + 1
+
+
+@borrowing
+def scan_column(finer, source, node, search, f, pairs, cut):
+    """The better of `cut` and the best cut inside the gathered candidates of column f."""
+    histogram, work = search.histogram, search.work
+    channels = node.total.size
+    own = in_column(node, f)
+    first, value_bins, missing_at = column_bins(source.table, f, channels)
     for side in range(2):
-        if not start_side(cells, missing_at, side == 1, left):
+        if not start_side(histogram, missing_at, side == 1, work.left):
             continue
         for b in range(value_bins):
             at = (first + b) * channels
-            end = position[first + b]
+            end = search.marks.bins[first + b]
             if end >= 0:
-                start = end - row_count(criterion, cells, at, channels, weighted)
-                cut = scan_pairs(
-                    finer, criterion, rows, own, weighted, values, items, start, end, left,
-                    total, f, side == 1, b, work, report, cut,
-                )  # fmt: skip
-            add_cell(left, cells, at)
+                spot = Spot(f, side == 1, b, tie_rank(own.limits, node.key, f))
+                if is_counted(finer, f):
+                    if finer is not None:
+                        cells = sub_bins(finer, search.marks.cells, f, b)
+                        cut = scan_cells(own, source.rows, cells, pairs, side == 1, spot, work, cut)
+                else:
+                    start = end - row_count(node.criterion, histogram, at, channels, node.weighted)
+                    cut = scan_pairs(
+                        finer, own, source.rows, pairs, start, end, spot, work, search.report, cut
+                    )
+            add_cell(work.left, histogram, at)
     return cut
 
 
-@inner
-def refine_columns(
-    finer, criterion, table, rows, entries, first, last, limits, weighted, cells, total, bounds,
-    pending, n_pending, room, cut, position, j, lead, report,
-):  # fmt: skip
-    """Refine the columns ``pending[:n_pending]``, greatest bound first, and return the best cut.
+@borrowing
+def next_column(bound, pending, n_pending, needed):
+    """Place in `pending` of the column with the greatest bound that reaches `needed`, or -1."""
+    at = -1
+    for i in range(n_pending):
+        if bound[pending[i]] >= needed and (at < 0 or bound[pending[i]] > bound[pending[at]]):
+            at = i
+    return at
 
-    The first column goes alone where `room` is 1, since it raises the bar for all others;
-    those that still reach it are gathered together, one pass over the rows for many columns.
+
+@inner
+def refine_columns(finer, source, node, search, pending, cut, lead):
+    """The better of `cut` and the best cut inside bins of the columns `pending`.
+
+    Those that were counted into sub-bins go first. Of the others one goes alone, since it raises
+    the best score for all, unless most candidates are its own.
     """
-    left = np.empty_like(total)
-    work = new_work(total.size)
-    group = np.empty(n_pending, np.int64)
+    room = np.int64(1)
+    if finer is not None:
+        most = GATHER_SHARE * (search.last - search.first)
+        room = most if finer.at_once[search.j] else room
+        counted, pending = take_counted(finer, pending)
+        best = cut[0]
+        for f in counted:
+            if search.bound[f] >= needed_bound(node.criterion, best, node.total):
+                best = raise_best(
+                    finer, source.table, node, search.histogram, f, search.marks, search.work, best
+                )
+        cut = gather_and_scan(finer, source, node, search, counted, most, best, cut, lead)
+    return gather_and_scan(finer, source, node, search, pending, room, cut[0], cut, lead)
+
+
+@inner
+def take_counted(finer, pending):
+    """The columns of `pending` that were counted into sub-bins, and the others."""
+    n = 0
+    for i in range(pending.size):
+        f = pending[i]
+        if finer.counted[f]:
+            pending[i] = pending[n]
+            pending[n] = f
+            n += 1
+    return pending[:n], pending[n:]
+
+
+@inner
+def gather_and_scan(finer, source, node, search, pending, room, best, cut, lead):
+    """As `refine_columns`, of columns in the order of their bounds.
+
+    Those that still reach the score `best` are gathered together, one pass over the rows for many
+    columns, after one with up to `room` pairs.
+    """
+    criterion, total, table = node.criterion, node.total, source.table
+    histogram, marks, work = search.histogram, search.marks, search.work
+    group = np.empty(pending.size, np.int64)
+    n_pending = pending.size
     while True:
-        bar = bar_of(criterion, cut[0], total)
+        needed = needed_bound(criterion, max(best, cut[0]), total)
         used = np.int64(0)
         n_group = 0
         while used < room:
-            at = next_column(bounds, pending, n_pending, bar)
+            at = next_column(search.bound, pending, n_pending, needed)
             if at < 0:
                 break
             f = pending[at]
@@ -136,71 +330,103 @@ def refine_columns(
             pending[at] = pending[n_pending]
             group[n_group] = f
             before = used
-            used = mark_alive(
-                criterion, table, limits, weighted, cells, f, total, bar, left, position, used
-            )
+            used = mark_column(finer, table, node, histogram, f, needed, marks, work, used)
             n_group += used > before
+            if is_counted(finer, f):
+                search.report[0] += used - before
         if n_group == 0:
             return cut
         values = np.empty(used, table.values.dtype)
-        items = np.empty(used, entries.dtype)
-        gather_rows(table, entries, first, last, group, n_group, position, values, items, j, lead)
+        pairs = Pairs(values, np.empty(used, source.entries.dtype))
+        gather_columns(finer, source, search, group, n_group, pairs, lead)
         for g in range(n_group):
-            cut = scan_column(
-                finer, criterion, table, rows, limits, weighted, cells, group[g], total, position,
-                values, items, left, work, report, cut,
-            )  # fmt: skip
-        room = GATHER_SHARE * (last - first)
+            cut = scan_column(finer, source, node, search, group[g], pairs, cut)
+        room = GATHER_SHARE * (search.last - search.first)
+
+
+@borrowing
+def sum_rows(criterion, source, first, last, total):
+    """Let `total` be the statistics of entries ``first .. last``."""
+    for c in range(total.size):
+        total[c] = 0
+    for i in range(first, last):
+        count_row(criterion, source.rows, source.entries[i], total, 0, total.size)
+
+
+@borrowing
+def count_columns(criterion, source, first, last, columns, channels, cells):
+    """Let the cells of some columns be the histogram of entries ``first .. last``."""
+    table, rows, entries = source
+    codes, offset = table.codes, table.offset
+    for f in columns:
+        for at in range(offset[f] * channels, offset[f + 1] * channels):
+            cells[at] = 0
+    for i in range(first, last):
+        ahead = entries[min(i + PREFETCH_ROWS, last - 1)]
+        row = entries[i]
+        for f in columns:
+            prefetch(codes, ahead, f)
+            at = (offset[f] + np.int64(codes[row, f])) * channels
+            count_row(criterion, rows, row, cells, at, channels)
 
 
 @inner
-def choose_cut(
-    finer, criterion, table, rows, entries, first, last, limits, weighted, exact, key, cells, total,
-    best, bins, sides, bounds, position, j, lead, report,
-):  # fmt: skip
+def count_drawn(drawn, source, node, search, scores, columns):
+    """Count the columns that a node draws, and score their boundaries and bins."""
+    criterion, limits, weighted, total, _ = node
+    j, cells, table = search.j, search.histogram, source.table
+    count_columns(criterion, source, search.first, search.last, columns, total.size, cells)
+    for f in columns:
+        at, value_bins, missing_at = column_bins(table, f, total.size)
+        best, scores.bin[j, f], scores.missing_left[j, f], bound = score_column(
+            drawn.vectors, criterion, table.single, at_column(limits.monotonic, limits, f),
+            weighted, cells, at, value_bins, missing_at, total, search.work.left,
+        )  # fmt: skip
+        scores.best[j, f], scores.bound[j, f] = best, bound
+
+
+@inner
+def choose_cut(finer, drawn, exact, source, node, search, scores, lead):
     """Best cut of one node: over all columns, or over those drawn for it.
 
-    Columns past `max_features` are visited one by one until some cut is admissible.
+    Columns past `max_features` are visited one by one until some cut is admissible. Where `drawn`
+    is given, they have not been counted before.
     """
+    j, limits = search.j, node.limits
+    best, bins, sides = scores.best[j], scores.bin[j], scores.missing_left[j]
     d = best.size
     order = np.empty(d, np.int64)
-    if limits.max_features < d:
-        draw_columns(key, order)
-    else:
-        for f in range(d):
-            order[f] = f
+    draws = limits.max_features < d
+    for f in range(d):
+        order[f] = f
     cut = no_cut()
     done = 0
     while done < d and (done == 0 or cut[0] == -np.inf):
-        upto = max(limits.max_features, done + 1)
+        upto = min(max(limits.max_features, done + 1), d)
+        if draws:
+            draw_columns(node.key, order, done, upto)
+        if drawn is not None:
+            count_drawn(drawn, source, node, search, scores, order[done:upto])
         for i in range(done, upto):
-            cut = better_boundary(order[i], best, bins, sides, cut)
+            f = order[i]
+            cut = better_boundary(f, best, bins, sides, cut, tie_rank(limits, node.key, f))
         if exact:
-            pending = np.empty(upto - done, np.int64)
-            for i in range(done, upto):
-                pending[i - done] = order[i]
-            n_pending, room, cut = refine_counted(
-                finer, criterion, table, rows, entries, first, last, limits, weighted, cells,
-                total, bounds, pending, cut, j, lead, report,
-            )  # fmt: skip
-            cut = refine_columns(
-                finer, criterion, table, rows, entries, first, last, limits, weighted, cells,
-                total, bounds, pending, n_pending, room, cut, position, j, lead, report,
-            )  # fmt: skip
+            pending = order[done:upto].copy()
+            cut = refine_columns(finer, source, node, search, pending, cut, lead)
         done = upto
     return cut
 
 
-@lent
-def better_boundary(f, best, bins, sides, cut):
+@borrowing
+def better_boundary(f, best, bins, sides, cut, rank):
     """The better of `cut` and the best boundary, or subset, of column f."""
     if best[f] == -np.inf:
         return cut
-    found = new_cut(best[f], f, sides[f], bins[f], True, 0.0)
+    found = new_cut(best[f], f, sides[f], bins[f], True, 0.0, rank)
     return found if precedes(found, cut) else cut
 
 
-@lent
+@borrowing
 def next_filled(criterion, table, weighted, cells, f, b, channels):
     """The next value bin after b of column f that has rows, or -1."""
     first, value_bins, _ = column_bins(table, f, channels)
@@ -210,14 +436,14 @@ def next_filled(criterion, table, weighted, cells, f, b, channels):
     return -1
 
 
-@lent
+@borrowing
 def has_missing(criterion, table, weighted, cells, f, channels):
     """Whether the node has missing values in column f."""
     missing_at = column_bins(table, f, channels)[2]
     return missing_at >= 0 and row_count(criterion, cells, missing_at, channels, weighted) > 0
 
 
-@lent
+@borrowing
 def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits):
     """Let `cut` be the split of node j, if there is one and it is worth it."""
     if cut[0] == -np.inf:
@@ -230,7 +456,7 @@ def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits)
     put_cut(criterion, table, limits, total, cut, seen, after, j, splits)
 
 
-@lent
+@borrowing
 def put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, splits):
     """Let `cut` be the split of node j, if it is worth it.
 
@@ -253,21 +479,7 @@ def put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, spl
     splits.next_bin[j] = next_bin
 
 
-@lent
-def narrow(interval, target, weight, rounded):
-    """The part of an interval (low, high) where the target of a row may truly lie, in units.
-
-    `target` is the product with the weight; where it was rounded, so was the weight.
-    """
-    if not rounded:
-        value = np.float64(target // weight)
-        return max(interval[0], value), min(interval[1], value)
-    value = np.float64(target) / np.float64(weight)
-    error = 1.0 / np.float64(weight) + abs(value) * 2.0**-50
-    return max(interval[0], value - error), min(interval[1], value + error)
-
-
-@lent
+@borrowing
 def all_equal(target, weight, entries, first, last, rounded):
     """Whether one target may stand for all rows of the node."""
     interval = (-np.inf, np.inf)
@@ -280,83 +492,48 @@ def all_equal(target, weight, entries, first, last, rounded):
 
 
 @kernel
-def refine_nodes(
-    finer, criterion, table, rows, entries, begins, ends, limits, weighted, exact, keys, cells,
-    slots, nodes, first, last, means, totals, best, bins, sides, bounds, splits, lead, report,
-):  # fmt: skip
-    """Choose the split of ``nodes[first:last]``; `report` counts (row, column) pairs sorted.
+def refine_nodes(finer, drawn, rules, source, nodes, scores, keys, chosen, splits, lead, report):
+    """Choose the split of each node of `chosen`; `report` counts pairs (row, column) sorted.
 
-    `lead` keeps the codes that were read first.
-
-    `means` are the `Bounds` of the nodes, or None.
+    `lead` keeps the codes that were read first. Where `drawn` is given, nodes have no histograms:
+    the columns that each draws are counted here, and its totals.
     """
+    table, rows, entries = source
     regression = rows.square is not None
-    position = np.empty(table.offset[-1], np.int64)
-    for j in nodes[first:last]:
-        total = totals[j]
-        own = cells[slots[j]]
-        if is_pure(criterion, total):
+    marks = new_marks(finer, table)
+    work = new_work(scores.total.shape[1])
+    for j in chosen:
+        total = scores.total[j]
+        first, last = nodes.begin[j], nodes.end[j]
+        if drawn is not None:
+            sum_rows(rules.criterion, source, first, last, total)
+        if is_pure(rules.criterion, total):
             continue
         if regression and all_equal(
-            rows.target, rows.weight, entries, begins[j], ends[j], limits.rounded
+            rows.target, rows.weight, entries, first, last, rules.limits.rounded
         ):
             continue
-        cut = choose_cut(
-            finer, criterion, table, rows, entries, begins[j], ends[j],
-            at_node(limits.monotonic, limits, means, j), weighted, exact, keys[j], own, total,
-            best[j], bins[j], sides[j], bounds[j], position, j, lead, report,
-        )  # fmt: skip
-        record_cut(criterion, table, limits, weighted, own, total, cut, j, splits)
+        limits = at_node(rules.limits.monotonic, rules.limits, rules.means, j)
+        node = Node(rules.criterion, limits, rules.weighted, total, keys[j])
+        histogram = nodes.cells[nodes.slots[j]] if drawn is None else drawn.cells
+        search = Search(j, first, last, histogram, scores.bound[j], marks, work, report)
+        cut = choose_cut(finer, drawn, rules.exact, source, node, search, scores, lead)
+        record_cut(rules.criterion, table, limits, rules.weighted, histogram, total, cut, j, splits)
 
 
 @kernel
-def best_boundary_of(columns, best, bins, sides, cut):
-    """The better of `cut` and the best boundary, or subset, of some columns of a node."""
-    for f in columns:
-        cut = better_boundary(f, best, bins, sides, cut)
-    return cut
-
-
-@kernel
-def record_cut_of(criterion, table, limits, weighted, cells, total, cut, j, splits):
-    """As `record_cut`."""
-    record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits)
-
-
-@kernel
-def put_cut_of(criterion, table, limits, total, cut, seen_missing, next_bin, j, splits):
-    """As `put_cut`, if there is a cut."""
-    if cut[0] > -np.inf:
-        put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, splits)
-
-
-@kernel
-def bars_of(criterion, best, totals, bars):
-    """What bounds must reach to be looked into, beside cuts of score ``best[j]`` of nodes."""
-    for j in range(best.size):
-        bars[j] = bar_of(criterion, best[j], totals[j])
-
-
-@kernel
-def pure_nodes(criterion, totals, out):
-    """Whether each node is pure, by its class weights, or sums of targets."""
-    for j in range(totals.shape[0]):
-        out[j] = is_pure(criterion, totals[j])
-
-
-@kernel
-def alive_rows(
-    criterion, table, limits, weighted, cells, slots, nodes, first, last, totals, best, bounds, out
-):
-    """Rows, in ``out[i]``, of the living bins of each column of node ``nodes[i]``."""
-    position = np.empty(table.offset[-1], np.int64)
-    left = np.empty(totals.shape[1], np.int64)
+def candidate_rows(rules, table, nodes, scores, chosen, out, first, last):
+    """Rows, in ``out[i]``, of the candidate bins of each column of node ``chosen[i]``."""
+    marks = new_marks(None, table)
+    work = new_work(scores.total.shape[1])
     for i in range(first, last):
-        j = nodes[i]
-        bar = bar_of(criterion, best[j].max(), totals[j])
-        for f in range(bounds.shape[1]):
-            if bounds[j, f] >= bar:
-                out[i, f] = mark_alive(
-                    criterion, table, limits, weighted, cells[slots[j]], f, totals[j], bar, left,
-                    position, 0,
-                )  # fmt: skip
+        j = chosen[i]
+        total = scores.total[j]
+        node = Node(rules.criterion, rules.limits, rules.weighted, total, np.uint64(0))
+        needed = needed_bound(rules.criterion, scores.best[j].max(), total)
+        histogram = nodes.cells[nodes.slots[j]]
+        for f in range(scores.bound.shape[1]):
+            if scores.bound[j, f] >= needed:
+                out[i, f] = mark_column(
+                    None, table, node, histogram, f, needed, marks, work, np.int64(0)
+                )

@@ -10,12 +10,12 @@ Codes, which stand for names, decide only between runs that are equal in all.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import is_none, lent, overload_lent, pick
+from gputree.backends.cpu.jit import borrowing, pick, written_out
 from gputree.backends.subsets import MOST_CELLS
 from gputree.compilation import jitable
 from gputree.criteria import add_row, left_weight
@@ -55,6 +55,26 @@ class Listed(NamedTuple):
     class_of: NDArray[np.int32]  # number of a class among those present
 
 
+class NodeRuns(NamedTuple):
+    """What subsets of the categories of a node are made of."""
+
+    runs: Runs
+    number: int  # of known categories
+    listed: Listed
+    held: bool  # the statistics of runs are in ``runs.cells``; else rows are moved one by one
+    total: NDArray[np.int64]  # (channels,) statistics of the node
+    left: NDArray[np.int64]  # of its left side
+    missing: NDArray[np.int64]  # of missing values
+
+
+@written_out
+def node_runs(scratch, listed, count, held, channels):
+    """What subsets of `count` categories are made of, for statistics of so many channels."""
+    sums = scratch.sums
+    total, left, missing = sums[0, :channels], sums[1, :channels], sums[2, :channels]
+    return NodeRuns(scratch.runs, count, listed, held, total, left, missing)
+
+
 def new_runs(room: int, cells: int) -> Runs:
     """Room for so many runs, one of missing values included, and for their statistics."""
     return Runs(
@@ -82,13 +102,13 @@ def most_cells(channels: int, count: int) -> int:
     return min(held, max(MOST_CELLS + channels, 4 * (count + 1)))
 
 
-@lent
+@borrowing
 def weight_of(listed, item):
     """Weight of a row in units."""
     return np.int64(pick(listed.weight, item, 1)) if listed.weighted else np.int64(1)
 
 
-@lent
+@borrowing
 def number_present(sums, n_classes, class_of, total):
     """The channels of a node's statistics that matter, to `total`; returns how many.
 
@@ -108,20 +128,20 @@ def number_present(sums, n_classes, class_of, total):
     return present
 
 
-@lent
+@borrowing
 def clear_cells(runs, count, channels):
     """Zero the statistics of `count` runs and of missing values."""
     for c in range((count + 1) * channels):
         runs.cells[c] = 0
 
 
-@lent
+@borrowing
 def add_to_run(criterion, runs, r, channels, target, weight):
     """Add a row, of a class by its number, to the statistics of run r."""
     add_row(criterion, runs.cells, r * channels, target, weight, 0)
 
 
-@lent
+@borrowing
 def sort_runs(criterion, runs, count, channels, k):
     """Order the runs by their share of statistic k: a merge sort; see `is_before`."""
     for r in range(count):
@@ -130,7 +150,7 @@ def sort_runs(criterion, runs, count, channels, k):
     order_runs(runs, count, channels)
 
 
-@lent
+@borrowing
 def order_runs(runs, count, channels):
     """Order the runs by the shares that are set."""
     if channels == 2 and count > FEW_RUNS:
@@ -141,7 +161,7 @@ def order_runs(runs, count, channels):
     merge_order(runs, count, channels)
 
 
-@lent
+@borrowing
 def merge_order(runs, count, channels):
     """Order the runs ``order[:count]``; those equal in all stay as they stand."""
     width = 1
@@ -155,7 +175,7 @@ def merge_order(runs, count, channels):
         width *= 2
 
 
-@lent
+@borrowing
 def kind_of(begin, cells, r):
     """Number of the statistics of run r of two classes, if it has few rows of weight 1; else -1."""
     rows = begin[r + 1] - begin[r]
@@ -165,7 +185,7 @@ def kind_of(begin, cells, r):
     return rows * (rows + 1) // 2 + first
 
 
-@lent
+@borrowing
 def order_alike(runs, count):
     """Order runs of two classes: those of few rows by their kinds, in one pass.
 
@@ -203,7 +223,7 @@ def order_alike(runs, count):
             size[kind] += 1
 
 
-@lent
+@borrowing
 def slot_of(runs, channels, r):
     """Where a run of these statistics is remembered."""
     mixed = np.uint64(runs.begin[r + 1] - runs.begin[r])
@@ -212,7 +232,7 @@ def slot_of(runs, channels, r):
     return np.int64(mixed >> np.uint64(54))
 
 
-@lent
+@borrowing
 def list_different(runs, held, count, channels):
     """List runs so that each other has the statistics of one listed before it; how many.
 
@@ -235,7 +255,7 @@ def list_different(runs, held, count, channels):
     return listed
 
 
-@lent
+@borrowing
 def is_alike(runs, channels, a, b):
     """Whether two runs have as many rows and the same statistics."""
     if runs.begin[a + 1] - runs.begin[a] != runs.begin[b + 1] - runs.begin[b]:
@@ -246,7 +266,7 @@ def is_alike(runs, channels, a, b):
     return True
 
 
-@lent
+@borrowing
 def is_less(runs, channels, a, b):
     """Whether run a has fewer rows than run b, or as many and lower statistics."""
     rows_a = runs.begin[a + 1] - runs.begin[a]
@@ -256,7 +276,7 @@ def is_less(runs, channels, a, b):
     return is_lower(runs.cells, channels, a * channels, b * channels)
 
 
-@lent
+@borrowing
 def is_lower(cells, channels, a, b):
     """Whether the statistics at ``cells[a]`` come before those at ``cells[b]``."""
     for c in range(channels):
@@ -265,7 +285,7 @@ def is_lower(cells, channels, a, b):
     return False
 
 
-@lent
+@borrowing
 def is_before(runs, channels, a, b):
     """Whether run a comes before run b by share; of equal shares, the lesser run."""
     if runs.share[a] != runs.share[b]:
@@ -273,7 +293,7 @@ def is_before(runs, channels, a, b):
     return is_less(runs, channels, a, b)
 
 
-@lent
+@borrowing
 def merge_runs(runs, channels, first, middle, last):
     """Merge the ordered runs ``first .. middle`` and ``middle .. last`` into `spare`."""
     a, b = first, middle
@@ -289,32 +309,16 @@ def merge_runs(runs, channels, first, middle, last):
             b += 1
 
 
-@lent
-def move_run(listed, runs, held, r, sign, left):
+@borrowing
+def move_run(node, r, sign, left):
     """Move a run to the left (sign 1) or back (-1); returns the rows that this adds there."""
-    if held:
+    runs, listed = node.runs, node.listed
+    first, last = runs.begin[r], runs.begin[r + 1]
+    if node.held:
         for c in range(left.size):
             left[c] += sign * runs.cells[r * left.size + c]
     else:
-        move_rows(listed, runs.begin[r], runs.begin[r + 1], sign, left)
-    return sign * (runs.begin[r + 1] - runs.begin[r])
-
-
-def move_rows(listed: Any, first: int, last: int, sign: int, left: Any) -> None:
-    """Move the sorted rows ``first .. last`` of classes; nothing where all are held (None)."""
-    if listed is not None:
-        _move_rows(listed, first, last, sign, left)
-
-
-@overload_lent(move_rows)
-def _choose_move_rows(listed: Any, first: Any, last: Any, sign: Any, left: Any) -> Any:
-    if is_none(listed):
-        return lambda listed, first, last, sign, left: None
-    return lambda listed, first, last, sign, left: _move_rows(listed, first, last, sign, left)
-
-
-@lent
-def _move_rows(listed, first, last, sign, left):
-    for i in range(first, last):
-        e = listed.item[i]
-        left[listed.class_of[listed.target[e]]] += sign * weight_of(listed, e)
+        for i in range(first, last):
+            e = listed.item[i]
+            left[listed.class_of[listed.target[e]]] += sign * weight_of(listed, e)
+    return sign * (last - first)

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import kernel, lent, where_given
+from gputree.backends.cpu.cut import admits, row_count
+from gputree.backends.cpu.jit import borrowing, kernel
 from gputree.backends.cpu.monotonic import at_column, at_node, boundary_keeps_order
 from gputree.backends.cpu.two_classes import MOST_EXACT_ROWS, add_up, bound_bins, score_boundaries
 from gputree.criteria import begin, bound, left_weight, margin, score, tighten
 
 
-@lent
+@borrowing
 def add_cell(left, cells, at):
     """Add the statistics of the bin at ``cells[at]`` to `left`."""
     for c in range(left.size):
         left[c] += np.int64(cells[at + c])
 
 
-@lent
-def row_count(criterion, statistics, at, channels, weighted):
-    """Number of rows behind the statistics at ``statistics[at]``."""
-    if weighted:
-        return np.int64(statistics[at + channels - 1])
-    return left_weight(criterion, statistics, at)
-
-
-@lent
+@borrowing
 def admissible(criterion, limits, weighted, left, total):
     """Whether the cut between `left` and the rest of `total` is; see `admits`, `keeps_order`."""
     n = row_count(criterion, left, 0, left.size, weighted)
@@ -40,7 +32,7 @@ def admissible(criterion, limits, weighted, left, total):
     return boundary_keeps_order(limits.monotonic, criterion, left, total)
 
 
-@lent
+@borrowing
 def cut_inside(criterion, limits, weighted, left, n, total):
     """Whether an admissible cut can lie inside a bin of n rows that follows `left`."""
     if n < 2:
@@ -53,24 +45,24 @@ def cut_inside(criterion, limits, weighted, left, n, total):
     return before + n - 1 >= least and after + n - 1 >= least
 
 
-@lent
-def bar_of(criterion, best, total):
+@borrowing
+def needed_bound(criterion, best, total):
     """What a bound must reach to be looked into, beside a cut of score `best`."""
     return best - margin(criterion, best, total) if best > -np.inf else -np.inf
 
 
-@lent
-def is_alive(criterion, limits, weighted, left, cells, at, n, total, bar):
+@borrowing
+def is_candidate(criterion, limits, weighted, left, cells, at, n, total, needed):
     """Whether an admissible cut inside the bin, or cell, of n rows at ``cells[at]`` may reach
-    the bar; `left` is before it.
+    `needed`; `left` is before it.
     """
     if not cut_inside(criterion, limits, weighted, left, n, total):
         return False
     most = bound(criterion, left, cells, at, total)
-    return most >= bar and tighten(criterion, left, cells, at, total, most) >= bar
+    return most >= needed and tighten(criterion, left, cells, at, total, most) >= needed
 
 
-@lent
+@borrowing
 def column_bins(table, f, channels):
     """Of column f: its first bin, how many bins of values, and the place of the missing one."""
     first = table.offset[f]
@@ -80,7 +72,7 @@ def column_bins(table, f, channels):
     return first, last - first, -1
 
 
-@lent
+@borrowing
 def start_side(cells, missing_at, missing_left, left):
     """Statistics left of the first bin: the missing values if they go left.
 
@@ -100,7 +92,7 @@ def start_side(cells, missing_at, missing_left, left):
     return False
 
 
-@lent
+@borrowing
 def score_bin_by_bin(
     criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
 ):
@@ -129,7 +121,7 @@ def score_bin_by_bin(
     return best, best_bin, best_side, most
 
 
-@lent
+@borrowing
 def all_single(single, first, value_bins):
     """Whether no cut lies in a bin of ``first .. first + value_bins``."""
     several = False
@@ -138,27 +130,19 @@ def all_single(single, first, value_bins):
     return not several
 
 
-def _score_column(
-    vectors, criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
-):
-    return score_bin_by_bin(
-        criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
-    )
-
-
-@lent
+@borrowing
 def has_rows(vectors, b):
     """Whether bin b has rows: a cut behind one without is no other than that before it."""
     return vectors.first[b + 1] > vectors.first[b] or vectors.second[b + 1] > vectors.second[b]
 
 
-@lent
+@borrowing
 def left_of_bin(vectors, b, left):
     """Let `left` be the rows before bin b."""
     left[0], left[1] = np.int64(vectors.first[b]), np.int64(vectors.second[b])
 
 
-@where_given(_score_column)
+@borrowing
 def score_column(
     vectors, criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
 ):
@@ -167,12 +151,10 @@ def score_column(
     Its bins of values are ``first .. first + value_bins`` of `single` and of the cells. Rows of
     two classes are counted where there are `vectors`.
 
-    Returns
-    -------
-    score, bin, missing_left, bound
-        Score -inf where no boundary is admissible; bound -inf where no bin can be cut.
+    Returns (score, bin, missing_left, bound): score -inf where no boundary is admissible, bound
+    -inf where no bin can be cut.
     """
-    if total[0] + total[1] > MOST_EXACT_ROWS:
+    if vectors is None or total[0] + total[1] > MOST_EXACT_ROWS:
         return score_bin_by_bin(
             criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
         )
@@ -208,19 +190,13 @@ def score_column(
 
 
 @kernel
-def score_nodes(
-    vectors, criterion, table, limits, weighted, histograms, slots, first, last, means, totals,
-    best, bins, sides, bounds,
-):  # fmt: skip
+def score_nodes(vectors, rules, table, histograms, slots, first, last, scores):
     """Score every numeric column of nodes ``first .. last``: see `score_column`.
 
-    The histogram of node j is ``histograms[slots[j]]``; `totals` becomes (m, channels), the
-    other outputs are (m, d). `vectors` are `Vectors`, or None; `means` are the `Bounds` of the
-    nodes, or None.
+    The histogram of node j is ``histograms[slots[j]]``; `vectors` are `Vectors`, or None.
     """
-    offset = table.offset
-    single = table.single
-    channels = totals.shape[1]
+    offset, single, weighted = table.offset, table.single, rules.weighted
+    channels = scores.total.shape[1]
     left = np.zeros(channels, np.int64)
     total = np.zeros(channels, np.int64)
     for j in range(first, last):
@@ -230,14 +206,15 @@ def score_nodes(
         for b in range(offset[0], offset[1]):  # the bins of any column add up to the node
             add_cell(total, cells, b * channels)
         for c in range(channels):
-            totals[j, c] = total[c]
-        own = at_node(limits.monotonic, limits, means, j)
+            scores.total[j, c] = total[c]
+        own = at_node(rules.limits.monotonic, rules.limits, rules.means, j)
+        best, bound = scores.best[j], scores.bound[j]
         for f in range(table.missing.size):
             if table.categories[f] > 0:
-                best[j, f] = bounds[j, f] = -np.inf
+                best[f] = bound[f] = -np.inf
                 continue
             at, value_bins, missing_at = column_bins(table, f, channels)
-            best[j, f], bins[j, f], sides[j, f], bounds[j, f] = score_column(
-                vectors, criterion, single, at_column(own.monotonic, own, f), weighted, cells, at,
-                value_bins, missing_at, total, left,
+            best[f], scores.bin[j, f], scores.missing_left[j, f], bound[f] = score_column(
+                vectors, rules.criterion, single, at_column(own.monotonic, own, f), weighted, cells,
+                at, value_bins, missing_at, total, left,
             )  # fmt: skip

@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import inner, lent
+from gputree.backends.cpu.jit import borrowing, inner
 
 # Runs of up to so many pairs are sorted by rank, not cut further: vectors of a known length.
 FEW_PAIRS = 32
+# Runs of up to so many are sorted by insertion: most of the vectors would be empty.
+FEWEST_PAIRS = 8
 
 
 class Sorter(NamedTuple):
@@ -33,7 +35,7 @@ def new_sorter():
     )
 
 
-@lent
+@borrowing
 def rank_sort(values, items, begin, end, sorter):
     """Sort at most `FEW_PAIRS` pairs, without a branch: each goes behind those before it."""
     own, held, rank = sorter.values, sorter.items, sorter.rank
@@ -54,7 +56,7 @@ def rank_sort(values, items, begin, end, sorter):
         items[place] = held[i]
 
 
-@lent
+@borrowing
 def insert_pairs(values, items, begin, end, gap):
     """Insertion sort of every `gap`-th pair among its like."""
     for i in range(begin + gap, end):
@@ -69,7 +71,7 @@ def insert_pairs(values, items, begin, end, gap):
         items[j + gap] = item
 
 
-@lent
+@borrowing
 def shell_sort(values, items, begin, end):
     """O(n**1.5) at worst, with gaps 1, 4, 13, ... (Knuth, Art of Computer Programming 5.2.1)."""
     gap = 1
@@ -80,13 +82,13 @@ def shell_sort(values, items, begin, end):
         gap //= 3
 
 
-@lent
+@borrowing
 def swap(values, items, i, j):
     values[i], values[j] = values[j], values[i]
     items[i], items[j] = items[j], items[i]
 
 
-@lent
+@borrowing
 def split_pairs(values, items, begin, end):
     """Hoare partition around the median of three; returns the first place of the right part."""
     a = values[begin]
@@ -107,7 +109,7 @@ def split_pairs(values, items, begin, end):
         j -= 1
 
 
-@lent
+@borrowing
 def sort_pairs(values, items, begin, end, sorter):
     """Sort ``values[begin:end]`` ascending and `items` along with it.
 
@@ -119,6 +121,8 @@ def sort_pairs(values, items, begin, end, sorter):
     while True:
         if end - begin <= 1:
             pass
+        elif end - begin <= FEWEST_PAIRS:
+            insert_pairs(values, items, begin, end, 1)
         elif end - begin <= FEW_PAIRS:
             rank_sort(values, items, begin, end, sorter)
         elif depth == stack.shape[0]:

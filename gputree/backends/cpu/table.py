@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
 from gputree.backends import binning
-from gputree.backends.base import Int64s
+from gputree.backends.base import Bools, Int64s
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
@@ -27,31 +27,16 @@ NewCodes = Callable[[tuple[int, int]], NDArray]
 
 
 def codes_in_memory(shape: tuple[int, int]) -> NDArray:
-    """Room for codes.
-
-    Raises
-    ------
-    MemoryError
-        They would clearly exceed the memory.
-    """
+    """Room for codes; MemoryError if they would clearly exceed the memory."""
     n, d = shape
     require_memory(n * d, f"Coding {n:,} rows x {d:,} columns", "Use fewer rows or columns.")
     return np.empty(shape, CODE)
 
 
 class CpuTable:
-    """`gputree.backends.base.DeviceTable` on the host.
+    """`gputree.backends.base.DeviceTable` on the host, of C-contiguous `values`.
 
-    Parameters
-    ----------
-    values : (n, d) float32 or float64 array, C-contiguous
-        NaN where missing.
-    missing : (d,) bool array
-        Columns that hold missing values.
-    categories : (d,) int64 array, or None
-        How many a nominal column has, whose values are their codes; 0 for a numeric one.
-    new_codes : callable, or None
-        Makes room for codes, uint8 of the shape that it is given; None for memory.
+    `new_codes` makes room for codes, uint8 of the shape that it is given; None for memory.
     """
 
     name = "cpu"
@@ -59,16 +44,16 @@ class CpuTable:
     def __init__(
         self,
         values: NDArray,
-        missing: NDArray[np.bool_],
+        missing: Bools,
         categories: Int64s | None = None,
         new_codes: NewCodes | None = None,
     ) -> None:
-        self.values = values
-        self.missing = missing
+        self.values, self.missing = values, missing
         self.categories = np.zeros(missing.size, np.int64) if categories is None else categories
         self.shape: tuple[int, int] = values.shape
         self._new_codes = new_codes or codes_in_memory
         self._coded: dict[tuple[int, bool], Table] = {}
+        self._by_column: NDArray | None = None
         self._lock = Lock()  # tasks may grow at once
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -95,9 +80,28 @@ class CpuTable:
             categories=self.categories,
         )
 
-    def prepare(self, max_bins: int, n_threads: int) -> None:
-        """Code the table as exact cuts need it."""
-        self.coded(max_bins, True, n_threads)
+    def by_column(self) -> NDArray:
+        """The values column by column, (d, n), for nodes that read few of many columns."""
+        with self._lock:
+            if self._by_column is None:
+                self._by_column = np.ascontiguousarray(self.values.T)
+            return self._by_column
+
+    def draws_few(self, max_features: int) -> bool:
+        """Whether a node that draws so many columns counts, or sorts, these alone."""
+        share = tuning.TUNING.drawn_share
+        return max_features * share <= self.missing.size and not self.categories.any()
+
+    def grows_uncoded(self, max_features: int) -> bool:
+        """Whether an exact tree of such nodes is grown without codes."""
+        return self.draws_few(max_features) and self.shape[0] <= tuning.TUNING.drawn_rows
+
+    def prepare(
+        self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
+    ) -> None:
+        """Code the table, unless trees will not ask for codes."""
+        if not exact or max_features is None or not self.grows_uncoded(max_features):
+            self.coded(max_bins, exact, n_threads)
 
     def coded(self, max_bins: int, exact: bool, n_threads: int) -> Table:
         """The table in at most `max_bins` bins a column, missing values included.
@@ -109,8 +113,47 @@ class CpuTable:
                 self._coded[max_bins, exact] = self._code(max_bins, exact, n_threads)
             return self._coded[max_bins, exact]
 
-    def _code(self, max_bins: int, exact: bool, n_threads: int) -> Table:
-        return code(self.bare(), self._new_codes, max_bins, exact, n_threads)[0]
+    def _code(self, *how: Any) -> Table:
+        return code(self.bare(), self._new_codes, *how)[0]
+
+
+class Binning(NamedTuple):
+    """What decides the bins of d columns, apart from samples of their values."""
+
+    dtype: np.dtype
+    missing: Bools
+    categories: Int64s
+    most: Int64s  # bins of values, at most
+    picked: Bools  # samples are values picked by hash, see `coding.picked_values`
+
+
+def fit_bins(
+    how: Binning, sample: Callable[[Int64s], Iterable[NDArray]], n_threads: int
+) -> tuple[binning.Bins, list[int]]:
+    """The bins of all columns, from samples of the values of numeric ones.
+
+    ``sample(columns)`` are values of some columns, NaN where missing, in any order; threads ask for
+    them. With the bins come the columns whose bins should come from all values instead: see
+    `coding.fit_picked`.
+    """
+    bins = binning.empty_bins(how.missing.size, how.dtype)
+    few = how.categories + how.missing <= binning.MAX_BINS
+    for f in np.flatnonzero(how.categories).tolist():
+        coding.fit_categories(bins, f, int(how.categories[f]), bool(few[f]))
+
+    def fit(columns: Int64s) -> list[int]:
+        again = []
+        for f, values in zip(columns.tolist(), sample(columns), strict=True):
+            if not how.picked[f]:
+                coding.fit_values(bins, f, values, int(how.most[f]))
+            elif not coding.fit_picked(bins, f, values, int(how.most[f])):
+                again.append(f)
+        return again
+
+    numeric = np.flatnonzero(how.categories == 0)
+    width = 1 if how.picked.any() else FITTED_COLUMNS
+    parts = [(numeric[a : a + width],) for a in range(0, numeric.size, width)]
+    return bins, [f for found in run(n_threads, fit, parts) for f in found]
 
 
 def code(
@@ -120,23 +163,21 @@ def code(
     values = table.values
     n, d = values.shape
     most = np.full(d, max_bins) - table.missing
-    few = table.categories + table.missing <= binning.MAX_BINS  # numeric columns, too
     codes = new_codes((n, d))
-    bins = binning.empty_bins(d, values.dtype)
-    sampled = exact and n > binning.SAMPLE_ROWS
-    numeric = np.flatnonzero(table.categories == 0)
-    if exact or n <= binning.SAMPLE_ROWS:
-        rows = np.linspace(0, n - 1, min(n, binning.SAMPLE_ROWS)).astype(np.int64)
-        parts = [numeric[a : a + FITTED_COLUMNS] for a in range(0, numeric.size, FITTED_COLUMNS)]
-        large = rows.size * numeric.size > tuning.TUNING.chunk_rows
-        fits = [(bins, values, rows, columns, most) for columns in parts]
-        run(n_threads if large else 1, coding.fit_columns, fits)
-    else:
-        by_value = [(bins, values, numeric[i : i + 1], most) for i in range(numeric.size)]
-        run(n_threads, coding.fit_columns_by_value, by_value)
-    for f in np.flatnonzero(table.categories):
-        coding.fit_categories(bins, int(f), int(table.categories[f]), bool(few[f]))
-    _encode(table, bins, most, codes, sampled, n_threads)
+    by_value = not exact and n > binning.SAMPLE_ROWS
+    how = Binning(values.dtype, table.missing, table.categories, most, np.full(d, by_value))
+    rows = np.linspace(0, n - 1, min(n, binning.SAMPLE_ROWS)).astype(np.int64)
+
+    def sample(columns: Int64s) -> Iterable[NDArray]:
+        if by_value:
+            return [coding.picked_values(values, f, n) for f in columns.tolist()]
+        return coding.take_sample(values, rows, columns)
+
+    large = by_value or rows.size * d > tuning.TUNING.chunk_rows
+    bins, again = fit_bins(how, sample, n_threads if large else 1)
+    whole = [(bins, f, values[:, f], int(most[f])) for f in again]
+    run(n_threads, coding.fit_values, whole)
+    _encode(table, bins, most, codes, exact and n > binning.SAMPLE_ROWS, n_threads)
     return with_codes(table, bins, codes, exact), bins
 
 
@@ -219,7 +260,7 @@ def encode_columns(
     columns: Int64s,
     codes: NDArray,
     n_threads: int,
-    checked: NDArray[np.bool_] | None = None,
+    checked: Bools | None = None,
 ) -> list[coding.Unseen]:
     """Code `columns`; returns the values unseen so far in those `checked`, by span of rows."""
     values = table.values
@@ -229,13 +270,12 @@ def encode_columns(
     parts = even_spans(n, columns.size, n_threads, tuning.TUNING.chunk_rows)
     room = 0 if checked is None else d
     checked = np.zeros(d, np.bool_) if checked is None else checked
-    spans = [coding.Unseen.none(room, values.dtype) for _ in parts]
-    run(
-        n_threads,
-        coding.encode_rows,
-        [
-            (values, bins, columns, table.missing, checked, a, b, half, top, codes, unseen)
-            for (a, b), unseen in zip(parts, spans, strict=True)
-        ],
-    )  # fmt: skip
-    return spans
+
+    def encode(a: int, b: int) -> coding.Unseen:
+        unseen = coding.Unseen.none(room, values.dtype)
+        coding.encode_rows(
+            values, bins, columns, table.missing, checked, a, b, half, top, codes, unseen
+        )
+        return unseen
+
+    return run(n_threads, encode, parts)

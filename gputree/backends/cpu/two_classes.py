@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
-from gputree.backends.cpu.jit import lent
+from gputree.backends.cpu.jit import borrowing
 from gputree.criteria import Gini
 from gputree.criteria.gini import boundary_score, corner_score
 
@@ -42,7 +42,7 @@ def new_vectors(task: Task) -> Vectors | None:
     return None
 
 
-@lent
+@borrowing
 def add_up(cells, first, value_bins, left, vectors):
     """Sums before each boundary; `left` is before the first bin."""
     one, two = np.uintp(1), np.uintp(2)
@@ -57,7 +57,7 @@ def add_up(cells, first, value_bins, left, vectors):
         before_a[i + one], before_b[i + one] = a, b
 
 
-@lent
+@borrowing
 def score_boundaries(n_a, n_b, value_bins, vectors):
     """Score of the cut at each boundary: NaN where all rows are on one side."""
     before_a, before_b, scores = vectors.first, vectors.second, vectors.score
@@ -65,7 +65,7 @@ def score_boundaries(n_a, n_b, value_bins, vectors):
         scores[i] = boundary_score(before_a[i], before_b[i], n_a, n_b)
 
 
-@lent
+@borrowing
 def bound_bins(n_a, n_b, value_bins, vectors):
     """The greatest score at the corners of each bin: each class wholly left or wholly right."""
     one = np.uintp(1)

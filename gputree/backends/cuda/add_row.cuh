@@ -6,15 +6,15 @@ struct InGlobal {
     static __device__ void add(Cell* cell, Cell value) { add_to_global(cell, value); }
 };
 
-// Add one row to the channels of the cell of one of its bins.
+// Add a row to the channels of the cell of one of its bins.
 template <class Memory>
-__device__ void add_row(Cell* cell, i64 channels, Target target, i64 weight, i64 square) {
+__device__ void add_row(Cell* cell, i64 channels, const Rows& rows, i64 row) {
 #if REGRESSION
-    Memory::add(cell, weight);
-    Memory::add(cell + 1, target);
-    Memory::add(cell + 2, square);
+    Memory::add(cell, weight_of(rows.weight, row));
+    Memory::add(cell + 1, rows.target[row]);
+    Memory::add(cell + 2, rows.square[row]);
 #else
-    Memory::add(cell + target, Cell(weight));
+    Memory::add(cell + rows.target[row], Cell(weight_of(rows.weight, row)));
 #endif
     if (WEIGHTED) Memory::add(cell + channels - 1, 1);
 }

@@ -12,10 +12,10 @@ from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import list_subsets
-from gputree.backends.cuda.device import on_own_device
+from gputree.backends.cuda.device import current_stream, on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Grower, Plan, Rows, Table, nominal_places, to_device
+from gputree.backends.cuda.layout import Grower, Plan, Rows, Table, categorical_places, to_device
 from gputree.backends.cuda.memory import share_out
 from gputree.backends.cuda.partition import Marked, categories, node_statistics, partition
 from gputree.backends.cuda.refine import refine
@@ -27,15 +27,8 @@ from gputree.dtypes import ROW
 class CudaBackend:
     """Primitives of `gputree.backends.base.Backend` on a CUDA device.
 
-    Parameters
-    ----------
-    table : CudaTable
-    task : Task
-        `Task.max_device_memory` is what the table and growth may use together.
-    n_threads : int
-        Host threads that hand a table on the host over.
-    entries : int array, or None
-        Rows to grow on; None for all.
+    The table and growth use at most `Task.max_device_memory` together. `n_threads` host threads
+    copy a table from the host; `entries` are the rows to grow on, None for all.
     """
 
     name = "cuda"
@@ -44,6 +37,7 @@ class CudaBackend:
         self, table: CudaTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
         self.device = table.device
+        self.stream = current_stream(self.device)
         self.held = table
         self.task = task
         self.channels = task.channels
@@ -55,16 +49,16 @@ class CudaBackend:
 
     @on_own_device
     def _take(self, entries: Int64s | None) -> None:
-        """Bring to the device what growth works on; the table is not coded yet."""
-        xp, task, held = cupy(), self.task, self.held
-        n, d = held.shape
-        value_bytes = held.values.nbytes if held.on_host else 0
-        memory = share_out(task, n, coding.row_stride(d), value_bytes, held.held_bytes)
+        """Copy to the device what growth works on; the table is not coded yet."""
+        xp, task, source = cupy(), self.task, self.held
+        n, d = source.shape
+        value_bytes = source.values.nbytes if source.on_host else 0
+        memory = share_out(task, n, coding.row_stride(d), value_bytes, source.used_bytes)
         own = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
         columns = (task.target, task.weight, task.square, task.square_rest)
-        table = held.bare(memory.keeps_values, self.n_threads)
+        table = source.bare(memory.keeps_values, self.n_threads)
         grower = Grower.over(task, table, Rows.of(columns, task.n_classes), own, memory)
-        self.grower = grower._replace(place=nominal_places(table.host))
+        self.grower = grower._replace(place=categorical_places(table.host))
 
     @property
     def table(self) -> Table:
@@ -134,8 +128,8 @@ class CudaBackend:
         bounds: Bounds | None = None,  # which `scores` have
     ) -> Splits:
         subsets = list_subsets(self.grower, begin, end)
-        told = () if subsets is None else subsets.told
-        plan = Plan.of(self.grower, begin, end, slots, keys, told)
+        sent = () if subsets is None else subsets.sent
+        plan = Plan.of(self.grower, begin, end, slots, keys, sent)
         marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, subsets)
         self.marked.append(marked)
         self.refined_pairs += pairs

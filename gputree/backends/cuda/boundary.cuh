@@ -6,12 +6,15 @@ struct Boundaries {
     Scores scores;
     Visits visits;
     i64* cuts;
-    i32* lead;  // the column to refine first: that of the greatest bound, -1 if none reaches the cut
+    i32* lead;  // the column to refine first: that of the largest bound, -1 if none suffices
 
     // A warp: the best cut of node j, of boundaries of the columns it visits, and its leading
     // column. Where it has no cut before and all its targets are equal, it visits none.
-    __device__ Cut choose(const Rules& rules, const i64* total, i64 j, i64 columns, i32& leading) const {
+    __device__ Cut choose(
+        const Rules& rules, const Level& level, i64 j, i64 columns, i32& leading
+    ) const {
         const int lane = threadIdx.x;
+        const i64* total = level.totals + j * rules.channels;
         Cut cut = no_cut();
         i64 done = 0, upto = rules.max_features;
         if (!is_first) {
@@ -24,20 +27,22 @@ struct Boundaries {
         for (i64 f = lane; f < columns; f += 32) {
             const i64 at = j * columns + f, rank = visits.rank(j, f, columns);
             if (rank < done || rank >= upto || scores.best[at] == -infinity()) continue;
-            const Cut found = {scores.best[at], i32(f), scores.sides[at], scores.bins[at], 1, 0.0};
+            const Cut found = {
+                scores.best[at], i32(f), scores.sides[at], scores.bins[at], 1, 0.0, level.rank(j, f)
+            };
             if (precedes(found, cut)) cut = found;
         }
-        cut = first_cut(cut);
-        const double bar = bar_of(rules.criterion, cut, total);
+        cut = warp_first(cut);
+        const double needed = needed_bound(rules.criterion, cut, total);
         Cut first = no_cut();
         for (i64 f = lane; f < columns; f += 32) {
             const double bound = scores.bounds[j * columns + f];
             const i64 rank = visits.rank(j, f, columns);
-            if (rank < done || rank >= upto || !(bound >= bar)) continue;
-            const Cut found = {bound, i32(f), 0, 0, 1, 0.0};
+            if (rank < done || rank >= upto || !(bound >= needed)) continue;
+            const Cut found = {bound, i32(f), 0, 0, 1, 0.0, u64(f)};
             if (bound > -infinity() && precedes(found, first)) first = found;
         }
-        first = first_cut(first);
+        first = warp_first(first);
         leading = first.score > -infinity() ? first.column : -1;
         __syncwarp();
         if (lane == 0) {

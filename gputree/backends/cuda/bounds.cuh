@@ -1,14 +1,12 @@
 // What bounds are taken for where a criterion says nothing else.
 #ifndef OWN_MARGIN
-template <class Total>
-__device__ double margin(const Criterion&, double value, const Total&) {
+__device__ double margin(const Criterion&, double value, const auto&) {
     return BOUND_MARGIN * value;
 }
 #endif
 
 #ifndef OWN_TIGHTEN
-template <class Left, class Cells, class Total>
-__device__ double tighten(const Criterion&, const Left&, const Cells&, const Total&, double value) {
+__device__ double tighten(const Criterion&, const auto&, const auto&, const auto&, double value) {
     return value;
 }
 #endif

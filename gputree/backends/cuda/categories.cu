@@ -1,9 +1,9 @@
-// The best subset of the categories of nominal columns, in nodes that have histograms.
+// The best subset of the categories of categorical columns, in nodes that have histograms.
 //
 //   few    a category is a bin: its run is a cell of the histogram
 //   many   the rows of a node, sorted by category
 
-struct Pair {  // a nominal column in a node, and room for its runs
+struct Pair {  // a categorical column in a node, and memory for its runs
     i64 node, column;
     const i64* total;
     Runs runs;
@@ -11,7 +11,7 @@ struct Pair {  // a nominal column in a node, and room for its runs
     u8* is_left;
 };
 
-struct Pairs {  // nominal columns in nodes, and where the sides of their categories go
+struct Pairs {  // categorical columns in nodes, and where the sides of their categories go
     const i64* node;
     const i64* column;
     const i64* code_at;
@@ -20,10 +20,10 @@ struct Pairs {  // nominal columns in nodes, and where the sides of their catego
     i32* count;
 
     __device__ __forceinline__ Pair of(
-        i64 p, const i64* totals, const RunRoom& room, i64 channels, i64 width
+        i64 p, const i64* totals, const RunMemory& memory, i64 channels, i64 width
     ) const {
         return {
-            node[p], column[p], totals + node[p] * channels, room.of(p, width), code + code_at[p],
+            node[p], column[p], totals + node[p] * channels, memory.of(p, width), code + code_at[p],
             is_left + code_at[p]
         };
     }
@@ -72,14 +72,29 @@ __device__ void write_subset(
     *count = i32(pair.runs.count);
 }
 
+// The best subset of a pair's runs, whose categories are marked; `source` has their statistics.
+__device__ Subset find_subset(
+    const Measure& measure, const Search& search, const Node& node, const auto& source,
+    const Pair& pair
+) {
+    if (pair.runs.count == 0) return {-infinity(), 0, 0, 0};
+    const i64 present = count_channels(measure, node);
+    const int kind = choose_search(search, node, pair.runs.count, present);
+    if (kind != ONE_VS_REST) sum_runs(source, node, pair.runs, measure.channels());
+    const Subset best = best_subset(measure, search, node, source, pair.runs, kind, present);
+    mark_subset(measure, node, pair.runs, kind, best.order, best.place, pair.is_left);
+    return best;
+}
+
 // Grid: pairs of nodes and columns of few categories; block: one warp. The best subset of each
 // to `scores`; count[p] runs with their codes and sides.
 extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
-    Rules rules, Search search, Table table, Level level, Pairs pairs, RunRoom room, Scores scores
+    Rules rules, Search search, Table table, Level level, Pairs pairs, RunMemory memory,
+    Scores scores
 ) {
     const Measure measure = {rules.criterion, rules.limits};
     const i64 p = blockIdx.x, width = measure.channels(), channels = rules.channels;
-    Pair pair = pairs.of(p, level.totals, room, channels, width);
+    Pair pair = pairs.of(p, level.totals, memory, channels, width);
     pair.runs.count = collect_bins(
         measure.criterion, column_of(table, pair.column), level.cells(table, pair.node, channels),
         channels, width, pair.runs, pair.code
@@ -87,15 +102,7 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
     const Node node = {
         pair.runs.begin[pair.runs.count], pair.runs.begin[pair.runs.count + 1], pair.total
     };
-    Subset subset = {-infinity(), 0, 0, 0};
-    if (pair.runs.count > 0) {
-        const i64 present = count_channels(measure, node);
-        const int kind = choose_search(search, node, pair.runs.count, present);
-        subset = best_subset(measure, search, node, Held(), pair.runs, kind, present);
-        mark_subset(
-            measure, node, pair.runs, kind, subset.order, subset.place, pair.is_left
-        );
-    }
+    const Subset subset = find_subset(measure, search, node, Summed(), pair);
     write_subset(pair, subset, table.columns, pairs.count + p, scores);
 }
 
@@ -117,26 +124,17 @@ extern "C" __global__ void __launch_bounds__(256) list_rows(
 // As score_bins, of columns of many categories: the rows of pair p, sorted by category, are
 // first[p] .. last[p] of keys and items; counts[p] categories.
 extern "C" __global__ void __launch_bounds__(32, 16) score_rows(
-    Rules rules, Search search, Table table, Level level, Pairs pairs, RunRoom room, Scores scores,
-    Rows of, const Bits* keys, const i32* items, const i64* first, const i64* last
+    Rules rules, Search search, Table table, Level level, Pairs pairs, RunMemory memory,
+    Scores scores, Rows of, const Bits* keys, const i32* items, const i64* first, const i64* last
 ) {
     const Measure measure = {rules.criterion, rules.limits};
     const i64 p = blockIdx.x, width = measure.channels();
-    Pair pair = pairs.of(p, level.totals, room, rules.channels, width);
+    Pair pair = pairs.of(p, level.totals, memory, rules.channels, width);
     const Listed list = {keys + first[p], items + first[p], of.target, of.weight};
     const i64 rows = last[p] - first[p];
     const Node node = {known_end(list.keys, 0, rows), rows, pair.total};
     pair.runs.count = find_runs(list, node, pair.runs);
-    Subset subset = {-infinity(), 0, 0, 0};
-    if (pair.runs.count > 0) {
-        const i64 present = count_channels(measure, node);
-        const int kind = choose_search(search, node, pair.runs.count, present);
-        if (kind != ONE_VS_REST) sum_runs(list, node, pair.runs, width);
-        subset = best_subset(measure, search, node, list, pair.runs, kind, present);
-        mark_subset(
-            measure, node, pair.runs, kind, subset.order, subset.place, pair.is_left
-        );
-    }
+    const Subset subset = find_subset(measure, search, node, list, pair);
     for (i64 r = lane_of(); r < pair.runs.count; r += 32)
         pair.code[r] = u32(value_of(list.keys[pair.runs.begin[r]]));
     write_subset(pair, subset, table.columns, pairs.count + p, scores);

@@ -1,7 +1,7 @@
-// Rows of nodes counted by ranges of their values, or by category: what a part of a table tells
-// of itself where cuts are looked for without rows; see gputree.backends.workers.cells.
+// Rows of nodes counted by ranges of their values, or by category: what a shard of a table reports
+// where cuts are searched without rows; see gputree.backends.sharded.cells.
 
-// The key of a value as float64, whatever the width of the table: keys of all parts are alike.
+// The key of a value as float64, whatever the width of the table: keys of all shards are alike.
 __device__ __forceinline__ u64 wide_key_of(Bits bits) {
 #if VALUE_BITS == 64
     return key_of(bits);
@@ -25,14 +25,10 @@ struct Intervals {
 
     // The cell of a key in a pair, or -1.
     __device__ i64 cell_of(i64 pair, u64 key) const {
-        i64 begin = pair_intervals[pair], end = pair_intervals[pair + 1];
-        if (key < low[begin]) return -1;
-        while (end - begin > 1) {
-            const i64 middle = (begin + end) / 2;
-            if (low[middle] <= key) begin = middle;
-            else end = middle;
-        }
-        return key > high[begin] ? -1 : first[begin] + i64((key - low[begin]) >> shift[begin]);
+        const i64 begin = pair_intervals[pair], end = pair_intervals[pair + 1];
+        const i64 own = first_behind(begin, end, [&](i64 i) { return low[i] > key; }) - 1;
+        if (own < begin || key > high[own]) return -1;
+        return first[own] + i64((key - low[own]) >> shift[own]);
     }
 };
 
@@ -49,10 +45,7 @@ extern "C" __global__ void __launch_bounds__(256) count_intervals(
         const u64 key = wide_key_of(values[row * columns + intervals.column[pair]]);
         const i64 cell = intervals.cell_of(pair, key >> intervals.key_shift);
         if (cell < 0) continue;  // missing values lie behind all ranges
-        add_row<InGlobal>(
-            counts + cell * channels, channels, rows.target[row], weight_of(rows.weight, row),
-            REGRESSION ? rows.square[row] : 0
-        );
+        add_row<InGlobal>(counts + cell * channels, channels, rows, row);
         atomicMin(least + cell, key);
         atomicMax(greatest + cell, key);
     }
@@ -70,9 +63,6 @@ extern "C" __global__ void __launch_bounds__(256) count_categories(
         const i64 row = entries[i];
         const Bits key = key_of(values[row * columns + column]);
         const i64 cell = key == MISSING_KEY ? categories : i64(value_of(key));
-        add_row<InGlobal>(
-            own + cell * channels, channels, rows.target[row], weight_of(rows.weight, row),
-            REGRESSION ? rows.square[row] : 0
-        );
+        add_row<InGlobal>(own + cell * channels, channels, rows, row);
     }
 }

@@ -15,7 +15,6 @@ from gputree.backends.cuda.layout import Chunks, Grower
 from gputree.backends.cuda.structs import INTERVALS
 from gputree.backends.cuda.workspace import send
 
-Keys = NDArray[np.uint64]
 Float64s = NDArray[np.float64]
 
 
@@ -25,25 +24,13 @@ def count_intervals(
     end: Int64s,
     key_shift: int,
     *arrays: NDArray[Any],
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], None],
 ) -> tuple[NDArray[Any], Float64s, Float64s]:
-    """Count the rows of nodes into cells of ranges of keys.
+    """Count the rows of nodes into cells of ranges of keys; the host runs `meanwhile`.
 
-    Parameters
-    ----------
-    grower : Grower
-    begin, end : int64 arrays of shape (m,)
-    key_shift : int
-    *arrays : int64 and uint64 arrays
-        The fields of `Intervals` in cells.cu, and the end of all cells behind the first of each.
-    meanwhile : callable
-        What the host does while the device counts.
-
-    Returns
-    -------
-    counts : uint32 or int64 array of shape (cells x channels,)
-    least, greatest : float64 arrays of shape (cells,)
-        Values; NaN where a cell has no rows.
+    `arrays` are the fields of `Intervals` in cells.cu, with the end of all cells behind the first
+    of each. Returns counts, uint32 or int64 of shape (cells x channels,), and the least and
+    greatest values of cells, NaN where a cell has no rows.
     """
     xp, cells, chunks = cupy(), int(arrays[-1][-1]), Chunks.of(begin, end)
     node_pairs, column, *ranges = arrays
@@ -65,9 +52,7 @@ def count_intervals(
 def count_categories(grower: Grower, begin: Int64s, end: Int64s, column: int) -> NDArray[Any]:
     """Statistics of each category of a column in m nodes, then of missing values.
 
-    Returns
-    -------
-    counts : uint32 or int64 array of shape (m, (categories + 1) x channels)
+    Shape (m, (categories + 1) x channels), uint32 or int64.
     """
     table, channels = grower.table, grower.task.channels
     categories, place = int(table.host.categories[column]), table.places(np.array([column]))[0]

@@ -33,10 +33,10 @@ extern "C" __global__ void __launch_bounds__(256) draw_orders(
 // Grid: nodes; block: one warp. Each node's best boundary among the columns it visits, and its
 // leading column.
 extern "C" __global__ void __launch_bounds__(32) choose_boundary(
-    Rules rules, i64 columns, const i64* totals, Boundaries boundaries
+    Rules rules, i64 columns, Level level, Boundaries boundaries
 ) {
     i32 leading;
-    boundaries.choose(rules, totals + blockIdx.x * rules.channels, blockIdx.x, columns, leading);
+    boundaries.choose(rules, level, blockIdx.x, columns, leading);
 }
 
 // Send a node without a cut to its next column that may have one; returns whether there is any.
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(32) choose_splits(
     Cut cut = ((Cut*)cuts)[j];
     if (found.cuts && !overflows) {
         for (i64 f = lane; f < columns; f += 32) cut = found.better(cut, j * columns + f);
-        cut = first_cut(cut);
+        cut = warp_first(cut);
     }
     __syncwarp();
     if (j == 0 && lane < TALLY_WORDS) records[lane] = tally[lane];
@@ -89,7 +89,8 @@ extern "C" __global__ void __launch_bounds__(32) choose_splits(
     const i64 channels = rules.channels;
     const i64* total = level.totals + j * channels;
     Record record = {-1, 0, 0.0, 0, -1, 0, 0, 0, 0.0, entry[j], 0, ~u64(0)};
-    const bool waits = overflows || (visits.orders && visit_further(scores, visits, cut, j, columns));
+    const bool waits =
+        overflows || (visits.orders && visit_further(scores, visits, cut, j, columns));
     const bool exists = !waits && cut.score > -infinity();
     const double decrease = exists ? gain(criterion, cut.score, total) : 0.0;
     const i64 weight = weight_in(criterion, total);
@@ -100,9 +101,9 @@ extern "C" __global__ void __launch_bounds__(32) choose_splits(
         record.column = cut.column;
         record.weight = weight;
         record.gain = decrease;
-        const bool nominal = table.categories[cut.column] > 0;
-        record.cut_bin = nominal ? 0 : cut.place;
-        if (cut.at_end && !nominal)
+        const bool categorical = table.categories[cut.column] > 0;
+        record.cut_bin = categorical ? 0 : cut.place;
+        if (cut.at_end && !categorical)
             record.next_bin = next_filled(criterion, column, cells, channels, cut.place);
         record.inside = !cut.at_end;
         record.missing_left = cut.missing_left;

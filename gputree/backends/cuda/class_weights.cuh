@@ -1,19 +1,16 @@
 // What the criteria of classes share.
 #if !REGRESSION
-template <class Statistics>
-__device__ i64 weight_in(const Criterion& criterion, const Statistics& statistics) {
+__device__ i64 weight_in(const Criterion& criterion, const auto& statistics) {
     i64 weight = 0;
     for (i64 k = 0; k < criterion.n_classes; ++k) weight += statistics[k];
     return weight;
 }
 
-template <class State, class Left>
-__device__ i64 sum_left(const State&, const Left& left) {
+__device__ i64 sum_left(const auto&, const auto& left) {
     return left[1];
 }
 
-template <class Total>
-__device__ bool is_pure(const Criterion& criterion, const Total& total) {
+__device__ bool is_pure(const Criterion& criterion, const auto& total) {
     i64 present = 0;
     for (i64 k = 0; k < criterion.n_classes; ++k) present += total[k] > 0;
     return present < 2;
@@ -25,8 +22,7 @@ struct State {
     i64 weight_left, weight_right;
 };
 
-template <class Left, class Total>
-__device__ State begin(const Criterion& criterion, const Left& left, const Total& total) {
+__device__ State begin(const Criterion& criterion, const auto& left, const auto& total) {
     State state = {0, 0};
     for (i64 k = 0; k < criterion.n_classes; ++k) {
         state.weight_left += left[k];
@@ -35,9 +31,8 @@ __device__ State begin(const Criterion& criterion, const Left& left, const Total
     return state;
 }
 
-template <class Left, class Total>
 __device__ void move(
-    const Criterion&, State& state, Left& left, const Total&, Target target, i64 weight
+    const Criterion&, State& state, auto& left, const auto&, Target target, i64 weight
 ) {
     left[target] += weight;
     state.weight_left += weight;

@@ -1,7 +1,7 @@
-"""Copies on the device of what lies on the host: made once, kept while memory has room.
+"""Copies on the device of arrays of the host: made once, kept while they fit memory.
 
-The host's arrays are what counts: a copy is given up when its array is gone, or when others need
-its room, the least recently used first, and made again when it is asked for.
+A copy is released when its array is gone, or when others need its memory, the least recently used
+first, and made again when it is required.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ class _Copy(NamedTuple):
 
 
 class Copies:
-    """What lies on the device for arrays of the host, by the identity of these arrays.
+    """What the device has for arrays of the host, by the identity of these arrays.
 
-    One thread at a time looks up, keeps and makes room; arrays may go in any.
+    One thread at a time calls methods; arrays may be released in any.
     """
 
     def __init__(self) -> None:
-        self._held: dict[int, _Copy] = {}  # the least recently used first
+        self._kept: dict[int, _Copy] = {}  # the least recently used first
 
     @property
     def nbytes(self) -> int:
         """Of all copies."""
-        return sum(copy.nbytes for copy in list(self._held.values()))
+        return sum(copy.nbytes for copy in list(self._kept.values()))
 
     def find(self, owner: NDArray[Any]) -> Any:
         """The copy that is kept for an array, or None."""
-        copy = self._held.pop(id(owner), None)
+        copy = self._kept.pop(id(owner), None)
         if copy is None:
             return None
-        self._held[id(owner)] = copy
+        self._kept[id(owner)] = copy
         return copy.value
 
     def keep(self, owner: NDArray[Any], value: Any, nbytes: int) -> None:
         """Keep `value` as the copy for an array, until that is gone."""
         key = id(owner)
-        gone = weakref.ref(owner, lambda _: self._held.pop(key, None))
-        self._held[key] = _Copy(gone, value, nbytes)
+        gone = weakref.ref(owner, lambda _: self._kept.pop(key, None))
+        self._kept[key] = _Copy(gone, value, nbytes)
 
     def make_room(self, nbytes: int, budget: int) -> None:
-        """Give up copies until so many bytes more are within the budget, or none is left."""
-        for key in list(self._held):
+        """Release copies until so many bytes more are within the budget, or none is left."""
+        for key in list(self._kept):
             if self.nbytes + nbytes <= budget:
                 return
-            self._held.pop(key, None)
+            self._kept.pop(key, None)

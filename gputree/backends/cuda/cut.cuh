@@ -6,33 +6,19 @@ struct Cut {
     i32 place;   // bin, or place in a sorted list
     i32 at_end;  // of the bin, else inside it
     double threshold;
+    u64 rank;  // of the column
 };
 
-__device__ __forceinline__ Cut no_cut() { return {-infinity(), 0, 0, 0, 0, 0.0}; }
+__device__ __forceinline__ Cut no_cut() { return {-infinity(), 0, 0, 0, 0, 0.0, 0}; }
 
 // Whether cut `a` is chosen before `b`.
 __device__ __forceinline__ bool precedes(const Cut& a, const Cut& b) {
     if (a.score != b.score) return a.score > b.score;
-    if (a.column != b.column) return a.column < b.column;
+    if (a.rank != b.rank) return a.rank < b.rank;
     if (a.missing_left != b.missing_left) return !a.missing_left;
     if (a.place != b.place) return a.place < b.place;
     if (a.at_end != b.at_end) return b.at_end;
     return a.threshold < b.threshold;  // in one bin the lower cut
-}
-
-// The cut of a warp that precedes all others, in every lane.
-__device__ inline Cut first_cut(Cut cut) {
-    for (int distance = 16; distance > 0; distance /= 2) {
-        Cut other;
-        other.score = __shfl_xor_sync(ALL_LANES, cut.score, distance);
-        other.column = __shfl_xor_sync(ALL_LANES, cut.column, distance);
-        other.missing_left = __shfl_xor_sync(ALL_LANES, cut.missing_left, distance);
-        other.place = __shfl_xor_sync(ALL_LANES, cut.place, distance);
-        other.at_end = __shfl_xor_sync(ALL_LANES, cut.at_end, distance);
-        other.threshold = __shfl_xor_sync(ALL_LANES, cut.threshold, distance);
-        if (precedes(other, cut)) cut = other;
-    }
-    return cut;
 }
 
 // Columns are visited in the order of their ranks (null: all at once): done <= rank < upto.
@@ -52,15 +38,14 @@ struct Visits {
     }
 };
 
-// What a bound must reach for its bin to be looked into.
-template <class Total>
-__device__ double bar_of(const Criterion& criterion, const Cut& cut, const Total& total) {
+// What a bound must reach for its bin to be a candidate.
+__device__ double needed_bound(const Criterion& criterion, const Cut& cut, const auto& total) {
     if (cut.score == -infinity()) return cut.score;
     return cut.score - margin(criterion, cut.score, total);
 }
 
-// The best cuts inside living bins, listed column by column: number[c] of (node, column) c from
-// first[c] on. Null where none were looked into on the device alone.
+// The best cuts inside candidate bins, listed column by column: number[c] of (node, column) c from
+// first[c] on. Null where none were searched on the device alone.
 struct Found {
     i64* first;
     i32* number;

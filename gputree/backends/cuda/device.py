@@ -1,12 +1,14 @@
-"""Which device works: the one that a table lies on, or else the current one.
+"""Which device is used: the one that has a table, or else the current one; and which stream.
 
-Memory of one device is no memory of another: kernels, functions of CuPy, streams and what they
-allocate belong to the device that is current, so all work on a table enters its device.
+Kernels, functions of CuPy, streams and what they allocate belong to the current device, so all work
+on a table enters its device. A stream is the current one of a thread: a growth enters that of
+the thread that began it wherever its methods are called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -20,6 +22,7 @@ class OnDevice(Protocol):
     """What works on one device."""
 
     device: Any  # CuPy's
+    stream: Any  # CuPy's, of that device; None for the current one
 
 
 Self = TypeVar("Self", bound=OnDevice)
@@ -31,12 +34,17 @@ def device_of(values: Any) -> Any:
     return values.device if isinstance(values, xp.ndarray) else xp.cuda.Device()
 
 
+def current_stream(device: Any) -> Any:
+    """The stream of a device that is current in this thread."""
+    return cupy().cuda.get_current_stream(int(device))
+
+
 def on_own_device(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[Self, P], R]:
-    """A method that runs while the device of its object is the current one."""
+    """A method that runs while device and stream of its object are the current ones."""
 
     @wraps(method)
     def call(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.device:
+        with self.device, nullcontext() if self.stream is None else self.stream:
             return method(self, *args, **kwargs)
 
     return call

@@ -4,17 +4,7 @@
 
 // First of the `count` ascending keys that is not below `key`.
 __device__ __forceinline__ i64 lower_bound(const Bits* keys, i64 count, Bits key) {
-    i64 first = 0;
-    while (count > 0) {
-        const i64 half = count / 2;
-        if (keys[first + half] < key) {
-            first += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
-    return first;
+    return first_behind(0, count, [&](i64 i) { return keys[i] >= key; });
 }
 
 // Each thread keeps to one column: threads are a multiple of `columns`. found[f] gets bit 0 if

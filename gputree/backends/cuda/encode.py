@@ -12,7 +12,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.device import device_of
 from gputree.backends.cuda.kernels import Kernels, cupy
-from gputree.backends.cuda.layout import HostTable, Table, pack_table, to_device
+from gputree.backends.cuda.layout import HostTable, Table, to_device
 from gputree.backends.cuda.source import Source, bits_of
 
 # Columns of codes that are read as one word.
@@ -52,30 +52,7 @@ def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) ->
         categories=categories,
     )
     codes = cupy().empty((0, row_stride(d)), dtype=np.uint8)
-    return with_codes(source.bits, None, codes, host, np.empty(0, np.bool_))
-
-
-def with_codes(
-    bits: np.dtype, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
-) -> Table:
-    """A table of codes, and of values of such bits, or None."""
-    columns = {
-        "offset": to_device(host.offset),
-        "missing": to_device(host.missing, np.uint8),
-        "single": to_device(single, np.uint8),
-        "by_code": to_device(host.by_code, np.uint8),
-        "categories": to_device(host.categories),
-        "greatest": to_device(host.greatest),
-        "least": to_device(host.least),
-    }
-    return Table(
-        bits=bits,
-        values=values,
-        codes=codes,
-        host=host,
-        packed=pack_table(codes, *columns.values()),
-        **columns,
-    )
+    return Table.of(source.bits, None, codes, host, np.empty(0, np.bool_))
 
 
 def encode(
@@ -114,7 +91,7 @@ def encode(
     needed = exact or not few.all() or max_bins == 2  # too few bins for two values and missing ones
     values = source.resident() if needed else None
     single = single if exact else np.ones_like(single)
-    return with_codes(source.bits, values, codes, host, single)
+    return Table.of(source.bits, values, codes, host, single)
 
 
 def _fit_categories(bins: Bins, f: int, count: int) -> None:
@@ -150,7 +127,7 @@ def _fit(
 
 
 def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) -> NDArray[np.bool_]:
-    """As `fit_columns_by_value` of `gputree.backends.cpu.encode`."""
+    """As `picked_values` and `fit_picked` of `gputree.backends.cpu.encode`."""
     xp = cupy()
     n, d = source.shape
     room = min(4 * binning.SAMPLE_ROWS, n)

@@ -8,8 +8,7 @@ __device__ inline i64 fixed_xlog2x(const Criterion& criterion, i64 weight) {
     return i64(rint(xlog2x(double(weight) * criterion.unit) * criterion.scale));
 }
 
-template <class Left, class Total>
-__device__ State begin(const Criterion& criterion, const Left& left, const Total& total) {
+__device__ State begin(const Criterion& criterion, const auto& left, const auto& total) {
     State state = {0, 0, 0};
     for (i64 k = 0; k < criterion.n_classes; ++k) {
         const i64 a = left[k];
@@ -22,9 +21,8 @@ __device__ State begin(const Criterion& criterion, const Left& left, const Total
     return state;
 }
 
-template <class Left, class Total>
 __device__ void move(
-    const Criterion& criterion, State& state, Left& left, const Total& total, Target target,
+    const Criterion& criterion, State& state, auto& left, const auto& total, Target target,
     i64 weight
 ) {
     const i64 a = left[target];
@@ -36,10 +34,7 @@ __device__ void move(
     state.weight_right -= weight;
 }
 
-template <class Left, class Total>
-__device__ double score(
-    const Criterion& criterion, const State& state, const Left&, const Total&
-) {
+__device__ double score(const Criterion& criterion, const State& state, const auto&, const auto&) {
     const double weight_left = double(state.weight_left) * criterion.unit;
     const double weight_right = double(state.weight_right) * criterion.unit;
     const double value = double(state.terms) / criterion.scale;
@@ -48,9 +43,8 @@ __device__ double score(
 #endif
 
 #ifdef ENTROPY
-template <class Left, class Total>
 __device__ double score(
-    const Criterion& criterion, const State& state, const Left& left, const Total& total
+    const Criterion& criterion, const State& state, const auto& left, const auto& total
 ) {
     double value = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {
@@ -66,13 +60,11 @@ __device__ double score(
 
 #ifdef ANY_ENTROPY
 #define OWN_MARGIN
-template <class Total>
-__device__ double margin(const Criterion& criterion, double value, const Total& total) {
+__device__ double margin(const Criterion& criterion, double value, const auto& total) {
     return BOUND_MARGIN * (double(weight_in(criterion, total)) * criterion.unit - value);
 }
 
-template <class Total>
-__device__ double gain(const Criterion& criterion, double value, const Total& total) {
+__device__ double gain(const Criterion& criterion, double value, const auto& total) {
     double weight = 0.0, within = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {
         const double a = double(i64(total[k])) * criterion.unit;
@@ -82,9 +74,8 @@ __device__ double gain(const Criterion& criterion, double value, const Total& to
     return (value - (within - xlog2x(weight))) / weight;
 }
 
-template <class Left, class Cells, class Total>
 __device__ double bound(
-    const Criterion& criterion, const Left& left, const Cells& cells, const Total& total
+    const Criterion& criterion, const auto& left, const auto& cells, const auto& total
 ) {
     double middle = 0.0, whole = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {

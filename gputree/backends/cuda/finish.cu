@@ -1,6 +1,6 @@
-// Small nodes are finished: a warp grows each node's whole subtree, a lane to a column.
+// Subtrees of small nodes: a warp grows each node's whole subtree, a lane to a column.
 //
-// Nodes are made breadth-first: those not yet looked at are the nodes after the one at work.
+// Nodes are made breadth-first: those that are not done are the nodes after the current one.
 // Nodes whose lists fit shared memory are put off, then grown there, a warp to each of them.
 #define PUT_OFF (-2)  // as the first child of a node
 
@@ -32,52 +32,8 @@ extern "C" __global__ void __launch_bounds__(256) fill_lists(
     }
 }
 
-// The better of `cut` and the best cut of column f in places s .. t, of which known .. t are
-// missing and all on one side.
-__device__ Cut scan_side(
-    const Criterion& criterion, const Limits& limits, const Rows& rows, const Bits* keys,
-    const i32* items, i64 f, i64 s, i64 known, i64 t, bool missing_left, const i64* total,
-    i64 channels, Strided left, const Hold& hold, Cut cut
-) {
-    for (i64 k = 0; k < channels; ++k) left[k] = 0;
-    State state = begin(criterion, left, total);
-    const i64 moved = missing_left ? t - known : 0;
-    for (i64 i = known; i < known + moved; ++i)
-        move(criterion, state, left, total, rows.target[items[i]], weight_of(rows.weight, items[i]));
-    const i64 whole = weight_in(criterion, total);
-    const i64 last = known < t && !missing_left ? known : known - 1;
-    for (i64 i = s; i < last; ++i) {
-        move(criterion, state, left, total, rows.target[items[i]], weight_of(rows.weight, items[i]));
-        if (keys[i] == keys[i + 1]) continue;
-        if (!limits.admit(i + 1 - s + moved, t - s, state.weight_left, whole)) continue;
-        if (!hold.admits(criterion, state, left, total)) continue;
-        const Cut found = {
-            score(criterion, state, left, total), i32(f), missing_left, i32(i), 1, 0.0
-        };
-        if (precedes(found, cut)) cut = found;
-    }
-    return cut;
-}
-
-// The better of `cut` and the best cut of column f.
-__device__ Cut scan_column(
-    const Criterion& criterion, const Limits& limits, const Rows& rows, const Lists& lists, i64 f,
-    i64 s, i64 t, const i64* total, i64 channels, Strided left, const Monotonic& held, Cut cut
-) {
-    const Bits* keys = lists.keys + f * lists.rows;
-    const i32* items = lists.items + f * lists.rows;
-    if (keys[s] == keys[t - 1]) return cut;
-    const i64 known = known_end(keys, s, t);
-    for (int side = 0; side < (known < t ? 2 : 1); ++side)
-        cut = scan_side(
-            criterion, limits, rows, keys, items, f, s, known, t, side, total, channels, left,
-            held.of(0, f), cut
-        );
-    return cut;
-}
-
-// Subsets of categories: what a warp needs to look for them. Compiled for tables that have some.
-struct Room {
+// Subsets of categories: what a warp searches them with. Compiled for tables that have some.
+struct SubsetMemory {
     const i64* categories;  // of each column, 0 where it is numeric
     i64* begin;
     i64* left;
@@ -88,11 +44,71 @@ struct Room {
     Search search;
 #endif
 
-    __device__ bool is_nominal(i64 f) const { return CATEGORIES && categories[f] > 0; }
+    __device__ bool is_categorical(i64 f) const { return CATEGORIES && categories[f] > 0; }
 };
 
+// What a warp grows a subtree with; `total` and `left` are the statistics of the current node.
+struct Work {
+    const Rules& rules;
+    const Table& table;
+    const Rows& rows;
+    const Lists& lists;
+    const SubsetMemory& subsets;
+    i64 channels;
+    i64* total;
+    Strided left;
+    i32* drawn;
+    const i32* signs;
+};
+
+// The better of `cut` and the best cut of column f in places s .. t, of which known .. t are
+// missing and all on one side.
+__device__ Cut scan_side(
+    const Work& work, i64 f, i64 s, i64 known, i64 t, bool missing_left,
+    const Constraint& constraint, u64 rank, Cut cut
+) {
+    const Criterion& criterion = work.rules.criterion;
+    const Rows& rows = work.rows;
+    const Bits* keys = work.lists.keys + f * work.lists.rows;
+    const i32* items = work.lists.items + f * work.lists.rows;
+    const i64* total = work.total;
+    Strided left = work.left;
+    for (i64 k = 0; k < work.channels; ++k) left[k] = 0;
+    State state = begin(criterion, left, total);
+    const auto move_row = [&](i64 row) {
+        move(criterion, state, left, total, rows.target[row], weight_of(rows.weight, row));
+    };
+    const i64 moved = missing_left ? t - known : 0;
+    for (i64 i = known; i < known + moved; ++i) move_row(items[i]);
+    const i64 whole = weight_in(criterion, total);
+    const i64 last = known < t && !missing_left ? known : known - 1;
+    for (i64 i = s; i < last; ++i) {
+        move_row(items[i]);
+        if (keys[i] == keys[i + 1]) continue;
+        if (!work.rules.limits.admit(i + 1 - s + moved, t - s, state.weight_left, whole)) continue;
+        if (!constraint.admits(criterion, state, left, total)) continue;
+        const Cut found = {
+            score(criterion, state, left, total), i32(f), missing_left, i32(i), 1, 0.0, rank
+        };
+        if (precedes(found, cut)) cut = found;
+    }
+    return cut;
+}
+
+// The better of `cut` and the best cut of column f.
+__device__ Cut scan_column(
+    const Work& work, i64 f, i64 s, i64 t, const Monotonic& monotonic, u64 rank, Cut cut
+) {
+    const Bits* keys = work.lists.keys + f * work.lists.rows;
+    if (keys[s] == keys[t - 1]) return cut;
+    const i64 known = known_end(keys, s, t);
+    for (int side = 0; side < (known < t ? 2 : 1); ++side)
+        cut = scan_side(work, f, s, known, t, side, monotonic.of(0, f), rank, cut);
+    return cut;
+}
+
 #if CATEGORIES
-struct Sorted {  // places s .. t of a nominal column
+struct Sorted {  // places s .. t of a categorical column
     Node node;
     Listed list;
     Runs runs;
@@ -100,64 +116,60 @@ struct Sorted {  // places s .. t of a nominal column
     int kind;
 };
 
-// Find the runs of places s .. t of nominal column f, and sum them up where that is asked.
-__device__ Sorted sort_out(
-    const Measure& measure, const Rows& rows, const Lists& lists, const Room& room, i64 f, i64 s,
-    i64 t, const i64* total, bool summed
-) {
+// Find the runs of places s .. t of categorical column f, and sum them up.
+__device__ Sorted sort_out(const Work& work, const Measure& measure, i64 f, i64 s, i64 t) {
+    const Lists& lists = work.lists;
+    const SubsetMemory& subsets = work.subsets;
     const i64 at = f * lists.rows + s, width = measure.channels();
     Sorted own = {
-        {known_end(lists.keys + at, 0, t - s), t - s, total},
-        {lists.keys + at, lists.items + at, rows.target, rows.weight},
-        {0, room.begin, room.left, room.left + width, room.left + 2 * width, room.share, room.order}
+        {known_end(lists.keys + at, 0, t - s), t - s, work.total},
+        {lists.keys + at, lists.items + at, work.rows.target, work.rows.weight},
+        {
+            0, subsets.begin, subsets.left, subsets.left + width, subsets.left + 2 * width,
+            subsets.share, subsets.order
+        }
     };
     own.runs.count = find_runs(own.list, own.node, own.runs);
     own.present = count_channels(measure, own.node);
-    own.kind = choose_search(room.search, own.node, own.runs.count, own.present);
-    if (summed && own.kind != ONE_VS_REST) sum_runs(own.list, own.node, own.runs, width);
+    own.kind = choose_search(subsets.search, own.node, own.runs.count, own.present);
+    if (own.kind != ONE_VS_REST) sum_runs(own.list, own.node, own.runs, width);
     return own;
 }
 
-// The better of `cut` and the best subset of nominal column f; the whole warp. The order of a
+// The better of `cut` and the best subset of categorical column f; the whole warp. The order of a
 // subset is its place as a cut, its place the threshold's bits.
-__device__ Cut scan_categories(
-    const Criterion& criterion, const Limits& limits, const Rows& rows, const Lists& lists,
-    const Room& room, i64 f, i64 s, i64 t, const i64* total, Cut cut
-) {
-    const Bits* keys = lists.keys + f * lists.rows;
+__device__ Cut scan_categories(const Work& work, i64 f, i64 s, i64 t, u64 rank, Cut cut) {
+    const Bits* keys = work.lists.keys + f * work.lists.rows;
     if (keys[s] == keys[t - 1]) return cut;
-    const Measure measure = {criterion, limits};
-    const Sorted own = sort_out(measure, rows, lists, room, f, s, t, total, true);
+    const Measure measure = {work.rules.criterion, work.rules.limits};
+    const Sorted own = sort_out(work, measure, f, s, t);
     const Subset best = best_subset(
-        measure, room.search, own.node, own.list, own.runs, own.kind, own.present
+        measure, work.subsets.search, own.node, own.list, own.runs, own.kind, own.present
     );
     __syncwarp();
     const Cut found = {
         best.score, i32(f), i32(best.missing_left), i32(best.order), 1,
-        __longlong_as_double(best.place)
+        __longlong_as_double(best.place), rank
     };
     return best.score > -infinity() && precedes(found, cut) ? found : cut;
 }
 
 // As `mark_rows`, by the subset `cut`; returns how many go left.
-__device__ i64 mark_categories(
-    const Criterion& criterion, const Rows& rows, const Lists& lists, const Room& room,
-    const Cut& cut, i64 s, i64 t, const i64* total
-) {
-    const Measure measure = {criterion, {0, 0}};
-    const Sorted own = sort_out(measure, rows, lists, room, cut.column, s, t, total, true);
+__device__ i64 mark_categories(const Work& work, const Cut& cut, i64 s, i64 t) {
+    const Measure measure = {work.rules.criterion, {0, 0}};
+    const Sorted own = sort_out(work, measure, cut.column, s, t);
     mark_subset(
         measure, own.node, own.runs, own.kind, cut.place, __double_as_longlong(cut.threshold),
-        room.is_left
+        work.subsets.is_left
     );
     i64 lefts = cut.missing_left ? own.node.rows - own.node.known : 0;
     for (i64 i = own.node.known + lane_of(); i < own.node.rows; i += 32)
-        lists.sides[own.list.items[i]] = u8(cut.missing_left);
+        work.lists.sides[own.list.items[i]] = u8(cut.missing_left);
     for (i64 r = 0; r < own.runs.count; ++r) {
-        const u8 left = room.is_left[r];
+        const u8 left = work.subsets.is_left[r];
         if (left) lefts += own.runs.rows(r);
         for (i64 i = own.runs.begin[r] + lane_of(); i < own.runs.begin[r + 1]; i += 32)
-            lists.sides[own.list.items[i]] = left;
+            work.lists.sides[own.list.items[i]] = left;
     }
     return lefts;
 }
@@ -165,96 +177,82 @@ __device__ i64 mark_categories(
 
 // Best cut of places s .. t: over all columns, or over those that the node's key draws; then
 // columns past `max_features` are visited one by one until some cut is admissible.
-__device__ Cut best_cut(
-    const Criterion& criterion, const Limits& limits, const Rows& rows, const Lists& lists,
-    const Room& room, i64 max_features, u64 key, i32* drawn, i64 s, i64 t, const i64* total,
-    i64 channels, Strided left, const Monotonic& held
-) {
+__device__ Cut best_cut(const Work& work, u64 key, i64 s, i64 t, const Monotonic& monotonic) {
     const int lane = threadIdx.x;
-    const bool drawing = max_features < lists.columns;
-    if (drawing && lane == 0) draw_columns(key, drawn, lists.columns);
+    const SubsetMemory& subsets = work.subsets;
+    const i32* drawn = work.drawn;
+    const i64 columns = work.lists.columns, max_features = work.rules.max_features;
+    const bool drawing = max_features < columns;
+    const auto rank = [&](i64 f) { return tie_rank(work.rules.random_ties, key, f); };
+    if (drawing && lane == 0) draw_columns(key, work.drawn, columns);
     __syncwarp();
     Cut cut = no_cut();
     for (i64 c = lane; c < max_features; c += 32) {
         const i64 f = drawing ? drawn[c] : c;
-        if (!room.is_nominal(f))
-            cut = scan_column(
-                criterion, limits, rows, lists, f, s, t, total, channels, left, held, cut
-            );
+        if (!subsets.is_categorical(f)) cut = scan_column(work, f, s, t, monotonic, rank(f), cut);
     }
-    cut = first_cut(cut);
+    cut = warp_first(cut);
 #if CATEGORIES
     for (i64 c = 0; c < max_features; ++c) {
         const i64 f = drawing ? drawn[c] : c;
-        if (room.is_nominal(f))
-            cut = scan_categories(criterion, limits, rows, lists, room, f, s, t, total, cut);
+        if (subsets.is_categorical(f)) cut = scan_categories(work, f, s, t, rank(f), cut);
     }
 #endif
-    for (i64 c0 = max_features; c0 < lists.columns && cut.score == -infinity(); c0 += 32) {
-        if (c0 + lane < lists.columns && !room.is_nominal(drawn[c0 + lane]))
-            cut = scan_column(
-                criterion, limits, rows, lists, drawn[c0 + lane], s, t, total, channels, left,
-                held, cut
-            );
+    for (i64 c0 = max_features; c0 < columns && cut.score == -infinity(); c0 += 32) {
+        if (c0 + lane < columns && !subsets.is_categorical(drawn[c0 + lane]))
+            cut = scan_column(work, drawn[c0 + lane], s, t, monotonic, 0, cut);
 #if CATEGORIES
-        for (i64 c = c0; c < c0 + 32 && c < lists.columns; ++c) {
+        for (i64 c = c0; c < c0 + 32 && c < columns; ++c) {
             if (__ballot_sync(ALL_LANES, cut.score > -infinity()) & ((2u << (c - c0)) - 1u)) break;
-            if (!room.is_nominal(drawn[c])) continue;
-            const Cut own = scan_categories(
-                criterion, limits, rows, lists, room, drawn[c], s, t, total, no_cut()
-            );
+            if (!subsets.is_categorical(drawn[c])) continue;
+            const Cut own = scan_categories(work, drawn[c], s, t, 0, no_cut());
             if (lane == c - c0) cut = own;
         }
 #endif
         const u32 found = __ballot_sync(ALL_LANES, cut.score > -infinity());
         if (lane != __ffs(found) - 1) cut = no_cut();
-        cut = first_cut(cut);
+        cut = warp_first(cut);
     }
     return cut;
 }
 
-// Statistics of places s .. t; every lane returns after all are added.
-__device__ void sum_places(const Rows& rows, const i32* items, i64 s, i64 t, i64* total, i64 channels) {
-    for (i64 k = threadIdx.x; k < channels; k += 32) total[k] = 0;
+// Statistics of places s .. t in the order of entries; every lane returns after all are added.
+__device__ void sum_places(const Work& work, i64 s, i64 t) {
+    const Rows& rows = work.rows;
+    const i32* items = work.lists.items + work.lists.columns * work.lists.rows;
+    i64* total = work.total;
+    for (i64 k = threadIdx.x; k < work.channels; k += 32) total[k] = 0;
     __syncwarp();
     for (i64 i = s + threadIdx.x; i < t; i += 32) {
         const i64 r = items[i];
-#if REGRESSION
-        atomicAdd((u64*)total, u64(weight_of(rows.weight, r)));
-        atomicAdd((u64*)total + 1, u64(rows.target[r]));
-#else
-        atomicAdd((u64*)total + rows.target[r], u64(weight_of(rows.weight, r)));
-#endif
+        add_to_global(total + (REGRESSION ? 0 : rows.target[r]), weight_of(rows.weight, r));
+        if (REGRESSION) add_to_global(total + 1, i64(rows.target[r]));
     }
     __syncwarp();
 }
 
-#if REGRESSION
 // Whether one target may stand for all places s .. t.
-__device__ bool is_settled(
-    const Rows& rows, const i32* items, i64 s, i64 t, const i64*, const Criterion&,
-    i64 rounded
-) {
+__device__ bool is_settled(const Work& work, i64 s, i64 t) {
+#if REGRESSION
+    const Rows& rows = work.rows;
+    const i32* items = work.lists.items + work.lists.columns * work.lists.rows;
     double low = -infinity(), high = infinity();
-    for (i64 i = s + threadIdx.x; i < t; i += 32)
-        narrow(low, high, rows.target[items[i]], weight_of(rows.weight, items[i]), rounded);
+    for (i64 i = s + threadIdx.x; i < t; i += 32) {
+        const i64 r = items[i];
+        narrow(low, high, rows.target[r], weight_of(rows.weight, r), work.rules.rounded);
+    }
     low = warp_greatest(low);
     high = -warp_greatest(-high);
     return !(low > high);
-}
 #else
-__device__ bool is_settled(
-    const Rows&, const i32*, i64, i64, const i64* total, const Criterion& criterion, double
-) {
-    return is_pure(criterion, total);
-}
+    return is_pure(work.rules.criterion, work.total);
 #endif
+}
 
 // Threshold of a cut; infinity before missing values.
-__device__ double threshold_of(
-    const Lists& lists, const Cut& cut, const Table& table
-) {
-    const Bits* keys = lists.keys + cut.column * lists.rows + cut.place;
+__device__ double threshold_of(const Work& work, const Cut& cut) {
+    const Table& table = work.table;
+    const Bits* keys = work.lists.keys + cut.column * work.lists.rows + cut.place;
     if (keys[1] == MISSING_KEY) return infinity();
     if (!table.by_code[cut.column]) return midpoint(value_of(keys[0]), value_of(keys[1]));
     return midpoint(
@@ -262,7 +260,7 @@ __device__ double threshold_of(
     );
 }
 
-// Room for the nodes of a subtree; begin and end are counted from its first place.
+// Nodes of a subtree; begin and end are counted from its first place.
 struct Nodes {
     i32* first_child;
     i32* feature;
@@ -273,7 +271,7 @@ struct Nodes {
     i32* end;
     i32* depth;
     u64* key;
-    double* lower;  // bounds of the mean; null where none is held
+    double* lower;  // bounds of the mean; null without constraints
     double* upper;
 
     __device__ Nodes from(i64 node) const {
@@ -284,7 +282,7 @@ struct Nodes {
         };
     }
 
-    __device__ Monotonic held(i64 node, const i32* signs) const {
+    __device__ Monotonic monotonic(i64 node, const i32* signs) const {
         return {signs, MONOTONIC ? lower + node : nullptr, MONOTONIC ? upper + node : nullptr};
     }
 
@@ -310,34 +308,29 @@ struct Nodes {
 
 // The split of places s .. t, if they have one that is worth it; `decrease` is its gain.
 __device__ Cut choose_cut(
-    const Rules& rules, const Rows& rows, const Lists& lists, const Room& room, u64 key,
-    i32* drawn, i64 s, i64 t, i64* total, i64 channels, Strided left, const Monotonic& held,
-    double& decrease
+    const Work& work, u64 key, i64 s, i64 t, const Monotonic& monotonic, double& decrease
 ) {
-    const i32* order = lists.items + lists.columns * lists.rows;
-    sum_places(rows, order, s, t, total, channels);
-    if (is_settled(rows, order, s, t, total, rules.criterion, rules.rounded)) return no_cut();
-    const Cut cut = best_cut(
-        rules.criterion, rules.limits, rows, lists, room, rules.max_features, key, drawn, s, t,
-        total, channels, left, held
-    );
+    const Rules& rules = work.rules;
+    sum_places(work, s, t);
+    if (is_settled(work, s, t)) return no_cut();
+    const Cut cut = best_cut(work, key, s, t, monotonic);
     if (cut.score == -infinity()) return cut;
-    decrease = gain(rules.criterion, cut.score, total);
-    if (decrease * double(weight_in(rules.criterion, total)) < rules.min_decrease) return no_cut();
-    return cut;
+    decrease = gain(rules.criterion, cut.score, work.total);
+    const double weight = double(weight_in(rules.criterion, work.total));
+    return decrease * weight < rules.min_decrease ? no_cut() : cut;
 }
 
 #if MONOTONIC
 // Bounds of both children of a node: below a cut of a column with a sign, each keeps to its side
-// of the middle of their means. Its places s .. middle went left; `total` is used up.
+// of the middle of their means. Its places s .. middle went left; `work.total` is used up.
 __device__ void bound_children(
-    const Criterion& criterion, const Rows& rows, const Lists& lists, const Nodes& nodes, i32 sign,
-    i64 node, i64 child, i64 s, i64 middle, i64* total, i64 channels
+    const Work& work, const Nodes& nodes, i32 sign, i64 node, i64 child, i64 s, i64 middle
 ) {
+    const Criterion& criterion = work.rules.criterion;
+    const i64* total = work.total;
     const i64 weight = weight_in(criterion, total), sum = total[1];
     __syncwarp();
-    if (sign != 0)
-        sum_places(rows, lists.items + lists.columns * lists.rows, s, middle, total, channels);
+    if (sign != 0) sum_places(work, s, middle);
     if (threadIdx.x == 0) {
         const double lower = nodes.lower[node], upper = nodes.upper[node];
         double between = 0.0;
@@ -354,42 +347,35 @@ __device__ void bound_children(
 
 // Grow the subtree under the first of `nodes`, whose places begin at `base`; nodes of at most
 // `small` rows are put off. Returns how many nodes there are.
-__device__ i64 grow(
-    const Rules& rules, const Table& table, const Rows& rows, const Lists& lists, const Room& room,
-    const Nodes& nodes, i64 base, i64 small, i32* drawn, i64* total, i64 channels, Strided left,
-    const i32* signs
-) {
+__device__ i64 grow(const Work& work, const Nodes& nodes, i64 base, i64 small) {
     const int lane = threadIdx.x;
+    const Lists& lists = work.lists;
     i64 free = 1;
     for (i64 node = 0; node < free; ++node) {
         const i64 s = base + nodes.begin[node], t = base + nodes.end[node];
         const i64 depth = nodes.depth[node];
         const u64 key = nodes.key[node];
-        const bool open = rules.may_split(t - s, depth);
+        const bool open = work.rules.may_split(t - s, depth);
         Cut cut = no_cut();
         double decrease = 0.0;
         if (open && t - s > small)
-            cut = choose_cut(
-                rules, rows, lists, room, key, drawn, s, t, total, channels, left,
-                nodes.held(node, signs), decrease
-            );
+            cut = choose_cut(work, key, s, t, nodes.monotonic(node, work.signs), decrease);
         __syncwarp();
         if (cut.score == -infinity()) {
             if (lane == 0) nodes.close(node, open && t - s <= small ? PUT_OFF : -1);
             continue;
         }
         const i64 known = known_end(lists.keys + cut.column * lists.rows, s, t);
-        const bool nominal = room.is_nominal(cut.column);
+        const bool categorical = work.subsets.is_categorical(cut.column);
         i64 middle = cut.place + 1 + (cut.missing_left ? t - known : 0);
 #if CATEGORIES
-        if (nominal)
-            middle = s + mark_categories(rules.criterion, rows, lists, room, cut, s, t, total);
+        if (categorical) middle = s + mark_categories(work, cut, s, t);
 #endif
-        if (!nominal) mark_rows(lists, cut, s, known, t);
+        if (!categorical) mark_rows(lists, cut, s, known, t);
         if (lane == 0) {
             nodes.first_child[node] = i32(free);
             nodes.feature[node] = cut.column;
-            nodes.threshold[node] = nominal ? 0.0 : threshold_of(lists, cut, table);
+            nodes.threshold[node] = categorical ? 0.0 : threshold_of(work, cut);
             nodes.missing_left[node] = known < t ? cut.missing_left : middle - s > t - middle;
             nodes.gain[node] = decrease;
             nodes.add(free, s - base, middle - base, depth + 1, child_key(key, 0));
@@ -397,13 +383,10 @@ __device__ i64 grow(
         }
         __syncwarp();
         const i64 larger = middle - s > t - middle ? middle - s : t - middle;
-        const i64 done = nominal || cut.missing_left ? -1 : cut.column;  // left rows come first
-        split_lists(lists, done, s, t, rules.may_split(larger, depth + 1));
+        const i64 done = categorical || cut.missing_left ? -1 : cut.column;  // left rows come first
+        split_lists(lists, done, s, t, work.rules.may_split(larger, depth + 1));
 #if MONOTONIC
-        bound_children(
-            rules.criterion, rows, lists, nodes, signs[cut.column], node, free, s, middle, total,
-            channels
-        );
+        bound_children(work, nodes, work.signs[cut.column], node, free, s, middle);
 #endif
         free += 2;
     }
@@ -429,8 +412,8 @@ struct Roots {
 // memory, and back but for the order of entries; there are no spills then.
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     Rules rules, Search search, Table table, Rows rows, Lists lists, i64 small, Roots roots,
-    Monotonic held,
-    i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunRoom room, u8* run_sides
+    Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory room,
+    u8* run_sides
 ) {
     extern __shared__ u64 memory[];
     const i64 j = blockIdx.x, channel = roots.channel[j], channels = roots.channel[j + 1] - channel;
@@ -439,34 +422,33 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     const Nodes nodes = all.from(roots.room[j]);
     if (threadIdx.x == 0) {
         nodes.add(0, 0, size, roots.depth[j], roots.key[j]);
-        if (MONOTONIC) nodes.bound(0, held.lower[j], held.upper[j]);
+        if (MONOTONIC) nodes.bound(0, monotonic.lower[j], monotonic.upper[j]);
     }
-    i64* total = totals + channel;
-    const Strided left = {lefts + channel * 32 + threadIdx.x, 32};
 #if CATEGORIES
     const Runs runs = room.of(j, REGRESSION ? 2 : channels);
-    const Room own_room = {
+    const SubsetMemory own_subsets = {
         table.categories, runs.begin, runs.left, runs.share, runs.order,
         run_sides + room.run_at[j], search
     };
 #else
-    const Room own_room = {};
+    const SubsetMemory own_subsets = {};
 #endif
-    i32* order = drawn + j * table.columns;
+    // Where this returned a `Work`, NVRTC took `lefts` for local memory.
+    const auto grow_on = [&](const Lists& own, i64 base) -> i64 {
+        const Work work = {
+            rules, table, rows, own, own_subsets, channels, totals + channel,
+            {lefts + channel * 32 + threadIdx.x, 32}, drawn + j * table.columns, monotonic.signs
+        };
+        return grow(work, nodes, base, small);
+    };
     i64 number;
     if (small > 0) {
         __syncwarp();
-        number = grow(
-            rules, table, rows, lists, own_room, nodes, first, small, order, total, channels, left,
-            held.signs
-        );
+        number = grow_on(lists, first);
     } else {
         const Lists copies = copy_lists(lists, first, size, memory);
         __syncwarp();
-        number = grow(
-            rules, table, rows, copies, own_room, nodes, 0, 0, order, total, channels, left,
-            held.signs
-        );
+        number = grow_on(copies, 0);
         i32* items = lists.items + lists.columns * lists.rows + first;
         for (i64 i = threadIdx.x; i < size; i += 32)
             items[i] = copies.items[lists.columns * size + i];

@@ -1,6 +1,6 @@
-"""Small nodes are finished: their whole subtrees are grown on the device, a warp to a node.
+"""Subtrees of small nodes, grown whole on the device, a warp to a node.
 
-Subtrees are grown in global memory down to nodes that fit shared memory, and those there.
+They are grown in global memory down to nodes that fit shared memory, and those there.
 """
 
 from __future__ import annotations
@@ -13,17 +13,23 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Bounds, Int64s, Limits, Subtrees, Task
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.categories import offsets, powers_of_two
-from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Grower, batches, pack_bounds, sort_segments, to_device
+from gputree.backends.cuda.categories import group_arrays, group_ends
+from gputree.backends.cuda.kernels import LANES, cupy
+from gputree.backends.cuda.layout import (
+    Grower,
+    batches,
+    offsets,
+    pack_bounds,
+    sort_segments,
+    to_device,
+)
 from gputree.backends.cuda.memory import SORTED_BYTES
-from gputree.backends.cuda.structs import LISTS, NODES, ROOTS, ROWS, RUN_ROOM, Packed
+from gputree.backends.cuda.structs import LISTS, NODES, ROOTS, ROWS, RUN_MEMORY, Packed
+from gputree.backends.cuda.workspace import allocate
 from gputree.dtypes import PUT_OFF
 
 # A tree this deep has more nodes than rows.
 DEEPEST = 40
-
-LANES = 32
 
 # Bytes of a node.
 NODE_BYTES = 61
@@ -41,14 +47,14 @@ class Places(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Each column's rows in order of value, node by node; see finish.cu."""
+    """Each column's rows in order of value, node by node; see sorted_lists.cuh."""
 
     keys: Any  # (d, rows)
     items: Any  # (d + 1, rows) int32
     sides: Any  # (rows,) uint8: of the split at work
 
     def pack(self, spill: bool) -> Packed:
-        """For kernels, with room for lists in global memory to spill to if that is asked."""
+        """For kernels, with global memory that lists are partitioned through if they spill."""
         keys, items = (
             cupy().empty(lists.shape, dtype=lists.dtype) if spill else None for lists in self[:2]
         )
@@ -68,36 +74,48 @@ class Roots(NamedTuple):
 
     def take(self, nodes: Int64s) -> Roots:
         """Some of the nodes."""
-        return Roots(
-            self.first[nodes], self.last[nodes], self.depth[nodes], self.key[nodes],
-            self.channels[nodes], self.bounds and self.bounds.take(nodes),
-        )  # fmt: skip
+        fields = (field[nodes] for field in self[:-1])
+        return Roots._make([*fields, self.bounds and self.bounds.take(nodes)])
+
+
+class Nodes(NamedTuple):
+    """Nodes of subtrees, on device or host; see finish.cu."""
+
+    first_child: Any  # PUT_OFF where a node is put off
+    feature: Any
+    threshold: Any
+    missing_left: Any
+    gain: Any
+    begin: Any
+    end: Any
+    depth: Any
+    key: Any
+    lower: Any  # or None without monotonic constraints
+    upper: Any
+
+    @classmethod
+    def empty(cls, size: int, is_bounded: bool) -> Nodes:
+        i4, u1, f8 = np.int32, np.uint8, np.float64
+        types = (i4, i4, f8, u1, f8, i4, i4, i4, np.uint64)
+        bounds = (cupy().empty(size, dtype=f8) if is_bounded else None for _ in range(2))
+        return cls(*(cupy().empty(size, dtype=t) for t in types), *bounds)
+
+    @classmethod
+    def join(cls, parts: list[Nodes]) -> Nodes:
+        """Nodes on the host, one part after another."""
+        fields = zip(*parts, strict=True)
+        return cls(*(None if field[0] is None else np.concatenate(field) for field in fields))
 
 
 class Grown(NamedTuple):
-    """Subtrees on the host, as `Subtrees`, by places; nodes put off are PUT_OFF as first child."""
+    """Subtrees on the host, by places of all rows."""
 
     root: Int64s
-    first_child: Int64s
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    gain: NDArray[np.float64]
-    begin: Int64s
-    end: Int64s
-    depth: Int64s
-    key: NDArray[np.uint64]
-    lower: Any  # float64 bounds of means; None where none is held
-    upper: Any
-
-    def moved(self, number: int) -> Grown:
-        """The same behind `number` other nodes."""
-        child = np.where(self.first_child < 0, self.first_child, self.first_child + number)
-        return self._replace(root=self.root + number, first_child=child)
+    nodes: Nodes
 
 
 class Statistics(NamedTuple):
-    """Targets of the rows in local classes, and where each node's statistics lie."""
+    """Targets of the rows in local classes, and where each node's statistics begin."""
 
     target: Any
     weight: Any
@@ -115,26 +133,12 @@ def finish(
     """Grow the subtrees of nodes whole, within bounds of means; entries end in leaf order."""
     most = min(tuning.TUNING.sorted_pairs, grower.memory.sorted_pairs)
     bounds = batches((end - begin) * pairs_of_row(grower.task, grower.table.host.categories), most)
-    parts = [
+    return Subtrees.join(
         _finish_batch(
             grower, begin[a:b], end[a:b], depth[a:b], keys[a:b], means and means.take(slice(a, b))
         )
         for a, b in zip(bounds, bounds[1:], strict=False)
-    ]
-    starts = np.cumsum([0] + [part.feature.size for part in parts])
-    moved = [
-        part._replace(
-            root=part.root + start,
-            first_child=np.where(part.first_child < 0, -1, part.first_child + start),
-        )
-        for part, start in zip(parts, starts, strict=False)
-    ]
-    return Subtrees(*(np.concatenate(field) for field in zip(*moved, strict=True)))
-
-
-def most_categories(grower: Grower, sizes: Int64s) -> Int64s:
-    """Categories that nodes of so many rows have of one column, at most."""
-    return np.minimum(sizes, grower.table.host.categories.max(initial=0))
+    )
 
 
 def pairs_of_row(task: Task, categories: Int64s) -> int:
@@ -143,26 +147,29 @@ def pairs_of_row(task: Task, categories: Int64s) -> int:
 
 
 def _run_words(task: Task, categories: Int64s) -> int:
-    """Words of memory that a category needs while subsets are looked for, about."""
+    """Words of memory that a category needs while subsets are searched, about."""
     return 5 + task.statistics if categories.any() else 0
 
 
-def _run_room(grower: Grower, sizes: Int64s, channels: Int64s) -> tuple[Packed, Any]:
-    """Room for the runs of roots of so many rows and statistics, and for their sides."""
+def _most_categories(grower: Grower, sizes: Int64s) -> Int64s:
+    """Categories that nodes of so many rows have of one column, at most."""
+    return np.minimum(sizes, grower.table.host.categories.max(initial=0))
+
+
+def _group_memory(grower: Grower, sizes: Int64s, channels: Int64s) -> tuple[Packed, Any]:
+    """Memory for the categories of roots of so many rows and statistics, and for their sides."""
     if not grower.table.host.categories.any():
-        return RUN_ROOM.pack(*(None for _ in RUN_ROOM.fields)), None
-    most = most_categories(grower, sizes)
-    held = (most + 1) * channels  # runs of all nodes below lie as far apart as the root's
-    at = [offsets(n) for n in (most + 2, powers_of_two(most), held + 2 * channels)]
-    runs, sorts, cells = (int(ends[-1]) for ends in at)
-    room = (runs, np.int64), (sorts, np.float64), (sorts, np.int32), (cells, np.int64)
-    arrays = [cupy().empty(n, dtype=dtype) for n, dtype in room]
-    packed = RUN_ROOM.pack(*(to_device(ends[:-1]) for ends in at), *arrays)
-    return packed, cupy().empty(runs, dtype=np.uint8)
+        return RUN_MEMORY.pack(*(None for _ in RUN_MEMORY.fields)), None
+    most = _most_categories(grower, sizes)
+    # those of all nodes below are as far apart as the root's
+    ends = group_ends(most, (most + 3) * channels)
+    arrays = allocate(*group_arrays(*ends))
+    packed = RUN_MEMORY.pack(*(to_device(end[:-1]) for end in ends), *arrays)
+    return packed, cupy().empty(arrays[0].size, dtype=np.uint8)
 
 
 def node_room(sizes: Int64s, depth: Int64s, limits: Limits) -> Int64s:
-    """Nodes that subtrees of `sizes` rows with roots at `depth` may have."""
+    """Nodes that subtrees of `sizes` rows with roots at `depth` have at most."""
     most = 2 * (sizes // max(limits.min_samples_leaf, 1)) + 1
     levels = np.clip(limits.max_depth - depth, 0, DEEPEST)
     return np.maximum(np.minimum(most, (2 << levels) - 1), 1)
@@ -186,12 +193,13 @@ def _finish_batch(
     if most:
         grown = _grow_small(grower, lists, statistics, roots, grown, most)
     _order_entries(grower, places, lists.items[-1])
-    shift = (begin - places.start[:-1])[np.searchsorted(places.start, grown.begin, "right") - 1]
-    return Subtrees(grown.root, *grown[1:6], begin=grown.begin + shift, end=grown.end + shift)
+    nodes = grown.nodes
+    shift = (begin - places.start[:-1])[np.searchsorted(places.start, nodes.begin, "right") - 1]
+    return Subtrees(grown.root, *nodes[:5], begin=nodes.begin + shift, end=nodes.end + shift)
 
 
 def shared_rows(grower: Grower) -> int:
-    """Rows of the largest node that is finished in shared memory; 0 where that is too few."""
+    """Rows of the largest node that is grown in shared memory; 0 where that is too few."""
     most = tuning.TUNING.finish_bytes // _shared_row_bytes(grower)
     return most if most >= tuning.TUNING.fewest_shared_rows else 0
 
@@ -206,23 +214,22 @@ def _grow_small(
     grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, grown: Grown, most: int
 ) -> Grown:
     """Grow the nodes that were put off, in shared memory."""
-    off = np.flatnonzero(grown.first_child == PUT_OFF)
-    owner = np.searchsorted(roots.last, grown.begin[off], side="right")
-    small = Roots(
-        grown.begin[off], grown.end[off], grown.depth[off], grown.key[off], roots.channels[owner],
-        None if grown.lower is None else Bounds(grown.lower[off], grown.upper[off]),
-    )  # fmt: skip
-    parts, number = [grown], grown.first_child.size
-    for nodes in _launches(grower, small, most):
-        part = _grow(grower, lists, statistics, small.take(nodes), 0).moved(number)
-        for name in grown._fields[1:]:
-            if (whole := getattr(grown, name)) is not None:
-                whole[off[nodes]] = getattr(part, name)[part.root - number]
-        number += part.first_child.size
-        parts.append(part)
-    fields: Any = zip(*(part[1:] for part in parts), strict=True)
-    joined: list[Any] = [None if f[0] is None else np.concatenate(f) for f in fields]
-    return Grown(grown.root, *joined)
+    nodes = grown.nodes
+    off = np.flatnonzero(nodes.first_child == PUT_OFF)
+    channels = roots.channels[np.searchsorted(roots.last, nodes.begin[off], side="right")]
+    bounds = None if nodes.lower is None else Bounds(nodes.lower[off], nodes.upper[off])
+    first, last, depth, key = (field[off] for field in nodes[5:9])
+    small = Roots(first, last, depth, key, channels, bounds)
+    parts, number = [nodes], nodes.feature.size
+    for chosen in _launches(grower, small, most):
+        root, own = _grow(grower, lists, statistics, small.take(chosen), 0)
+        child = np.where(own.first_child < 0, own.first_child, own.first_child + number)
+        parts.append(own._replace(first_child=child))
+        for whole, field in zip(nodes, parts[-1], strict=True):
+            if whole is not None:
+                whole[off[chosen]] = field[root]
+        number += child.size
+    return Grown(grown.root, Nodes.join(parts))
 
 
 def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
@@ -231,7 +238,7 @@ def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
     scratch = NODE_BYTES * node_room(size, small.depth, grower.task.limits)
     scratch += (LANES + 1) * 8 * small.channels
     words = _run_words(grower.task, grower.table.host.categories)
-    scratch += 8 * words * most_categories(grower, size)
+    scratch += 8 * words * _most_categories(grower, size)
     sorted_bytes = SORTED_BYTES * grower.memory.sorted_pairs
     most_scratch = min(tuning.TUNING.scratch_bytes, sorted_bytes // SCRATCH_SHARE)
     classes = tuning.TUNING.shared_classes
@@ -244,9 +251,8 @@ def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
 
 
 def _list_places(grower: Grower, begin: Int64s, end: Int64s) -> Places:
-    xp = cupy()
-    start = np.append(0, np.cumsum(end - begin))
-    entry, node = (xp.empty(int(start[-1]), dtype=np.int32) for _ in range(2))
+    start = offsets(end - begin)
+    entry, node = (cupy().empty(int(start[-1]), dtype=np.int32) for _ in range(2))
     grower.kernels(
         "finish", "list_places", (begin.size,), to_device(begin), to_device(start), entry, node
     )
@@ -291,48 +297,24 @@ def _local_statistics(grower: Grower, places: Places) -> Statistics:
     return Statistics(local, weight, channel.get())
 
 
-class Nodes(NamedTuple):
-    """Room for the nodes of subtrees, on the device; see finish.cu."""
-
-    first_child: Any
-    feature: Any
-    threshold: Any
-    missing_left: Any
-    gain: Any
-    begin: Any
-    end: Any
-    depth: Any
-    key: Any
-    lower: Any  # or None where nothing is held to be monotonic
-    upper: Any
-
-    @classmethod
-    def empty(cls, size: int, is_bounded: bool) -> Nodes:
-        i4, u1, f8 = np.int32, np.uint8, np.float64
-        types = (i4, i4, f8, u1, f8, i4, i4, i4, np.uint64)
-        bounds = (cupy().empty(size, dtype=f8) if is_bounded else None for _ in range(2))
-        return cls(*(cupy().empty(size, dtype=t) for t in types), *bounds)
-
-
 def _grow(grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, small: int) -> Grown:
     """Grow subtrees; nodes of up to `small` rows are put off. 0: all in shared memory."""
     xp = cupy()
     table, limits = grower.table, grower.task.limits
     m, d = roots.depth.size, table.columns
     sizes = roots.last - roots.first
-    room = np.append(0, np.cumsum(node_room(sizes, roots.depth, limits)))
-    channel = np.append(0, np.cumsum(roots.channels))
+    room, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
     nodes = Nodes.empty(int(room[-1]), roots.bounds is not None)
     used = xp.empty(m, dtype=np.int32)
     spill = small > 0
     drawing = limits.max_features < d
-    run_room, is_left = _run_room(grower, sizes, roots.channels)
+    groups, is_left = _group_memory(grower, sizes, roots.channels)
     grower.kernels(
         "finish", "grow_subtrees", (m,), grower.rules, grower.search, table.packed,
         ROWS.pack(statistics.target, statistics.weight, None, None), lists.pack(spill), small,
         ROOTS.pack(*map(to_device, (*roots[:4], room, channel))), pack_bounds(grower, roots.bounds),
         xp.empty(channel[-1], dtype=np.int64), xp.empty(LANES * channel[-1], dtype=np.int64),
-        xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used, run_room,
+        xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used, groups,
         is_left, threads=LANES, shared=0 if spill else int(sizes.max()) * _shared_row_bytes(grower),
     )  # fmt: skip
     return _compact(nodes, used.get().astype(np.int64), room, roots.first)
@@ -345,20 +327,14 @@ def _compact(nodes: Nodes, used: Int64s, room: Int64s, first: Int64s) -> Grown:
     place = to_device(np.arange(owner.size) - starts[owner] + room[owner])
     host = Nodes(*(None if field is None else field[place].get() for field in nodes))
     child = host.first_child.astype(np.int64)
-    return Grown(
-        root=starts,
+    host = host._replace(
         first_child=np.where(child < 0, child, child + starts[owner]),
-        feature=host.feature,
-        threshold=host.threshold,
         missing_left=host.missing_left != 0,
-        gain=host.gain,
         begin=host.begin + first[owner],
         end=host.end + first[owner],
         depth=host.depth.astype(np.int64),
-        key=host.key,
-        lower=host.lower,
-        upper=host.upper,
     )
+    return Grown(starts, host)
 
 
 def _order_entries(grower: Grower, places: Places, order: Any) -> None:

@@ -4,8 +4,7 @@ struct State {
     i64 weight_left, weight_right, square_left, square_right;
 };
 
-template <class Left, class Total>
-__device__ State begin(const Criterion& criterion, const Left& left, const Total& total) {
+__device__ State begin(const Criterion& criterion, const auto& left, const auto& total) {
     State state = {0, 0, 0, 0};
     for (i64 k = 0; k < criterion.n_classes; ++k) {
         const i64 a = left[k];
@@ -18,9 +17,8 @@ __device__ State begin(const Criterion& criterion, const Left& left, const Total
     return state;
 }
 
-template <class Left, class Total>
 __device__ void move(
-    const Criterion&, State& state, Left& left, const Total& total, Target target, i64 weight
+    const Criterion&, State& state, auto& left, const auto& total, Target target, i64 weight
 ) {
     const i64 a = left[target];
     const i64 b = total[target] - a;
@@ -31,17 +29,15 @@ __device__ void move(
     state.weight_right -= weight;
 }
 
-template <class Left, class Total>
-__device__ double score(const Criterion&, const State& state, const Left&, const Total&) {
+__device__ double score(const Criterion&, const State& state, const auto&, const auto&) {
     return double(state.square_left) / double(state.weight_left) +
            double(state.square_right) / double(state.weight_right);
 }
 #endif
 
 #ifdef WIDE_GINI
-template <class Left, class Total>
 __device__ double score(
-    const Criterion& criterion, const State& state, const Left& left, const Total& total
+    const Criterion& criterion, const State& state, const auto& left, const auto& total
 ) {
     double square_left = 0.0, square_right = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {
@@ -55,8 +51,7 @@ __device__ double score(
 #endif
 
 #if defined(GINI) || defined(WIDE_GINI)
-template <class Total>
-__device__ double gain(const Criterion& criterion, double value, const Total& total) {
+__device__ double gain(const Criterion& criterion, double value, const auto& total) {
     double weight = 0.0, square = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {
         const double a = double(i64(total[k]));
@@ -66,9 +61,8 @@ __device__ double gain(const Criterion& criterion, double value, const Total& to
     return (value - square / weight) / weight;
 }
 
-template <class Left, class Cells, class Total>
 __device__ double bound(
-    const Criterion& criterion, const Left& left, const Cells& cells, const Total& total
+    const Criterion& criterion, const auto& left, const auto& cells, const auto& total
 ) {
     double a0 = 0.0, b = 0.0, n = 0.0, q_left = 0.0, q_right = 0.0, greatest = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {
@@ -123,9 +117,8 @@ __device__ double bound(
 // follow a Gray code, one class crossing at a time.
 #define MOST_CORNER_CLASSES 8
 #define OWN_TIGHTEN
-template <class Left, class Cells, class Total>
 __device__ double tighten(
-    const Criterion& criterion, const Left& left, const Cells& cells, const Total& total,
+    const Criterion& criterion, const auto& left, const auto& cells, const auto& total,
     double value
 ) {
     i64 present = 0;

@@ -15,10 +15,7 @@ __device__ void add_entries(
         for (i64 f = 4 * word; f < 4 * word + 4 && f < table.columns; ++f) {
             const i64 bin = table.offset[f] - table.offset[4 * first_word] + (packed & 0xff);
             packed >>= 8;
-            add_row<Memory>(
-                cells + bin * channels, channels, rows.target[row], weight_of(rows.weight, row),
-                REGRESSION ? rows.square[row] : 0
-            );
+            add_row<Memory>(cells + bin * channels, channels, rows, row);
         }
     }
 }

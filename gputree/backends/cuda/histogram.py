@@ -14,7 +14,7 @@ from gputree.backends.cuda.workspace import bytes_of
 
 
 def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
-    """Bounds, in words, of groups of columns whose cells fit shared memory; None if one cannot."""
+    """Bounds, in words, of groups of columns that fit shared memory; None if a word does not."""
     columns = offset.size - 1
     words = -(-columns // WORD)
     edges = offset[np.minimum(np.arange(words + 1) * WORD, columns)] * cell_bytes
@@ -31,8 +31,8 @@ def new_histograms(grower: Grower, m: int) -> Any:
     """Zeroed histograms of m nodes."""
     width = grower.cells * grower.task.channels
     most = lambda: bytes_of(((grower.most_nodes, width), grower.cell_dtype))  # noqa: E731
-    room = grower.workspace.for_histograms()
-    (cells,) = room.carve([((m, width), grower.cell_dtype)], most)
+    buffer = grower.workspace.for_histograms()
+    (cells,) = buffer.allocate([((m, width), grower.cell_dtype)], most)
     cells.data.memset_async(0, cells.nbytes)
     return cells
 
@@ -82,7 +82,7 @@ def histogram(
 
 
 def _most_bytes(grower: Grower, groups: int) -> int:
-    """What the device is told of the nodes of a level that are counted, or subtracted, at most."""
+    """What is sent of the nodes of a level that are counted, or subtracted, at most."""
     chunks = grower.most_pieces(tuning.TUNING.chunk_rows)
     sizes = (*3 * (chunks,), *4 * (grower.most_nodes,), groups)
     return bytes_of(*((size, np.int64) for size in sizes))

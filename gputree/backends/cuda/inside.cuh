@@ -1,23 +1,52 @@
 // Bins that cuts may lie inside of, and the scan of their sorted rows.
 
 // Whether the best cut may lie inside a bin of n rows, with `before` it, missing values right.
-__device__ __forceinline__ bool is_alive(
-    const Criterion& criterion, const Limits& limits, BeforeBin before, const Cell* absent, i64 n,
-    const i64* total, i64 channels, double bar
+__device__ __forceinline__ bool is_candidate(
+    const Rules& rules, BeforeBin before, const Cell* absent, i64 n, const i64* total, double needed
 ) {
+    const Criterion& criterion = rules.criterion;
     for (int side = 0; n > 1 && side < (absent ? 2 : 1); ++side) {
         if (side) before.missing = absent;
-        if (!cut_inside(criterion, limits, before, n, total, channels)) continue;
+        if (!cut_inside(rules, before, n, total)) continue;
         const double most = bound(criterion, before, before.bin, total);
-        if (most >= bar && tighten(criterion, before, before.bin, total, most) >= bar) return true;
+        if (most >= needed && tighten(criterion, before, before.bin, total, most) >= needed)
+            return true;
     }
     return false;
 }
 
+// A warp: mark the bins of column f of node j that may hold the best cut. place[] becomes the first
+// place of a bin among those of the column, -1 where it is no candidate, as the bin of missing
+// values never is. take() tells how many places its rows take, 0 of others. Returns all of them.
+__device__ __forceinline__ i64 mark_bins(
+    const Rules& rules, const Table& table, const Level& level, i64 j, i64 f, double needed,
+    i32* place, const auto& take
+) {
+    const int lane = threadIdx.x;
+    const i64 channels = rules.channels, bins = table.offset[table.columns];
+    const i64* total = level.totals + j * channels;
+    const Column column = column_of(table, f);
+    const Cell* cells = level.cells(table, j, channels);
+    const Cell* absent = missing_cell(column, cells, channels);
+    i64 used = 0;
+    for (i64 b0 = 0; b0 < column.value_bins; b0 += 32) {
+        const i64 b = column.first + b0 + lane;
+        const bool exists = b0 + lane < column.value_bins;
+        const Cell* bin = cells + b * channels;
+        const i64 rows = exists && !table.single[b] ? rows_in(rules.criterion, bin, channels) : 0;
+        const BeforeBin before = {level.cumulatives + (j * bins + b) * channels, bin, nullptr};
+        const i64 n = is_candidate(rules, before, absent, rows, total, needed) ? rows : 0;
+        const i64 places = take(b, exists, n), sum = used + inclusive_sum(places);
+        if (exists) place[b] = n > 0 ? i32(sum - places) : -1;
+        used = last_lane(sum);
+    }
+    if (lane == 0 && column.has_missing) place[column.first + column.value_bins] = -1;
+    return used;
+}
+
 // The statistics of the rows in slots first .. last.
-template <class Sum>
 __device__ void sum_slots(
-    const Rows& rows, i64 channels, const i32* items, i64 first, i64 last, Sum sum
+    const Rows& rows, i64 channels, const i32* items, i64 first, i64 last, auto sum
 ) {
     for (i64 k = 0; k < channels; ++k) sum[k] = 0;
     for (i64 i = first; i < last; ++i) {
@@ -34,10 +63,9 @@ __device__ void sum_slots(
 
 // The better of `cut` and the best cut between the sorted slots first .. last, where `left`
 // lies before them; `left` moves along.
-template <class Left>
 __device__ Cut scan_slots(
-    const Rules& rules, const Hold& hold, const Rows& rows, const Bits* keys, const i32* items,
-    i64 first, i64 last, Left left, const i64* total, Cut found, Cut cut
+    const Rules& rules, const Constraint& constraint, const Rows& rows, const Bits* keys,
+    const i32* items, i64 first, i64 last, auto left, const i64* total, Cut found, Cut cut
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels, whole = rows_in(criterion, total, channels);
@@ -50,7 +78,7 @@ __device__ Cut scan_slots(
         if (keys[i] == keys[i + 1]) continue;
         const i64 n = before + i + 1 - first;
         if (!rules.limits.admit(n, whole, state.weight_left, all_weight)) continue;
-        if (!hold.admits(criterion, state, left, total)) continue;
+        if (!constraint.admits(criterion, state, left, total)) continue;
         found.score = score(criterion, state, left, total);
         found.threshold = midpoint(value_of(keys[i]), value_of(keys[i + 1]));
         if (precedes(found, cut)) cut = found;
@@ -60,17 +88,17 @@ __device__ Cut scan_slots(
 
 // The best cut between the sorted slots first .. last of a bin, missing values right and left;
 // `left` lies before them, and is used up.
-template <class Left>
 __device__ Cut scan_piece(
-    const Rules& rules, const Table& table, const Level& level, const Monotonic& held,
+    const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
     const Rows& rows, const Bits* keys, const i32* items, i64 at, i32 bin, i64 first, i64 last,
-    Left left
+    auto left
 ) {
     const i64 channels = rules.channels, f = at % table.columns, j = at / table.columns;
     const i64* total = level.totals + j * channels;
-    const Hold hold = held.of(j, f);
-    Cut found = {0.0, i32(f), 0, bin, 0, 0.0};
-    Cut cut = scan_slots(rules, hold, rows, keys, items, first, last, left, total, found, no_cut());
+    const Constraint constraint = monotonic.of(j, f);
+    Cut found = {0.0, i32(f), 0, bin, 0, 0.0, level.rank(j, f)};
+    Cut cut =
+        scan_slots(rules, constraint, rows, keys, items, first, last, left, total, found, no_cut());
     const Cell* cells = level.cells(table, j, channels);
     const Cell* absent = missing_cell(column_of(table, f), cells, channels);
     if (absent) {
@@ -80,7 +108,8 @@ __device__ Cut scan_piece(
 #endif
         for (i64 k = 0; k < channels; ++k) left[k] += i64(absent[k]);
         found.missing_left = 1;
-        cut = scan_slots(rules, hold, rows, keys, items, first, last, left, total, found, cut);
+        cut =
+            scan_slots(rules, constraint, rows, keys, items, first, last, left, total, found, cut);
     }
     return cut;
 }

@@ -1,35 +1,32 @@
 """Cuts inside bins of few rows: sizes stay on the device, and the host does not wait for any.
 
-Where more pairs are alive than are worth it without cells, or a bin has more rows than a warp
-sorts, the device says so at the level's end, and `gputree.backends.cuda.refine` looks again.
+Where there are more candidate pairs than are efficient without sub-bins, or a bin has more rows
+than a warp sorts, the device reports it at the level's end, and `gputree.backends.cuda.refine`
+searches again.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.cuda import finer, tuning
+from gputree.backends.cuda import sub_bins, tuning
+from gputree.backends.cuda.kernels import LANES
 from gputree.backends.cuda.layout import Grower
-from gputree.backends.cuda.structs import FOUND, LIVING, Packed
+from gputree.backends.cuda.levels import Level
+from gputree.backends.cuda.structs import FOUND, INSIDE, Packed
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
-if TYPE_CHECKING:
-    from gputree.backends.cuda.refine import Level
-
 # A cut on the device, as int64: see cut.cuh.
-CUT_WORDS = 4
-
-LANES = 32
+CUT_WORDS = 5
 
 NOTHING_FOUND = FOUND.pack(None, None, None)
 
 
-class Living(NamedTuple):
-    """Room for what lies inside living bins of a level."""
+class Inside(NamedTuple):
+    """Memory for what lies inside candidate bins of a level."""
 
-    blocks: int
     keys: Any  # (slots,)
     items: Any  # (slots,) int32
     lefts: Any  # (blocks, channels, LANES) int64
@@ -38,44 +35,45 @@ class Living(NamedTuple):
 
 
 def look_inside(grower: Grower, level: Level, boundaries: Packed) -> Packed:
-    """Choose boundaries, and find the best cuts inside living bins if their rows have room."""
-    living = _room(grower, level)
+    """Choose boundaries, and find the best cuts inside candidate bins if their rows fit memory."""
+    inside = _allocate(grower, level)
     kernels, table = grower.kernels, grower.table
-    shape = grower.rules, table.packed, level.packed
+    shared = grower.rules, table.packed, level.packed
     kernels(
-        "inside", "mark_leading", (level.nodes,), *shape, boundaries, living.packed, threads=LANES
+        "inside", "mark_leading", (level.nodes,), *shared, boundaries, inside.packed, threads=LANES
     )
-    _scan(grower, level, living, 0)
+    _scan(grower, level, inside, 0)
     kernels(
-        "inside", "mark_others", (level.nodes * table.columns,), *shape, level.scores.bound,
-        level.visited, level.cuts, level.lead, living.packed, threads=LANES,
+        "inside", "mark_others", (level.nodes * table.columns,), *shared, level.scores.bound,
+        level.visited, level.cuts, level.lead, inside.packed, threads=LANES,
     )  # fmt: skip
-    _scan(grower, level, living, 1)
-    return living.found
+    _scan(grower, level, inside, 1)
+    return inside.found
 
 
-def _room(grower: Grower, level: Level) -> Living:
+def _allocate(grower: Grower, level: Level) -> Inside:
     m, rows = level.nodes, level.rows
-    slots, leading = _slots(grower, rows), _leading_bins(grower, m, rows)
-    room = grower.workspace.inside.carve(
-        _arrays(grower, m, rows),
-        lambda: bytes_of(*_arrays(grower, grower.most_nodes, grower.entries.size)),
+    keys, items, lefts, place, taken, first, number, column, bin_of, begin, end, cuts = (
+        grower.workspace.inside.allocate(
+            _arrays(grower, m, rows),
+            lambda: bytes_of(*_arrays(grower, grower.most_nodes, grower.entries.size)),
+        )
     )
-    keys, items, lefts, place, taken, first, number, column, bin_of, begin, end, cuts = room
-    own = first, number, cuts
-    packed = LIVING.pack(
-        slots, level.plan.tally, place, taken, leading, (column, bin_of, begin, end), own
-    )
-    return Living(len(lefts), keys, items, lefts, packed, FOUND.pack(*own))
+    found = first, number, cuts
+    packed = INSIDE.pack(
+        keys.size, level.plan.tally, place, taken, _leading_bins(grower, m, rows),
+        (column, bin_of, begin, end), found,
+    )  # fmt: skip
+    return Inside(keys, items, lefts, packed, FOUND.pack(*found))
 
 
 def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
-    """Room inside the bins of m nodes that have so many rows together."""
+    """Memory inside the bins of m nodes that have so many rows together."""
     table, channels = grower.table, grower.task.channels
     cells, pairs, slots = grower.cells, m * table.columns, _slots(grower, rows)
     bins = _leading_bins(grower, m, rows) + min(m * cells, slots // 2)
     scratch = grower.memory.gathered_bytes // 4 // (8 * LANES * channels)
-    blocks = max(min(tuning.TUNING.living_blocks, scratch, bins), 1)
+    blocks = max(min(tuning.TUNING.candidate_blocks, scratch, bins), 1)
     i4, i8 = np.int32, np.int64
     return [
         (slots, table.bits), (slots, i4), ((blocks, channels, LANES), i8), ((m, cells), i4),
@@ -85,28 +83,28 @@ def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
 
 
 def _leading_bins(grower: Grower, m: int, rows: int) -> int:
-    """Living bins of the leading columns, at most: each has two rows, or more."""
+    """Candidate bins of the leading columns, at most: each has two rows, or more."""
     widest = int(np.diff(grower.table.host.offset).max())
     return min(m * widest, _slots(grower, rows) // 2)
 
 
 def _slots(grower: Grower, rows: int) -> int:
-    """Rows of living bins up to which cells are not worth it, and that memory has room for."""
-    least = finer.least_worth(rows)
-    most = min(tuning.TUNING.gathered_pairs, grower.memory.gathered_pairs)
-    return int(min(least, most, tuning.TUNING.living_pairs, rows * grower.table.columns))
+    """Rows of candidate bins up to which sub-bins are not worth it, and that fit memory."""
+    least = sub_bins.least_worth(rows)
+    pairs = grower.most_gathered_pairs
+    return int(min(least, pairs, tuning.TUNING.candidate_pairs, rows * grower.table.columns))
 
 
-def _scan(grower: Grower, level: Level, living: Living, others: int) -> None:
-    """The best cut inside each living bin of the leading columns, or of all others."""
+def _scan(grower: Grower, level: Level, inside: Inside, others: int) -> None:
+    """The best cut inside each candidate bin of the leading columns, or of all others."""
     kernels, table = grower.kernels, grower.table
     kernels(
-        "inside", "gather_living", (level.chunks.number,), table.values, table.packed,
-        grower.entries, level.chunks.packed, level.lead, others, living.packed, living.keys,
-        living.items,
+        "inside", "gather_inside", (level.chunks.number,), table.values, table.packed,
+        grower.entries, level.chunks.packed, level.lead, others, inside.packed, inside.keys,
+        inside.items,
     )  # fmt: skip
     kernels(
-        "inside", "scan_living", (living.blocks,), grower.rules, table.packed, level.packed,
-        level.held, grower.statistics, others, living.packed, living.keys, living.items,
-        living.lefts, threads=LANES,
+        "inside", "scan_inside", (len(inside.lefts),), grower.rules, table.packed, level.packed,
+        level.scores.monotonic, grower.statistics, others, inside.packed, inside.keys,
+        inside.items, inside.lefts, threads=LANES,
     )  # fmt: skip

@@ -1,11 +1,11 @@
 """Loading of CUDA sources and launching of their kernels.
 
-A module of kernels is a ``.cu`` file beside or below this one. To add one:
+A module of kernels is a ``.cu`` file next to or below this one. To add one:
 
 1. Name the headers it stands behind in `HEADERS`; nothing includes anything, since NVRTC
    brings no headers. What every module shares (types, constants) is in ``types.cuh``.
 2. Write kernels as ``extern "C" __global__ void __launch_bounds__(threads) name(...)``, with
-   a comment that says what a block, warp or thread takes. Numbers are ``i64`` or ``double``,
+   a comment that says what a block, warp or thread processes. Numbers are ``i64`` or ``double``,
    indices of memory ``i64`` throughout: rows x columns exceed 32 bits.
 3. Launch them by name through `Kernels`: ``kernels("score", "score_columns", grid, ...)``, or
    ``kernels.each(...)`` for a thread an item. Arguments are C-contiguous device arrays of
@@ -32,10 +32,12 @@ from gputree._optional import require
 from gputree.backends.cuda.structs import Packed
 from gputree.criteria.kinds import OF_TARGETS, Criterion
 
+# Of a block, unless a launch says otherwise, and of a warp.
 THREADS = 256
+LANES = 32
 
 # Multiply-add must not be fused: scores have the same bits as on the CPU.
-OPTIONS = ("-std=c++17", "--fmad=false")
+OPTIONS = ("-std=c++20", "--fmad=false")
 
 CRITERIA = (
     "logarithm.cuh",
@@ -48,59 +50,42 @@ CRITERIA = (
     "poisson.cuh",
     "bounds.cuh",
 )
-_CUT = (*CRITERIA, "limits.cuh", "table.cuh", "views.cuh", "warp.cuh", "cut.cuh")
+_CUT = (*CRITERIA, "limits.cuh", "table.cuh", "draw.cuh", "views.cuh", "warp.cuh", "cut.cuh")
+_SUBSETS = ("sorted_lists.cuh", "runs.cuh", "subsets.cuh")
+_LISTS = (
+    "lists/information.cuh",
+    "lists/tiles.cuh",
+    "lists/segment.cuh",
+    "lists/numeric.cuh",
+    "lists/categorical.cuh",
+)
+
+# Those behind types.cuh, which every module has.
 HEADERS = {
-    "encode": ("types.cuh", "values.cuh", "draw.cuh"),
-    "histogram": ("types.cuh", "table.cuh", "atomics.cuh", "add_row.cuh"),
-    "score": ("types.cuh", *_CUT),
-    "inside": ("types.cuh", "values.cuh", *_CUT, "record.cuh", "boundary.cuh", "inside.cuh"),
-    "refine": ("types.cuh", "values.cuh", *_CUT, "inside.cuh"),
-    "finer": ("types.cuh", "atomics.cuh", "values.cuh", *_CUT, "add_row.cuh"),
-    "choose": ("types.cuh", *_CUT, "draw.cuh", "record.cuh", "boundary.cuh"),
-    "partition": ("types.cuh", "table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
-    "categories": (
-        "types.cuh",
-        "values.cuh",
-        "atomics.cuh",
-        *_CUT,
-        "sorted_lists.cuh",
-        "runs.cuh",
-        "subsets.cuh",
-    ),
-    "cells": ("types.cuh", "table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
-    "statistics": ("types.cuh", "table.cuh", "atomics.cuh"),
-    "finish": (
-        "types.cuh",
-        "values.cuh",
-        "atomics.cuh",
-        *_CUT,
-        "draw.cuh",
-        "sorted_lists.cuh",
-        "runs.cuh",
-        "subsets.cuh",
-    ),
-    "lists/score": (
-        "types.cuh",
-        "atomics.cuh",
-        "warp.cuh",
-        "logarithm.cuh",
-        "lists/information.cuh",
-        "lists/tiles.cuh",
-        "lists/segment.cuh",
-        "lists/numeric.cuh",
-        "lists/nominal.cuh",
-    ),
-    "lists/partition": ("types.cuh", "table.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
+    "encode": ("values.cuh", "draw.cuh"),
+    "histogram": ("table.cuh", "atomics.cuh", "add_row.cuh"),
+    "score": _CUT,
+    "inside": ("values.cuh", *_CUT, "record.cuh", "boundary.cuh", "inside.cuh"),
+    "refine": ("values.cuh", *_CUT, "inside.cuh", "sub_bins.cuh"),
+    "sub_bins": ("atomics.cuh", "values.cuh", *_CUT, "add_row.cuh", "sub_bins.cuh"),
+    "choose": (*_CUT, "record.cuh", "boundary.cuh"),
+    "partition": ("table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
+    "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
+    "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
+    "statistics": ("table.cuh", "atomics.cuh"),
+    "finish": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
+    "lists/score": ("atomics.cuh", "warp.cuh", "logarithm.cuh", *_LISTS),
+    "lists/partition": ("table.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
 }
 
 # Modules whose kernels see values, codes and entries alone.
 PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
 
-# Modules that are compiled apart for tables with nominal columns.
+# Modules that are compiled apart for tables with categorical columns.
 WITH_CATEGORIES = frozenset({"finish"})
 
-# And for tasks whose means only rise, or only fall, with some columns.
-WITH_MONOTONIC = frozenset({"score", "inside", "refine", "finer", "finish"})
+# And for tasks with monotonic constraints.
+WITH_MONOTONIC = frozenset({"score", "inside", "refine", "sub_bins", "finish"})
 
 
 def macro(criterion: type) -> str:
@@ -114,8 +99,8 @@ class Variant(NamedTuple):
     criterion: type | None
     weighted: bool
     value_bits: int
-    categories: bool = False  # there are nominal columns; it matters to `WITH_CATEGORIES`
-    monotonic: bool = False  # means are held in order; it matters to `WITH_MONOTONIC`
+    categories: bool = False  # there are categorical columns; it matters to `WITH_CATEGORIES`
+    monotonic: bool = False  # there are monotonic constraints; it matters to `WITH_MONOTONIC`
 
     @property
     def macros(self) -> tuple[str, ...]:
@@ -141,7 +126,7 @@ def cupy() -> Any:
 def source(name: str) -> str:
     """Source of a module of kernels, its headers first."""
     folder = files(__package__)
-    parts = (*HEADERS[name], f"{name}.cu")
+    parts = ("types.cuh", *HEADERS[name], f"{name}.cu")
     return "\n".join(f'#line 1 "{part}"\n{(folder / part).read_text("utf-8")}' for part in parts)
 
 
@@ -161,15 +146,10 @@ class Kernels:
     """The kernels of one variant, launched by name: ``kernels("score", "score_columns", ...)``."""
 
     def __init__(
-        self,
-        criterion: Criterion | None,
-        weighted: bool,
-        value_bits: int,
-        categories: bool = False,
-        monotonic: bool = False,
+        self, criterion: Criterion | None, weighted: bool, value_bits: int, **flags: bool
     ) -> None:
         kind = None if criterion is None else type(criterion)
-        self.variant = Variant(kind, weighted, value_bits, categories, monotonic)
+        self.variant = Variant(kind, weighted, value_bits, **flags)
 
     def __call__(
         self,

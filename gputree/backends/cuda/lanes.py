@@ -32,11 +32,11 @@ class Lane:
         xp = cupy()
         self.stream = xp.cuda.Stream(non_blocking=True)
         self._memory = xp.cuda.alloc_pinned_memory(size)
-        # Where a growth fails, CuPy lends pages again as soon as they are given back.
+        # Where a growth fails, CuPy uses pages again as soon as they are released.
         weakref.finalize(self, _finish, self.stream, self._memory).atexit = False
 
     def send(self, block: Any, fill: Fill, n_threads: int) -> None:
-        """Let `block` on the device be what `fill` makes, once what used the buffer is done."""
+        """Copy what `fill` makes to `block` on the device, once what used the buffer is done."""
         self.stream.synchronize()
         staged = np.frombuffer(self._memory, block.dtype, block.size).reshape(block.shape)
         pieces = even_spans(len(staged), staged[:1].size, n_threads, COPIED_ITEMS)
@@ -45,35 +45,22 @@ class Lane:
 
 
 def _finish(stream: Any, _: Any) -> None:
-    """Wait for what is on its way from pages, which are kept until then."""
+    """Wait for copies from pages, which are kept until then."""
     stream.synchronize()
 
 
 class Lanes:
-    """Two lanes that take the blocks of arrays in turn.
-
-    Parameters
-    ----------
-    n_threads : int
-        Of the host, that fill buffers.
-    row_bytes : int
-        Of the longest rows that are sent.
-
-    Attributes
-    ----------
-    sent : int
-        Bytes that went to the device.
-    """
+    """Two lanes that take the blocks of arrays alternately; host threads fill their buffers."""
 
     def __init__(self, n_threads: int, row_bytes: int) -> None:
         self.n_threads = n_threads
-        self.size = max(tuning.TUNING.block_bytes, row_bytes)
-        self.sent = 0
+        self.size = max(tuning.TUNING.block_bytes, row_bytes)  # rows are that long at most
+        self.sent = 0  # bytes to the device
         self._lanes: list[Lane] = []
         self._turn = 0
 
     def send(self, out: Any, fill: Fill) -> None:
-        """Let `out` on the device be what `fill` makes; it is there after `wait`."""
+        """Copy what `fill` makes to `out` on the device; it is there after `wait`."""
         height = max(self.size // max(out[:1].nbytes, 1), 1)
         for first in range(0, len(out), height):
             block = out[first : first + height]
@@ -99,7 +86,7 @@ def _from(fill: Fill, first: int) -> Fill:
 
 
 def rows_from(array: NDArray[Any]) -> Fill:
-    """Fills in the rows of an array, of the numbers' new type; columns beyond its own with 0."""
+    """Fills in the rows of an array, converted; columns that it does not have become 0."""
 
     def fill(out: NDArray[Any], first: int, last: int) -> None:
         own = array[first:last]

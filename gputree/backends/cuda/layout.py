@@ -13,15 +13,7 @@ from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.memory import Memory
-from gputree.backends.cuda.structs import (
-    CHUNKS,
-    MONOTONIC,
-    ROWS,
-    RULES,
-    SEARCH,
-    TABLE,
-    Packed,
-)
+from gputree.backends.cuda.structs import CHUNKS, MONOTONIC, ROWS, RULES, SEARCH, TABLE, Packed
 from gputree.backends.cuda.workspace import Workspace, bytes_of, send
 from gputree.backends.subsets import MOST_CELLS, MOST_MOVED
 from gputree.dtypes import ROW
@@ -31,8 +23,8 @@ from gputree.threads import chunks
 class Table(NamedTuple):
     """A table of n rows and d columns on the device; see `gputree.backends.cpu.layout.Table`.
 
-    Values lie there as their bits. Rows of codes are padded to whole words, so that four
-    columns are read at once.
+    Values are stored as their bits. Rows of codes are padded to multiples of four bytes, so that
+    four columns are read at once.
     """
 
     bits: np.dtype  # uint32 or uint64: the bits of a value
@@ -42,12 +34,27 @@ class Table(NamedTuple):
     missing: Any  # (d,) uint8
     single: Any  # (offset[d],) uint8
     by_code: Any  # (d,) uint8
+    categories: Any  # (d,) int64
     greatest: Any  # (d, 256) float64
     least: Any  # (d, 256) float64
-    categories: Any  # (d,) int64
     host: HostTable
-    packed: Packed  # for kernels; values are apart
-    held: Held | None = None  # None where `values` has all columns
+    packed: Packed  # for kernels; without values
+    stored: StoredColumns | None = None  # None where `values` has all columns
+
+    @classmethod
+    def of(
+        cls, bits: np.dtype, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
+    ) -> Table:
+        """A table of codes, and of values of such bits, or None."""
+        flags = (to_device(own, np.uint8) for own in (host.missing, single, host.by_code))
+        rest = map(to_device, (host.categories, host.greatest, host.least))
+        columns = (to_device(host.offset), *flags, *rest)
+        packed = _pack_table(codes, columns)
+        return cls._make([bits, values, codes, *columns, host, packed, None])
+
+    def with_codes(self, codes: Any) -> Table:
+        """The same columns with other codes."""
+        return self._replace(codes=codes, packed=_pack_table(codes, self[3:10]))
 
     @property
     def columns(self) -> int:
@@ -60,15 +67,19 @@ class Table(NamedTuple):
     @property
     def width(self) -> int:
         """Columns that `values` has."""
-        return self.columns if self.held is None else self.held.columns.size
+        return self.columns if self.stored is None else self.stored.columns.size
 
     def places(self, columns: Int64s) -> Int64s:
         """Where these columns are among those of `values`."""
-        return columns if self.held is None else np.searchsorted(self.held.columns, columns)
+        return columns if self.stored is None else np.searchsorted(self.stored.columns, columns)
 
 
-class Held(NamedTuple):
-    """The columns whose values are there."""
+def _pack_table(codes: Any, columns: Sequence[Any]) -> Packed:
+    return TABLE.pack(codes, codes.shape[1], columns[1].size, *columns)
+
+
+class StoredColumns(NamedTuple):
+    """The columns whose values are on the device."""
 
     columns: Int64s  # ascending, on the host
     place: Any  # (d,) int32: where each is among them
@@ -82,17 +93,22 @@ class HostTable(NamedTuple):
     by_code: NDArray[np.bool_]
     greatest: NDArray[np.float64]
     least: NDArray[np.float64]
-    categories: Int64s  # of nominal columns, 0 of numeric ones
+    categories: Int64s  # of categorical columns, 0 of numeric ones
+
+    @classmethod
+    def of(cls, table: Any) -> HostTable:
+        """Of a table of the CPU backend."""
+        return cls(*(getattr(table, name) for name in cls._fields))
 
     @property
     def is_many(self) -> NDArray[np.bool_]:
-        """Nominal columns of more categories than there are bins."""
+        """Categorical columns of more categories than there are bins."""
         many: NDArray[np.bool_] = self.categories + self.missing > MAX_BINS
         return many
 
     @property
-    def nominal(self) -> Int64s:
-        """Nominal columns: those of few categories, then those of many."""
+    def categorical(self) -> Int64s:
+        """Categorical columns: those of few categories, then those of many."""
         own = np.flatnonzero(self.categories)
         return own[np.argsort(self.is_many[own], kind="stable")]
 
@@ -112,10 +128,6 @@ class Rows(NamedTuple):
         own = zip(columns, kinds, strict=True)
         return cls(*(None if column is None else to_device(column, kind) for column, kind in own))
 
-    def pack(self) -> Packed:
-        """For kernels."""
-        return ROWS.pack(*self)
-
 
 class Grower(NamedTuple):
     """What every launcher needs."""
@@ -130,21 +142,21 @@ class Grower(NamedTuple):
     rules: Packed  # of the task
     search: Packed
     statistics: Packed  # `rows`
-    signs: Any  # (d,) int32 of columns, or None where nothing is held to be monotonic
-    place: Any  # `nominal_places` of the table, or None where subsets are not looked for
+    signs: Any  # (d,) int32 of columns, or None without monotonic constraints
+    place: Any  # `categorical_places` of the table, or None where subsets are not searched
     workspace: Workspace
 
     @classmethod
     def over(cls, task: Task, table: Table, rows: Rows, entries: Any, memory: Memory) -> Grower:
-        """What works at a task on a table, whose rows have these statistics."""
+        """Of a task on a table, whose rows have these statistics."""
         xp, monotonic = cupy(), task.limits.monotonic
         return cls(
             kernels=Kernels(
                 task.criterion,
                 task.weight is not None,
                 8 * table.bits.itemsize,
-                bool(table.host.categories.any()),
-                monotonic is not None,
+                categories=bool(table.host.categories.any()),
+                monotonic=monotonic is not None,
             ),
             task=task,
             table=table,
@@ -154,7 +166,7 @@ class Grower(NamedTuple):
             memory=memory,
             rules=pack_rules(task, table.columns),
             search=pack_search(task),
-            statistics=rows.pack(),
+            statistics=ROWS.pack(*rows),
             signs=None if monotonic is None else to_device(monotonic.signs, np.int32),
             place=None,
             workspace=Workspace(),
@@ -177,8 +189,13 @@ class Grower(NamedTuple):
         return int(self.table.host.offset[-1])
 
     @property
+    def most_gathered_pairs(self) -> int:
+        """(row, column) pairs that are gathered and sorted at once, at most."""
+        return min(tuning.TUNING.gathered_pairs, self.memory.gathered_pairs)
+
+    @property
     def most_nodes(self) -> int:
-        """Nodes whose splits are looked for at once, at most."""
+        """Nodes whose splits are searched at once, at most."""
         limits = self.task.limits
         of_depth = 1 << min(max(limits.max_depth - 1, 0), 62)
         of_rows = max(self.entries.size // max(limits.min_samples_split, 2), 1)
@@ -190,21 +207,16 @@ class Grower(NamedTuple):
         return self.entries.size // rows + self.most_nodes
 
 
-def nominal_places(host: HostTable) -> Any:
-    """Where each column is in `HostTable.nominal`, else -1, as (d,) int32 on the device.
+def categorical_places(host: HostTable) -> Any:
+    """Where each column is in `HostTable.categorical`, else -1, as (d,) int32 on the device.
 
-    None where no column is nominal.
+    None where no column is categorical.
     """
-    if host.nominal.size == 0:
+    if host.categorical.size == 0:
         return None
     place = np.full(host.categories.size, -1, ROW)
-    place[host.nominal] = np.arange(host.nominal.size)
+    place[host.categorical] = np.arange(host.categorical.size)
     return to_device(place)
-
-
-def pack_table(codes: Any, *columns: Any) -> Packed:
-    """A table for kernels: its codes, and what is known of its columns."""
-    return TABLE.pack(codes, codes.shape[1], columns[1].size, *columns)
 
 
 def pack_rules(task: Task, columns: int) -> Packed:
@@ -220,11 +232,12 @@ def pack_rules(task: Task, columns: int) -> Packed:
         limits.max_depth,
         limits.min_decrease,
         limits.rounded,
+        limits.random_ties,
     )
 
 
 def pack_bounds(grower: Grower, bounds: Sequence[Any] | None) -> Packed:
-    """What the means of nodes keep within, for kernels; `bounds` lie anywhere."""
+    """Monotonic constraints, for kernels; the bounds of nodes' means are on host or device."""
     if bounds is None:
         return MONOTONIC.pack(None, None, None)
     return MONOTONIC.pack(grower.signs, *map(to_device, bounds))
@@ -238,11 +251,8 @@ def pack_search(task: Task) -> Packed:
 
 
 class Chunks(NamedTuple):
-    """Pieces of nodes, on the device: a block works on each."""
+    """Pieces of nodes, on the device: a block processes each."""
 
-    owner: Any
-    first: Any
-    last: Any
     number: int
     packed: Packed
 
@@ -254,7 +264,7 @@ class Chunks(NamedTuple):
     @classmethod
     def over(cls, owner: Any, first: Any, last: Any) -> Chunks:
         """Pieces as `cut` lists them, on the device."""
-        return cls(owner, first, last, int(owner.size), CHUNKS.pack(owner, first, last))
+        return cls(int(owner.size), CHUNKS.pack(owner, first, last))
 
 
 def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int64s]:
@@ -262,12 +272,12 @@ def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int6
     return chunks(begin, end, rows or tuning.TUNING.chunk_rows)
 
 
-# What is counted while a level's splits are looked for, as int64: see record.cuh.
+# What is counted while a level's splits are searched, as int64: see record.cuh.
 TALLY_WORDS = 12
 
 
 class Plan(NamedTuple):
-    """What the host tells of nodes that are to be split, on the device: one copy brings it."""
+    """What the host sends of nodes that are to be split, in one copy."""
 
     chunks: Chunks
     parts: Parts
@@ -275,7 +285,7 @@ class Plan(NamedTuple):
     keys: Any
     low: Any  # (m,) int64: where one target for all rows may lie, anywhere yet; see `widest`
     high: Any
-    others: list[Any]  # what else is told
+    others: list[Any]  # what else is sent
     slots: Any  # of histograms; None where node j has the number j
 
     @classmethod
@@ -288,37 +298,34 @@ class Plan(NamedTuple):
         keys: NDArray[np.uint64],
         others: tuple[Int64s, ...] = (),
     ) -> Plan:
-        """Nodes ``begin[j] .. end[j]``; `others` are of a word for each nominal column in them."""
+        """Nodes ``begin[j] .. end[j]``; `others` have an item for each categorical column there."""
         order = own_slots(slots)
         own = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
         arrays = (*cut(begin, end), *Parts.listed(begin, end), *own, *others)
         arrays += () if order is None else (order,)
         sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
-        chunks, parts, (tally, keys_, low, high, *rest) = sent[:3], sent[3:8], sent[8:]
+        chunks, parts, rest = Chunks.over(*sent[:3]), Parts.over(*sent[3:8]), sent[12:]
         slot = None if order is None else rest.pop()
-        return cls(Chunks.over(*chunks), Parts.over(*parts), tally, keys_, low, high, rest, slot)
+        return cls._make([chunks, parts, *sent[8:12], rest, slot])
 
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:
-        """What the device is told of a level, at most."""
+        """What is sent of a level, at most."""
         own, m = tuning.TUNING, grower.most_nodes
-        nominal = np.count_nonzero(grower.table.host.categories)
+        pairs = m * np.count_nonzero(grower.table.host.categories)
         chunks, parts = (grower.most_pieces(rows) for rows in (own.chunk_rows, own.partition_rows))
-        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS, *others * (m * nominal,))
+        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS, *others * (pairs,))
         return bytes_of(*((size, np.int64) for size in sizes))
 
 
 def widest(m: int) -> tuple[Int64s, Int64s]:
-    """Between which targets all those of each of m nodes lie if nothing is known of them.
-
-    As int64 that rise with float64: see order_of of warp.cuh.
-    """
+    """The interval of targets of each of m nodes, as yet unknown: see order_of of warp.cuh."""
     kind = np.iinfo(np.int64)
     return np.full(m, kind.min), np.full(m, kind.max)
 
 
 class Parts(NamedTuple):
-    """The same in pieces that are partitioned."""
+    """Pieces of nodes that are partitioned."""
 
     chunks: Chunks
     begin: Any  # of each node
@@ -326,7 +333,7 @@ class Parts(NamedTuple):
 
     @staticmethod
     def listed(begin: Int64s, end: Int64s) -> tuple[Int64s, ...]:
-        """What the device is told."""
+        """What is sent."""
         pieces = cut(begin, end, tuning.TUNING.partition_rows)
         return (*pieces, begin, np.searchsorted(pieces[0], np.arange(begin.size)))
 
@@ -341,6 +348,11 @@ def own_slots(slots: Int64s) -> Int64s | None:
     return None if np.array_equal(slots, np.arange(slots.size)) else slots
 
 
+def offsets(sizes: Int64s) -> Int64s:
+    """Where each of consecutive pieces begins, and the end."""
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
 def batches(sizes: Int64s, most: int) -> list[int]:
     """Bounds of batches of at most `most` in total, or of one."""
     ends = np.cumsum(sizes)
@@ -353,7 +365,7 @@ def batches(sizes: Int64s, most: int) -> list[int]:
 
 
 def to_device(values: Any, dtype: Any = None) -> Any:
-    """A C-contiguous copy on the device; what is that already stays as it is."""
+    """A C-contiguous copy on the device, or the array itself if it is one."""
     xp = cupy()
     if isinstance(values, xp.ndarray):
         return xp.ascontiguousarray(values.astype(dtype or values.dtype, copy=False))

@@ -1,6 +1,5 @@
 // Number of rows behind the statistics of so many channels.
-template <class Statistics>
-__device__ i64 rows_in(const Criterion& criterion, const Statistics& statistics, i64 channels) {
+__device__ i64 rows_in(const Criterion& criterion, const auto& statistics, i64 channels) {
     return WEIGHTED ? i64(statistics[channels - 1]) : weight_in(criterion, statistics);
 }
 
@@ -31,6 +30,7 @@ struct Rules {
     i64 min_samples_split, max_depth;
     double min_decrease;
     i64 rounded;  // weight x target had to be rounded to units
+    i64 random_ties;
 
     // Whether a node of so many rows may be split.
     __device__ bool may_split(i64 rows, i64 depth) const {
@@ -40,7 +40,7 @@ struct Rules {
 };
 
 // Which way the means of nodes may go with a column, and their bounds:
-// gputree/backends/cpu/monotonic.py. Compiled for tasks that hold some: MONOTONIC is 1.
+// gputree/backends/cpu/monotonic.py. Compiled for tasks that constrain some: MONOTONIC is 1.
 #ifndef MONOTONIC
 #define MONOTONIC 0
 #endif
@@ -50,14 +50,13 @@ __device__ __forceinline__ double mean_of(i64 sum, i64 weight) {
     return double(sum) / double(weight);
 }
 
-struct Hold {  // of cuts of one column in one node
+struct Constraint {  // of cuts of one column in one node
     i32 sign;
     double lower, upper;
 
     // Whether the means of both sides are in order, and within the bounds.
-    template <class Left, class Total>
     __device__ bool admits(
-        const Criterion& criterion, const State& state, const Left& left, const Total& total
+        const Criterion& criterion, const State& state, const auto& left, const auto& total
     ) const {
 #if MONOTONIC
         if (sign == 0) return true;
@@ -76,12 +75,12 @@ struct Hold {  // of cuts of one column in one node
     }
 };
 
-struct Monotonic {  // of some nodes; null where none is held
+struct Monotonic {  // of some nodes; null without constraints
     const i32* signs;
     const double* lower;
     const double* upper;
 
-    __device__ __forceinline__ Hold of(i64 node, i64 column) const {
+    __device__ __forceinline__ Constraint of(i64 node, i64 column) const {
 #if MONOTONIC
         return {signs[column], lower[node], upper[node]};
 #else
@@ -90,33 +89,36 @@ struct Monotonic {  // of some nodes; null where none is held
     }
 };
 
-template <class Left, class Total>
 __device__ bool admissible(
-    const Criterion& criterion, const Limits& limits, const Hold& hold, const Left& left,
-    const Total& total, i64 channels
+    const Rules& rules, const Constraint& constraint, const auto& left, const auto& total
 ) {
-    const bool weighs = limits.min_weight_leaf > 0;  // else weights are not added up
-    const bool admitted = limits.admit(
-        rows_in(criterion, left, channels), rows_in(criterion, total, channels),
+    const Criterion& criterion = rules.criterion;
+    const bool weighs = rules.limits.min_weight_leaf > 0;  // else weights are not added up
+    const bool admitted = rules.limits.admit(
+        rows_in(criterion, left, rules.channels), rows_in(criterion, total, rules.channels),
         weighs ? weight_in(criterion, left) : 0, weighs ? weight_in(criterion, total) : 0
     );
 #if MONOTONIC
-    return admitted && hold.admits(criterion, begin(criterion, left, total), left, total);
+    return admitted && constraint.admits(criterion, begin(criterion, left, total), left, total);
 #else
     return admitted;
 #endif
 }
 
-// Whether an admissible cut can lie inside a bin of n rows that follows `before`.
-template <class Before, class Total>
-__device__ bool cut_inside(
-    const Criterion& criterion, const Limits& limits, const Before& before, i64 n,
-    const Total& total, i64 channels
+// Score of an admissible cut that has `left` behind it, or -infinity.
+__device__ double score_of(
+    const Rules& rules, const Constraint& constraint, const auto& left, const auto& total
 ) {
+    if (!admissible(rules, constraint, left, total)) return -infinity();
+    return score(rules.criterion, begin(rules.criterion, left, total), left, total);
+}
+
+// Whether an admissible cut can lie inside a bin of n rows that follows `before`.
+__device__ bool cut_inside(const Rules& rules, const auto& before, i64 n, const auto& total) {
     if (n < 2) return false;
-    const i64 least = limits.min_samples_leaf;
+    const i64 least = rules.limits.min_samples_leaf;
     if (least <= 1) return true;
-    const i64 left = rows_in(criterion, before, channels);
-    const i64 right = rows_in(criterion, total, channels) - left - n;
+    const i64 left = rows_in(rules.criterion, before, rules.channels);
+    const i64 right = rows_in(rules.criterion, total, rules.channels) - left - n;
     return left + n - 1 >= least && right + n - 1 >= least;
 }

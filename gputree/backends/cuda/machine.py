@@ -11,11 +11,23 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gputree._optional import CUDA_EXTRAS, cuda_extra, driver_version, pip, require
+from gputree._optional import (
+    CUDA_EXTRAS,
+    LEAST_CAPABILITY,
+    Version,
+    cuda_extra,
+    device_capability,
+    driver_version,
+    pip,
+    require,
+)
 from gputree.errors import DeviceError, MissingPackageError
 
 # Kernels match values within a warp (`__match_any_sync`), which older devices cannot.
-LEAST_CAPABILITY = (7, 0)
+LEAST_OF_KERNELS = (7, 0)
+
+# Compiles wherever kernels do.
+EMPTY = 'extern "C" __global__ void empty() {}'
 
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
@@ -37,7 +49,7 @@ class Identity(NamedTuple):
     gputree: str
     kernels: str  # digest of the sources
     device: str
-    uuid: str
+    bus: str
     capability: str
     driver: str
     cupy: str
@@ -45,18 +57,24 @@ class Identity(NamedTuple):
 
 
 # ----------------------------------------------------------------------- requirements
-def requirements() -> list[Requirement]:
-    """Driver, CuPy, NVRTC and device, in this order, as far as each can be looked for."""
+def requirements(*, compiles: bool = True) -> list[Requirement]:
+    """Driver, CuPy, NVRTC and device, in this order, as far as each can be determined.
+
+    If `compiles`, NVRTC compiles an empty kernel, which CuPy loads on the current device.
+    """
     try:
         xp: Any = require("cupy", "device='cuda'")
     except ImportError as error:
         return [_driver(driver_version()), Requirement("CuPy", "", error)]
     driver = _driver(_release(xp))
     device = Requirement("device", "") if driver.problem else _device(xp)
-    return [driver, Requirement("CuPy", xp.__version__), _nvrtc(xp), device]
+    nvrtc = _nvrtc(xp)
+    if compiles and not (driver.problem or nvrtc.problem or device.problem):
+        nvrtc = nvrtc._replace(problem=_why_nothing_compiles(xp, xp.cuda.Device().id))
+    return [driver, Requirement("CuPy", xp.__version__), nvrtc, device]
 
 
-def missing() -> Exception | None:
+def missing(*, compiles: bool = True) -> Exception | None:
     """Why no CUDA device can be used, or None: the first of `requirements` that is not met.
 
     An ImportError names the extra that brings what is not installed; a RuntimeError says
@@ -64,8 +82,8 @@ def missing() -> Exception | None:
     """
     if "cupy" not in sys.modules and not has_driver():  # nor is it worth a second to load it
         return _driver(None).problem
-    problems = (need.problem for need in requirements() if need.problem is not None)
-    return next(problems, None)
+    needs = requirements(compiles=compiles)
+    return next((need.problem for need in needs if need.problem is not None), None)
 
 
 def has_driver() -> bool:
@@ -73,13 +91,13 @@ def has_driver() -> bool:
     return driver_version() is not None
 
 
-def _release(xp: Any) -> tuple[int, int] | None:
-    """As `driver_version`, told by CuPy."""
+def _release(xp: Any) -> Version | None:
+    """As `driver_version`, from CuPy."""
     version = xp.cuda.runtime.driverGetVersion()
     return (version // 1000, version % 1000 // 10) if version else None
 
 
-def _driver(release: tuple[int, int] | None) -> Requirement:
+def _driver(release: Version | None) -> Requirement:
     if release is None:
         problem = DeviceError(f"{NEEDS} an NVIDIA driver, and none is installed. {INSTEAD}")
         return Requirement("driver", "", problem)
@@ -94,7 +112,7 @@ def _driver(release: tuple[int, int] | None) -> Requirement:
 
 
 def _with_own_version(release: str) -> str:
-    """The driver by its own version, where Linux tells it, beside the CUDA release it runs."""
+    """The driver by its own version, where Linux has it, with the CUDA release it runs."""
     try:  # "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul ..."
         text = DRIVER_FILE.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -105,7 +123,7 @@ def _with_own_version(release: str) -> str:
 
 
 def _nvrtc(xp: Any) -> Requirement:
-    """The compiler of the kernels, which CuPy loads when it is first asked."""
+    """The compiler of the kernels, which CuPy loads at its first use."""
     try:
         return Requirement("NVRTC", "{}.{}".format(*xp.cuda.nvrtc.getVersion()))
     except (RuntimeError, ImportError, OSError) as error:
@@ -117,9 +135,33 @@ def _nvrtc(xp: Any) -> Requirement:
 
 
 def _extra_of(xp: Any) -> str:
-    """The extra that goes with the CuPy installed."""
-    release = xp.cuda.runtime.runtimeGetVersion() // 1000
-    return CUDA_EXTRAS.get(release) or cuda_extra(_release(xp))
+    """The extra that goes with the CuPy installed, if that compiles for the device."""
+    release, capability = xp.cuda.runtime.runtimeGetVersion() // 1000, device_capability()
+    if release in CUDA_EXTRAS and (capability is None or capability >= LEAST_CAPABILITY[release]):
+        return CUDA_EXTRAS[release]
+    return cuda_extra(_release(xp), capability)
+
+
+def _why_nothing_compiles(xp: Any, device: int) -> Exception | None:
+    """What an empty kernel fails for, such as CUDA's headers, which CuPy looks for; or None."""
+    try:
+        _compile_empty(xp, device)
+    except Exception as error:  # of the compiler, of CuPy, of the system
+        said = next(iter(str(error).splitlines()), "")
+        reason = f"not even an empty kernel compiles ({type(error).__name__}: {said})"
+        if "headers" not in said:
+            return DeviceError(f"{NEEDS} a compiler of kernels, and {reason}. {INSTEAD}")
+        return MissingPackageError(
+            f"{NEEDS} CUDA's headers, without which {reason}. Install them with: "
+            f"{pip(_extra_of(xp))}"
+        )
+    return None
+
+
+@cache
+def _compile_empty(xp: Any, device: int) -> None:
+    """Compile an empty kernel and load it on the current device; known once it has succeeded."""
+    xp.RawModule(code=EMPTY).compile()
 
 
 def _device(xp: Any) -> Requirement:
@@ -129,13 +171,25 @@ def _device(xp: Any) -> Requirement:
         return Requirement("device", "", problem)
     name, capability = _name_and_capability(xp)
     found = "{}, compute capability {}.{}".format(name, *capability)
-    if capability < LEAST_CAPABILITY:
-        least = "{}.{}".format(*LEAST_CAPABILITY)
-        problem = DeviceError(
-            f"{NEEDS} compute capability {least} or newer, got {found}. {INSTEAD}"
-        )
-        return Requirement("device", found, problem)
-    return Requirement("device", found)
+    return Requirement("device", found, _why_too_old(xp, found, capability))
+
+
+def _why_too_old(xp: Any, found: str, capability: Version) -> Exception | None:
+    """Why kernels do not compile for a device, or None."""
+    if capability < LEAST_OF_KERNELS:
+        least = "{}.{}".format(*LEAST_OF_KERNELS)
+        return DeviceError(f"{NEEDS} compute capability {least} or newer, got {found}. {INSTEAD}")
+    try:
+        compiled = min(xp.cuda.nvrtc.getSupportedArchs())
+    except (RuntimeError, ImportError, OSError):  # NVRTC is missing, which is told
+        return None
+    if capability >= divmod(compiled, 10):
+        return None
+    return MissingPackageError(
+        f"{NEEDS} an NVRTC that compiles for {found}; the one installed does for {compiled / 10} "
+        "and newer. Install one that does with: "
+        f"{pip(cuda_extra(_release(xp), capability))}"
+    )
 
 
 def _why_none_answers(xp: Any) -> str | None:
@@ -150,11 +204,22 @@ def _why_none_answers(xp: Any) -> str | None:
     runs = "CUDA {}.{}".format(*release)
     return (
         f"the CuPy installed is made for CUDA {made_for}, and the driver runs {runs}. Install "
-        f"the one that fits: {pip(cuda_extra(release))}"
+        f"the one that fits: {pip(cuda_extra(release, device_capability()))}"
     )
 
 
 # --------------------------------------------------------------------------- identity
+def device(number: int) -> Any:
+    """CuPy's device of this number, to be entered by `with`."""
+    return require("cupy", "device='cuda'").cuda.Device(number)
+
+
+def current_device() -> int:
+    """The number of the current device."""
+    number: int = require("cupy", "device='cuda'").cuda.Device().id
+    return number
+
+
 def identity() -> Identity:
     """The current CUDA device, of which nothing is `missing`, and what grows trees on it."""
     xp: Any = require("cupy", "device='cuda'")
@@ -165,14 +230,13 @@ def identity() -> Identity:
 def _identity(xp: Any, device: int) -> Identity:
     from gputree import __version__  # here, for the package imports this module
 
-    driver, _, nvrtc, _ = requirements()
+    driver, _, nvrtc, _ = requirements(compiles=False)
     name, capability = _name_and_capability(xp)
-    uuid = _properties(xp, device).get("uuid")
     return Identity(
         gputree=__version__,
         kernels=kernel_digest(),
         device=name,
-        uuid=uuid.hex() if isinstance(uuid, bytes) else xp.cuda.Device().pci_bus_id,
+        bus=xp.cuda.Device(device).pci_bus_id,  # CuPy cuts the UUID at its first zero
         capability="{}.{}".format(*capability),
         driver=driver.found,
         cupy=xp.__version__,
@@ -197,13 +261,13 @@ def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
             yield prefix + entry.name, entry.read_bytes()
 
 
-def _name_and_capability(xp: Any) -> tuple[str, tuple[int, int]]:
+def _name_and_capability(xp: Any) -> tuple[str, Version]:
     properties = _properties(xp, xp.cuda.Device().id)
     return properties["name"].decode(), (properties["major"], properties["minor"])
 
 
 @cache
 def _properties(xp: Any, device: int) -> dict[str, Any]:
-    """What the runtime tells of a device, which takes it too long to be asked at each fit."""
+    """What the runtime reports of a device, which takes too long for each fit."""
     properties: dict[str, Any] = xp.cuda.runtime.getDeviceProperties(device)
     return properties

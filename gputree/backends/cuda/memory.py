@@ -1,4 +1,4 @@
-"""How the device's memory is shared out before a tree is grown."""
+"""How device memory is divided before a tree is grown."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import NamedTuple
 from gputree.backends.base import Task
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
+from gputree.backends.lists import ListTask
 
-# A level holds its histograms, those of its parents, sums over bins and marks of bins: bytes
-# for each byte of its histograms, at most.
+# A level has its histograms, those of its parents, sums over bins and marks of bins: bytes for each
+# byte of its histograms, at most.
 LEVEL_SHARE = 6
 
-# Bytes for each (row, column) pair that is gathered and sorted to be refined, and to be finished.
+# Bytes for each (row, column) pair that is gathered and sorted to be refined, and in subtrees.
 GATHERED_BYTES = 100
 SORTED_BYTES = 80
 
@@ -21,22 +22,12 @@ ENTRY_BYTES = 4 + 4
 
 
 class Memory(NamedTuple):
-    """What a growth may use.
+    """What a growth may use."""
 
-    Attributes
-    ----------
-    keeps_values : bool
-        Whether the values of a host table fit, beside the codes.
-    histogram_bytes : int
-        Of the histograms of one level.
-    gathered_pairs, sorted_pairs : int
-        (row, column) pairs that are refined, and finished, at once.
-    """
-
-    keeps_values: bool
-    histogram_bytes: int
-    gathered_pairs: int
-    sorted_pairs: int
+    keeps_values: bool  # the values of a host table fit in addition to the codes
+    histogram_bytes: int  # of one level
+    gathered_pairs: int  # (row, column) pairs that are refined at once
+    sorted_pairs: int  # and in small subtrees that are built at once
 
     @property
     def gathered_bytes(self) -> int:
@@ -44,26 +35,18 @@ class Memory(NamedTuple):
         return self.gathered_pairs * GATHERED_BYTES
 
 
-def share_out(task: Task, rows: int, stride: int, value_bytes: int, held_bytes: int = 0) -> Memory:
-    """Share out the budget `task.max_device_memory`, or a share of the free memory.
+def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: int = 0) -> Memory:
+    """Share out the budget `task.max_device_memory`, or a fraction of the free memory.
 
-    Parameters
-    ----------
-    task : Task
-    rows : int
-    stride : int
-        Bytes of a row of codes.
-    value_bytes : int
-        Bytes of the table's values where they were given on the host, else 0.
-    held_bytes : int
-        Of the table, already on the device: free for it.
+    A row has `stride` bytes of codes. The table has `value_bytes` of values on the host, and
+    already uses `used_bytes` on the device.
 
     Raises
     ------
     MemoryError
         The codes and targets alone do not fit.
     """
-    own, budget = tuning.TUNING, budget_of(task, held_bytes)
+    own, budget = tuning.TUNING, budget_of(task, used_bytes)
     given = task.max_device_memory is not None
     needed = rows * (stride + ENTRY_BYTES + statistics_bytes(task))
     if needed + own.least_work > budget:
@@ -83,17 +66,13 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, held_bytes: 
     )
 
 
-def budget_of(task: Task, held_bytes: int) -> int:
-    """Bytes that a task may use, of which so many are held."""
+def budget_of(task: Task | ListTask, used_bytes: int) -> int:
+    """Bytes that a task may use, including so many that its table already uses."""
     if task.max_device_memory is not None:
         return task.max_device_memory
-    return int(tuning.TUNING.default_share * (free_bytes() + held_bytes))
-
-
-def free_bytes() -> int:
-    """Free memory of the device, what CuPy's pool holds unused included."""
     xp = cupy()
-    return xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
+    free = xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
+    return int(tuning.TUNING.default_share * (free + used_bytes))
 
 
 def statistics_bytes(task: Task) -> int:

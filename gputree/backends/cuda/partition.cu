@@ -7,12 +7,7 @@
 
 // Whether a category goes left: one that is not listed does not.
 __device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 own) {
-    i64 first = 0, last = count;
-    while (first < last) {
-        const i64 middle = (first + last) / 2;
-        if (code[middle] < own) first = middle + 1;
-        else last = middle;
-    }
+    const i64 first = first_behind(0, count, [&](i64 i) { return code[i] >= own; });
     return first < count && code[first] == own && is_left[first];
 }
 
@@ -30,13 +25,13 @@ struct Sides {
 // An entry with its side: rows are not negative.
 __device__ __forceinline__ i32 with_side(i32 row, bool left) { return left ? ~row : row; }
 
-// Grid: chunks of entries. A copy of each, with its side, goes to `sided`. The record of a node gets
-// its middle, and the greatest key in the bin before a cut between bins, the least in the bin after;
-// these not where `by_code`. A row has values of `width` columns: column f at place[f], or, of all
-// columns (null), at f.
+// Grid: chunks of entries. A copy of each, with its side, goes to `sided`. The record of a node
+// gets its middle, and the greatest key in the bin before a cut between bins, the least in the bin
+// after; these not where `by_code`. A row has values of `width` columns: column f at place[f], or,
+// of all columns (null), at f.
 extern "C" __global__ void __launch_bounds__(256) mark_sides(
     const Bits* values, i64 width, const i32* place, Table table, const i32* entries,
-    Chunks chunks, i64* records, const __grid_constant__ Sides nominal, i32* sided,
+    Chunks chunks, i64* records, const __grid_constant__ Sides sides, i32* sided,
     i64* lefts
 ) {
     __shared__ u32 left_rows;
@@ -50,17 +45,17 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
         if (threadIdx.x == 0) lefts[c] = 0;
         return;
     }
-    const bool has_codes = nominal.nodes > 0 && nominal.place[f] >= 0;
-    const i64 pair = has_codes ? nominal.place[f] * nominal.nodes + j : -1;
+    const bool has_codes = sides.nodes > 0 && sides.place[f] >= 0;
+    const i64 pair = has_codes ? sides.place[f] * sides.nodes + j : -1;
     const bool look = pair < 0 && !inside && !table.by_code[f];
     const i64 missing_bin = missing_bin_of(table, f);
-    const i64 own_place = place ? place[f] : f, start = has_codes ? nominal.start[pair] : 0;
-    if (has_codes && nominal.masks && (c == 0 || chunks.owner[c - 1] != j)) {
+    const i64 own_place = place ? place[f] : f, start = has_codes ? sides.start[pair] : 0;
+    if (has_codes && sides.masks && (c == 0 || chunks.owner[c - 1] != j)) {
         const bool left = goes_left(
-            nominal.code + start, nominal.is_left + start, nominal.count[pair], threadIdx.x
+            sides.code + start, sides.is_left + start, sides.count[pair], threadIdx.x
         );
         const u32 vote = __ballot_sync(ALL_LANES, left);
-        if ((threadIdx.x & 31) == 0) nominal.masks[8 * j + (threadIdx.x >> 5)] = vote;
+        if ((threadIdx.x & 31) == 0) sides.masks[8 * j + (threadIdx.x >> 5)] = vote;
     }
     if (threadIdx.x == 0) {
         left_rows = 0;
@@ -75,9 +70,10 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
         if (bin == missing_bin) {
             left = missing_left;
         } else if (pair >= 0) {
-            const u32 own =
-                table.by_code[f] ? u32(bin) : u32(value_of(key_of(values[row * width + own_place])));
-            left = goes_left(nominal.code + start, nominal.is_left + start, nominal.count[pair], own);
+            const u32 own = table.by_code[f]
+                                ? u32(bin)
+                                : u32(value_of(key_of(values[row * width + own_place])));
+            left = goes_left(sides.code + start, sides.is_left + start, sides.count[pair], own);
         } else if (bin == cut_bin) {
             const Bits key = inside || look ? key_of(values[row * width + own_place]) : Bits(0);
             left = !inside || value_of(key) <= threshold;

@@ -1,7 +1,7 @@
 """Stable partition of entries, and sums of row statistics over nodes.
 
 Sides are marked as soon as splits are chosen, so that the host reads both in one copy. Entries
-are copied along with their sides, and move once it is known which nodes are opened.
+are copied along with their sides, and move once it is known which nodes are split.
 """
 
 from __future__ import annotations
@@ -17,17 +17,9 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import Sides, sides_of
 from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import (
-    Chunks,
-    Grower,
-    HostTable,
-    Parts,
-    batches,
-    cut,
-    to_device,
-)
+from gputree.backends.cuda.layout import Chunks, Grower, HostTable, Parts, batches, cut, to_device
 from gputree.backends.cuda.structs import SIDES
-from gputree.backends.cuda.workspace import bytes_of, carve, send
+from gputree.backends.cuda.workspace import allocate, bytes_of, send
 from gputree.backends.thresholds import thresholds
 
 # Fields of a split on the device, 8 bytes each: see record.cuh.
@@ -37,7 +29,7 @@ NO_SIDES = (0, None, None, None, None, None, None)
 
 
 class Marked(NamedTuple):
-    """Nodes whose entries have their sides: on the host, and what moves entries later."""
+    """Nodes whose entries have their sides, and what moves entries later."""
 
     begin: Int64s
     splits: Splits
@@ -54,30 +46,17 @@ def mark(grower: Grower, parts: Parts, records: Any, categories: Sides | None, l
     table, chunks = grower.table, parts.chunks
     grower.kernels(
         "partition", "mark_sides", (chunks.number,), table.values, table.width,
-        table.held and table.held.place, table.packed, grower.entries, chunks.packed, records,
+        table.stored and table.stored.place, table.packed, grower.entries, chunks.packed, records,
         SIDES.pack(*(categories or NO_SIDES)), grower.sided, lefts,
     )  # fmt: skip
 
 
 def read(
-    grower: Grower,
-    begin: Int64s,
-    parts: Parts,
-    records: Any,
-    found: Int64s,
-    lefts: Any,
+    grower: Grower, begin: Int64s, parts: Parts, records: Any, found: Int64s, lefts: Any
 ) -> Marked:
     """What was marked by `records`, which the host has `found`; no categories."""
-    splits, middle, low, high = _fields(found, grower.table.bits)
-    return Marked(begin, splits, middle, low, high, parts, lefts, records)
-
-
-def _fields(
-    records: Int64s, bits: np.dtype
-) -> tuple[Splits, Int64s, NDArray[np.float64], NDArray[np.float64]]:
-    """Splits, middles and neighbours from records on the host."""
-    column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold, *rest = records.T.copy()
-    middle, low, high = rest
+    column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold, *rest = found.T.copy()
+    middle, *keys = rest
     splits = Splits(
         feature=column.astype(np.int32),
         weight=weight,
@@ -90,12 +69,9 @@ def _fields(
         threshold=threshold.view(np.float64),
         codes=np.full(column.size, None),
     )
-    return splits, middle, *(_values(keys, bits) for keys in (low, high))
-
-
-def _values(keys: Int64s, bits: np.dtype) -> NDArray[np.float64]:
-    """The values behind keys of a table's width in 64 bits."""
-    return values_of(keys.view(np.uint64).astype(bits)).astype(np.float64)
+    bits = grower.table.bits  # keys have the width of the table's values
+    low, high = (values_of(own.view(np.uint64).astype(bits)).astype(np.float64) for own in keys)
+    return Marked(begin, splits, middle, low, high, parts, lefts, records)
 
 
 def _write(splits: Splits, begin: Int64s) -> Int64s:
@@ -126,15 +102,11 @@ def partition(
 
 
 def partition_rows(
-    grower: Grower,
-    begin: Int64s,
-    end: Int64s,
-    splits: Splits,
-    meanwhile: Callable[[], None] = lambda: None,
+    grower: Grower, begin: Int64s, end: Int64s, splits: Splits, meanwhile: Callable[[], None]
 ) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
-    """The same with the values beside each cut in place of its threshold; infinite if none is.
+    """The same with the values next to each cut instead of its threshold; infinite without any.
 
-    While the device marks sides, the host does what is to be done `meanwhile`.
+    While the device marks sides, the host runs `meanwhile`.
     """
     marked = _mark_given(grower, begin, end, splits, meanwhile)
     _move(grower, marked, np.ones(begin.size, np.bool_))
@@ -149,7 +121,7 @@ def _mark_given(
     splits: Splits,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Marked:
-    """Mark the sides of entries by splits that the host knows."""
+    """Mark the sides of entries by splits of the host."""
     records, *listed = send(_write(splits, begin), *Parts.listed(begin, end))
     parts, sides = Parts.over(*listed), sides_of(grower, splits)
     lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
@@ -159,7 +131,7 @@ def _mark_given(
 
 
 def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
-    """Places of nodes among those marked, None unless all are there with these splits."""
+    """Places of nodes among those marked; None unless all are there with these splits."""
     if not marked:
         return None
     starts = np.concatenate([part.begin for part in marked])
@@ -185,26 +157,20 @@ def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:
 def node_statistics(grower: Grower, begin: Int64s, end: Int64s) -> Int64s:
     """Row statistics, shape (m, statistics), of m nodes."""
     width = grower.task.statistics
-    chunks, out = _room_for_statistics(grower, begin, end)
-    fits = width * 8 <= tuning.TUNING.shared_bytes
+    workspace, pieces = grower.workspace, cut(begin, end)
+    shape = (begin.size, width), np.int64
+    if workspace.nbytes:  # of levels
+        sent = workspace.counted.send(pieces, lambda: bytes_of(*3 * ((pieces[0].size, np.int64),)))
+        (out,) = workspace.scores.allocate([shape], lambda: bytes_of(shape))
+    else:
+        sent, (out,) = send(*pieces), allocate(shape)
+    out.data.memset_async(0, out.nbytes)
+    chunks, fits = Chunks.over(*sent), width * 8 <= tuning.TUNING.shared_bytes
     grower.kernels(
         "statistics", "node_statistics", (chunks.number,), grower.statistics, grower.entries,
         chunks.packed, width, int(fits), out, shared=width * 8 if fits else 0,
     )  # fmt: skip
     return out.get()
-
-
-def _room_for_statistics(grower: Grower, begin: Int64s, end: Int64s) -> tuple[Chunks, Any]:
-    """Nodes in chunks, and their statistics of 0: in rooms of levels, while there are any."""
-    rooms, pieces = grower.workspace, cut(begin, end)
-    shape = (begin.size, grower.task.statistics), np.int64
-    if rooms.nbytes:
-        sent = rooms.counted.send(pieces, lambda: bytes_of(*3 * ((pieces[0].size, np.int64),)))
-        (out,) = rooms.scores.carve([shape], lambda: bytes_of(shape))
-    else:
-        sent, (out,) = send(*pieces), carve(shape)
-    out.data.memset_async(0, out.nbytes)
-    return Chunks.over(*sent), out
 
 
 def categories(
@@ -222,10 +188,9 @@ def categories(
 
 
 def _codes_decide(host: HostTable) -> NDArray[np.bool_]:
-    """Columns whose bins stand for one value each."""
-    room = host.least.shape[1]
+    """Columns whose bins have one value each."""
     bins = np.diff(host.offset) - host.missing
-    same = (host.least == host.greatest) | (np.arange(room) >= bins[:, None])
+    same = (host.least == host.greatest) | (np.arange(host.least.shape[1]) >= bins[:, None])
     decide: NDArray[np.bool_] = host.by_code & ((host.categories > 0) | same.all(axis=1))
     return decide
 
@@ -233,7 +198,7 @@ def _codes_decide(host: HostTable) -> NDArray[np.bool_]:
 def _distinct_codes(
     grower: Grower, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
 ) -> NDArray[np.uint64]:
-    """Nodes, in the upper halves, and the categories that they hold, ascending."""
+    """Nodes, in the upper halves, and their categories, ascending."""
     xp = cupy()
     table, chunks = grower.table, Chunks.of(begin, end)
     start = np.cumsum(end - begin) - (end - begin)

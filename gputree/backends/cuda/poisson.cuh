@@ -8,22 +8,19 @@ struct State {
     double mean;
 };
 
-template <class Left, class Total>
-__device__ State begin(const Criterion&, const Left& left, const Total& total) {
+__device__ State begin(const Criterion&, const auto& left, const auto& total) {
     const i64 weight = total[0], whole = total[1];
     return {left[0], weight, left[1], whole, double(whole) / double(weight)};
 }
 
-template <class Left, class Total>
 __device__ void move(
-    const Criterion&, State& state, Left&, const Total&, Target target, i64 weight
+    const Criterion&, State& state, auto&, const auto&, Target target, i64 weight
 ) {
     state.weight_left += weight;
     state.sum_left += target;
 }
 
-template <class Left>
-__device__ i64 sum_left(const State& state, const Left&) {
+__device__ i64 sum_left(const State& state, const auto&) {
     return state.sum_left;
 }
 
@@ -31,8 +28,7 @@ __device__ inline double excess(double total, double weight, double mean) {
     return total > 0.0 ? total * log2_of(total / weight / mean) : 0.0;
 }
 
-template <class Left, class Total>
-__device__ double score(const Criterion&, const State& state, const Left&, const Total&) {
+__device__ double score(const Criterion&, const State& state, const auto&, const auto&) {
     if (state.sum_left <= 0 || state.sum_left >= state.whole) return -infinity();
     const double side = excess(double(state.sum_left), double(state.weight_left), state.mean);
     const double other = excess(
@@ -41,20 +37,17 @@ __device__ double score(const Criterion&, const State& state, const Left&, const
     return side + other;
 }
 
-template <class Total>
-__device__ double gain(const Criterion& criterion, double value, const Total& total) {
+__device__ double gain(const Criterion& criterion, double value, const auto& total) {
     return value * (criterion.unit * criterion.scale * LN_2) / double(i64(total[0]));
 }
 
 #define OWN_MARGIN
-template <class Total>
-__device__ double margin(const Criterion&, double value, const Total& total) {
+__device__ double margin(const Criterion&, double value, const auto& total) {
     return BOUND_MARGIN * value + ROUNDING * double(i64(total[1]));
 }
 
-template <class Left, class Cells, class Total>
 __device__ double bound(
-    const Criterion& criterion, const Left& left, const Cells& cells, const Total& total
+    const Criterion& criterion, const auto& left, const auto& cells, const auto& total
 ) {
     const double whole = double(i64(total[1]));
     if (whole <= 0.0) return -infinity();

@@ -9,9 +9,9 @@ struct Record {
     i64 missing_left, seen_missing;
     double threshold;
     i64 middle;     // first entry of the second child; that of the node before partition
-    u64 low, high;  // keys of the values beside a cut between bins, where codes do not tell them
+    u64 low, high;  // keys of the values next to a cut between bins, where codes do not decide
 };
 
-// What is counted while cuts inside bins are looked for, in leading columns and in others; the host
-// reads it ahead of the records.
+// What is counted while cuts inside bins are searched, in leading columns and in others; the host
+// reads it in front of the records.
 enum Tally { SLOTS = 0, BINS = 2, OVERFLOWS = 4, TALLY_WORDS = 12 };

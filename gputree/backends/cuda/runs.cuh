@@ -22,7 +22,7 @@ struct Runs {  // of a node
     i64* begin;  // (count + 2): rows before each; those of missing values follow, then the end
     i64* left;  // (width,) scratch
     i64* other;  // (width,) scratch
-    i64* cells;  // (count + 1, width): statistics of each, where they are held
+    i64* cells;  // (count + 1, width): statistics of each, where they are summed
     double* share;  // (room,) a power of two
     i32* order;
 
@@ -35,9 +35,11 @@ __device__ void clear(i64* sums, i64 size) {
     __syncwarp();
 }
 
-// Statistics of runs that are held.
-struct Held {
-    __device__ void add(const Measure& measure, const Runs& runs, i64 first, i64 last, i64* sums) const {
+// Runs whose statistics are summed.
+struct Summed {
+    __device__ void add(
+        const Measure& measure, const Runs& runs, i64 first, i64 last, i64* sums
+    ) const {
         const i64 width = measure.channels();
         for (i64 k = lane_of(); k < width; k += 32)
             for (i64 r = first; r < last; ++r) sums[k] += runs.cells[r * width + k];
@@ -82,14 +84,17 @@ __device__ i64 find_runs(const Listed& list, const Node& node, const Runs& runs)
     return number;
 }
 
-// Statistics of all runs of sorted rows, of missing values too.
+// Statistics of all runs, of missing values too; of sorted rows they are added up.
+__device__ void sum_runs(const Summed&, const Node&, const Runs&, i64) {}
+
 __device__ void sum_runs(const Listed& list, const Node& node, const Runs& runs, i64 width) {
     clear(runs.cells, (runs.count + 1) * width);
     i64 before = -1;  // run of the place before the tile
     for (i64 i0 = 0; i0 < node.rows; i0 += 32) {
         const i64 i = i0 + lane_of();
         const bool valid = i < node.rows;
-        const bool starts = valid && (i == 0 || i == node.known || list.keys[i - 1] != list.keys[i]);
+        const bool is_first = i == 0 || i == node.known;
+        const bool starts = valid && (is_first || list.keys[i - 1] != list.keys[i]);
         const u32 vote = __ballot_sync(ALL_LANES, starts);
         const i64 run = before + __popc(vote & ((2u << lane_of()) - 1u));
         if (valid) list.add_row(i, runs.cells + run * width);
@@ -156,28 +161,26 @@ struct Judged {
 
 // Score of sending n rows left, and whether the limits admit it; -infinity where a side would be
 // empty. Views of statistics may read across the warp: every lane takes part.
-template <class Left>
 __device__ Judged judge(
-    const Measure& measure, const Node& node, const Left& left, i64 n, bool asked
+    const Measure& measure, const Node& node, const auto& left, i64 n, bool valid
 ) {
     const i64 rest = node.rows - n, fewer = n < rest ? n : rest;
-    asked = asked && fewer >= 1;
-    if (!__any_sync(ALL_LANES, asked)) return {-infinity(), false};
+    valid = valid && fewer >= 1;
+    if (!__any_sync(ALL_LANES, valid)) return {-infinity(), false};
     const Criterion& criterion = measure.criterion;
     const State state = begin(criterion, left, node.total);
     const i64 weight = state.weight_left, others = weight_in(criterion, node.total) - weight;
-    const bool admitted = asked && measure.limits.admit_sides(fewer, weight, others);
+    const bool admitted = valid && measure.limits.admit_sides(fewer, weight, others);
     const double value = score(criterion, state, left, node.total);
-    return {asked ? value : -infinity(), admitted};
+    return {valid ? value : -infinity(), admitted};
 }
 
 // The same where only what the limits admit counts: -infinity elsewhere.
-template <class Left>
 __device__ double admitted_score(
-    const Measure& measure, const Node& node, const Left& left, i64 n, bool asked
+    const Measure& measure, const Node& node, const auto& left, i64 n, bool valid
 ) {
     const i64 least = measure.limits.min_samples_leaf;
     const Judged found =
-        judge(measure, node, left, n, asked && n >= least && node.rows - n >= least);
+        judge(measure, node, left, n, valid && n >= least && node.rows - n >= least);
     return found.admitted ? found.score : -infinity();
 }

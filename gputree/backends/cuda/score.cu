@@ -20,10 +20,9 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
 // `totals` is written by the first column.
 extern "C" __global__ void __launch_bounds__(32) score_columns(
     Rules rules, Table table, const Cell* histograms, const i64* slots, i64* cumulatives,
-    i64* totals, Monotonic held, Scores scores
+    i64* totals, Monotonic monotonic, Scores scores
 ) {
-    const Criterion criterion = rules.criterion;
-    const Limits limits = rules.limits;
+    const Criterion& criterion = rules.criterion;
     const i64 columns = table.columns, channels = rules.channels;
     const i64 f = blockIdx.x % columns, j = blockIdx.x / columns;
     const i64 width = table.offset[columns] * channels;
@@ -31,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32) score_columns(
     const Cell* cells = histograms + slot_of(slots, j) * width;
     i64* cumulative = cumulatives + j * width;
     const Column column = column_of(table, f);
-    const Hold hold = held.of(j, f);
+    const Constraint constraint = monotonic.of(j, f);
     accumulate(column, cells, channels, cumulative);
     const Cell* absent = missing_cell(column, cells, channels);
     const i64 last = (column.first + column.value_bins - 1) * channels;
@@ -41,7 +40,8 @@ extern "C" __global__ void __launch_bounds__(32) score_columns(
 
     Cut cut = no_cut();
     double most = -infinity();
-    const int sides_tried = table.categories[f] > 0 ? 0 : absent ? 2 : 1;  // no cuts between categories
+    // there are no cuts between categories
+    const int sides_tried = table.categories[f] > 0 ? 0 : absent ? 2 : 1;
     for (int side = 0; side < sides_tried; ++side) {
         const Cell* to_left = side ? absent : nullptr;
         for (i64 b = lane; b < column.value_bins; b += 32) {
@@ -51,17 +51,17 @@ extern "C" __global__ void __launch_bounds__(32) score_columns(
             if (n == 0) continue;
             const BeforeBin before = {cumulative + at, bin, to_left};
             const AfterBin left = {cumulative + at, to_left};
-            if (admissible(criterion, limits, hold, left, total, channels)) {
+            if (admissible(rules, constraint, left, total)) {
                 const double value = score(criterion, begin(criterion, left, total), left, total);
-                const Cut found = {value, 0, side, i32(b), 1, 0.0};
+                const Cut found = {value, 0, side, i32(b), 1, 0.0, 0};
                 if (precedes(found, cut)) cut = found;
             }
             if (!table.single[column.first + b] &&
-                cut_inside(criterion, limits, before, n, total, channels))
+                cut_inside(rules, before, n, total))
                 most = greater_of(most, bound(criterion, before, bin, total));
         }
     }
-    cut = first_cut(cut);
+    cut = warp_first(cut);
     most = warp_greatest(most);
     if (lane != 0) return;
     const i64 at = j * columns + f;

@@ -18,14 +18,7 @@ struct Lists {
 
 // First place among the sorted keys s .. t that holds a missing value.
 __device__ inline i64 known_end(const Bits* keys, i64 s, i64 t) {
-    while (s < t) {
-        const i64 middle = (s + t) / 2;
-        if (keys[middle] == MISSING_KEY)
-            t = middle;
-        else
-            s = middle + 1;
-    }
-    return s;
+    return first_behind(s, t, [&](i64 i) { return keys[i] == MISSING_KEY; });
 }
 
 // Stable partition of places s .. t of one list by the sides of their rows. One lane.

@@ -1,18 +1,19 @@
-"""Where a table's values lie, and how they come to the device.
+"""Values of a table, on the host or a device, and how they are copied to the device.
 
-Values on the host go through two lanes (`lanes`) in turn: each copies a block, then codes it, and
-while one is copied the other is coded.
+Values on the host go through two lanes (`lanes`) alternately: each copies a block, then codes it,
+and while one is copied the other is coded.
 
-Values of a table that does not fit beside its codes stay in host memory, which is
-page-locked where it lies, or copied to page-locked memory where that is refused, and
-kernels that look at single values read them over the bus.
+Values of a table that does not fit in addition to its codes stay in host memory, which is
+page-locked in place, or copied to page-locked memory where that is refused, and kernels that need
+single values read them over the bus.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,29 +34,6 @@ _NOT_SUPPORTED = 801  # cudaErrorNotSupported
 Visit = Callable[[Any, int], None]
 
 
-class Source(Protocol):
-    """The values of a table (n, d), as their bits."""
-
-    shape: tuple[int, int]
-    bits: np.dtype  # uint32 or uint64
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of device memory that a copy of the values takes."""
-
-    def visit(self, visit: Visit) -> None:
-        """Call `visit` for all rows, block by block; it must not allocate memory."""
-
-    def rows(self, places: Int64s) -> tuple[Any, Any]:
-        """A device array that holds the rows at `places`, and their places in it."""
-
-    def column(self, f: int) -> Any:
-        """One column, shape (n, 1)."""
-
-    def resident(self) -> Any:
-        """All values, where kernels can read them."""
-
-
 def new_source(values: Any, keeps_values: bool, n_threads: int) -> Source:
     """The values of a float32 or float64 table, NumPy's or CuPy's."""
     bits = values.view(bits_of(values.dtype))
@@ -70,9 +48,9 @@ def bits_of(dtype: np.dtype) -> np.dtype:
 
 
 class DeviceSource:
-    """Values on the device, which stay where they are."""
+    """Values on the device, which stay where they are; methods as of `HostSource`."""
 
-    held_bytes = 0
+    used_bytes = 0
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -93,7 +71,7 @@ class DeviceSource:
 
 
 class HostSource:
-    """Values on the host: copied when they are first read as a whole, where they fit."""
+    """Values (n, d) on the host, as bits: copied at the first read of all of them, if they fit."""
 
     def __init__(self, values: NDArray[Any], keeps_values: bool, n_threads: int) -> None:
         self.values = values
@@ -104,11 +82,13 @@ class HostSource:
         self._resident: Any = None
 
     @property
-    def held_bytes(self) -> int:
+    def used_bytes(self) -> int:
+        """Bytes of device memory of a copy of the values."""
         copied = self.keeps_values and self._resident is not None
         return self.values.nbytes if copied else 0
 
     def visit(self, visit: Visit) -> None:
+        """Call `visit` for all rows, block by block; it must not allocate memory."""
         if self._resident is not None and self.keeps_values:
             visit(self._resident, 0)
             return
@@ -117,12 +97,15 @@ class HostSource:
         self._resident = whole
 
     def rows(self, places: Int64s) -> tuple[Any, Any]:
+        """A device array with the rows at `places`, and their places in it."""
         return to_device(self.values[places]), to_device(np.arange(places.size))
 
     def column(self, f: int) -> Any:
+        """One column, shape (n, 1)."""
         return to_device(self.values[:, f : f + 1])
 
     def resident(self) -> Any:
+        """All values, where kernels can read them."""
         if self._resident is None:
             if self.keeps_values:
                 self.visit(lambda block, first: None)
@@ -149,22 +132,20 @@ class HostSource:
             lane.stream.synchronize()
 
 
+Source = DeviceSource | HostSource
+
+
+@dataclass(eq=False)
 class _Locked:
     """Keeps page-locked host memory."""
 
-    def __init__(self, values: NDArray[Any]) -> None:
-        self.values = values
+    values: NDArray[Any]
 
 
 def map_to_device(values: NDArray[Any]) -> Any:
     """Host memory as a device array, until the array is gone.
 
-    It is page-locked where it lies and not copied, or else copied on the host.
-
-    Raises
-    ------
-    MemoryError
-        The system or the device cannot map it, nor is there room for a copy.
+    It is page-locked in place, or else copied on the host; a MemoryError if neither is possible.
     """
     xp = cupy()
     try:

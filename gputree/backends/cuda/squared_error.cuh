@@ -5,42 +5,36 @@ struct State {
     double rest;
 };
 
-template <class Left, class Total>
-__device__ State begin(const Criterion&, const Left& left, const Total& total) {
+__device__ State begin(const Criterion&, const auto& left, const auto& total) {
     const i64 weight = total[0];
     const i64 centre = floor_divide(total[1], weight);
     const double rest = double(total[1] - centre * weight) / double(weight);
     return {left[0], weight, left[1] - centre * left[0], centre, rest};
 }
 
-template <class Left, class Total>
 __device__ void move(
-    const Criterion&, State& state, Left&, const Total&, Target target, i64 weight
+    const Criterion&, State& state, auto&, const auto&, Target target, i64 weight
 ) {
     state.weight_left += weight;
     state.deviation += target - state.centre * weight;
 }
 
-template <class Left>
-__device__ i64 sum_left(const State& state, const Left&) {
+__device__ i64 sum_left(const State& state, const auto&) {
     return state.deviation + state.centre * state.weight_left;
 }
 
-template <class Left, class Total>
-__device__ double score(const Criterion&, const State& state, const Left&, const Total&) {
+__device__ double score(const Criterion&, const State& state, const auto&, const auto&) {
     const double a = double(state.weight_left);
     const double d = double(state.deviation) - a * state.rest;
     return (d * d) / (a * double(state.whole - state.weight_left));
 }
 
-template <class Total>
-__device__ double gain(const Criterion& criterion, double value, const Total&) {
+__device__ double gain(const Criterion& criterion, double value, const auto&) {
     return value * criterion.unit * criterion.unit;
 }
 
-template <class Left, class Cells, class Total>
 __device__ double bound(
-    const Criterion& criterion, const Left& left, const Cells& cells, const Total& total
+    const Criterion& criterion, const auto& left, const auto& cells, const auto& total
 ) {
     const i64 weight = total[0];
     const i64 centre = floor_divide(total[1], weight);

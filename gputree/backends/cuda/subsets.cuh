@@ -22,19 +22,6 @@ __device__ __forceinline__ bool precedes(const Subset& one, const Subset& other)
     return one.place < other.place;
 }
 
-__device__ Subset warp_first(Subset best) {
-    for (int distance = 16; distance > 0; distance /= 2) {
-        const Subset other = {
-            __shfl_xor_sync(ALL_LANES, best.score, distance),
-            __shfl_xor_sync(ALL_LANES, best.missing_left, distance),
-            __shfl_xor_sync(ALL_LANES, best.order, distance),
-            __shfl_xor_sync(ALL_LANES, best.place, distance)
-        };
-        if (precedes(other, best)) best = other;
-    }
-    return best;
-}
-
 struct Search {  // see gputree/backends/subsets.py
     i64 many_categories;
     double rows_per_category;
@@ -42,7 +29,7 @@ struct Search {  // see gputree/backends/subsets.py
 };
 
 // Where the runs of each pair of a node and a column lie, and room for them; see `Runs`.
-struct RunRoom {
+struct RunMemory {
     const i64* run_at;
     const i64* sort_at;
     const i64* cell_at;
@@ -210,7 +197,7 @@ __device__ void scan_masks(
 
 // ---------------------------------------------------------------- ordered subsets
 // The best head over the orders by each statistic from the first on; where the limits keep a
-// better one out, the best subset beside the heads.
+// better one out, the best subset of other forms.
 __device__ Subset scan_ordered(
     const Measure& measure, const Search& search, const Node& node, const Runs& runs, i64 width,
     i64 first, i64 channels, bool exhaustive
@@ -244,9 +231,8 @@ __device__ bool is_left_of(i64 place, i64 i) {
 // -------------------------------------------------------------------- one vs rest
 // Whether run r, whose statistics are `runs.left`, has fewer rows than the best one, or as many
 // and lower statistics.
-template <class Source>
 __device__ bool is_less(
-    const Measure& measure, const Source& source, const Runs& runs, i64 r, const Subset& best
+    const Measure& measure, const auto& source, const Runs& runs, i64 r, const Subset& best
 ) {
     if (runs.rows(r) != runs.rows(best.place)) return runs.rows(r) < runs.rows(best.place);
     clear(runs.other, measure.channels());
@@ -255,9 +241,8 @@ __device__ bool is_less(
     return compare_cells(runs.left, runs.other, measure.channels()) < 0;
 }
 
-template <class Source>
 __device__ Subset scan_single(
-    const Measure& measure, const Node& node, const Source& source, const Runs& runs, i64 number
+    const Measure& measure, const Node& node, const auto& source, const Runs& runs, i64 number
 ) {
     Subset best = {-infinity(), 0, 0, 0};
     for (i64 r = 0; r < runs.count + node.has_missing(); ++r) {
@@ -283,10 +268,9 @@ __device__ Subset scan_single(
 }
 
 // ------------------------------------------------------------------------- subset
-// The best subset of a node's runs. Searches but that of single ones need their statistics held.
-template <class Source>
+// The best subset of a node's runs. Searches but that of single ones need their statistics summed.
 __device__ Subset best_subset(
-    const Measure& measure, const Search& search, const Node& node, const Source& source,
+    const Measure& measure, const Search& search, const Node& node, const auto& source,
     const Runs& runs, int kind, i64 channels
 ) {
     const i64 first = channels == 2;  // where one order is enough, that of the second statistic

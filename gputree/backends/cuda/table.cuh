@@ -7,7 +7,7 @@ struct Table {  // codes, and what is known of its columns
     const u8* missing;  // whether the last bin of a column is that of missing values
     const u8* single;   // bins of one value
     const u8* by_code;  // columns whose codes decide, not their values
-    const i64* categories;   // of nominal columns, 0 of numeric ones
+    const i64* categories;   // of categorical columns, 0 of numeric ones
     const double* greatest;  // (columns, 256): value of each bin
     const double* least;
 };

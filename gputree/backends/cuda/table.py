@@ -1,4 +1,4 @@
-"""A table on a CUDA device: where its values lie, and their codes once they are asked for."""
+"""A table on a CUDA device: its values, wherever they are, and their codes once required."""
 
 from __future__ import annotations
 
@@ -19,19 +19,12 @@ from gputree.backends.cuda.source import Source, new_source
 class CudaTable:
     """`gputree.backends.base.DeviceTable` on a CUDA device.
 
-    Parameters
-    ----------
-    values : (n, d) float32 or float64 array, NumPy or CuPy, C-contiguous
-        NaN where missing. CuPy arrays stay where they are, and their device works; values on
-        the host are copied to the current device where a task's budget has room for them,
-        else coded block by block.
-    missing : (d,) bool array
-        Columns that hold missing values.
-    categories : (d,) int64 array, or None
-        How many a nominal column has, whose values are their codes; 0 for a numeric one.
+    CuPy arrays stay on their device, which is used; values on the host are copied to the current
+    device where they fit the budget of a task, else coded block by block.
     """
 
     name = "cuda"
+    stream = None  # that of the growth which works on the table
 
     def __init__(
         self, values: Any, missing: NDArray[np.bool_], categories: Int64s | None = None
@@ -46,16 +39,15 @@ class CudaTable:
         self._lock = Lock()  # tasks may grow at once
 
     def __getstate__(self) -> tuple[Any, NDArray[np.bool_], Int64s]:
-        return (
-            self.values,
-            self.missing,
-            self.categories,
-        )  # the device's memory belongs to one process
+        # the device's memory belongs to one process
+        return self.values, self.missing, self.categories
 
     def __setstate__(self, state: tuple[Any, NDArray[np.bool_], Int64s]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
-    def prepare(self, max_bins: int, n_threads: int) -> None:
+    def prepare(
+        self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
+    ) -> None:
         """Nothing: the budget of the first task says what stays on the device."""
 
     @property
@@ -64,11 +56,11 @@ class CudaTable:
         return isinstance(self.values, np.ndarray)
 
     @property
-    def held_bytes(self) -> int:
-        """Device memory that this table's codes and copied values take."""
+    def used_bytes(self) -> int:
+        """Device memory of this table's codes and copied values."""
         with self._lock:
             codes = sum(table.codes.nbytes for table in self._coded.values())
-            return codes + sum(source.held_bytes for source in self._sources.values())
+            return codes + sum(source.used_bytes for source in self._sources.values())
 
     @on_own_device
     def bare(self, keeps_values: bool, n_threads: int) -> Table:

@@ -18,13 +18,11 @@ __device__ __forceinline__ void narrow(
     high = lesser_of(high, value + error);
 }
 
-template <class Statistics>
-__device__ i64 weight_in(const Criterion&, const Statistics& statistics) {
+__device__ i64 weight_in(const Criterion&, const auto& statistics) {
     return statistics[0];
 }
 
-template <class Total>
-__device__ bool is_pure(const Criterion&, const Total&) {
+__device__ bool is_pure(const Criterion&, const auto&) {
     return false;
 }
 #endif

@@ -25,27 +25,27 @@ class Tuning(NamedTuple):
     # Bytes of values that are copied at once: long enough for the bus, short enough to overlap.
     block_bytes: int = 1 << 25
 
-    # Of the free memory, where no budget is set: room for CuPy's pool to be uneven in.
+    # Of the free memory, where no budget is set: CuPy's pool is uneven.
     default_share: float = 0.8
     # Bytes that growth works in, at least, and those it leaves free for work before it keeps
     # the values of a table on the device.
     least_work: int = 1 << 24
     ample_work: int = 1 << 32
 
-    # Bytes that a room of the workspace may have before a level needs them.
-    ample_room: int = 1 << 26
+    # Bytes that a buffer of the workspace may have before a level needs them.
+    ample_buffer: int = 1 << 26
 
     # (row, column) pairs that are gathered and sorted at once, at most.
     gathered_pairs: int = 1 << 25
-    # Of these, those that are looked into with nothing asked by the host; and by so many warps.
-    living_pairs: int = 1 << 25
-    living_blocks: int = 2048
-    # Bins are counted into cells from so many pairs of living bins on (infinity: never) that are
-    # so many a row of the level; rows a cell on average.
+    # Of these, those that are searched without the host; and by so many warps.
+    candidate_pairs: int = 1 << 25
+    candidate_blocks: int = 2048
+    # Bins are subdivided from so many pairs of candidate bins on (infinity: never) that are so
+    # many a row of the level; rows a sub-bin on average.
     counted_pairs: float = 1 << 16
-    alive_share: float = 0.25
+    candidate_share: float = 0.25
     cell_rows: int = 64
-    # Statistics of categories that are held at once, at most, where nodes have so few.
+    # Statistics of categories in memory at once, at most, where nodes have so few.
     batch_cells: int = MOST_CELLS
 
     # See `Finishing`.

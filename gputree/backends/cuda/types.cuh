@@ -38,3 +38,13 @@ __device__ __forceinline__ double lesser_of(double a, double b) { return b < a ?
 __device__ __forceinline__ i64 weight_of(const i64* weight, i64 row) {
     return WEIGHTED ? weight[row] : 1;
 }
+
+// The first of first .. last that `is_behind`, as all after it are; `last` where none is.
+__device__ __forceinline__ i64 first_behind(i64 first, i64 last, const auto& is_behind) {
+    while (first < last) {
+        const i64 middle = first + (last - first) / 2;
+        if (is_behind(middle)) last = middle;
+        else first = middle + 1;
+    }
+    return first;
+}

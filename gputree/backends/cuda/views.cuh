@@ -42,9 +42,15 @@ struct Level {  // nodes with histograms
     const i64* slots;
     const i64* cumulatives;  // sums over the bins of each column, node by node
     const i64* totals;
+    const u64* keys;  // of nodes, where ties between columns are random; else null
 
     __device__ __forceinline__ const Cell* cells(const Table& table, i64 j, i64 channels) const {
         return histograms + slot_of(slots, j) * table.offset[table.columns] * channels;
+    }
+
+    // Of column f, among those whose cuts score alike in node j.
+    __device__ __forceinline__ u64 rank(i64 j, i64 f) const {
+        return tie_rank(keys != nullptr, keys ? keys[j] : 0, f);
     }
 };
 

@@ -1,10 +1,7 @@
 """CUDA kernels on a machine without a GPU: compiled by g++, run thread by thread on the CPU.
 
-What it cannot show: blocks that really run at the same time, memory order, speed, and
-CuPy's own sorts and scans. Those need a device.
+What it cannot show: memory order, speed, and CuPy's own sorts and scans. Those need a device.
 """
-
-from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
@@ -47,7 +44,7 @@ def emulated_cuda(
     Parameters
     ----------
     order : "ascending", "descending" or "random"
-        In which blocks, warps and lanes run.
+        In which blocks, warps and lanes run. In random order blocks run side by side.
     check : bool
         Report races, accesses out of bounds, undefined operations and reads of memory that
         nothing has written (slow).

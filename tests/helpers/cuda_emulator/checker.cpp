@@ -38,9 +38,14 @@ struct Region {
 struct Span {
     char *begin, *end;
 };
+struct Variable {
+    size_t offset, bytes;
+};
 
-std::vector<Region> regions;
-std::vector<Span> static_shared;
+std::vector<Region> arrays;
+std::vector<Region> of_blocks;  // shared memory, the same number for each block
+std::vector<Variable> static_shared;
+size_t static_bytes;
 std::vector<Span> image;  // the library itself: its constants may be read
 }  // namespace
 
@@ -50,24 +55,24 @@ static uint32_t warp_of(uint32_t thread) {
 
 // Whether a barrier lies between `access` and the running thread's next one.
 static bool is_ordered(const Access& access, bool shared) {
-    if (access.block == NO_BLOCK || (shared && access.block != block_number)) return true;
-    if (access.block != block_number) return false;
-    if (access.thread == current->linear || access.barriers < barriers_passed) return true;
+    if (access.block == NO_BLOCK || (shared && access.block != block->number)) return true;
+    if (access.block != block->number) return false;
+    if (access.thread == current->linear || access.barriers < block->barriers_passed) return true;
     return warp_of(access.thread) == current->warp &&
-           access.warp_barriers < warp_barriers[current->warp];
+           access.warp_barriers < block->warp_barriers[current->warp];
 }
 
 static void record_read(Access& read, bool shared) {
     if (is_ordered(read, shared)) {
-        read.block = block_number;
+        read.block = block->number;
         read.thread = current->linear;
     } else {
-        const bool one_warp = read.block == block_number && warp_of(read.thread) == current->warp;
+        const bool one_warp = read.block == block->number && warp_of(read.thread) == current->warp;
         read.thread = one_warp ? OF_WARP | current->warp : MANY;
-        if (read.block != block_number) read.block = SEVERAL_BLOCKS;
+        if (read.block != block->number) read.block = SEVERAL_BLOCKS;
     }
-    read.barriers = barriers_passed;
-    read.warp_barriers = warp_barriers[current->warp];
+    read.barriers = block->barriers_passed;
+    read.warp_barriers = block->warp_barriers[current->warp];
 }
 
 static void report_race(const char* kind, const Region& region, size_t i, const Access& other,
@@ -90,7 +95,7 @@ static void report_undefined(const Region& region, size_t i, const void* pc) {
 // Shared memory is undefined at the beginning of each block.
 static void check_defined(const Region& region, size_t offset, unsigned size, const void* pc) {
     for (size_t i = offset; i < offset + size; ++i) {
-        const bool defined = region.shared ? region.places[i].write.block == block_number
+        const bool defined = region.shared ? region.places[i].write.block == block->number
                                            : !region.defined || region.defined[i];
         if (!defined) report_undefined(region, i / region.granule, pc);
     }
@@ -103,18 +108,35 @@ static void check_place(Region& region, size_t i, bool write, bool atomic, const
     if (write && !is_ordered(place.read, region.shared))
         report_race("write after read", region, i, place.read, pc);
     if (write)
-        place.write = {block_number, current->linear, barriers_passed,
-                       warp_barriers[current->warp], atomic};
+        place.write = {block->number, current->linear, block->barriers_passed,
+                       block->warp_barriers[current->warp], atomic};
     else
         record_read(place.read, region.shared);
+}
+
+// The array, or the shared memory of the block that runs, that holds all of these bytes.
+static Region* find_region(const char* begin, unsigned size) {
+    std::vector<Region>* regions = &arrays;
+    size_t first = 0, last = arrays.size();
+    if (begin >= shared.begin && begin < shared.begin + shared.blocks * shared.bytes) {
+        const size_t own = of_blocks.size() / shared.blocks;
+        regions = &of_blocks;
+        first = (block->shared - shared.begin) / shared.bytes * own;
+        last = first + own;
+    }
+    for (size_t i = first; i < last; ++i) {
+        Region& region = (*regions)[i];
+        if (begin >= region.begin && begin + size <= region.begin + region.bytes) return &region;
+    }
+    return nullptr;
 }
 
 static void check(const void* address, unsigned size, bool write, bool atomic, const void* pc) {
     char* begin = (char*)address;
     if (!current || failed) return;
-    if (begin >= stacks && begin < stacks + MOST_THREADS * STACK_BYTES) return;
-    for (Region& region : regions) {
-        if (begin < region.begin || begin + size > region.begin + region.bytes) continue;
+    if (begin >= stacks && begin < stacks + MOST_FIBERS * STACK_BYTES) return;
+    if (Region* found = find_region(begin, size)) {
+        Region& region = *found;
         if (write && region.read_only) {
             fail("pc 0x%zx: write to read-only %s", size_t(pc), region.name.c_str());
             stop_thread();
@@ -146,42 +168,49 @@ static size_t bytes_of_places(size_t bytes, uint32_t granule) {
 
 // Places begin as zeros: never accessed. Only pages of those that are take memory, so arrays
 // may be huge.
-static void add_region(void* begin, size_t bytes, uint32_t granule, bool shared, bool read_only,
-                       unsigned char* defined, std::string name) {
+static void add_region(std::vector<Region>& regions, void* begin, size_t bytes, uint32_t granule,
+                       bool read_only, unsigned char* defined, std::string name) {
     if (!bytes) return;
     void* places = mmap(nullptr, bytes_of_places(bytes, granule), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (places == MAP_FAILED)
         fail("no room to check the accesses of %s, %zu bytes", name.c_str(), bytes);
     else
-        regions.push_back({(char*)begin, bytes, granule, shared, read_only, defined,
+        regions.push_back({(char*)begin, bytes, granule, &regions == &of_blocks, read_only, defined,
                            std::move(name), (Place*)places});
 }
 
-void begin_checks(const Buffer* buffers, int count, char* shared, size_t shared_bytes) {
+void begin_checks(const Buffer* buffers, int count) {
     for (int i = 0; i < count; ++i)
-        add_region(buffers[i].begin, buffers[i].bytes, buffers[i].granule, false,
+        add_region(arrays, buffers[i].begin, buffers[i].bytes, buffers[i].granule,
                    buffers[i].read_only, buffers[i].defined, "array " + std::to_string(i));
-    add_region(shared, shared_bytes, 1, true, false, nullptr, "dynamic shared memory");
-    for (const Span& span : static_shared)
-        add_region(span.begin, span.end - span.begin, 1, true, false, nullptr, "shared memory");
+    for (unsigned b = 0; b < shared.blocks; ++b) {
+        char* begin = shared.begin + b * shared.bytes;
+        add_region(of_blocks, begin + aligned(shared.static_bytes), shared.dynamic_bytes, 1, false,
+                   nullptr, "dynamic shared memory");
+        for (const Variable& own : static_shared)
+            add_region(of_blocks, begin + own.offset, own.bytes, 1, false, nullptr, "shared memory");
+    }
 }
 
 void end_checks() {
-    for (const Region& region : regions)
-        munmap(region.places, bytes_of_places(region.bytes, region.granule));
-    regions.clear();
+    for (std::vector<Region>* regions : {&arrays, &of_blocks}) {
+        for (const Region& region : *regions)
+            munmap(region.places, bytes_of_places(region.bytes, region.granule));
+        regions->clear();
+    }
 }
 
-void fill_static_shared(int byte) {
-    for (const Span& span : static_shared) memset(span.begin, byte, span.end - span.begin);
-}
+size_t static_shared_bytes() { return static_bytes; }
 
-// Remember the loaded segments of the library that holds `own`.
+// Remember the loaded segments of the library that holds `own`, and the size of that of its
+// "thread_local" variables.
 static int find_image(dl_phdr_info* info, size_t, void* own) {
     std::vector<Span> segments;
+    size_t thread_local_bytes = 0;
     bool mine = false;
     for (int i = 0; i < info->dlpi_phnum; ++i) {
+        if (info->dlpi_phdr[i].p_type == PT_TLS) thread_local_bytes = info->dlpi_phdr[i].p_memsz;
         if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
         char* begin = (char*)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
         char* end = begin + info->dlpi_phdr[i].p_memsz;
@@ -189,18 +218,18 @@ static int find_image(dl_phdr_info* info, size_t, void* own) {
         mine = mine || ((char*)own >= begin && (char*)own < end);
     }
     if (mine) image = segments;
+    if (mine) static_bytes = thread_local_bytes;
     return mine;
 }
 }  // namespace emulator
 
 EMULATOR_API void emulator_anchor() {}
 
-EMULATOR_API void emulator_set_shared(const size_t* address, const size_t* bytes, int count) {
+EMULATOR_API void emulator_set_shared(const size_t* offset, const size_t* bytes, int count) {
     using namespace emulator;
     dl_iterate_phdr(find_image, (void*)&emulator_anchor);
     static_shared.clear();
-    for (int i = 0; i < count; ++i)
-        static_shared.push_back({(char*)address[i], (char*)address[i] + bytes[i]});
+    for (int i = 0; i < count; ++i) static_shared.push_back({offset[i], bytes[i]});
 }
 
 // ------------------------------------------------------------------ hooks of the compiler

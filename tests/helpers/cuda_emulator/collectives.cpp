@@ -4,8 +4,6 @@
 #include "runtime.h"
 
 namespace emulator {
-unsigned warp_barriers[MOST_THREADS / 32];
-
 const char* name_of(int operation) {
     static const char* names[] = {"?",
                                   "__syncwarp",
@@ -92,7 +90,7 @@ static void answer(Thread* warp, unsigned group) {
         }
         thread.state = READY;
     }
-    if (operation == SYNCWARP) ++warp_barriers[warp->warp];
+    if (operation == SYNCWARP) ++block->warp_barriers[warp->warp];
 }
 
 static bool same_collective(const Thread& a, const Thread& b) {

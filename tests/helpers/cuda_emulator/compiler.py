@@ -1,7 +1,5 @@
 """Kernel source, unmodified, to a shared library: g++ behind the words of `cuda.h`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -21,7 +19,7 @@ COMPILER = os.environ.get("CXX", "g++")
 LINKER = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
 
 RUNTIME = ("fibers.cpp", "faults.cpp", "collectives.cpp", "scheduler.cpp", "checker.cpp")
-COMMON = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing"]
+COMMON = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing"]
 COMMON += ["-w"]
 FAST = ["-O2"]
 QUICK = ["-O0"]  # the last -O holds: half the time of compiling, twice that of running
@@ -29,8 +27,6 @@ QUICK = ["-O0"]  # the last -O holds: half the time of compiling, twice that of 
 CHECKED = ["-O1", "-g1", "-fsanitize=thread", "-fsanitize-undefined-trap-on-error"]
 CHECKED += ["-fsanitize=shift,signed-integer-overflow,float-cast-overflow,bounds"]
 
-# Symbols within functions that are no kernels'.
-OTHERS = ("_ZZN8emulator", "_ZZNSt", "_ZZNKSt", "_ZZSt")
 
 _EXTERN_SHARED = re.compile(
     r"extern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s+)?([A-Za-z_][\w\s:]*?)\s+(\w+)\s*\[\s*\]\s*;"
@@ -46,7 +42,7 @@ class Built(NamedTuple):
     path: Path
     kernels: dict[str, int]
     anchor: int  # address of `emulator_anchor`
-    shared: list[tuple[int, int]]  # address and size of each shared variable
+    shared: list[tuple[str, int, int]]  # function, offset and size of each shared variable
 
 
 def unavailable() -> str | None:
@@ -139,25 +135,34 @@ def _kernels(source: str, macros: tuple[str, ...], scratch: Path) -> dict[str, i
     return {name: int(limit or 1024) for limit, name in _KERNEL.findall(seen)}
 
 
-def _find_shared(library: Path) -> tuple[int, list[tuple[int, int]]]:
-    """Addresses of `emulator_anchor`, and of kernels' __shared__ variables with their sizes.
-
-    These are the static variables inside functions that are neither the emulator's nor C++'s.
-    """
+def _find_shared(library: Path) -> tuple[int, list[tuple[str, int, int]]]:
+    """The address of `emulator_anchor`, and __shared__ variables: those that are thread-local."""
     symbols = _symbols(library)
-    anchor = next(int(address, 16) for address, *_, name in symbols if name == "emulator_anchor")
-    shared = [
-        (int(address, 16), int(size, 16))
-        for address, size, kind, name in symbols
-        if kind in "bBdDuVv" and name.startswith("_ZZ") and not name.startswith(OTHERS)
+    anchor = next(value for value, *_, name in symbols if name == "emulator_anchor")
+    shared = {
+        (_function_of(name), offset, size)
+        for offset, size, kind, name in symbols
+        if kind == "TLS" and size
+    }
+    return anchor, sorted(shared)
+
+
+def _function_of(variable: str) -> str:
+    """The kernel or function that a static variable, such as ``_ZZ4fillE3sum``, is inside of."""
+    found = re.match(r"_Z+L?(\d+)", variable)
+    if found is None:
+        raise RuntimeError(f"{variable} is a shared variable of no function")
+    return variable[found.end() : found.end() + int(found[1])]
+
+
+def _symbols(path: Path) -> list[tuple[int, int, str, str]]:
+    """Value, size, type and name of each symbol that is defined."""
+    lines = map(str.split, run(["readelf", "-sW", str(path)]).splitlines())
+    return [
+        (int(fields[1], 16), int(fields[2], 0), fields[3], fields[7])
+        for fields in lines
+        if len(fields) == 8 and fields[0].rstrip(":").isdigit() and fields[6].isdigit()
     ]
-    return anchor, shared
-
-
-def _symbols(path: Path) -> list[tuple[str, ...]]:
-    """Address, size, kind and name of each symbol that has all of them."""
-    lines = run(["nm", "-S", "--defined-only", str(path)]).splitlines()
-    return [tuple(fields) for fields in map(str.split, lines) if len(fields) == 4]
 
 
 def run(command: list[str]) -> str:

@@ -1,8 +1,9 @@
 // The words of CUDA C++ for g++: kernel source, unmodified, compiles behind this header.
 //
-// Threads are fibers that one host thread runs in turn; they switch only at barriers and
-// warp collectives, so a plain read-modify-write is atomic. What a GPU leaves undefined is
-// missing here on purpose (__activemask), and only CUDA's own atomic overloads exist.
+// Threads are fibers that one host thread runs in turn; they switch at barriers and warp
+// collectives, in random order at atomics, too. A plain read-modify-write is therefore atomic. What
+// a GPU leaves undefined is missing here on purpose (__activemask), and only CUDA's own atomic
+// overloads exist.
 #pragma once
 #include <cfloat>
 #include <climits>
@@ -22,9 +23,10 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
-// Blocks run one after another. "used": else folded to its zero initial value, which a GPU
-// does not give. The builder rewrites "extern __shared__".
-#define __shared__ static __attribute__((used))
+// A copy a block: where those of "thread_local" variables are is asked of the scheduler. "used": else
+// folded to its zero initial value, which a GPU does not give. The builder rewrites "extern
+// __shared__".
+#define __shared__ static thread_local __attribute__((used))
 #define __CUDA_ARCH__ 900
 #define EMULATOR_API extern "C" __attribute__((visibility("default")))
 #define EMULATOR_WORD static inline __attribute__((no_sanitize("thread"), unused))
@@ -73,9 +75,10 @@ enum Operation {
 extern Thread* current;
 extern uint3 block_index;
 extern dim3 block_size, grid_size;
-extern int checking;
+extern int checking, interleaving;
 uint64_t collective(int operation, unsigned mask, uint64_t value, unsigned source, int line);
 int barrier(int operation, int predicate, int line);
+void pause();  // let other threads go on
 void* dynamic_shared();
 void check_atomic(const void* place, unsigned size, const void* pc);
 void trap(const char* why, int line);
@@ -251,6 +254,7 @@ EMULATOR_WORD constexpr std::common_type_t<A, B> max(A a, B b) {
             emulator::check_atomic(place, sizeof(T), __builtin_return_address(0));     \
         T old = *place;                                                                \
         *place = (T)(RESULT);                                                          \
+        if (__builtin_expect(emulator::interleaving, 0)) emulator::pause();            \
         return old;                                                                    \
     }
 #define EMULATOR_ATOMICS(NAME, RESULT)              \
@@ -276,6 +280,7 @@ EMULATOR_ATOMICS(atomicExch, value)
             emulator::check_atomic(place, sizeof(T), __builtin_return_address(0));     \
         T old = *place;                                                                \
         if (old == expected) *place = value;                                           \
+        if (__builtin_expect(emulator::interleaving, 0)) emulator::pause();            \
         return old;                                                                    \
     }
 EMULATOR_CAS(int)

@@ -83,9 +83,9 @@ void prepare_fibers(void (*of_launch)(void**), void** arguments_of_launch) {
     kernel = of_launch;
     arguments = arguments_of_launch;
     if (!stacks)
-        stacks = (char*)mmap(nullptr, MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
+        stacks = (char*)mmap(nullptr, MOST_FIBERS * STACK_BYTES, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     free_stacks.clear();
-    for (unsigned i = MOST_THREADS; i-- > 0;) free_stacks.push_back(stacks + i * STACK_BYTES);
+    for (unsigned i = MOST_FIBERS; i-- > 0;) free_stacks.push_back(stacks + i * STACK_BYTES);
 }
 }  // namespace emulator

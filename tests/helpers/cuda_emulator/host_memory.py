@@ -1,7 +1,5 @@
 """Page-locked host memory: which pages may be locked is asked of the system."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 READ_ONLY = 8  # cudaHostRegisterReadOnly

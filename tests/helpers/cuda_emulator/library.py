@@ -1,15 +1,16 @@
 """Launching compiled kernels with the strictness of the driver, and more."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import threading
 from collections import Counter
+from contextlib import nullcontext
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .apart import Pointed, set_apart
 from .compiler import build, run
 from .memory import LaunchError, current_device, memory
 
@@ -28,7 +29,7 @@ DTYPES = {letter: np.dtype(letter) for letter in "?BbHhIiQqfd"}
 
 
 class Schedule(NamedTuple):
-    """Order of blocks, warps and lanes: 0 ascending, 1 descending, 2 random.
+    """Order of blocks, warps and lanes: 0 ascending, 1 descending, 2 random, side by side.
 
     `fill` is every byte of shared memory when a block begins.
     """
@@ -68,9 +69,15 @@ class Library:
         here = ctypes.cast(self.code.emulator_anchor, ctypes.c_void_p).value
         self.base = (here or 0) - built.anchor
         array = ctypes.c_size_t * len(built.shared)
-        addresses = (self.base + address for address, _ in built.shared)
-        sizes = (size for _, size in built.shared)
-        self.code.emulator_set_shared(array(*addresses), array(*sizes), len(built.shared))
+        offsets = (offset for _, offset, _ in built.shared)
+        sizes = (size for *_, size in built.shared)
+        self.code.emulator_set_shared(array(*offsets), array(*sizes), len(built.shared))
+        self._shared = built.shared
+
+    def static_shared(self, name: str) -> int:
+        """Bytes of a kernel's shared variables, and of those of functions that it may call."""
+        others = self.limits.keys() - {name}
+        return sum(size for function, _, size in self._shared if function not in others)
 
     def signature(self, name: str) -> list[str]:
         """A word a parameter: see `cuda.h`."""
@@ -111,7 +118,7 @@ class Kernel:
         self.library, self.name = library, name
         self.signature = library.signature(name)
         self.max_threads_per_block = library.limits[name]
-        self.max_dynamic_shared_size_bytes = SHARED_BYTES
+        self.shared_size_bytes = library.static_shared(name)
         self.device = current_device()
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
@@ -120,19 +127,27 @@ class Kernel:
         self._check_sizes(grid, block, shared_mem)
         if len(args) != len(self.signature):
             raise TypeError(f"{self.name}: {len(args)} arguments, not {len(self.signature)}")
-        values, buffers = [], []
+        values: list[Any] = []
+        arrays: list[Pointed] = []
         for place, (argument, kind) in enumerate(zip(args, self.signature, strict=True)):
             if kind[0] == "v":
                 values.append(self._value(place, argument, DTYPES[kind[1]]))
             elif kind[0] == "s":
-                values.append(self._struct(place, argument, int(kind[1:]), buffers))
+                values.append(self._struct(place, argument, int(kind[1:]), arrays))
             else:
-                values.append(self._pointer(place, argument, kind, buffers))
-        pointers = (ctypes.c_void_p * len(args))(*(value.ctypes.data for value in values))
+                values.append(self._pointer(place, argument, kind, arrays))
+        with set_apart(arrays) if self.library.check else nullcontext():
+            self._launch(grid, block, shared_mem, values, arrays)
+
+    def _launch(
+        self, grid: Any, block: Any, shared_mem: int, values: list[Any], arrays: list[Pointed]
+    ) -> None:
+        pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         sizes = (ctypes.c_uint * 6)(*_three(grid), *_three(block))
         launches[self.name] += 1
         seed = self.schedule.seed  # another order for other sizes, the same when repeated
         schedule = self.schedule._replace(seed=(seed + hash(tuple(sizes))) % 2**64)
+        buffers = list(map(_buffer, arrays))
         wrong = self.library.launch(self.name, sizes, shared_mem, pointers, buffers, schedule)
         if wrong:
             raise LaunchError(f"{self.name}: {wrong}")
@@ -144,12 +159,16 @@ class Kernel:
         x, y, z = _three(grid)
         if not (0 < x < 2**31 and 0 < y <= MOST_BLOCKS_Y and 0 < z <= MOST_BLOCKS_Y):
             raise LaunchError(f"{self.name}: a grid of {(x, y, z)}")
-        if shared_mem > self.max_dynamic_shared_size_bytes:
-            raise LaunchError(f"{self.name}: {shared_mem} bytes of dynamic shared memory")
+        if self.shared_size_bytes + shared_mem > SHARED_BYTES:
+            raise LaunchError(
+                f"{self.name}: {shared_mem} bytes of dynamic shared memory beside "
+                f"{self.shared_size_bytes} of static ones"
+            )
 
-    def _pointer(self, place: int, argument: Any, kind: str, buffers: list[_Buffer]) -> Any:
+    def _pointer(self, place: int, argument: Any, kind: str, arrays: list[Pointed]) -> Any:
+        pointer = np.zeros(1, np.uint64)
         if isinstance(argument, np.uint64) and argument == 0:  # a null pointer
-            return np.zeros(1, np.uint64)
+            return pointer
         values = getattr(argument, "host", None)
         if values is None:
             raise TypeError(f"{self.name} argument {place}: {type(argument)} is no device array")
@@ -157,18 +176,22 @@ class Kernel:
             raise TypeError(f"{self.name} argument {place}: {values.dtype}, not {DTYPES[kind[1]]}")
         if not values.flags.c_contiguous:
             raise TypeError(f"{self.name} argument {place}: not C-contiguous")
-        buffers.append(_buffer(values, kind[0] == "c"))
-        return np.array([values.ctypes.data], np.uint64)
+        pointer[0] = values.ctypes.data
+        arrays.append(Pointed(values, kind[0] == "c", pointer))
+        return pointer
 
-    def _struct(self, place: int, argument: Any, size: int, buffers: list[_Buffer]) -> Any:
+    def _struct(self, place: int, argument: Any, size: int, arrays: list[Pointed]) -> Any:
         """A struct passed by value: CuPy takes a NumPy array of size 1 for one."""
         if not isinstance(argument, np.ndarray) or argument.size != 1:
             raise TypeError(f"{self.name} argument {place}: {type(argument)} is no struct")
         if argument.itemsize != size or not argument.dtype.isalignedstruct:
             raise TypeError(f"{self.name} argument {place}: {argument.dtype}, not {size} bytes")
-        for array, is_written in argument.arrays:  # that it points to
-            buffers.append(_buffer(array.host, not is_written))
-        return argument
+        copy = np.frombuffer(bytearray(argument.tobytes()), np.uint8)
+        pointers = [copy[at : at + 8].view(np.uint64) for at in _pointers(argument.dtype)]
+        held = [pointer for pointer in pointers if pointer[0]]
+        for (array, is_written), pointer in zip(argument.arrays, held, strict=True):
+            arrays.append(Pointed(array.host, not is_written, pointer))
+        return copy
 
     def _value(self, place: int, argument: Any, dtype: np.dtype) -> Any:
         """A parameter passed by value. CuPy passes Python's int and float as 64 bits."""
@@ -181,12 +204,22 @@ class Kernel:
         return np.array([argument], dtype)
 
 
-def _buffer(values: np.ndarray, read_only: bool) -> _Buffer:
+@cache
+def _pointers(dtype: np.dtype) -> list[int]:
+    """Where a struct has pointers, which are its unsigned numbers."""
+    if dtype.names is None:
+        return [0] if dtype == np.uint64 else []
+    fields = (dtype.fields[name] for name in dtype.names)
+    return [offset + place for field, offset, *_ in fields for place in _pointers(field)]
+
+
+def _buffer(array: Pointed) -> _Buffer:
     """What a kernel may touch of a device array."""
+    values, read_only, pointer = array
     memory.require_device(values)
     flags = memory.flags(values)
     defined = None if flags is None else flags.ctypes.data
-    return _Buffer(values.ctypes.data, values.nbytes, values.itemsize, int(read_only), defined)
+    return _Buffer(int(pointer[0]), values.nbytes, values.itemsize, int(read_only), defined)
 
 
 def _three(sizes: Any) -> tuple[int, int, int]:

@@ -5,8 +5,6 @@ flag that a write sets; reading a byte without is an error of its reader, be it 
 function of CuPy or a copy to the host.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from typing import NamedTuple

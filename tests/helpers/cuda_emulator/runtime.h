@@ -8,7 +8,8 @@
 
 namespace emulator {
 #pragma GCC visibility push(hidden)
-constexpr unsigned MOST_THREADS = 1024;
+constexpr unsigned MOST_THREADS = 1024;  // of a block
+constexpr unsigned MOST_FIBERS = 2048;   // of the blocks that run side by side
 constexpr size_t STACK_BYTES = 64 * 1024;
 
 struct Buffer {  // a device array passed to the kernel; laid out as in library.py
@@ -20,6 +21,16 @@ struct Buffer {  // a device array passed to the kernel; laid out as in library.
 };
 
 enum State { NEW, READY, IN_COLLECTIVE, AT_BARRIER, ENDED };  // of a thread
+
+struct Block {
+    uint3 index;
+    unsigned number;  // of those begun, from 1
+    Thread* threads;
+    char* shared;  // static variables, then dynamic memory
+    bool has_stalled[MOST_THREADS / 32];  // warps of which no thread can go on
+    // Order of accesses: barriers so far, and __syncwarp of each warp so far.
+    unsigned barriers_passed, warp_barriers[MOST_THREADS / 32];
+};
 
 // ------------------------------------------------------------------ fibers.cpp
 extern char* stacks;
@@ -43,13 +54,22 @@ const char* name_of(int operation);
 bool answer_collectives(Thread* warp, unsigned lanes);
 
 // ------------------------------------------------------------------ scheduler.cpp
-// Order of accesses: barriers of the block so far, __syncwarp of each warp so far, blocks run.
-extern unsigned barriers_passed, block_number;
-extern unsigned warp_barriers[MOST_THREADS / 32];
+extern Block* block;  // the one that runs
+// Shared memory of blocks that run side by side: where each one's begins, and its parts.
+struct SharedMemory {
+    char* begin;
+    size_t bytes, static_bytes, dynamic_bytes;  // of a block, rounded up; of each part
+    unsigned blocks;
+};
+extern SharedMemory shared;
+constexpr size_t SHARED_ALIGNMENT = 256;
+static inline size_t aligned(size_t bytes) {
+    return (bytes + SHARED_ALIGNMENT - 1) & ~(SHARED_ALIGNMENT - 1);
+}
 
 // ------------------------------------------------------------------ checker.cpp
-void begin_checks(const Buffer* buffers, int count, char* shared, size_t shared_bytes);
+void begin_checks(const Buffer* buffers, int count);
 void end_checks();
-void fill_static_shared(int byte);
+size_t static_shared_bytes();
 #pragma GCC visibility pop
 }  // namespace emulator

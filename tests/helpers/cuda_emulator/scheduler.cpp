@@ -1,11 +1,13 @@
-// Runs the blocks of a launch one after another, and the threads of a block as fibers.
+// Runs the threads of a launch, which are fibers, in turn.
 //
-//   thread   runs until it ends, or waits at a barrier or in a warp collective
+//   thread   runs until it ends, waits at a barrier or in a warp collective, or pauses at an atomic
 //   warp     its threads run in turn; a collective whose lanes have all arrived is answered
 //   block    its warps run in turn; when all threads wait at one barrier, they go on
 //
-// The order of blocks, warps and lanes is ascending, descending or random: a correct kernel
-// gives the same result in each.
+// In ascending or descending order a block runs to its end before the next one begins, and threads
+// do not pause. In random order several blocks run side by side, in as many steps of warps as chance
+// gives each before another goes on: what two blocks do between atomics comes in any order. A correct
+// kernel gives the same result in each.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
@@ -15,16 +17,17 @@
 namespace emulator {
 uint3 block_index;
 dim3 block_size, grid_size;
-int checking;
-unsigned barriers_passed, block_number;
+int checking, interleaving;
+Block* block;
+SharedMemory shared;
 
 namespace {
 enum Order { ASCENDING, DESCENDING, RANDOM };
+constexpr unsigned MOST_BLOCKS = 16;  // side by side
 
-Thread threads[MOST_THREADS];
-unsigned thread_count;
-char* shared;
-size_t shared_bytes;
+Block blocks[MOST_BLOCKS];
+Thread threads[MOST_FIBERS];
+unsigned thread_count, blocks_begun;  // of a block; of the launch
 int order, fill;
 uint64_t random_state;
 }  // namespace
@@ -37,10 +40,35 @@ static uint32_t next_random() {
     return uint32_t(random_state >> 32);
 }
 
+// Seeds that differ by one begin unlike each other (splitmix64).
+static uint64_t mixed(uint64_t seed) {
+    seed += 0x9E3779B97F4A7C15ull;
+    seed = (seed ^ seed >> 30) * 0xBF58476D1CE4E5B9ull;
+    seed = (seed ^ seed >> 27) * 0x94D049BB133111EBull;
+    return (seed ^ seed >> 31) | 1;
+}
+
 static void fill_order(uint32_t* place, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) place[i] = order == DESCENDING ? count - 1 - i : i;
     if (order != RANDOM) return;
     for (uint32_t i = count; i > 1; --i) std::swap(place[i - 1], place[next_random() % i]);
+}
+
+// ------------------------------------------------------------------ shared memory
+void* dynamic_shared() { return block->shared + aligned(shared.static_bytes); }
+
+// The linker's word for "thread_local" variables of this library: those of the block that runs.
+struct ThreadLocal {
+    unsigned long library, offset;
+};
+extern "C" __attribute__((visibility("hidden"))) void* __tls_get_addr(ThreadLocal* variable) {
+    return block->shared + variable->offset;
+}
+
+static void make_shared(unsigned blocks, size_t dynamic_bytes) {
+    const size_t fixed = static_shared_bytes(), bytes = aligned(fixed) + aligned(dynamic_bytes);
+    shared = {nullptr, bytes, fixed, dynamic_bytes, blocks};
+    if (bytes) shared.begin = (char*)aligned_alloc(SHARED_ALIGNMENT, blocks * bytes);
 }
 
 // ------------------------------------------------------------------ blocks
@@ -54,39 +82,53 @@ int barrier(int operation, int predicate, int line) {
     return int(own->answer);
 }
 
-void* dynamic_shared() { return shared; }
-
-static void run_warp(unsigned number) {
-    Thread* warp = threads + number * 32;
-    const unsigned lanes = std::min(32u, thread_count - number * 32);
-    uint32_t place[32];
-    do {
-        fill_order(place, lanes);
-        for (unsigned i = 0; i < lanes && !failed; ++i)
-            if (warp[place[i]].state <= READY) resume(warp[place[i]]);
-    } while (!failed && answer_collectives(warp, lanes));
+void pause() {
+    current->state = READY;
+    yield();
 }
 
-static void start_block() {
-    if (shared) memset(shared, fill, shared_bytes);  // a GPU does not initialise it
-    fill_static_shared(fill);
+static unsigned warps() { return (thread_count + 31) / 32; }
+
+static void turn_to(Block& own) {
+    block = &own;
+    block_index = own.index;
+}
+
+// Let the threads of a warp that can run, each until it waits, pauses or ends; returns whether any
+// collective was answered.
+static bool run_threads(unsigned number) {
+    Thread* warp = block->threads + number * 32;
+    const unsigned lanes = std::min(32u, thread_count - number * 32);
+    uint32_t place[32];
+    fill_order(place, lanes);
+    for (unsigned i = 0; i < lanes && !failed; ++i)
+        if (warp[place[i]].state <= READY) resume(warp[place[i]]);
+    const bool any = !failed && answer_collectives(warp, lanes);
+    bool& has_stalled = block->has_stalled[number] = true;
+    for (unsigned i = 0; i < lanes; ++i) has_stalled = has_stalled && warp[i].state > READY;
+    return any;
+}
+
+static void start_block(Block& own, uint32_t b) {
+    const uint3 index = {b % grid_size.x, b / grid_size.x % grid_size.y,
+                         b / grid_size.x / grid_size.y};
+    const size_t slot = &own - blocks;
+    own = {index, ++blocks_begun, threads + slot * thread_count, shared.begin + slot * shared.bytes};
+    if (shared.bytes) memset(own.shared, fill, shared.bytes);  // a GPU does not initialise it
     for (unsigned i = 0; i < thread_count; ++i) {
-        const uint3 index = {i % block_size.x, i / block_size.x % block_size.y,
-                             i / block_size.x / block_size.y};
-        threads[i] = Thread{};
-        threads[i].index = index;
-        threads[i].linear = i;
-        threads[i].lane = i & 31;
-        threads[i].warp = i >> 5;
+        Thread& thread = own.threads[i] = Thread{};
+        thread.index = {i % block_size.x, i / block_size.x % block_size.y,
+                        i / block_size.x / block_size.y};
+        thread.linear = i;
+        thread.lane = i & 31;
+        thread.warp = i >> 5;
     }
-    ++block_number;
-    barriers_passed = 0;
-    memset(warp_barriers, 0, sizeof warp_barriers);
+    turn_to(own);
 }
 
 static void report_deadlock(bool at_barrier) {
     for (unsigned i = 0; i < thread_count; ++i) {
-        const Thread& thread = threads[i];
+        const Thread& thread = block->threads[i];
         if (thread.state != IN_COLLECTIVE) continue;
         fail("block (%u,%u,%u): deadlock: thread %u waits in %s (line %d, mask %08x) for lanes that "
              "%s",
@@ -101,7 +143,7 @@ static bool pass_barrier() {
     const Thread* first = nullptr;
     unsigned live = 0, waiting = 0, count = 0;
     for (unsigned i = 0; i < thread_count; ++i) {
-        const Thread& thread = threads[i];
+        const Thread& thread = block->threads[i];
         live += thread.state != ENDED;
         if (thread.state != AT_BARRIER) continue;
         ++waiting;
@@ -115,37 +157,80 @@ static bool pass_barrier() {
     if (waiting != live) report_deadlock(first != nullptr);
     if (failed || !live) return false;
     for (unsigned i = 0; i < thread_count; ++i) {
-        Thread& thread = threads[i];
+        Thread& thread = block->threads[i];
         if (thread.state != AT_BARRIER) continue;
         thread.state = READY;
         thread.answer = thread.operation == BARRIER_COUNT ? count
                         : thread.operation == BARRIER_AND ? count == waiting
                                                           : count != 0;
     }
-    ++barriers_passed;
+    memset(block->has_stalled, 0, sizeof block->has_stalled);
+    ++block->barriers_passed;
     return true;
 }
 
-static void run_block() {
-    const unsigned warps = (thread_count + 31) / 32;
+// ------------------------------------------------------------------ one after another
+static void run_block(uint32_t b) {
     uint32_t place[MOST_THREADS / 32];
-    start_block();
+    start_block(blocks[0], b);
     do {
-        fill_order(place, warps);
-        for (unsigned i = 0; i < warps && !failed; ++i) run_warp(place[i]);
+        fill_order(place, warps());
+        for (unsigned i = 0; i < warps() && !failed; ++i)
+            while (run_threads(place[i]) && !failed) {
+            }
     } while (!failed && pass_barrier());
 }
 
-static void run_grid() {
-    const uint64_t blocks = uint64_t(grid_size.x) * grid_size.y * grid_size.z;
-    std::vector<uint32_t> place(blocks);
-    fill_order(place.data(), uint32_t(blocks));
-    for (uint64_t i = 0; i < blocks && !failed; ++i) {
-        const uint32_t b = place[i];
-        block_index = {b % grid_size.x, b / grid_size.x % grid_size.y,
-                       b / grid_size.x / grid_size.y};
-        run_block();
+// ------------------------------------------------------------------ side by side
+// Let one warp of the block go on for one step; false when the block is done.
+static bool step() {
+    const unsigned from = next_random() % warps();
+    for (unsigned i = 0; i < warps(); ++i) {
+        const unsigned number = (from + i) % warps();
+        if (block->has_stalled[number]) continue;
+        run_threads(number);
+        return true;
     }
+    return pass_barrier();
+}
+
+static void run_side_by_side(const std::vector<uint32_t>& place) {
+    std::vector<Block*> running;
+    const unsigned patience = 1 + next_random() % 6;  // of this launch; 1: switch at every step
+    size_t begun = 0;
+    for (; running.size() < shared.blocks; ++begun) {
+        running.push_back(&blocks[begun]);
+        start_block(blocks[begun], place[begun]);
+    }
+    while (!failed && !running.empty()) {
+        Block*& own = running[next_random() % running.size()];
+        turn_to(*own);
+        bool live = true;
+        for (unsigned steps = 1u << next_random() % patience; live && !failed && steps > 0; --steps)
+            live = step();
+        if (live) continue;
+        if (begun < place.size()) {
+            start_block(*own, place[begun++]);
+        } else {
+            own = running.back();
+            running.pop_back();
+        }
+    }
+}
+
+static void run_grid() {
+    std::vector<uint32_t> place(size_t(grid_size.x) * grid_size.y * grid_size.z);
+    fill_order(place.data(), uint32_t(place.size()));
+    if (interleaving) return run_side_by_side(place);
+    for (size_t i = 0; i < place.size() && !failed; ++i) run_block(place[i]);
+}
+
+// So many blocks run at the same time: by chance, where order is.
+static unsigned most_at_once() {
+    if (!interleaving) return 1;
+    const size_t all = size_t(grid_size.x) * grid_size.y * grid_size.z;
+    const size_t most = std::min<size_t>({MOST_BLOCKS, all, MOST_FIBERS / thread_count});
+    return std::min<size_t>(2 + next_random() % (MOST_BLOCKS - 1), most);
 }
 }  // namespace emulator
 
@@ -159,18 +244,18 @@ EMULATOR_API int emulator_launch(void (*kernel)(void**), const unsigned* sizes, 
     prepare_fibers(kernel, arguments);
     emulator::order = order;
     emulator::fill = fill;
-    random_state = seed * 2654435761u + 88172645463325252ull;
+    interleaving = order == RANDOM;
+    random_state = mixed(seed);
     forget_failure();
-    block_number = 0;
+    blocks_begun = 0;
     checking = check;
-    emulator::shared_bytes = shared_bytes;
-    shared = shared_bytes ? (char*)aligned_alloc(256, (shared_bytes + 255) & ~size_t(255)) : nullptr;
-    if (check) begin_checks(buffers, n_buffers, shared, shared_bytes);
+    make_shared(most_at_once(), shared_bytes);
+    if (check) begin_checks(buffers, n_buffers);
     catch_signals(seconds);
     run_grid();
     release_signals();
     current = nullptr;
     end_checks();
-    free(shared);
+    free(shared.begin);
     return failed;
 }

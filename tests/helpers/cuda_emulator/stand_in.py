@@ -11,6 +11,7 @@ import ctypes
 import importlib
 import inspect
 import operator
+import threading
 import time
 import types
 from collections import Counter
@@ -28,7 +29,7 @@ __all__ = ["make_module", "ndarray", "transfers"]
 # Copies between host and device: "to device", "to host"; and how often the host "waits".
 transfers: Counter[str] = Counter()
 
-PROPERTIES = {"name": b"an emulated device", "major": 9, "minor": 0, "uuid": bytes(16)}
+PROPERTIES = {"name": b"an emulated device", "major": 9, "minor": 0}
 
 SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 FUNCTIONS = ["arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "flatnonzero"]
@@ -273,19 +274,41 @@ def asnumpy(a: Any) -> np.ndarray:
 
 
 class _Stream:
-    """Nothing runs ahead here."""
+    """Nothing runs ahead here; the current one is that of a thread and of a device."""
 
-    def __init__(self, non_blocking: bool = False) -> None:
-        pass
+    def __init__(self, null: bool = False, non_blocking: bool = False) -> None:
+        self.device_id = -1 if null else current_device()
 
     def __enter__(self) -> Self:
+        if self.device_id not in (-1, current_device()):
+            raise RuntimeError(
+                f"The device that the stream is created on ({self.device_id}) does not match with "
+                f"the current device ({current_device()})"
+            )
+        entered_streams().append((current_device(), self))
         return self
 
     def __exit__(self, *_: Any) -> None:
-        pass
+        entered_streams().pop()
 
     def synchronize(self) -> None:
         transfers["waits"] += 1
+
+
+_thread = threading.local()
+_Stream.null = _Stream(null=True)
+
+
+def entered_streams() -> list[tuple[int, _Stream]]:
+    """Devices and their streams that this thread has entered."""
+    if not hasattr(_thread, "streams"):
+        _thread.streams = []
+    return _thread.streams
+
+
+def get_current_stream(device_id: int = -1) -> _Stream:
+    own = current_device() if device_id == -1 else device_id
+    return next((s for device, s in reversed(entered_streams()) if device == own), _Stream.null)
 
 
 class _Event:
@@ -318,6 +341,10 @@ class Device:
 
     def __exit__(self, *_: Any) -> None:
         device_stack().pop()
+
+    @property
+    def pci_bus_id(self) -> str:
+        return f"0000:{self.id:02X}:00.0"
 
     def synchronize(self) -> None:
         """Nothing runs ahead here."""
@@ -370,6 +397,9 @@ def _raw_module(check: bool, replace: dict[str, str] | None) -> type:
             macros = tuple(option for option in options if option.startswith("-D"))
             self._library = _library(code, macros, check, is_quick=replace is not None)
 
+        def compile(self) -> None:
+            """It is compiled."""
+
         def get_function(self, name: str) -> Kernel:
             return Kernel(self._library, name)
 
@@ -416,10 +446,12 @@ def make_module(
         Stream=_Stream,
         Event=_Event,
         get_elapsed_time=lambda start, end: 1e3 * (end.time - start.time),
-        get_current_stream=_Stream,
+        get_current_stream=get_current_stream,
         is_available=lambda: True,
         alloc_pinned_memory=bytearray,
-        nvrtc=types.SimpleNamespace(getVersion=lambda: (13, 0)),
+        nvrtc=types.SimpleNamespace(
+            getVersion=lambda: (13, 0), getSupportedArchs=lambda: (75, 80, 90, 100, 120)
+        ),
         PinnedMemory=pinned_memory,
         PinnedMemoryPointer=pinned_pointer,
         UnownedMemory=_lending(fill, check),

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.lists.partition import (
-    assign_entries,
-    move_entries,
-    move_lists,
-    sum_parts,
+from gputree.backends.cpu.lists.layout import (
+    Assigned,
+    Entries,
+    ListNodes,
+    ListRules,
+    Lists,
+    Moved,
+    Opened,
 )
+from gputree.backends.cpu.lists.partition import assign_entries, move_entries, move_lists, sum_parts
 from gputree.backends.cpu.lists.score import score_columns
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
 from gputree.dtypes import MOST_ROWS, ROW
 from gputree.threads import SPANS_PER_THREAD, cut, run
-
-
-class Entries(NamedTuple):
-    """Parts of rows, by node; `weight` is None where all weigh one unit."""
-
-    target: NDArray[Any]
-    weight: Int64s | None
-
-
-class Lists(NamedTuple):
-    """Entries by code and their codes, shape (d, E)."""
-
-    item: NDArray[np.int32]
-    code: NDArray[np.uint32]
 
 
 class Memory:
@@ -80,171 +69,130 @@ class CpuLists:
             weights[0] = np.bincount(task.target, minlength=task.n_classes)
         else:
             np.add.at(weights[0], task.target, task.weight)
-        return CpuLevel(
-            self,
-            entries,
-            Lists(*self.codes),
-            np.array([0]),
-            np.array([n]),
-            weights,
-            np.zeros((d, 1), np.bool_),
-        )
+        nodes = ListNodes(np.array([0]), np.array([n]), weights, np.zeros((d, 1), np.bool_))
+        return CpuLevel(self, entries, Lists(*self.codes), nodes)
 
 
-@dataclass
-class _Assigned:
-    """Tests, their parts, and the part of every entry."""
-
-    tests: Tests
-    parts: Parts
-    child: NDArray[np.int32]
-    part_weight: Int64s
-    missing: Int64s
-
-    def that_open(self, parts: Int64s) -> _Assigned:
-        """Without the tests before and behind those of `parts`."""
-        tests = self.tests
-        first = int(np.searchsorted(tests.part, parts[0], side="right")) - 1
-        last = int(np.searchsorted(tests.part, parts[-1], side="right"))
-        own = Tests(
-            node=tests.node[first:last],
-            feature=tests.feature[first:last],
-            cut=tests.cut[first:last],
-            part=tests.part[first : last + 1],
-        )
-        return replace(self, tests=own, missing=self.missing[first:last])
+def tests_of(tests: Tests, assigned: Assigned, parts: Int64s) -> tuple[Tests, Assigned]:
+    """Without the tests before and behind those of `parts`."""
+    first = int(np.searchsorted(tests.part, parts[0], side="right")) - 1
+    last = int(np.searchsorted(tests.part, parts[-1], side="right"))
+    own = Tests(
+        node=tests.node[first:last],
+        feature=tests.feature[first:last],
+        cut=tests.cut[first:last],
+        part=tests.part[first : last + 1],
+    )
+    return own, assigned._replace(missing=assigned.missing[first:last])
 
 
 class CpuLevel:
     """`gputree.backends.lists.Level` on the host."""
 
-    def __init__(
-        self,
-        backend: CpuLists,
-        entries: Entries,
-        lists: Lists,
-        begin: Int64s,
-        end: Int64s,
-        weights: Int64s,
-        resting: NDArray[np.bool_],
-    ) -> None:
+    def __init__(self, backend: CpuLists, entries: Entries, lists: Lists, nodes: ListNodes) -> None:
         self.backend = backend
         self.entries = entries
         self.lists = lists
-        self.begin = begin
-        self.end = end
-        self.weights = weights
-        self.resting = resting
-        self._assigned: _Assigned | None = None
+        self.begin, self.end, self.weights, self.resting = nodes
+        self._assigned: tuple[Tests, Parts, Assigned] | None = None
 
     @property
     def rows(self) -> int:
         return self.entries.target.size
 
+    @property
+    def _nodes(self) -> ListNodes:
+        return ListNodes(self.begin, self.end, self.weights, self.resting)
+
     def score(self) -> Candidates:
-        task = self.backend.task
         d, m = self.resting.shape
         out = Candidates.empty(d, m)
+        rules = ListRules.of(self.backend.task)
         self._run(
             score_columns,
             self.end - self.begin,
-            lambda f, g, a, b: (
-                task.information, task.limits, task.missing_is_category, task.one_against_rest,
-                task.nominal, *self.lists, self.entries.target, self.entries.weight, self.begin,
-                self.end, self.weights, self.resting, f, g, a, b, out,
-            ),
+            lambda f, g, a, b: (rules, self.lists, self.entries, self._nodes, f, g, a, b, out),
             columns=d,
-        )  # fmt: skip
+        )
         self.resting = self.resting | (out.parts == 1)
         return out
 
     def assign(self, tests: Tests) -> Parts:
-        task = self.backend.task
-        m, n_parts = tests.node.size, int(tests.part[-1])
-        child = np.empty(self.entries.target.size, np.int32)
-        part_weight = np.empty(n_parts, np.int64)
-        missing = np.zeros(m, np.int64)
+        task, nodes, entries = self.backend.task, self._nodes, self.entries
+        n_parts = int(tests.part[-1])
         parts = Parts(
             code=np.empty(n_parts, np.uint32),
             rows=np.zeros(n_parts, np.int64),
             weights=np.zeros((n_parts, task.n_classes), np.int64),
         )
-        sizes = (self.end - self.begin)[tests.node]
+        assigned = Assigned(
+            child=np.empty(entries.target.size, np.int32),
+            part_code=parts.code,
+            part_weight=np.empty(n_parts, np.int64),
+            missing=np.zeros(tests.node.size, np.int64),
+        )
+        rules = ListRules.of(task)
         self._run(
             assign_entries,
-            sizes,
-            lambda a, b: (
-                task.nominal, task.missing_is_category, task.one_against_rest, *self.lists,
-                self.entries.weight, self.begin, self.end, tests, a, b, child, parts.code,
-                part_weight, missing,
-            ),
-        )  # fmt: skip
+            self._sizes(tests),
+            lambda a, b: (rules, self.lists, entries.weight, nodes, tests, a, b, assigned),
+        )
         self._run(
             sum_parts,
-            sizes,
-            lambda a, b: (
-                self.entries.target, self.entries.weight, self.begin, self.end, tests, a, b,
-                child, part_weight, parts.rows, parts.weights,
-            ),
-        )  # fmt: skip
-        self._assigned = _Assigned(tests, parts, child, part_weight, missing)
+            self._sizes(tests),
+            lambda a, b: (entries, nodes, tests, a, b, assigned, parts.rows, parts.weights),
+        )
+        self._assigned = tests, parts, assigned
         return parts
+
+    def _sizes(self, tests: Tests) -> Int64s:
+        """Entries of the nodes that are tested."""
+        return (self.end - self.begin)[tests.node]
 
     def descend(self, parts: Int64s) -> CpuLevel:
         assert self._assigned is not None
-        done = self._assigned.that_open(parts)
-        tests, sizes = done.tests, done.parts.rows[parts]
-        opened = np.searchsorted(parts, tests.part)
+        tests, found, assigned = self._assigned
+        tests, assigned = tests_of(tests, assigned, parts)
+        sizes = found.rows[parts]
         end = np.cumsum(sizes)
-        part_begin = np.full(done.part_weight.size, -1)
-        part_begin[parts] = end - sizes
-        route, spread, entries = self._move_entries(
-            done, parts, opened, part_begin.copy(), int(end[-1])
-        )
-        shape = self.resting.shape[0], entries.target.size
-        memory = self.backend.memory
-        lists = Lists(memory.take(shape, ROW), memory.take(shape, np.uint32))
-        skip = self.resting[:, tests.node]
+        begin = np.full(assigned.part_weight.size, -1)
+        begin[parts] = end - sizes
+        first = np.searchsorted(parts, tests.part)
+        room = assigned.missing * np.diff(first)
+        opened = Opened(parts, first, begin, np.cumsum(room) - room)
+        entries, moved = self._move_entries(tests, assigned, opened, int(end[-1]), int(room.sum()))
+        resting, task = self.resting, self.backend.task
+        skip = resting[:, tests.node]
         own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
-        if not self.backend.task.one_against_rest:  # one category is left in each part
-            skip = skip | (own & self.backend.task.nominal[:, None])
-        self._run(
-            move_lists,
-            (self.end - self.begin)[tests.node],
-            lambda f, g, a, b: (
-                *self.lists, self.begin, self.end, tests, a, b, f, g, skip, route, spread,
-                parts, opened, part_begin, *lists,
-            ),
-            columns=skip.shape[0],
-        )  # fmt: skip
-        test = np.repeat(np.arange(tests.node.size), np.diff(opened))
-        return CpuLevel(
-            self.backend, entries, lists, end - sizes, end, done.parts.weights[parts],
-            np.ascontiguousarray(skip[:, test]),
-        )  # fmt: skip
+        if not task.one_against_rest:  # one category is left in each part
+            skip = skip | (own & task.nominal[:, None])
+        shape, memory = (resting.shape[0], entries.target.size), self.backend.memory
+        lists = Lists(memory.take(shape, ROW), memory.take(shape, np.uint32))
+        given = self.lists, self._nodes, tests, skip, opened, moved, lists
+        sizes_, columns = self._sizes(tests), skip.shape[0]
+        self._run(move_lists, sizes_, lambda *spans: (*given, *spans), columns)
+        test = np.repeat(np.arange(tests.node.size), np.diff(first))
+        resting = np.ascontiguousarray(skip[:, test])
+        nodes = ListNodes(end - sizes, end, found.weights[parts], resting)
+        return CpuLevel(self.backend, entries, lists, nodes)
 
     def _move_entries(
-        self, done: _Assigned, parts: Int64s, opened: Int64s, place: Int64s, size: int
-    ) -> tuple[Int64s, NDArray[np.int32], Entries]:
-        """Where the entries of this level go, and those of the next."""
-        tests, old = done.tests, self.entries
-        room = done.missing * np.diff(opened)
-        spread_begin = np.cumsum(room) - room
-        route = np.empty(old.target.size, np.int64)
-        spread = np.empty(int(room.sum()), ROW)
+        self, tests: Tests, assigned: Assigned, opened: Opened, size: int, fractions: int
+    ) -> tuple[Entries, Moved]:
+        """The entries of the next level, and where those of this one went."""
+        old = self.entries
+        moved = Moved(np.empty(old.target.size, np.int64), np.empty(fractions, ROW))
         new = Entries(
             np.empty(size, old.target.dtype),
             None if old.weight is None else np.empty(size, np.int64),
         )
+        place = opened.begin.copy()
         self._run(
             move_entries,
-            (self.end - self.begin)[tests.node],
-            lambda a, b: (
-                *old, self.begin, self.end, tests, a, b, done.child, done.part_weight, place,
-                parts, opened, spread_begin, route, spread, *new,
-            ),
-        )  # fmt: skip
-        return route, spread, new
+            self._sizes(tests),
+            lambda a, b: (old, self._nodes, tests, a, b, assigned, opened, place, moved, new),
+        )
+        return new, moved
 
     def close(self) -> None:
         for array in self.lists:

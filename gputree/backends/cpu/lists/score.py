@@ -7,36 +7,56 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import kernel, lent, pick
+from gputree.backends.cpu.jit import borrowing, inner, kernel, pick, written_out
+from gputree.backends.cpu.lists.layout import NodeList
 from gputree.backends.cpu.lists.sieve import best_cut_of_fractions, new_sieve
 from gputree.criteria.information import GAIN_BITS, TOLERANCE, in_steps, term
 from gputree.dtypes import MISSING_CODE
 
 
 class Scan(NamedTuple):
-    """Class weights on the way through a list: left of it, new, and the terms of both sides."""
+    """Class weights, shape (K,), on the way through a list."""
 
-    left: NDArray[np.int64]
-    fresh: NDArray[np.int64]
-    terms: NDArray[np.int64]
+    known: NDArray[np.int64]  # of the node; without missing values once these are taken out
+    left: NDArray[np.int64]  # left of the place that is looked at
+    fresh: NDArray[np.int64]  # of new entries; 0 between runs
+    terms: NDArray[np.int64]  # of both sides, class by class
 
 
-@lent
-def take_missing(item, code, target, weight, begin, end, known):
+@inner
+def new_scan(n_classes):
+    """Room for one scan at a time."""
+    return Scan(
+        np.empty(n_classes, np.int64),
+        np.zeros(n_classes, np.int64),
+        np.zeros(n_classes, np.int64),
+        np.zeros(n_classes, np.int64),
+    )
+
+
+@borrowing
+def take_missing(column, known):
     """Take the missing values, last in the list, out of the class weights `known`.
 
     Returns the end of the known values, and the weight that is missing.
     """
+    item, end = column.item, column.end
     unknown = np.int64(0)
-    while end > begin and code[end - 1] == MISSING_CODE:
+    while end > column.begin and column.code[end - 1] == MISSING_CODE:
         end -= 1
-        w = np.int64(pick(weight, item[end], 1))
-        known[target[item[end]]] -= w
+        w = np.int64(pick(column.weight, item[end], 1))
+        known[column.target[item[end]]] -= w
         unknown += w
     return end, unknown
 
 
-@lent
+@written_out
+def before_missing(column, end):
+    """The list without its missing values, which begin at `end`."""
+    return NodeList(column.item, column.code, column.target, column.weight, column.begin, end)
+
+
+@borrowing
 def class_terms(information, weights):
     """Sum of the terms of class weights, and the sum of the weights."""
     terms = total = np.int64(0)
@@ -46,7 +66,7 @@ def class_terms(information, weights):
     return terms, total
 
 
-@lent
+@borrowing
 def least_side(limits, total, count):
     """Least units on either side of a cut; more than there are where too few rows are known."""
     least = limits.cut_share * np.float64(total)
@@ -56,14 +76,15 @@ def least_side(limits, total, count):
     return max(np.int64(np.ceil(least - limits.slack)), np.int64(1))
 
 
-@lent
-def read_run(item, code, target, weight, begin, end):
+@borrowing
+def read_run(column, begin):
     """The run of one value that starts at `begin`: its end, weight and class, -1 if mixed."""
+    item, code, target, weight = column.item, column.code, column.target, column.weight
     value = code[begin]
     k = np.int64(target[item[begin]])
     total = np.int64(pick(weight, item[begin], 1))
     stop = begin + 1
-    while stop < end and code[stop] == value:
+    while stop < column.end and code[stop] == value:
         if target[item[stop]] != k:
             k = np.int64(-1)
         total += pick(weight, item[stop], 1)
@@ -71,46 +92,45 @@ def read_run(item, code, target, weight, begin, end):
     return stop, total, k
 
 
-@lent
-def move_class(information, known, state, k, weight):
+@borrowing
+def move_class(information, scan, k, weight):
     """Move weight of one class to the left; returns the change of the sum of terms."""
-    state.left[k] += weight
-    own = term(information, state.left[k]) + term(information, known[k] - state.left[k])
-    change = own - state.terms[k]
-    state.terms[k] = own
+    scan.left[k] += weight
+    own = term(information, scan.left[k]) + term(information, scan.known[k] - scan.left[k])
+    change = own - scan.terms[k]
+    scan.terms[k] = own
     return change
 
 
-@lent
-def move_rows(information, item, target, weight, begin, end, known, state):
+@borrowing
+def move_rows(information, column, begin, end, scan):
     """Move rows of several classes to the left; a class changes two terms, whatever its rows."""
+    item, target, fresh = column.item, column.target, scan.fresh
     for i in range(begin, end):
-        state.fresh[target[item[i]]] += pick(weight, item[i], 1)
+        fresh[target[item[i]]] += pick(column.weight, item[i], 1)
     change = np.int64(0)
     for i in range(begin, end):
         k = target[item[i]]
-        if state.fresh[k] > 0:
-            change += move_class(information, known, state, k, state.fresh[k])
-            state.fresh[k] = 0
+        if fresh[k] > 0:
+            change += move_class(information, scan, k, fresh[k])
+            fresh[k] = 0
     return change
 
 
-@lent
-def best_cut(information, item, code, target, weight, begin, end, known, state, total, least):
-    """Best cut between the sorted values ``begin .. end``: the first of greatest gain.
+@borrowing
+def best_cut(information, column, scan, total, least):
+    """Best cut between sorted known values of weight `total`: the first of greatest gain.
 
     A cut between two values of one and the same class is never the best (Fayyad and Irani
     1992), unless no cut is admissible on one side of it: others are not evaluated.
 
-    Returns
-    -------
-    gain, tries, place, weight
-        Gain in steps, admissible cuts, the last entry left of the best (-1 where none gains
-        anything), and the weight up to it.
+    Returns its gain in steps, how many cuts are admissible, the last entry left of it (-1 where
+    none gains anything), and the weight up to it.
     """
-    for k in range(known.size):
-        state.left[k] = 0
-        state.terms[k] = term(information, known[k])
+    begin, end = column.begin, column.end
+    for k in range(scan.known.size):
+        scan.left[k] = 0
+        scan.terms[k] = term(information, scan.known[k])
     # terms of the sides' classes and of the node, less those of the node's classes
     gained = term(information, total)
     best = tries = before = best_weight = moved = np.int64(0)
@@ -118,16 +138,14 @@ def best_cut(information, item, code, target, weight, begin, end, known, state, 
     pending = start = begin  # rows from `pending` on are not yet moved
     pending_class = previous = np.int64(-2)
     while start < end and total - before >= least:
-        stop, run, k = read_run(item, code, target, weight, start, end)
+        stop, run, k = read_run(column, start)
         if before >= least and start > begin:
             tries += 1
             if tries == 1 or total - before - run < least or k < 0 or k != previous:
                 if pending_class >= 0:
-                    gained += move_class(information, known, state, pending_class, before - moved)
+                    gained += move_class(information, scan, pending_class, before - moved)
                 else:
-                    gained += move_rows(
-                        information, item, target, weight, pending, start, known, state
-                    )
+                    gained += move_rows(information, column, pending, start, scan)
                 own = term(information, before) + term(information, total - before)
                 gain = in_steps(information, gained - own)
                 if gain > best:
@@ -143,27 +161,24 @@ def best_cut(information, item, code, target, weight, begin, end, known, state, 
     return best, tries, place, best_weight
 
 
-@lent
-def score_numeric(
-    information, limits, item, code, target, weight, begin, end, whole, known, state, sieve, out, f,
-    j,
-):  # fmt: skip
-    """Best cut of a numeric column in node j; `known` holds the node's class weights."""
-    end, unknown = take_missing(item, code, target, weight, begin, end, known)
-    if end == begin or code[begin] == code[end - 1]:
+@borrowing
+def score_numeric(rules, column, weight, whole, scan, sieve, f, j, out):
+    """Best cut of numeric column f in node j, of weight `whole`."""
+    information, code = rules.information, column.code
+    end, unknown = take_missing(column, scan.known)
+    if end == column.begin or code[column.begin] == code[end - 1]:
         return
     out.parts[f, j] = 2
     total = whole - unknown
-    least = least_side(limits, total, end - begin)
+    least = least_side(rules.limits, total, end - column.begin)
     if total < 2 * least:
         return
+    known = before_missing(column, end)
     if weight is None:
-        gain, tries, place, before = best_cut(
-            information, item, code, target, weight, begin, end, known, state, total, least
-        )
+        gain, tries, place, before = best_cut(information, known, scan, total, least)
     else:
         gain, tries, place, before = best_cut_of_fractions(
-            information, item, code, target, weight, begin, end, known, sieve, total, least
+            information, known, scan.known, sieve, total, least
         )
     if place < 0:
         return
@@ -179,49 +194,37 @@ def score_numeric(
     out.after[f, j] = code[place + 1]
 
 
-@lent
-def add_run(information, item, target, weight, begin, end, state):
-    """Class terms and weight of the entries ``begin .. end``."""
-    total = np.int64(0)
-    for i in range(begin, end):
-        w = np.int64(pick(weight, item[i], 1))
-        state.fresh[target[item[i]]] += w
-        total += w
-    return fresh_terms(information, item, target, begin, end, state), total
-
-
-@lent
-def fresh_terms(information, item, target, begin, end, state):
+@borrowing
+def fresh_terms(information, column, begin, end, fresh):
     """Class terms of the new weights, which are those of the entries ``begin .. end``; forgotten.
 
     By classes or by entries, whatever is less.
     """
     terms = np.int64(0)
-    if state.fresh.size <= end - begin:
-        for k in range(state.fresh.size):
-            terms += term(information, state.fresh[k])
-            state.fresh[k] = 0
+    if fresh.size <= end - begin:
+        for k in range(fresh.size):
+            terms += term(information, fresh[k])
+            fresh[k] = 0
         return terms
     for i in range(begin, end):
-        k = target[item[i]]
-        if state.fresh[k] > 0:
-            terms += term(information, state.fresh[k])
-            state.fresh[k] = 0
+        k = column.target[column.item[i]]
+        if fresh[k] > 0:
+            terms += term(information, fresh[k])
+            fresh[k] = 0
     return terms
 
 
-@lent
-def score_nominal(
-    information, limits, missing_is_category, item, code, target, weight, begin, end, whole, known,
-    state, out, f, j,
-):  # fmt: skip
-    """One branch a category in node j; `known` holds the node's class weights."""
-    unknown = np.int64(0)
-    if not missing_is_category:
-        end, unknown = take_missing(item, code, target, weight, begin, end, known)
+@borrowing
+def score_nominal(rules, column, whole, scan, f, j, out):
+    """One branch for each category of column f in node j, of weight `whole`."""
+    information, limits = rules.information, rules.limits
+    item, code, target, weight = column.item, column.code, column.target, column.weight
+    begin, end, unknown = column.begin, column.end, np.int64(0)
+    if not rules.missing_is_category:
+        end, unknown = take_missing(column, scan.known)
     if end == begin or code[begin] == code[end - 1]:
         return
-    class_sum, total = class_terms(information, known)
+    class_sum, total = class_terms(information, scan.known)
     gain = term(information, total) - class_sum
     split = term(information, whole) - term(information, unknown)
     parts = heavy = 0
@@ -229,12 +232,12 @@ def score_nominal(
     for i in range(begin, end):
         e = np.uintp(item[i])
         w = np.int64(pick(weight, e, 1))
-        state.fresh[np.uintp(target[e])] += w
+        scan.fresh[np.uintp(target[e])] += w
         branch += w
         if i + 1 < end and code[i + 1] == code[i]:
             continue
         own = term(information, branch)
-        gain += fresh_terms(information, item, target, start, i + 1, state) - own
+        gain += fresh_terms(information, column, start, i + 1, scan.fresh) - own
         split -= own
         parts += 1
         heavy += np.float64(branch) >= limits.least - limits.slack
@@ -246,33 +249,37 @@ def score_nominal(
         out.gain[f, j] = max(in_steps(information, gain), 0)
 
 
-@lent
-def rest_terms(information, item, target, weight, begin, end, known, state):
-    """How the class terms of `known` change without the entries ``begin .. end``."""
-    change = np.int64(0)
+@borrowing
+def run_terms(information, column, begin, end, scan):
+    """Of the entries ``begin .. end``: class terms, how those of the rest change, and weight."""
+    item, target, fresh = column.item, column.target, scan.fresh
+    terms = change = total = np.int64(0)
     for i in range(begin, end):
-        state.fresh[target[item[i]]] += pick(weight, item[i], 1)
+        w = np.int64(pick(column.weight, item[i], 1))
+        fresh[target[item[i]]] += w
+        total += w
     for i in range(begin, end):
         k = target[item[i]]
-        if state.fresh[k] > 0:
-            change += term(information, known[k] - state.fresh[k]) - term(information, known[k])
-            state.fresh[k] = 0
-    return change
+        if fresh[k] > 0:
+            terms += term(information, fresh[k])
+            change += term(information, scan.known[k] - fresh[k])
+            change -= term(information, scan.known[k])
+            fresh[k] = 0
+    return terms, change, total
 
 
-@lent
-def score_one_against_rest(
-    information, limits, item, code, target, weight, begin, end, whole, known, state, out, f, j
-):
+@borrowing
+def score_one_against_rest(rules, column, whole, scan, f, j, out):
     """The category of greatest gain ratio against all others in node j, of equals the first.
 
-    `known` holds the node's class weights. Both sides need the weight of a branch that counts.
+    The node has the weight `whole`. Both sides need the weight of a branch that counts.
     """
-    end, unknown = take_missing(item, code, target, weight, begin, end, known)
+    information, limits, code, begin = rules.information, rules.limits, column.code, column.begin
+    end, unknown = take_missing(column, scan.known)
     if end == begin or code[begin] == code[end - 1]:
         return
     out.parts[f, j] = 2
-    class_sum, total = class_terms(information, known)
+    class_sum, total = class_terms(information, scan.known)
     before = term(information, total) - class_sum
     bits = term(information, whole) - term(information, unknown)
     best = 0.0
@@ -281,13 +288,11 @@ def score_one_against_rest(
         stop = start + 1
         while stop < end and code[stop] == code[start]:
             stop += 1
-        terms, branch = add_run(information, item, target, weight, start, stop, state)
+        terms, change, branch = run_terms(information, column, start, stop, scan)
         lighter = np.float64(min(branch, total - branch))
         if lighter >= limits.least - limits.slack:
-            terms += class_sum
-            terms += rest_terms(information, item, target, weight, start, stop, known, state)
             own = term(information, branch) + term(information, total - branch)
-            gain = max(in_steps(information, before + terms - own), 0)
+            gain = max(in_steps(information, before + terms + class_sum + change - own), 0)
             split = np.float64(bits - own) / information.scale
             ratio = 0.0
             if split > TOLERANCE:
@@ -302,53 +307,32 @@ def score_one_against_rest(
 
 
 @kernel
-def score_columns(
-    information, limits, missing_is_category, one_against_rest, nominal, item, code, target,
-    weight, begin, end, weights, resting, first_column, last_column, first, last, out,
-):  # fmt: skip
-    """Score columns ``first_column .. last_column`` in nodes ``first .. last``.
-
-    `item`, `code` are (d, E); `weights` the class weights (m, K) of the nodes; `resting`
-    (d, m) columns known to be constant.
-    """
-    n_classes = weights.shape[1]
-    known = np.empty(n_classes, np.int64)
-    state = Scan(
-        np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
-    )
+def score_columns(rules, lists, entries, nodes, first_column, last_column, first, last, out):
+    """Score columns ``first_column .. last_column`` in nodes ``first .. last``."""
+    n_classes = nodes.weights.shape[1]
+    scan = new_scan(n_classes)
     sieve = new_sieve(n_classes)
     for f in range(first_column, last_column):
         score_column(
-            information, limits, missing_is_category, one_against_rest, nominal, item[f], code[f],
-            target, weight, begin, end, weights, resting, f, first, last, known, state, sieve, out,
-        )  # fmt: skip
+            rules, lists.item[f], lists.code[f], entries, nodes, f, first, last, scan, sieve, out
+        )
 
 
-@lent
-def score_column(
-    information, limits, missing_is_category, one_against_rest, nominal, item, code, target,
-    weight, begin, end, weights, resting, f, first, last, known, state, sieve, out,
-):  # fmt: skip
+@borrowing
+def score_column(rules, item, code, entries, nodes, f, first, last, scan, sieve, out):
     """Score column f, of these lists, in nodes ``first .. last``."""
     for j in range(first, last):
-        if resting[f, j]:
+        if nodes.resting[f, j]:
             continue
         whole = np.int64(0)
-        for k in range(known.size):
-            known[k] = weights[j, k]
-            whole += weights[j, k]
-        if nominal[f] and one_against_rest:
-            score_one_against_rest(
-                information, limits, item, code, target, weight, begin[j], end[j], whole, known,
-                state, out, f, j,
-            )  # fmt: skip
-        elif nominal[f]:
-            score_nominal(
-                information, limits, missing_is_category, item, code, target, weight, begin[j],
-                end[j], whole, known, state, out, f, j,
-            )  # fmt: skip
+        for k in range(scan.known.size):
+            scan.known[k] = nodes.weights[j, k]
+            whole += nodes.weights[j, k]
+        begin, end = nodes.begin[j], nodes.end[j]
+        column = NodeList(item, code, entries.target, entries.weight, begin, end)
+        if rules.nominal[f] and rules.one_against_rest:
+            score_one_against_rest(rules, column, whole, scan, f, j, out)
+        elif rules.nominal[f]:
+            score_nominal(rules, column, whole, scan, f, j, out)
         else:
-            score_numeric(
-                information, limits, item, code, target, weight, begin[j], end[j], whole, known,
-                state, sieve, out, f, j,
-            )  # fmt: skip
+            score_numeric(rules, column, entries.weight, whole, scan, sieve, f, j, out)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import inner, lent
+from gputree.backends.cpu.jit import borrowing, inner
 from gputree.criteria.information import GAIN_BITS, in_steps, term
 
 # Chords of the logarithm of mantissas 1 .. 2, by their first bits: where they pass 0 (less the bias
@@ -40,25 +40,13 @@ WAITING = 16
 
 
 class Sieve(NamedTuple):
-    """Class weights on the way through a list, and the cuts that wait.
+    """Class weights on the way through a list, and the cuts that wait."""
 
-    Attributes
-    ----------
-    left : int64 array of shape (K,)
-        Class weights left of the scan.
-    terms : float64 array of shape (K,)
-        About ``x log2 x`` of both sides' weights of each class.
-    before, place : int64 arrays of shape (WAITING,)
-        Of each cut that waits: the weight left of it, and the last entry there.
-    lefts : int64 array of shape (WAITING, K)
-        The class weights there.
-    """
-
-    left: NDArray[np.int64]
-    terms: NDArray[np.float64]
-    before: NDArray[np.int64]
-    place: NDArray[np.int64]
-    lefts: NDArray[np.int64]
+    left: NDArray[np.int64]  # (K,) class weights left of the scan
+    terms: NDArray[np.float64]  # (K,) about ``x log2 x`` of both sides' weights of each class
+    before: NDArray[np.int64]  # (WAITING,) weight left of each cut that waits
+    place: NDArray[np.int64]  # (WAITING,) last entry left of it
+    lefts: NDArray[np.int64]  # (WAITING, K) class weights left of it
 
 
 @inner
@@ -73,7 +61,7 @@ def new_sieve(n_classes):
     )
 
 
-@lent
+@borrowing
 def about_term(weight):
     """About ``x log2 x`` of a weight in units; 0 at 0."""
     x = np.float64(weight)
@@ -83,9 +71,10 @@ def about_term(weight):
     return x * (np.float64(bits >> 52) + (_CHORDS[at, 0] + _CHORDS[at, 1] * mantissa))
 
 
-@lent
-def class_of_run(item, code, target, begin, end, weight):
+@borrowing
+def class_of_run(column, begin, end):
     """The class of the run of one value that starts at `begin`, -1 if mixed, and its weight."""
+    item, code, target, weight = column.item, column.code, column.target, column.weight
     value, k, total = code[begin], np.int64(target[item[begin]]), np.int64(0)
     for i in range(begin, end):
         if code[i] != value:
@@ -96,20 +85,20 @@ def class_of_run(item, code, target, begin, end, weight):
     return k, total
 
 
-@lent
-def may_be_best(item, code, target, weight, start, stop, end, left_weight, least):
+@borrowing
+def may_be_best(column, start, stop, left_weight, least):
     """Whether a cut between the runs that begin at `start` and at `stop` may be the best.
 
     Not between two of one and the same class, unless the next cut is not admissible.
     """
-    following, run = class_of_run(item, code, target, stop, end, weight)
+    following, run = class_of_run(column, stop, column.end)
     if following < 0 or left_weight - run < least:
         return True
-    own, _ = class_of_run(item, code, target, start, stop, weight)
+    own, _ = class_of_run(column, start, stop)
     return own != following
 
 
-@lent
+@borrowing
 def best_waiting(information, known, total, sieve, n, best, place, before):
     """The first of greatest gain of n cuts that wait and the `best` so far, scored exactly."""
     whole = term(information, total)
@@ -127,7 +116,7 @@ def best_waiting(information, known, total, sieve, n, best, place, before):
     return best, place, before
 
 
-@lent
+@borrowing
 def wait(sieve, j, place, before):
     """Let a cut wait, the j-th."""
     sieve.place[j], sieve.before[j] = place, before
@@ -135,7 +124,7 @@ def wait(sieve, j, place, before):
         sieve.lefts[j, k] = sieve.left[k]
 
 
-@lent
+@borrowing
 def _window(information, total, count, n_classes):
     """Twice as much as a close score of a cut may be off by, in units x bits."""
     exact = _STEPS * 2.0**-GAIN_BITS + _TERMS * np.float64(n_classes + 1) / information.scale
@@ -143,15 +132,15 @@ def _window(information, total, count, n_classes):
     return np.float64(total) * close + exact / information.unit
 
 
-@lent
-def best_cut_of_fractions(
-    information, item, code, target, weight, begin, end, known, sieve, total, least
-):
+@borrowing
+def best_cut_of_fractions(information, column, known, sieve, total, least):
     """`best_cut` where entries are weighted: the same cut.
 
     Every entry is scored as if a cut were before it: whether there is one is as good as random,
     and a branch on it would take longer. Nothing is called on the way but for cuts that wait.
     """
+    item, code, target, weight = column.item, column.code, column.target, column.weight
+    begin, end = column.begin, column.end
     most = -about_term(total)  # where nothing is gained
     for k in range(known.size):
         sieve.left[k] = 0
@@ -171,10 +160,7 @@ def best_cut_of_fractions(
         tries += admitted
         gain = terms - (about_term(before) + about_term(total - before))
         near = admitted & (gain >= most - window)
-        if near and (
-            tries == 1
-            or may_be_best(item, code, target, weight, start, i, end, total - before, least)
-        ):
+        if near and (tries == 1 or may_be_best(column, start, i, total - before, least)):
             if waiting == WAITING:
                 best, place, best_before = best_waiting(
                     information, known, total, sieve, waiting, best, place, best_before

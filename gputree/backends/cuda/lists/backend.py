@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cuda.kernels import Kernels
 from gputree.backends.cuda.layout import to_device
-from gputree.backends.cuda.lists.launch import Entries, Lists, Table, flags
+from gputree.backends.cuda.lists.launch import Entries, Level, Lists, Table
 from gputree.backends.cuda.lists.memory import Ledger, assign_bytes, most_entries, nbytes_of
 from gputree.backends.cuda.lists.partition import (
     Assigned,
-    Moves,
     assign,
+    cursor_room,
     move_entries,
     move_lists,
-    room_to_move,
 )
 from gputree.backends.cuda.lists.score import score
 from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
@@ -31,23 +31,17 @@ class CudaLists:
         if task.one_against_rest:
             raise NotImplementedError("One-vs-rest splits of categories are not supported on CUDA.")
         ledger, (d, n) = Ledger(task), codes.order.shape
-        ledger.held = nbytes_of(task.nominal, task.information.terms)
+        ledger.used = nbytes_of(task.nominal, task.information.terms)
         ledger.require_table(task, d, n)
         self.most_entries = most_entries(task, d, n, ledger.left)
         self.codes = codes
         self.task = task
-        self.table = Table(
-            kernels=Kernels(None, False, 32),
-            task=task,
-            nominal=flags(task.nominal),
-            terms=to_device(task.information.terms),
-            ledger=ledger,
-        )
+        categorical, terms = to_device(task.nominal, np.uint8), to_device(task.information.terms)
+        self.table = Table(Kernels(None, False, 32), task, categorical, terms, ledger)
 
     def root(self) -> CudaLevel:
         """All rows in one node; the sorted columns become its lists."""
-        task, (d, n) = self.task, self.codes.order.shape
-        weight = task.weight
+        task, (d, n), weight = self.task, self.codes.order.shape, self.task.weight
         weights = np.zeros((1, task.n_classes), np.int64)
         np.add.at(weights[0], task.target, 1 if weight is None else weight)
         return CudaLevel(
@@ -64,49 +58,32 @@ class CudaLists:
         )
 
 
-class CudaLevel:
-    """`gputree.backends.lists.Level` on a CUDA device; what is small lies on the host."""
+@dataclass
+class CudaLevel(Level):
+    """`gputree.backends.lists.Level` on a CUDA device."""
 
-    def __init__(
-        self,
-        table: Table,
-        entries: Entries,
-        lists: Lists,
-        begin: Int64s,
-        end: Int64s,
-        weights: Int64s,
-        resting: NDArray[np.bool_],
-    ) -> None:
-        self.table = table
-        self.entries = entries
-        self.lists = lists
-        self.begin = begin
-        self.end = end
-        self.weights = weights
-        self.resting = resting
-        self._assigned: Assigned | None = None
-        self._held = nbytes_of(*entries, *lists)
-        table.ledger.held += self._held
+    _assigned: Assigned | None = None
+
+    def __post_init__(self) -> None:
+        self._used = nbytes_of(*self.entries, *self.lists)
+        self.table.ledger.used += self._used
 
     @property
     def rows(self) -> int:
         return self.entries.target.size
 
     def score(self) -> Candidates:
-        found = score(
-            self.table, self.entries, self.lists, self.begin, self.end, self.weights, self.resting
-        )
+        found = score(self)
         self.resting = self.resting | (found.parts == 1)
         return found
 
     def assign(self, tests: Tests) -> Parts:
         ledger, n_parts = self.table.ledger, int(tests.part[-1])
-        n_classes = self.table.task.n_classes
-        needed = assign_bytes(n_classes, tests.node.size, n_parts, self.rows)
+        needed = assign_bytes(self.table.task.n_classes, tests.node.size, n_parts, self.rows)
         ledger.require(needed, f"A level of {n_parts:,} parts")
-        ledger.held += needed
-        self._held += needed
-        self._assigned = assign(self.table, self.entries, self.lists, self.begin, self.end, tests)
+        ledger.used += needed
+        self._used += needed
+        self._assigned = assign(self, tests)
         return self._assigned.parts
 
     def descend(self, parts: Int64s) -> CudaLevel:
@@ -114,20 +91,17 @@ class CudaLevel:
         assert done is not None
         tests, sizes = done.tests, done.parts.rows[parts]
         end = np.cumsum(sizes)
-        skip = self.resting[:, tests.node]
-        own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
-        skip = skip | (own & self.table.task.nominal[:, None])
-        moves = Moves.of(done)
-        room = room_to_move(self.table, self.lists, done, parts, moves)
-        routes, entries = move_entries(self.table, self.entries, self.lists, done, parts)
-        lists = move_lists(self.table, self.lists, moves, routes, skip, int(end[-1]), room)
+        is_tested = tests.feature[None, :] == np.arange(len(self.resting))[:, None]
+        skip = self.resting[:, tests.node] | (is_tested & self.table.task.nominal[:, None])
+        room = cursor_room(self, done, parts)
+        routes, entries = move_entries(self, done, parts)
+        lists = move_lists(self, done, routes, skip, int(end[-1]), room)
         test = np.repeat(np.arange(tests.node.size), np.diff(tests.part))[parts]
-        return CudaLevel(
-            self.table, entries, lists, end - sizes, end, done.parts.weights[parts],
-            np.ascontiguousarray(skip[:, test]),
-        )  # fmt: skip
+        resting = np.ascontiguousarray(skip[:, test])
+        weights = done.parts.weights[parts]
+        return CudaLevel(self.table, entries, lists, end - sizes, end, weights, resting)
 
     def close(self) -> None:
         self._assigned = None
         del self.lists, self.entries
-        self.table.ledger.held -= self._held
+        self.table.ledger.used -= self._used

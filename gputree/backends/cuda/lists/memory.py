@@ -1,6 +1,6 @@
 """What attribute lists take of a device's memory, within a budget.
 
-A level of E entries and the next one lie there together. Where the next one is made in groups of
+It has a level of E entries and the next one together. Where the next one is made in groups of
 nodes, levels wait: one of E entries, one of E / 2, and so on, two tables of entries in all.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.memory import free_bytes
+from gputree.backends.cuda.memory import budget_of
 from gputree.backends.lists import ListTask
 from gputree.dtypes import MOST_ROWS
 
@@ -19,14 +19,17 @@ LIST_ENTRY_BYTES = 4 + 4
 # Of an entry while it is moved: its route, and its place if it is a fraction.
 ROUTE_BYTES = 8 + 4
 
-# Of the table's rows: what levels are grown in, beside those that wait, at least. Smaller levels
-# would be many.
+# Of a cursor of a list that is partitioned.
+CURSOR_BYTES = 4
+
+# Of the table's rows: what levels are grown in, in addition to those that wait, at least. Smaller
+# levels would be many.
 LEAST_SHARE = 8
 
 # Rows of a table for each part of a level that memory is set aside for.
 PART_ROWS = 4
 
-# Words of a part beside its class weights.
+# Words of a part in addition to its class weights.
 PART_WORDS = 6
 
 # Bytes between allocations, which lists of pieces of nodes are aligned by.
@@ -34,29 +37,17 @@ ALIGNED = 512
 
 
 class Ledger:
-    """Device memory of one growth: what it may use, and what its levels hold.
-
-    Attributes
-    ----------
-    budget : int
-        Bytes that may be used: `ListTask.max_device_memory`, or a share of the free memory.
-    held : int
-        Bytes of levels, their entries, lists and parts.
-    """
+    """Bytes of device memory of one growth: a `budget`, `used` by levels and what all share."""
 
     def __init__(self, task: ListTask) -> None:
         self.is_given = task.max_device_memory is not None
-        self.budget = (
-            int(tuning.TUNING.default_share * free_bytes())
-            if task.max_device_memory is None
-            else task.max_device_memory
-        )
-        self.held = 0
+        self.budget = budget_of(task, 0)
+        self.used = 0
 
     @property
     def left(self) -> int:
-        """Bytes that nothing holds."""
-        return self.budget - self.held
+        """Bytes that are not used."""
+        return self.budget - self.used
 
     @property
     def bound(self) -> str:
@@ -68,13 +59,13 @@ class Ledger:
         """Raise MemoryError unless so many bytes more fit the budget."""
         if nbytes > self.left:
             raise MemoryError(
-                f"{what} needs {self.held + nbytes:,} bytes of device memory together with the "
+                f"{what} needs {self.used + nbytes:,} bytes of device memory together with the "
                 f"attribute lists there; {self.bound}. Use device='cpu', or fewer rows or columns."
             )
 
     def require_table(self, task: ListTask, d: int, n: int) -> None:
         """Raise MemoryError where a table of n rows and d columns has no room to grow in."""
-        needed = self.held + least_bytes(task, d, n)
+        needed = self.used + least_bytes(task, d, n)
         if needed > self.budget:
             raise MemoryError(
                 f"The attribute lists of {n:,} rows x {d:,} columns, two levels of them, need at "
@@ -110,7 +101,7 @@ def _work_bytes(task: ListTask) -> int:
 
 # ------------------------------------------------------------------ of each step
 def score_bytes(n_classes: int, d: int, m: int) -> tuple[int, int]:
-    """What m nodes are told in, whatever is scored, and candidates of each column."""
+    """What is sent of m nodes, whatever is scored, and candidates of each column."""
     return m * (8 * (3 + n_classes) + d), 6 * 8 * m
 
 
@@ -131,13 +122,8 @@ def level_bytes(task: ListTask, d: int, n_entries: int) -> int:
 
 
 def move_bytes(d: int, m: int, n_parts: int, n_entries: int, fractions: int) -> int:
-    """Where entries and their fractions go, the parts that are opened, and what moves are told."""
+    """Where entries and their fractions go, opened parts, and what is sent of moves."""
     return 8 * n_entries + 4 * max(fractions, 1) + 2 * 8 * n_parts + m * (4 * 8 + d) + 3 * 8
-
-
-def cursor_bytes(n_cursors: int) -> int:
-    """Cursors of one column."""
-    return 4 * n_cursors
 
 
 def nbytes_of(*arrays: Any) -> int:

@@ -28,22 +28,15 @@ __device__ __forceinline__ Cut better(const Cut& a, const Cut& b) {
     return b.gain > a.gain || (b.gain == a.gain && b.place < a.place) ? b : a;
 }
 
-__device__ __forceinline__ Cut cut_of(const Cut& cut, int lane) {
-    return {
-        __shfl_sync(ALL_LANES, cut.gain, lane), __shfl_sync(ALL_LANES, cut.place, lane),
-        __shfl_sync(ALL_LANES, cut.before, lane)
-    };
-}
-
 __device__ Cut warp_best(Cut cut) {
     for (int distance = 16; distance > 0; distance /= 2)
-        cut = better(cut, cut_of(cut, lane_of() ^ distance));
+        cut = better(cut, from_lane(cut, lane_of() ^ distance));
     return cut;
 }
 
 __device__ Cut warp_last(Cut cut) {
     for (int distance = 16; distance > 0; distance /= 2) {
-        const Cut other = cut_of(cut, lane_of() ^ distance);
+        const Cut other = from_lane(cut, lane_of() ^ distance);
         if (other.place > cut.place) cut = other;
     }
     return cut;
@@ -110,19 +103,18 @@ struct Ends {  // of the values in a tile
 __device__ void take_cuts(const Ends& ends, i64 i0, Walk& walk) {
     if (ends.is_cut) walk.last = ends.cut;
     const u32 cuts = __ballot_sync(ALL_LANES, ends.is_cut);
-    if (walk.tries == 0 && cuts) walk.first = cut_of(ends.cut, __ffs(int(cuts)) - 1);
+    if (walk.tries == 0 && cuts) walk.first = from_lane(ends.cut, __ffs(int(cuts)) - 1);
     walk.tries += __popc(cuts);
     const bool in_tile = ends.begin > i0;  // where the value before ends
     const int lane = in_tile ? int(ends.begin - 1 - i0) : 0;
-    Open open = {cut_of(ends.cut, lane), __shfl_sync(ALL_LANES, ends.begin, lane)};
-    if (!in_tile) open = walk.open;
+    const Open own = {ends.cut, ends.begin};
+    const Open before = from_lane(own, lane), open = in_tile ? before : walk.open;
     if (ends.is_end && ends.turn > open.begin) walk.best = better(walk.best, open.cut);
     const u32 ending = __ballot_sync(ALL_LANES, ends.is_end);
     if (!ending) return;
     if (walk.open.cut.place < 0)
         walk.turned = __shfl_sync(ALL_LANES, ends.turn, __ffs(int(ending)) - 1);
-    const int last = 31 - __clz(int(ending));
-    walk.open = {cut_of(ends.cut, last), __shfl_sync(ALL_LANES, ends.begin, last)};
+    walk.open = from_lane(own, 31 - __clz(int(ending)));
 }
 
 // The cuts in a warp's span; `turned`: where the class turned last before it.

@@ -43,13 +43,7 @@ struct NewEntries {
 
 // The part of place i, among the parts start .. stop of its test: the first that ends behind it.
 __device__ i64 part_of(const i64* last, i64 start, i64 stop, i64 i) {
-    --stop;
-    while (start < stop) {
-        const i64 middle = start + (stop - start) / 2;
-        if (last[middle] > i) stop = middle;
-        else start = middle + 1;
-    }
-    return start;
+    return first_behind(start, stop - 1, [&](i64 part) { return last[part] > i; });
 }
 
 // The share part / whole of a weight, in units.
@@ -59,15 +53,10 @@ __device__ __forceinline__ i64 fraction(i64 weight, i64 part, i64 whole) {
 
 // The first place whose code is above the cut.
 __device__ i64 behind_cut(const u32* code, i64 begin, i64 end, u32 cut) {
-    while (begin < end) {
-        const i64 middle = begin + (end - begin) / 2;
-        if (code[middle] > cut) end = middle;
-        else begin = middle + 1;
-    }
-    return begin;
+    return first_behind(begin, end, [&](i64 i) { return code[i] > cut; });
 }
 
-// Places and codes of the branches of a nominal column; `part` is the first of them.
+// Places and codes of the branches of a categorical column; `part` is the first of them.
 __device__ void find_branches(
     const u32* code, i64 begin, i64 end, i64 part, const Parts& parts
 ) {
@@ -107,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(512) find_parts(
     const u32* own = columns.list(f).code;
     const i64 stop = missing_is_category ? end[j] : known_end(own, begin[j], end[j]);
     if (threadIdx.x == 0) tests.missing[j] = end[j] - stop;
-    if (columns.nominal[f]) {
+    if (columns.categorical[f]) {
         find_branches(own, begin[j], stop, tests.part[j], parts);
     } else if (threadIdx.x == 0) {
         const i64 p = tests.part[j], middle = behind_cut(own, begin[j], stop, tests.cut[j]);
@@ -306,7 +295,7 @@ __device__ void walk(
 
 // Grid: pairs of the tests test[] and columns, in turn; block: 1 to MOST_WARPS warps, each
 // with a span of the list and a cursor a part, in shared memory where they fit. skip[f][j]:
-// lists that nobody will look at. 2 blocks a multiprocessor: for more, registers would spill.
+// lists that are not read again. 2 blocks a multiprocessor: for more, registers would spill.
 extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
     const i64* test, i64 n_tests, Columns columns, Tests tests, const u8* skip, Routes routes,
     Cursors cursors, NewLists next

@@ -9,21 +9,20 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Chunks, to_device
-from gputree.backends.cuda.lists import launch
+from gputree.backends.cuda.kernels import LANES, cupy
+from gputree.backends.cuda.layout import Chunks, offsets, to_device
 from gputree.backends.cuda.lists.launch import (
+    MOST_WARPS,
     Entries,
+    Level,
     Lists,
-    Table,
     by_length,
-    flags,
     in_turns,
-    offsets,
 )
-from gputree.backends.cuda.lists.memory import cursor_bytes, level_bytes, move_bytes
+from gputree.backends.cuda.lists.memory import CURSOR_BYTES, level_bytes, move_bytes
 from gputree.backends.cuda.structs import (
     CURSORS,
+    ENTRIES,
     NEW_ENTRIES,
     NEW_LISTS,
     PARTS,
@@ -43,6 +42,20 @@ class Assigned(NamedTuple):
     missing: Int64s  # of them without a part of their own
     device: OnDevice
 
+    @property
+    def is_long(self) -> NDArray[np.bool_]:
+        """Nodes of whose lists many warps partition each.
+
+        A long list of many parts would need more cursors than it has entries.
+        """
+        most = np.diff(self.tests.part) * MOST_WARPS
+        return (self.sizes >= tuning.TUNING.lists_long) & (most <= self.sizes)
+
+    @property
+    def cursor_begin(self) -> Int64s:
+        """Where the cursors of each node begin in one column, and the end."""
+        return offsets(np.diff(self.tests.part) * np.where(self.is_long, MOST_WARPS, 1))
+
 
 class OnDevice(NamedTuple):
     """Tests, their parts, and pieces of the nodes' entries, for kernels."""
@@ -52,13 +65,11 @@ class OnDevice(NamedTuple):
     chunks: Chunks
 
 
-def assign(
-    table: Table, entries: Entries, lists: Lists, begin: Int64s, end: Int64s, tests: Tests
-) -> Assigned:
+def assign(level: Level, tests: Tests) -> Assigned:
     """See `gputree.backends.lists.Level.assign`."""
-    xp, task, kernels = cupy(), table.task, table.kernels
+    xp, task = cupy(), level.table.task
     m, n_parts, n_classes = tests.node.size, int(tests.part[-1]), task.n_classes
-    begin, end = begin[tests.node], end[tests.node]
+    begin, end = level.begin[tests.node], level.end[tests.node]
     report = xp.zeros(n_parts * (n_classes + 2) + m, dtype=np.int64)
     bounds = np.cumsum([n_parts * n_classes, n_parts, n_parts]).tolist()
     weights, rows, code, missing = (
@@ -75,55 +86,48 @@ def assign(
         PARTS.pack(test, first, last, code, rows, known, weights),
         Chunks.of(begin, end, tuning.TUNING.lists_chunk_places),
     )  # fmt: skip
-    columns = lists.pack(table.nominal)
+    columns = level.lists.pack(level.table.categorical)
     for share in by_length(end - begin >= tuning.TUNING.lists_long):
-        kernels(
+        level.table.kernels(
             "lists/partition", "find_parts", (share.chosen.size,), to_device(share.chosen),
             columns, int(task.missing_is_category), device.tests, device.parts,
             threads=share.threads,
         )  # fmt: skip
-    _sum_up(table, columns, entries.pack(), device, n_parts)
+    _sum_up(level, columns, device, n_parts)
     found = report.get()
     weights, rows, code, missing = np.split(found, bounds)
     parts = Parts(code.astype(np.uint32), rows.copy(), weights.reshape(n_parts, n_classes).copy())
     return Assigned(tests, parts, end - begin, missing.copy(), device)
 
 
-def _sum_up(table: Table, columns: Packed, entries: Packed, device: OnDevice, n_parts: int) -> None:
+def _sum_up(level: Level, columns: Packed, device: OnDevice, n_parts: int) -> None:
     """Class weights and entries of the parts, fractions included."""
-    kernels, n_classes = table.kernels, table.task.n_classes
-    tests, parts, chunks = device
+    kernels, task, entries = level.table.kernels, level.table.task, ENTRIES.pack(*level.entries)
+    n_classes, (tests, parts, chunks) = task.n_classes, device
     kernels(
         "lists/partition", "sum_parts", (chunks.number,), chunks.packed, columns, entries,
         n_classes, tests, parts,
     )  # fmt: skip
-    kernels(
-        "lists/partition", "weigh_parts", (n_parts,), n_classes, tests, parts,
-        threads=launch.LANES,
-    )  # fmt: skip
-    if not table.task.missing_is_category:
+    kernels("lists/partition", "weigh_parts", (n_parts,), n_classes, tests, parts, threads=LANES)
+    if not task.missing_is_category:
         kernels(
             "lists/partition", "add_fractions", (n_parts,), columns, entries, n_classes, tests,
-            parts, threads=launch.LANES,
+            parts, threads=LANES,
         )  # fmt: skip
 
 
-def move_entries(
-    table: Table, entries: Entries, lists: Lists, assigned: Assigned, parts: Int64s
-) -> tuple[Packed, Entries]:
+def move_entries(level: Level, assigned: Assigned, parts: Int64s) -> tuple[Packed, Entries]:
     """Where the entries of a level go, and those of the next, which consists of `parts`."""
-    xp, kernels, (tests, own_parts, chunks) = cupy(), table.kernels, assigned.device
+    xp, kernels, (tests, own_parts, chunks) = cupy(), level.table.kernels, assigned.device
     room, size = _fractions(assigned, parts), int(assigned.parts.rows[parts].sum())
-    new = Entries(
-        xp.empty(size, dtype=np.int32),
-        None if entries.weight is None else xp.empty(size, dtype=np.int64),
-    )
-    routes = _pack_routes(assigned, parts, room, entries.target.size)
-    columns, to = lists.pack(table.nominal), NEW_ENTRIES.pack(*new)
-    shared = columns, entries.pack(), tests, own_parts, routes, to
+    weight = None if level.entries.weight is None else xp.empty(size, dtype=np.int64)
+    new = Entries(xp.empty(size, dtype=np.int32), weight)
+    routes = _pack_routes(assigned, parts, room, level.entries.target.size)
+    columns, to = level.lists.pack(level.table.categorical), NEW_ENTRIES.pack(*new)
+    shared = columns, ENTRIES.pack(*level.entries), tests, own_parts, routes, to
     kernels("lists/partition", "move_entries", (chunks.number,), chunks.packed, *shared)
     if room[-1] > 0:
-        kernels("lists/partition", "place_fractions", (parts.size,), *shared, threads=launch.LANES)
+        kernels("lists/partition", "place_fractions", (parts.size,), *shared, threads=LANES)
     return routes, new
 
 
@@ -145,48 +149,27 @@ def _fractions(assigned: Assigned, parts: Int64s) -> Int64s:
     return offsets(assigned.missing * opened)
 
 
-class Moves(NamedTuple):
-    """Nodes whose lists are partitioned."""
-
-    is_long: NDArray[np.bool_]
-    cursor_begin: Int64s  # (m + 1,): of each node in one column
-    tests: Packed  # theirs, for kernels
-
-    @classmethod
-    def of(cls, assigned: Assigned) -> Moves:
-        """Of the nodes of tests."""
-        parts, sizes = np.diff(assigned.tests.part), assigned.sizes
-        # a long list of many parts would need more cursors than it has entries
-        most = parts * launch.MOST_WARPS
-        is_long = (sizes >= tuning.TUNING.lists_long) & (most <= sizes)
-        cursor_begin = offsets(np.where(is_long, most, parts))
-        return cls(is_long, cursor_begin, assigned.device.tests)
-
-
-def room_to_move(
-    table: Table, lists: Lists, assigned: Assigned, parts: Int64s, moves: Moves
-) -> int:
-    """Bytes for the cursors of `move_lists`, beside the level of `parts` and the routes to it.
+def cursor_room(level: Level, assigned: Assigned, parts: Int64s) -> int:
+    """Bytes for the cursors of `move_lists`, in addition to the level of `parts` and its routes.
 
     Raises
     ------
     MemoryError
         There are not as many as one column needs.
     """
-    (d, n_entries), m = lists.item.shape, moves.is_long.size
+    (d, n_entries), ledger = level.lists.item.shape, level.table.ledger
     size = int(assigned.parts.rows[parts].sum())
     fractions = int(_fractions(assigned, parts)[-1])
-    taken = level_bytes(table.task, d, size)
-    taken += move_bytes(d, m, assigned.parts.rows.size, n_entries, fractions)
-    one = cursor_bytes(int(moves.cursor_begin[-1]))
-    table.ledger.require(taken + one, f"A level of {size:,} entries")
-    return table.ledger.left - taken
+    taken = level_bytes(level.table.task, d, size)
+    taken += move_bytes(d, assigned.sizes.size, assigned.parts.rows.size, n_entries, fractions)
+    one = CURSOR_BYTES * int(assigned.cursor_begin[-1])
+    ledger.require(taken + one, f"A level of {size:,} entries")
+    return ledger.left - taken
 
 
 def move_lists(
-    table: Table,
-    lists: Lists,
-    moves: Moves,
+    level: Level,
+    assigned: Assigned,
     routes: Packed,
     skip: NDArray[np.bool_],
     size: int,
@@ -196,21 +179,21 @@ def move_lists(
 
     Columns take turns where the cursors of all exceed `room`.
     """
-    xp, d = cupy(), skip.shape[0]
-    n_cursors = int(moves.cursor_begin[-1])
+    xp, d, table, begin = cupy(), skip.shape[0], level.table, assigned.cursor_begin
+    n_cursors = int(begin[-1])
     new = Lists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
-    turns = in_turns(d, room // cursor_bytes(n_cursors))
+    turns = in_turns(d, room // (CURSOR_BYTES * n_cursors))
     cursors = xp.empty(turns[0][1] * n_cursors, dtype=np.int32)
-    skipped, starts, shares = flags(skip), to_device(moves.cursor_begin), by_length(moves.is_long)
-    packed = CURSORS.pack(n_cursors, starts, cursors)
+    skipped, shares = to_device(skip, np.uint8), by_length(assigned.is_long)
+    packed = CURSORS.pack(n_cursors, to_device(begin), cursors)
     for first, last in turns:
-        columns = lists.columns(first, last).pack(table.nominal[first:last])
-        to = NEW_LISTS.pack(size, *new.columns(first, last))
+        columns = level.lists.pack(table.categorical, first, last)
+        to = NEW_LISTS.pack(size, new.item[first:last], new.code[first:last])
         for share in shares:
             pairs = share.chosen.size * (last - first)
             table.kernels(
                 "lists/partition", "move_lists", (min(pairs, tuning.TUNING.lists_most_blocks),),
-                to_device(share.chosen), share.chosen.size, columns, moves.tests,
+                to_device(share.chosen), share.chosen.size, columns, assigned.device.tests,
                 skipped[first:last], routes, packed, to, threads=share.threads,
             )  # fmt: skip
     return new

@@ -33,17 +33,17 @@ extern "C" __global__ void __launch_bounds__(512) score_columns(
         const i64 *begin = nodes.begin, *end = nodes.end;
         Candidate found = {-1, 0, 0, 1, 0, 0};
         const List list = columns.list(f);
-        const bool nominal = columns.nominal[f] != 0;
-        const bool as_is = nodes.resting[at] || (nominal && task.missing_is_category);
+        const bool categorical = columns.categorical[f] != 0;
+        const bool as_is = nodes.resting[at] || (categorical && task.missing_is_category);
         const i64 stop = as_is ? end[j] : known_end(list.code, begin[j], end[j]);
-        const Segment segment = {list, begin[j], stop, end[j], nominal};
+        const Segment segment = {list, begin[j], stop, end[j], categorical};
         const bool varies = !nodes.resting[at] && stop > begin[j] &&
                             list.code[begin[j]] != list.code[stop - 1];
         if (varies) {
             const i64* own = nodes.weights + j * n_classes;
             prepare(task, segment, own, vectors);
             const i64 whole = sum_of(own, n_classes);
-            found = segment.nominal ? score_nominal(task, segment, vectors, whole)
+            found = segment.categorical ? score_categorical(task, segment, vectors, whole)
                                     : score_numeric(task, segment, vectors, whole);
         }
         if (threadIdx.x == 0) {

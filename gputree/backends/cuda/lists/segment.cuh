@@ -18,7 +18,7 @@ struct Task {
 struct Segment {  // of a list: a node's; missing values lie at known .. end
     List list;
     i64 begin, known, end;
-    bool nominal;
+    bool categorical;
 };
 
 struct Vectors {  // of class weights, of a block
@@ -41,13 +41,7 @@ __device__ void take_missing(const Task& task, const Segment& segment, i64* know
 // The first place of the code at last - 1, or `first` where it begins before.
 __device__ i64 code_begin(const u32* code, i64 first, i64 last) {
     const u32 own = code[last - 1];
-    i64 stop = last - 1;
-    while (first < stop) {
-        const i64 middle = first + (stop - first) / 2;
-        if (code[middle] == own) stop = middle;
-        else first = middle + 1;
-    }
-    return first;
+    return first_behind(first, last - 1, [&](i64 i) { return code[i] == own; });
 }
 
 // Class of the place before, -1 where there is none.
@@ -61,11 +55,11 @@ __device__ bool turns_at(const Place& place, i64 previous) {
     return place.valid && place.k != (lane_of() == 0 ? previous : before);
 }
 
-// Class weights of a warp's span; of its last branch alone in a nominal column. Returns the
+// Class weights of a warp's span; of its last branch alone in a categorical column. Returns the
 // last place in it whose class is not that of the place before, or its first.
 __device__ i64 count_span(const Task& task, const Segment& segment, Span span, i64* left) {
     if (span.first == span.last) return segment.begin;
-    if (segment.nominal) span.first = code_begin(segment.list.code, span.first, span.last);
+    if (segment.categorical) span.first = code_begin(segment.list.code, span.first, span.last);
     i64 turned = segment.begin, previous = class_before(task, segment, span.first);
     for (i64 i0 = span.first; i0 < span.last; i0 += 32) {
         const Place place = place_at(segment.list, task.entries, i0 + lane_of(), span.last);
@@ -80,7 +74,7 @@ __device__ i64 count_span(const Task& task, const Segment& segment, Span span, i
     return turned;
 }
 
-// Counts of spans become class weights left of each; of its first branch in a nominal column.
+// Counts of spans become class weights left of each; of its first branch in a categorical column.
 __device__ void carry_over(const Task& task, const Segment& segment, int warps, i64* left) {
     const u32* code = segment.list.code;
     for (i64 k = threadIdx.x; k < task.n_classes; k += blockDim.x) {
@@ -90,11 +84,11 @@ __device__ void carry_over(const Task& task, const Segment& segment, int warps, 
             if (span.first == span.last) break;
             i64* own = left + w * task.n_classes + k;
             const i64 count = *own;
-            const bool goes_on = !segment.nominal ||
+            const bool goes_on = !segment.categorical ||
                                  (w > 0 && code[span.first - 1] == code[span.first]);
             if (!goes_on) carry = 0;
             *own = carry;
-            const bool is_whole = !segment.nominal || code[span.first] == code[span.last - 1];
+            const bool is_whole = !segment.categorical || code[span.first] == code[span.last - 1];
             carry = count + (is_whole ? carry : 0);
         }
     }

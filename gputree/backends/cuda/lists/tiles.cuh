@@ -8,7 +8,7 @@ struct List {  // of one column
 };
 
 struct Columns {  // of a table, with the lists of the entries of a level
-    const u8* nominal;
+    const u8* categorical;
     i64 number, entries;
     const i32* item;  // (number, entries)
     const u32* code;
@@ -42,12 +42,7 @@ __device__ inline Place place_at(const List& list, const Entries& entries, i64 i
 // The end of the known values, which come first.
 __device__ inline i64 known_end(const u32* code, i64 begin, i64 end) {
     if (begin == end || code[end - 1] != MISSING_CODE) return end;
-    while (begin < end) {
-        const i64 middle = begin + (end - begin) / 2;
-        if (code[middle] == MISSING_CODE) end = middle;
-        else begin = middle + 1;
-    }
-    return begin;
+    return first_behind(begin, end, [&](i64 i) { return code[i] == MISSING_CODE; });
 }
 
 struct Span {

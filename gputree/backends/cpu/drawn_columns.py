@@ -1,0 +1,416 @@
+"""Trees of which a node reads no other columns than it draws, from the table's values.
+
+    first pass     least and greatest value of the drawn columns, and how many are missing
+    second pass    a cut of each
+    the best       parts the entries of the node, stably
+
+Where a node draws few of many columns, it sorts these: to keep all columns sorted takes longer.
+
+Extremely randomized trees sort nothing. Of each column one cut is drawn evenly between the least
+and the greatest value in the node. Categories take part as numbers that are hashed from the node,
+the column and the category, so that a cut is a subset of those that the node has. Missing values
+go to a side that is drawn, too.
+
+P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s, Subtrees, Task
+from gputree.backends.cpu.cut import admits, new_cut, no_cut, precedes, scan_pairs
+from gputree.backends.cpu.draw import draw_columns, tie_rank
+from gputree.backends.cpu.finish import (
+    SmallNodes,
+    Waiting,
+    may_split,
+    new_subtrees,
+    places_equal,
+    wait,
+)
+from gputree.backends.cpu.finish_chain import add_leaf
+from gputree.backends.cpu.finish_scan import Scan, clear
+from gputree.backends.cpu.jit import borrowing, kernel
+from gputree.backends.cpu.layout import Node, Pairs, Rows, Source
+from gputree.backends.cpu.monotonic import (
+    at_column,
+    at_place,
+    keeps_order,
+    new_stack,
+    push_bounds,
+    put_bounds,
+)
+from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
+from gputree.backends.rules import fewest_rows, missing_goes_left
+from gputree.criteria import add_row, begin, gain, is_pure, move, restrict, row_by_row, score
+from gputree.hashing import child_key, mix
+
+# Rows whose drawn columns are read one after the other: their values stay in a core's cache.
+BLOCK_ROWS = 256
+
+# What is hashed for a column: its threshold, the side of missing values, a category.
+_THRESHOLD, _MISSING, _CATEGORY = np.uint64(1), np.uint64(2), np.uint64(3)
+
+
+class Entries(NamedTuple):
+    """The rows that trees are grown on; what they have is in the table's order."""
+
+    local: NDArray  # (m,) rows; a node is some that follow each other
+    spill: NDArray  # (m,) scratch
+    values: NDArray  # (n x d,) of row i and column f at ``i * row_step + f * column_step``
+    row_step: int
+    column_step: int
+    target: NDArray  # (n,)
+    weight: NDArray  # (n,), or empty where all are one
+    categories: Int64s  # (d,) of categorical columns, 0 of numeric ones
+
+
+class Drawn(NamedTuple):
+    """Columns that a node draws, and what its rows have, in the order of its places."""
+
+    number: NDArray  # (k, m) values of the columns, or what categories are hashed to
+    target: Int64s  # (m,)
+    weight: Int64s  # (m,)
+    column: Int64s  # (k,)
+    low: NDArray  # (k,) least known value
+    high: NDArray  # (k,)
+    missing: Int64s  # (k,) rows with missing values
+
+
+class Sorting(NamedTuple):
+    """Scratch where the best cut of each column is wanted, not one that is drawn."""
+
+    values: NDArray  # (m,)
+    items: NDArray  # (m,) int64
+    sorter: Sorter
+
+
+class DrawnRules(NamedTuple):
+    """What decides how a node is grown."""
+
+    criterion: Any
+    limits: Any
+    weighted: bool
+    regression: bool
+
+
+@borrowing
+def hash_of(key, f, what):
+    """64 bits for something of column f in the node of a key."""
+    return mix(mix(np.uint64(key) ^ (np.uint64(what) << np.uint64(56))) + np.uint64(f))
+
+
+@borrowing
+def fraction_of(bits):
+    """A number from 0 up to 1, without 1."""
+    return np.float64(np.uint64(bits) >> np.uint64(11)) * 2.0**-53
+
+
+@borrowing
+def take_targets(rules, criterion, entries, drawn, s, t, total):
+    """Copy targets and weights of places ``s .. t``, and sum them up."""
+    clear(total)
+    for i in range(s, t):
+        row = entries.local[i]
+        target = np.int64(entries.target[row])
+        weight = np.int64(entries.weight[row]) if rules.weighted else np.int64(1)
+        drawn.target[i - s] = target
+        drawn.weight[i - s] = weight
+        add_row(criterion, total, 0, target, weight, 0)
+
+
+@borrowing
+def take_numbers(entries, key, drawn, c, s, first, last):
+    """Copy what column ``drawn.column[c]`` has in places ``first .. last`` of a node from `s` on.
+
+    Its ends are widened by it.
+    """
+    f = drawn.column[c]
+    local, numbers = entries.local, drawn.number[c]
+    values, step = entries.values[f * entries.column_step :], np.uintp(entries.row_step)
+    low, high, missing = drawn.low[c], drawn.high[c], np.int64(0)
+    if entries.categories[f] == 0:
+        for i in range(first, last):
+            x = values[np.uintp(local[i]) * step]
+            numbers[i - s] = x
+            low = x if x < low else low
+            high = x if x > high else high
+            missing += np.int64(x != x)
+    else:
+        own = hash_of(key, f, _CATEGORY)
+        for i in range(first, last):
+            x = values[np.uintp(local[i]) * step]
+            if x == x:
+                x = values.dtype.type(fraction_of(mix(own + np.uint64(x))))
+            numbers[i - s] = x
+            low = x if x < low else low
+            high = x if x > high else high
+            missing += np.int64(x != x)
+    drawn.low[c], drawn.high[c] = low, high
+    drawn.missing[c] += missing
+
+
+@borrowing
+def draw_cut(key, drawn, c, rows):
+    """Draw a cut of a column; whether there is one. It returns (threshold, missing_left) as well.
+
+    Where all known values are equal, it parts them from the missing ones.
+    """
+    f, low, high = drawn.column[c], np.float64(drawn.low[c]), np.float64(drawn.high[c])
+    missing = drawn.missing[c]
+    if missing == rows or (low == high and missing == 0):
+        return False, 0.0, False
+    if low == high:
+        return True, np.inf, False
+    share = fraction_of(hash_of(key, f, _THRESHOLD))
+    threshold = max(low * (1.0 - share) + high * share, low)
+    missing_left = missing > 0 and hash_of(key, f, _MISSING) >> np.uint64(63) == 0
+    return True, threshold if threshold < high else low, missing_left
+
+
+@borrowing
+def goes_left(x, threshold, missing_left):
+    """Whether a number is left of a cut."""
+    return (x <= threshold) | (missing_left & (x != x))
+
+
+@borrowing
+def better_cut(scan, limits, drawn, c, threshold, missing_left, cut):
+    """The better of `cut` and a drawn cut of column c."""
+    criterion, left, total = scan.criterion, scan.left, scan.total
+    f, numbers, m = drawn.column[c], drawn.number[c], scan.t - scan.s
+    clear(left)
+    state, rows = scan.start, np.int64(0)
+    for i in range(np.uintp(m)):
+        is_left = np.int64(goes_left(numbers[i], threshold, missing_left))
+        target, weight = is_left * drawn.target[i], is_left * drawn.weight[i]
+        state = move(criterion, state, left, total, target, weight)
+        rows += is_left
+    own = at_column(limits.monotonic, limits, f)
+    admitted = admits(limits, rows, m, state[0], scan.whole)
+    if not admitted or not keeps_order(own.monotonic, criterion, state, left, total):
+        return cut
+    value, rank = score(criterion, state, left, total), tie_rank(limits, scan.key, f)
+    found = new_cut(value, f, missing_left, c, True, threshold, rank)
+    return found if precedes(found, cut) else cut
+
+
+@borrowing
+def add_where(criterion, drawn, numbers, m, missing, left):
+    """Add the m rows whose numbers are missing, or those whose are not, to `left`."""
+    for i in range(m):
+        if (numbers[i] != numbers[i]) == missing:
+            add_row(criterion, left, 0, drawn.target[i], drawn.weight[i], 0)
+
+
+@borrowing
+def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
+    """The better of `cut` and the best of column c, whose numbers are sorted."""
+    criterion, left, total, key = scan.criterion, scan.left, scan.total, scan.key
+    f, numbers, m, missing = drawn.column[c], drawn.number[c], scan.t - scan.s, drawn.missing[c]
+    values, items = sorting.values, sorting.items
+    known = np.int64(0)
+    for i in range(np.uintp(m)):
+        values[known] = numbers[i]
+        items[known] = i
+        known += np.int64(numbers[i] == numbers[i])
+    if known == 0 or (drawn.low[c] == drawn.high[c] and missing == 0):
+        return cut
+    sort_pairs(values, items, 0, known, sorting.sorter)
+    own, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, key, f)
+    node = Node(criterion, own, scan.weighted, total, key)
+    rows, pairs = Rows(drawn.target, drawn.weight, None, None), Pairs(values, items)
+    for side in range(2 if missing > 0 else 1):
+        clear(left)
+        if side == 1:
+            add_where(criterion, drawn, numbers, m, True, left)
+        before = missing if side == 1 else 0
+        value, threshold = scan_pairs(node, rows, pairs, 0, known, left, before, m)
+        if value > -np.inf:
+            found = new_cut(value, f, side == 1, c, True, threshold, rank)
+            cut = found if precedes(found, cut) else cut
+        if side == 0 and missing > 0:  # what is known from what is missing
+            clear(left)
+            add_where(criterion, drawn, numbers, m, False, left)
+            state = begin(criterion, left, total)
+            if admits(limits, known, m, state[0], scan.whole) and keeps_order(
+                own.monotonic, criterion, state, left, total
+            ):
+                value = score(criterion, state, left, total)
+                found = new_cut(value, f, False, c, True, np.inf, rank)
+                cut = found if precedes(found, cut) else cut
+    return cut
+
+
+@borrowing
+def find_cut(scan, entries, limits, order, drawn, sorting):
+    """The best cut of the columns that a node draws, and of more until there is one."""
+    d, s, t, key = order.size, scan.s, scan.t, scan.key
+    cut = no_cut()
+    first = np.int64(0)
+    while first < d and cut[0] == -np.inf:
+        k = min(limits.max_features, d) if first == 0 else np.int64(1)
+        draw_columns(key, order, first, first + k)
+        for c in range(k):
+            drawn.column[c] = order[first + c]
+            drawn.low[c], drawn.high[c], drawn.missing[c] = np.inf, -np.inf, 0
+        for a in range(s, t, BLOCK_ROWS):
+            for c in range(k):
+                take_numbers(entries, key, drawn, c, s, a, min(a + BLOCK_ROWS, t))
+        for c in range(k):
+            if sorting is not None:
+                cut = better_sorted_cut(scan, limits, drawn, sorting, c, cut)
+            else:
+                found, threshold, missing_left = draw_cut(key, drawn, c, t - s)
+                if found:
+                    cut = better_cut(scan, limits, drawn, c, threshold, missing_left, cut)
+        first += k
+    return cut
+
+
+@borrowing
+def part_entries(entries, drawn, cut, s, t):
+    """Part places ``s .. t`` at a cut, stably; returns the first place on the right."""
+    local, spill, numbers = entries.local, entries.spill, drawn.number[cut[3]]
+    to_left, to_spill = s, np.int64(0)
+    for i in range(s, t):
+        row = local[i]
+        is_left = np.int64(goes_left(numbers[i - s], cut[5], cut[2]))
+        local[to_left] = row
+        spill[to_spill] = row
+        to_left += is_left
+        to_spill += 1 - is_left
+    for i in range(to_spill):
+        local[to_left + i] = spill[i]
+    return to_left
+
+
+@borrowing
+def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, total, left, out):
+    """Grow the subtree of the node that waits; returns the next free node."""
+    limits = rules.limits
+    least = fewest_rows(limits)
+    size = 1
+    while size > 0:
+        size -= 1
+        node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
+        own = at_place(limits.monotonic, limits, waiting.bounds, size)
+        s, t = out.begin[node], out.end[node]
+        if level >= limits.max_depth or t - s < least:
+            continue
+        take_targets(rules, criterion, entries, drawn, s, t, total)
+        clear(left)
+        scan = Scan(
+            criterion, rules.weighted, entries.local, 0, entries.target, entries.weight, s, t,
+            total, left, begin(criterion, total, total)[0], begin(criterion, left, total), key,
+        )  # fmt: skip
+        if is_pure(criterion, total):
+            continue
+        if rules.regression and places_equal(scan, entries.local, limits.rounded):
+            continue
+        cut = find_cut(scan, entries, own, order, drawn, sorting)
+        if cut[0] == -np.inf:
+            continue
+        decrease = gain(criterion, cut[0], total)
+        if decrease * scan.whole < limits.min_decrease:
+            continue
+        f = cut[1]
+        middle = part_entries(entries, drawn, cut, s, t)
+        missing = drawn.missing[cut[3]] > 0
+        out.first_child[node] = free
+        out.feature[node] = f
+        out.gain[node] = decrease
+        if entries.categories[f] == 0:
+            out.threshold[node] = cut[5]
+        out.missing_left[node] = missing_goes_left(missing, cut[2], middle - s, t - middle)
+        push_bounds(
+            own.monotonic, criterion, entries, rules.weighted, f, s, middle, total, left,
+            waiting.bounds, size,
+        )  # fmt: skip
+        add_leaf(out, free, s, middle)
+        add_leaf(out, free + 1, middle, t)
+        deeper = level + 1 < limits.max_depth
+        for side in range(2):
+            a, b = (middle, t) if side == 1 else (s, middle)
+            splits = deeper and may_split(rules.regression, entries, a, b, least)
+            below = level + 1 if splits else limits.max_depth  # else it stays a leaf
+            wait(waiting, size, free + side, below, 0, child_key(key, side))
+            size += 1
+        free += 2
+    return free
+
+
+@kernel
+def grow_drawn(rules, channels, entries, nodes, sorting, out):
+    """Grow the subtrees of all nodes, and return how many nodes they have."""
+    most = np.int64(0)
+    for j in range(nodes.begin.size):
+        most = max(most, nodes.end[j] - nodes.begin[j])
+    waiting = Waiting(
+        np.empty(most + 1, np.int64),
+        np.empty(most + 1, np.int64),
+        np.empty(most + 1, np.int64),
+        np.empty(most + 1, np.uint64),
+        new_stack(rules.limits.monotonic, most + 1),
+    )
+    d = entries.categories.size
+    k = min(rules.limits.max_features, d)
+    drawn = Drawn(
+        np.empty((k, most), entries.values.dtype),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(k, np.int64),
+        np.empty(k, entries.values.dtype),
+        np.empty(k, entries.values.dtype),
+        np.empty(k, np.int64),
+    )
+    order = np.empty(d, np.int64)
+    total, left = np.empty(channels, np.int64), np.empty(channels, np.int64)
+    criterion = restrict(rules.criterion, channels)
+    free = np.int64(0)
+    for j in range(nodes.begin.size):
+        out.root[j] = free
+        add_leaf(out, free, nodes.begin[j], nodes.end[j])
+        put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
+        wait(waiting, 0, free, nodes.depth[j], 0, nodes.key[j])
+        free = grow_one(
+            rules, criterion, entries, free + 1, waiting, order, drawn, sorting, total, left, out
+        )
+    return free
+
+
+def grow_of_drawn(
+    source: Source, task: Task, by_column: NDArray | None, nodes: SmallNodes
+) -> Subtrees:
+    """Grow the subtrees of all nodes given; entries end in leaf order.
+
+    `by_column` is the table's values column by column, (d, n), where the table is wide.
+    """
+    table, rows, local = source
+    n, d = table.values.shape
+    steps = (d, 1) if by_column is None else (1, n)
+    most = int((nodes.end - nodes.begin).max())
+    out = new_subtrees(nodes.end - nodes.begin, nodes.depth, task.limits)
+    entries = Entries(
+        local=local,
+        spill=np.empty(most, local.dtype),
+        values=(table.values if by_column is None else by_column).reshape(-1),
+        row_step=steps[0],
+        column_step=steps[1],
+        target=rows.target,
+        weight=np.empty(0, np.int64) if rows.weight is None else rows.weight,
+        categories=table.categories,
+    )
+    regression = rows.square is not None
+    rules = DrawnRules(row_by_row(task.criterion), task.limits, rows.weight is not None, regression)
+    channels = 3 if regression else max(task.n_classes, 2)
+    sorting = None
+    if not task.draws_cuts:
+        values, items = np.empty(most, table.values.dtype), np.empty(most, np.int64)
+        sorting = Sorting(values, items, new_sorter())
+    free = grow_drawn(rules, channels, entries, nodes, sorting, out)
+    return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

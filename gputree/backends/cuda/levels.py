@@ -1,0 +1,79 @@
+"""A level on the device while its splits are searched, and its candidate bins."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gputree.backends.cuda.categories import MASK_WORDS, Sides
+from gputree.backends.cuda.layout import TALLY_WORDS, Chunks, Plan
+from gputree.backends.cuda.partition import RECORD_WORDS
+from gputree.backends.cuda.score import Scores
+from gputree.backends.cuda.structs import Packed
+
+
+class Level(NamedTuple):
+    """Nodes whose splits are searched."""
+
+    rows: int
+    plan: Plan
+    histograms: Any
+    scores: Scores
+    visits: tuple[Any, ...]  # the fields of Visits in cut.cuh
+    cuts: Any  # (m, CUT_WORDS) int64
+    lead: Any  # (m,) int32
+    results: Any  # int64: what the host reads, see `Results`
+    lefts: Any  # of the parts that are partitioned, int64
+    sides: Sides | None
+    packed: Packed  # its histograms, for kernels
+    visited: Packed  # `visits`
+    scored: Packed  # `scores`
+
+    @property
+    def nodes(self) -> int:
+        return self.scores.total.shape[0]
+
+    @property
+    def chunks(self) -> Chunks:
+        return self.plan.chunks
+
+    @property
+    def records(self) -> Any:
+        """(m, RECORD_WORDS) int64: the splits."""
+        return Results.of(self.results, self.nodes).records
+
+
+class Results(NamedTuple):
+    """What the host reads of m nodes, in one copy, as int64."""
+
+    tally: Any  # (TALLY_WORDS,)
+    records: Any  # (m, RECORD_WORDS): the splits
+    masks: Any  # (m, MASK_WORDS): categories that go left; none without categorical columns
+
+    @classmethod
+    def of(cls, words: Any, m: int) -> Results:
+        """Views of `words`, which are contiguous."""
+        first, last = TALLY_WORDS, TALLY_WORDS + m * RECORD_WORDS
+        masks = words[last:].reshape(-1, MASK_WORDS)
+        return cls(words[:first], words[first:last].reshape(-1, RECORD_WORDS), masks)
+
+
+class Candidates(NamedTuple):
+    """Bins, or sub-bins of them, that may contain the best cut, and the slots of their rows."""
+
+    place: Any  # int32: first slot among those of the (node, column), -1 of others
+    taken: Any  # uint32: slots that are filled
+    used: Any  # (m x d,) int64: slots by (node, column)
+    starts: Any  # (2, m x d + 1) int64: slots, and chunks of them, in the columns before
+    grid: Packed  # for kernels: the bins and sub-bins that rows are in
+    counted: Packed  # statistics of sub-bins; those of bins are the level's
+
+
+class Batch(NamedTuple):
+    """Columns ``begin .. end``, counted through all nodes, that are refined at once."""
+
+    begin: int
+    end: int
+    rows: int
+    chunks: int
+    row_start: Any  # (m x d + 1,) int64: counted from the batch's first
+    chunk_start: Any

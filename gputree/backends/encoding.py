@@ -1,0 +1,99 @@
+"""Columns coded losslessly and sorted: what attribute lists are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree._memory import require_memory
+from gputree.backends.cpu.few_values import sort_few
+from gputree.backends.cpu.radix import radix_argsort
+from gputree.backends.lists import ColumnCodes
+from gputree.dtypes import MISSING_CODE, ROW
+from gputree.errors import InputError
+from gputree.threads import run
+
+# Codes, and the distinct values of each numeric column.
+CodedColumns = tuple[ColumnCodes, list[NDArray]]
+
+
+def code_columns(values: NDArray, nominal: NDArray[np.bool_], n_threads: int) -> CodedColumns:
+    """Code every column by its distinct values, and sort the rows by it.
+
+    `values` (n, d), NaN where missing, are read by columns: Fortran order is faster. The categories
+    0, 1, ... of `nominal` columns are their own codes. With the codes come the distinct values of
+    each numeric column, ascending; `InfinityError` if one has an infinite value.
+    """
+    n, d = values.shape
+    cell_bytes = np.dtype(ROW).itemsize + np.dtype(np.uint32).itemsize
+    require_memory(
+        n * d * cell_bytes,
+        f"Sorting {n:,} rows by each of {d:,} columns",
+        "Use fewer rows or columns.",
+    )
+    codes = ColumnCodes(np.empty((d, n), ROW), np.empty((d, n), np.uint32))
+    distinct = run(
+        n_threads,
+        _code_column,
+        [(values[:, f], bool(nominal[f]), codes.order[f], codes.code[f]) for f in range(d)],
+    )
+    ends = [found[:: max(found.size - 1, 1)] for found in distinct]  # ascending
+    forbid_infinity(np.array([bool(np.isinf(end).any()) for end in ends]), values.dtype)
+    return codes, distinct
+
+
+class InfinityError(InputError):
+    """A column, of number `column`, holds an infinite value."""
+
+    def __init__(self, dtype: np.dtype, column: int, label: str | None = None) -> None:
+        super().__init__(
+            f"Input X contains infinity or a value too large for {dtype!r}, in column "
+            f"{column if label is None else repr(label)}."
+        )
+        self.dtype, self.column = dtype, column
+
+    def named(self, names: Any) -> InfinityError:
+        """The same with the name of the column, if columns have names."""
+        label = None if names is None else str(names[self.column])
+        return InfinityError(self.dtype, self.column, label)
+
+
+def forbid_infinity(infinite: NDArray[np.bool_], dtype: np.dtype) -> None:
+    """Raise ValueError if a column is marked as having an infinite value."""
+    if infinite.any():
+        raise InfinityError(dtype, int(np.flatnonzero(infinite)[0]))
+
+
+def _code_column(
+    column: NDArray, nominal: bool, order: NDArray[np.int32], code: NDArray[np.uint32]
+) -> NDArray:
+    """Fill `order` and `code`; returns the distinct values of a numeric column."""
+    column = np.ascontiguousarray(column)
+    count = sort_few(column, order)
+    if count is None:
+        return _code_many(column, nominal, order, code)
+    known = column.size - int(count[-1])
+    distinct = column[order[np.cumsum(count[:-1]) - count[:-1]]]
+    codes = distinct if nominal else np.arange(distinct.size)
+    code[:known] = np.repeat(codes.astype(np.uint32), count[:-1])
+    code[known:] = MISSING_CODE
+    return distinct[:0] if nominal else distinct
+
+
+def _code_many(
+    column: NDArray, nominal: bool, order: NDArray[np.int32], code: NDArray[np.uint32]
+) -> NDArray:
+    """The same for a column of any number of distinct values."""
+    order[:], keys = radix_argsort(column)
+    known = int(np.searchsorted(keys, np.array(-1).astype(keys.dtype)))
+    code[known:] = MISSING_CODE
+    if nominal:
+        code[:known] = column[order[:known]]
+        return column[:0]
+    first = np.ones(known, np.bool_)
+    np.not_equal(keys[1:known], keys[: max(known - 1, 0)], out=first[1:])
+    np.cumsum(first, out=code[:known], dtype=np.uint32)
+    code[:known] -= np.uint32(1)
+    return column[order[:known][first]]

@@ -1,0 +1,196 @@
+"""The backend of a table in shards: these count, sums decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import (
+    Bools,
+    Bounds,
+    Finishing,
+    Floats,
+    Int64s,
+    Larger,
+    Splits,
+    Subtrees,
+    Uint64s,
+)
+from gputree.backends.cpu.layout import Chosen, Scores
+from gputree.backends.sharded import subsets, tuning
+from gputree.backends.sharded.cells import pure_nodes, record_cuts
+from gputree.backends.sharded.histograms import Histograms, Scored
+from gputree.backends.sharded.ranges import RangeMap, ShardRanges
+from gputree.backends.sharded.search import CutSearch, Level
+from gputree.backends.sharded.shards import Shards, SmallNodes, Sum
+from gputree.backends.sharded.subtrees import Finished
+from gputree.backends.thresholds import thresholds
+from gputree.dtypes import ROW
+
+
+class ShardedBackend:
+    """Primitives of `gputree.backends.base.Backend` over shards, wherever they are counted."""
+
+    def __init__(self, shards: Shards) -> None:
+        self.shards, self.name = shards, shards.name
+        self.task = shards.summary.task
+        self.channels = self.task.channels
+        self.ranges = RangeMap(shards.sizes)
+        self.finished = Finished()
+        self.refined_pairs = self.scanned_pairs = 0
+
+    def report(self) -> dict[str, int]:
+        own = {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
+        return {**own, **self.shards.report()}
+
+    def encode(self, max_bins: int) -> None:
+        self.shards.encode(max_bins)
+        self.ranges = RangeMap(self.shards.sizes)  # the device's memory may have cut others
+
+    # ------------------------------------------------------- histograms
+    @property
+    def histogram_cells(self) -> int:
+        return self.shards.summary.histogram_cells
+
+    @property
+    def histogram_bytes(self) -> int:
+        return self.shards.summary.histogram_bytes
+
+    @property
+    def uncoded_cells(self) -> int:
+        return 0
+
+    @property
+    def most_histogram_bytes(self) -> int:
+        return self.shards.budget.histograms
+
+    @property
+    def finishing(self) -> Finishing:
+        columns, most = self.shards.summary.columns, np.iinfo(ROW).max
+        return Finishing(tuning.TUNING.rows_per_statistic, columns, most)
+
+    def new_histograms(self, m: int) -> Histograms:
+        return self.shards.new_histograms(m)
+
+    def histogram(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        out: Histograms,
+        slots: Int64s,
+        larger: Larger | None = None,
+    ) -> None:
+        self.shards.count(out, self.ranges.of(begin, end), slots, larger)
+
+    # ----------------------------------------------------------- splits
+    def score(self, histograms: Histograms, slots: Int64s, bounds: Bounds | None = None) -> Scored:
+        return histograms.score(slots, bounds)
+
+    def refine(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        histograms: Histograms,
+        slots: Int64s,
+        scores: Scored,
+        keys: Uint64s,
+        bounds: Bounds | None = None,
+    ) -> Splits:
+        ranges, scored = self.ranges.of(begin, end), scores.scores
+        nodes = np.flatnonzero(self._may_split(scored, ranges))
+        few, many = self.shards.summary.categorical()
+        for f in many.tolist():
+            for j, counts in self._count_categories(nodes, ranges, f):
+                subsets.score_counted(self.shards.summary, f, counts, scored, j)
+        search = CutSearch(self.shards, Level(histograms, slots, scores, ranges, bounds, keys))
+        cuts = search.choose(nodes)
+        splits = Splits.none(begin.size)
+        table, scoring = self.shards.summary.table, search.scoring._replace(means=None)
+        beside = scores.seen_missing, scores.next_bin
+        record_cuts(scoring, table, nodes, cuts, *beside, Chosen(*splits[:-1]))
+        own = np.flatnonzero(np.isin(splits.feature, few))
+        column = splits.feature[own].astype(np.int64)
+        splits.codes[own] = histograms.list_left(slots, scored, own, column)
+        for f in many.tolist():
+            chosen = np.flatnonzero(splits.feature == f)
+            for j, counts in self._count_categories(chosen, ranges, f):
+                found = subsets.list_counted(self.shards.summary, f, counts, scored, j)
+                splits.codes[j] = found
+        self.refined_pairs += search.refined_pairs
+        self.scanned_pairs += int((end - begin).sum()) * self.shards.summary.columns
+        return splits
+
+    def _may_split(self, scores: Scores, ranges: ShardRanges) -> Bools:
+        """Nodes that are not pure, as far as their sums and targets tell."""
+        m = len(scores.total)
+        pure = np.empty(m, np.bool_)
+        pure_nodes(self.task.criterion, scores.total, pure)
+        if self.task.square is None:
+            return ~pure
+        low, high = Sum(np.full(m, -np.inf), "maximum"), Sum(np.full(m, np.inf), "minimum")
+        self.shards.sum("narrow_targets", [low, high], ranges)
+        return ~pure & (low.array > high.array)
+
+    def _count_categories(self, nodes: Int64s, ranges: ShardRanges, f: int) -> Any:
+        """Statistics (categories and missing, channels) of column f in each of some nodes."""
+        cells = int(self.shards.summary.table.categories[f]) + 1
+        room = max(self.shards.budget.category_bytes // (8 * cells * self.channels), 1)
+        for at in range(0, nodes.size, room):
+            own = nodes[at : at + room]
+            counts = np.zeros((own.size, cells * self.channels), np.int64)
+            self.shards.sum("count_categories", [Sum(counts)], ranges.take(own), f)
+            for j, found in zip(own.tolist(), counts, strict=True):
+                yield j, found.reshape(cells, self.channels)
+
+    def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:
+        middle, low, high = self.shards.partition(self.ranges.of(begin, end), splits)
+        table = self.shards.summary.table
+        cuts = thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        return self.ranges.split(begin, end, middle), cuts
+
+    # --------------------------------------------------------- subtrees
+    def finish(
+        self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
+    ) -> Subtrees:
+        nodes = SmallNodes(self.ranges.of(begin, end), begin, depth, keys, bounds)
+        groups: list[Subtrees] = []
+        for subtrees, finished in self.shards.subtrees(nodes):
+            groups.append(subtrees)
+            self.finished.take(finished)
+        return Subtrees.join(groups)
+
+    def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
+        known, out = self.finished.statistics(begin, end, self.task.statistics)
+        open_ = ~known
+        sums = Sum(np.zeros((int(open_.sum()), self.task.statistics), np.int64))
+        ranges = self.ranges.of(begin[open_], end[open_])
+        self.shards.sum("node_statistics", [sums], ranges)
+        out[open_] = sums.array
+        return out
+
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> tuple[Int64s, NDArray[np.uint32]]:
+        nodes = list(zip(begin.tolist(), end.tolist(), strict=True))
+        found = [self.finished.categories(*node) for node in nodes]
+        open_ = np.flatnonzero([codes is None for codes in found])
+        ranges = self.ranges.of(begin[open_], end[open_])
+        pairs = join_pairs(
+            [
+                np.empty((2, 0), np.int64),
+                *self.shards.collect("categories", ranges, feature[open_], join=join_pairs),
+            ]
+        )
+        bounds = np.searchsorted(pairs[0], np.arange(open_.size + 1))
+        for j, a, b in zip(open_, bounds, bounds[1:], strict=False):
+            found[j] = pairs[1, a:b].astype(np.uint32)
+        listed = [codes for codes in found if codes is not None]
+        counts = np.array([codes.size for codes in listed], np.int64)
+        return counts, np.concatenate([np.empty(0, np.uint32), *listed])
+
+
+def join_pairs(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Pairs of a node and a category, (2, k), of some shards: ascending, each once."""
+    return np.unique(np.concatenate(found, axis=1), axis=1)

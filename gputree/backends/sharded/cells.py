@@ -1,0 +1,345 @@
+"""Kernels of `gputree.backends.sharded.search`: intervals counted into cells, or sorted.
+
+    a bin          |                    |xxxxxxxxx|                   |    x: a candidate
+    its cells      |   |   |   |   |   |                                   counted in every shard
+    boundaries         ^   ^   ^   ^   ^                                   scored where sums are
+
+An interval is a range of keys (`gputree.backends.sharded.keys`) inside a bin of a node. A cell of
+it comes with the sums of its rows and their least and greatest values, so that the boundary of two
+filled cells is a cut with its threshold. Cells that may hold a better cut are the intervals of the
+next round, from their least value to their greatest. One value holds no cut, so that rounds end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bools, Bounds, Floats, Int64s, Uint64s
+from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count
+from gputree.backends.cpu.draw import tie_rank
+from gputree.backends.cpu.jit import inner, kernel
+from gputree.backends.cpu.layout import Node
+from gputree.backends.cpu.monotonic import at_column, at_node
+from gputree.backends.cpu.refine import (
+    better_boundary,
+    has_missing,
+    mark_column,
+    new_marks,
+    next_filled,
+    put_cut,
+)
+from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_candidate, needed_bound
+from gputree.backends.cpu.sort import new_sorter, sort_pairs
+from gputree.backends.cpu.sub_bins import Spot, new_work
+from gputree.backends.rules import midpoint
+from gputree.backends.sharded.keys import Keys
+from gputree.criteria import begin, is_pure, score
+
+
+class Scoring(NamedTuple):
+    """What scores the cuts of m nodes."""
+
+    criterion: Any
+    limits: Any
+    weighted: bool
+    means: Bounds | None  # of the nodes, where columns are monotonic
+    totals: Int64s  # (m, channels)
+    keys: Uint64s  # of random draws in the nodes
+
+
+class Intervals(NamedTuple):
+    """k ranges of keys in which a better cut may lie, by node, then column, then key."""
+
+    node: Int64s
+    column: Int64s
+    bin: Int64s
+    low: Keys
+    high: Keys  # included
+    rows: Int64s
+    left: Int64s  # (k, channels) statistics before it, missing values right
+    missing: Int64s  # (k, channels) of missing values
+
+    def take(self, places: NDArray[Any] | slice) -> Intervals:
+        """Some of them."""
+        fields: list[Any] = [field[places] for field in self]
+        return Intervals(*fields)
+
+    @classmethod
+    def join(cls, found: list[Intervals]) -> Intervals:
+        """Those of all, in order."""
+        fields: list[Any] = [np.concatenate(field) for field in zip(*found, strict=True)]
+        return cls(*fields)
+
+
+class Cells(NamedTuple):
+    """Sums of the cells of k intervals: those of interval i are ``first[i] .. first[i + 1]``."""
+
+    first: Int64s  # (k + 1,)
+    counts: Int64s  # (cells x channels,)
+    least: Floats  # (cells,) values, infinity where there are no rows
+    greatest: Floats
+
+
+class Cuts(NamedTuple):
+    """The best cut of each of m nodes so far, a field an array; see `cpu.cut.precedes`."""
+
+    score: Floats
+    feature: Int64s
+    missing_left: Bools
+    bin: Int64s
+    at_end: Bools
+    threshold: Floats
+    rank: Uint64s  # of the column
+
+    @classmethod
+    def none(cls, m: int) -> Cuts:
+        """No cut yet."""
+        whole, flag = np.zeros(m, np.int64), np.zeros(m, np.bool_)
+        scores, thresholds, ranks = np.full(m, -np.inf), np.zeros(m), np.zeros(m, np.uint64)
+        return cls(scores, whole, flag, whole.copy(), flag.copy(), thresholds, ranks)
+
+    def copy(self) -> Cuts:
+        fields: list[Any] = [field.copy() for field in self]
+        return Cuts(*fields)
+
+
+# ------------------------------------------------------------ where sums are
+@kernel
+def pure_nodes(criterion, totals, out):
+    """Whether each node is pure, by its class weights, or sums of targets."""
+    for j in range(totals.shape[0]):
+        out[j] = is_pure(criterion, totals[j])
+
+
+@kernel
+def compare_boundaries(scoring, nodes, columns, first, scores, cuts):
+    """Let cuts be the better of them and the best boundary, or subset, of some columns.
+
+    Those of ``nodes[i]`` are ``columns[first[i] .. first[i + 1]]``.
+    """
+    for i in range(nodes.size):
+        j = nodes[i]
+        cut = cut_of(cuts, j)
+        for c in range(first[i], first[i + 1]):
+            f = columns[c]
+            rank = tie_rank(scoring.limits, scoring.keys[j], f)
+            cut = better_boundary(
+                f, scores.best[j], scores.bin[j], scores.missing_left[j], cut, rank
+            )
+        put(cuts, j, cut)
+
+
+@inner
+def cut_of(cuts, j):
+    """That of node j."""
+    value, f, missing_left = cuts.score[j], cuts.feature[j], cuts.missing_left[j]
+    return new_cut(
+        value, f, missing_left, cuts.bin[j], cuts.at_end[j], cuts.threshold[j], cuts.rank[j]
+    )
+
+
+@kernel
+def merge_cuts(cuts, others):
+    """Let cuts be the better of them and others, of the same nodes."""
+    for j in range(cuts.score.size):
+        found, cut = cut_of(others, j), cut_of(cuts, j)
+        put(cuts, j, found if precedes(found, cut) else cut)
+
+
+@inner
+def put(cuts, j, cut):
+    """Let the cut of node j be `cut`."""
+    cuts.score[j], cuts.feature[j], cuts.missing_left[j] = cut[0], cut[1], cut[2]
+    cuts.bin[j], cuts.at_end[j], cuts.threshold[j], cuts.rank[j] = cut[3], cut[4], cut[5], cut[6]
+
+
+@kernel
+def record_cuts(scoring, table, nodes, cuts, seen_missing, next_bin, splits):
+    """Let the cuts of some nodes be their splits, if they are worth it."""
+    criterion, limits = scoring.criterion, scoring.limits
+    for j in nodes:
+        cut = cut_of(cuts, j)
+        if cut[0] > -np.inf:
+            f, total = cut[1], scoring.totals[j]
+            after = next_bin[j, f] if cut[4] else -1
+            put_cut(criterion, table, limits, total, cut, seen_missing[j, f], after, j, splits)
+
+
+@kernel
+def beside_best(criterion, table, weighted, histograms, slots, scores, bins, next_bin, seen):
+    """What lies beside the best boundary of every column of nodes; outputs are (m, d).
+
+    The next bin with rows after it, -1 where none is, and whether the node has missing values.
+    """
+    channels = histograms.shape[1] // table.offset[-1]
+    for j in range(slots.size):
+        cells = histograms[slots[j]]
+        for f in range(table.missing.size):
+            seen[j, f] = has_missing(criterion, table, weighted, cells, f, channels)
+            next_bin[j, f] = -1
+            if scores[j, f] > -np.inf and table.categories[f] == 0:
+                next_bin[j, f] = next_filled(
+                    criterion, table, weighted, cells, f, bins[j, f], channels
+                )
+
+
+@kernel
+def candidate_bins(scoring, table, histograms, slots, best, bounds, columns, first, out):
+    """List the bins of some columns of nodes that may hold a better cut; how many.
+
+    The columns of node i are ``columns[first[i] .. first[i + 1]]``; ``best[i]`` is the score of
+    its best cut. `out` is `Candidates` with room for all bins.
+    """
+    channels = scoring.totals.shape[1]
+    marks, work, left = new_marks(None, table), new_work(channels), np.empty(channels, np.int64)
+    count = 0
+    for i in range(slots.size):
+        cells, total = histograms[slots[i]], scoring.totals[i]
+        node = Node(scoring.criterion, scoring.limits, scoring.weighted, total, np.uint64(0))
+        needed = needed_bound(scoring.criterion, best[i], total)
+        for f in columns[first[i] : first[i + 1]]:
+            if bounds[i, f] < needed:
+                continue
+            mark_column(None, table, node, cells, f, needed, marks, work, np.int64(0))
+            at, value_bins, missing_at = column_bins(table, f, channels)
+            left[:] = 0
+            for b in range(value_bins):
+                place = (at + b) * channels
+                if marks.bins[at + b] >= 0:
+                    out.node[count], out.column[count], out.bin[count] = i, f, b
+                    out.rows[count] = row_count(
+                        scoring.criterion, cells, place, channels, scoring.weighted
+                    )
+                    for c in range(channels):
+                        out.left[count, c] = left[c]
+                        out.missing[count, c] = 0
+                    if missing_at >= 0:
+                        add_cell(out.missing[count], cells, missing_at)
+                    count += 1
+                add_cell(left, cells, place)
+    return count
+
+
+@inner
+def start_interval(before, missing, missing_left, left):
+    """Statistics left of an interval on one side; whether the side is to be tried."""
+    tried = not missing_left
+    for c in range(left.size):
+        left[c] = before[c]
+        if missing_left:
+            left[c] += missing[c]
+            tried |= missing[c] != 0
+    return tried
+
+
+@inner
+def better_between(scoring, limits, left, total, cut, spot, threshold):
+    """The better of `cut` and the one between `left` and the rest, if that is admissible."""
+    if not admissible(scoring.criterion, limits, scoring.weighted, left, total):
+        return cut
+    value = score(scoring.criterion, begin(scoring.criterion, left, total), left, total)
+    found = new_cut(value, spot.column, spot.missing_left, spot.bin, False, threshold, spot.rank)
+    return found if precedes(found, cut) else cut
+
+
+@inner
+def limits_of(scoring, j, f):
+    """The limits of cuts of column f in node j."""
+    monotonic = scoring.limits.monotonic
+    return at_column(monotonic, at_node(monotonic, scoring.limits, scoring.means, j), f)
+
+
+@kernel
+def score_cells(scoring, intervals, cells, cuts, begin_, end):
+    """Let cuts be the better of them and those between cells of intervals ``begin_ .. end``."""
+    left = np.empty(scoring.totals.shape[1], np.int64)
+    for i in range(begin_, end):
+        j, f = intervals.node[i], intervals.column[i]
+        limits, total, cut = limits_of(scoring, j, f), scoring.totals[j], cut_of(cuts, j)
+        rank = tie_rank(limits, scoring.keys[j], f)
+        for side in range(2):
+            if not start_interval(intervals.left[i], intervals.missing[i], side == 1, left):
+                continue
+            spot = Spot(f, side == 1, intervals.bin[i], rank)
+            before = -1
+            for c in range(cells.first[i], cells.first[i + 1]):
+                if cells.least[c] > cells.greatest[c]:  # no rows
+                    continue
+                if before >= 0:
+                    threshold = midpoint(cells.greatest[before], cells.least[c])
+                    cut = better_between(scoring, limits, left, total, cut, spot, threshold)
+                add_cell(left, cells.counts, c * left.size)
+                before = c
+        put(cuts, j, cut)
+
+
+@kernel
+def candidate_cells(scoring, intervals, cells, best, rows, lefts, begin_, end):
+    """Mark the cells of intervals ``begin_ .. end`` that may hold a better cut by ``rows[c]``.
+
+    ``lefts[c]`` becomes the statistics before the cell where missing values go right.
+    """
+    criterion, weighted, counts = scoring.criterion, scoring.weighted, cells.counts
+    channels = scoring.totals.shape[1]
+    left = np.empty(channels, np.int64)
+    for i in range(begin_, end):
+        j, f = intervals.node[i], intervals.column[i]
+        limits, total = limits_of(scoring, j, f), scoring.totals[j]
+        needed = needed_bound(scoring.criterion, best[j], total)
+        for side in range(2):
+            if not start_interval(intervals.left[i], intervals.missing[i], side == 1, left):
+                continue
+            for c in range(cells.first[i], cells.first[i + 1]):
+                at = c * channels
+                if side == 0:
+                    for k in range(channels):
+                        lefts[c, k] = left[k]
+                if cells.least[c] < cells.greatest[c] and rows[c] == 0:
+                    n = row_count(criterion, counts, at, channels, weighted)
+                    if is_candidate(
+                        criterion, limits, weighted, left, counts, at, n, total, needed
+                    ):
+                        rows[c] = n
+                add_cell(left, cells.counts, at)
+
+
+@kernel
+def place_rows(found, first, next_, values, items):
+    """Put rows of intervals behind those placed before: ``next_[i]`` of interval i, from `first`.
+
+    ``items[k]`` becomes the number of the row at place k, counted from `first`.
+    """
+    for k in range(found.interval.size):
+        at = next_[found.interval[k]]
+        next_[found.interval[k]] = at + 1
+        values[at] = found.value[k]
+        items[at] = first + k
+
+
+@kernel
+def scan_intervals(scoring, intervals, rows, first, values, items, cuts, begin_, end):
+    """Let cuts be the better of them and the best inside intervals ``begin_ .. end``.
+
+    Values of interval i are ``values[first[i] .. first[i + 1]]``, in any order; `items` say
+    which of `rows` they are of. Both are sorted.
+    """
+    channels = scoring.totals.shape[1]
+    left, sorter = np.empty(channels, np.int64), new_sorter()
+    for i in range(begin_, end):
+        j, f = intervals.node[i], intervals.column[i]
+        limits, total, cut = limits_of(scoring, j, f), scoring.totals[j], cut_of(cuts, j)
+        rank = tie_rank(limits, scoring.keys[j], f)
+        sort_pairs(values, items, first[i], first[i + 1], sorter)
+        for side in range(2):
+            if not start_interval(intervals.left[i], intervals.missing[i], side == 1, left):
+                continue
+            spot = Spot(f, side == 1, intervals.bin[i], rank)
+            for k in range(first[i], first[i + 1] - 1):
+                count_row(scoring.criterion, rows, items[k], left, 0, channels)
+                if values[k] < values[k + 1]:
+                    threshold = midpoint(values[k], values[k + 1])
+                    cut = better_between(scoring, limits, left, total, cut, spot, threshold)
+        put(cuts, j, cut)

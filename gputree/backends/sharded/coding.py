@@ -1,0 +1,174 @@
+"""Bins from what all shards tell, and shards coded by them where they lie.
+
+A column of at most as many values as bins is coded without loss. Of others
+
+    exact cuts    any bins do: the edges come from rows at even distances
+    binned cuts   edges are those of the table in one piece: from values picked by their hash, or
+                  from all values and their numbers, where these are few enough
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends import binning
+from gputree.backends.base import Bools, Int64s
+from gputree.backends.binning import Bins
+from gputree.backends.cpu import encode as coding
+from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.table import Binning, CpuTable, encode_columns, fit_bins, with_codes
+from gputree.backends.sharded.rows import Measure, Read, rows_of
+from gputree.backends.sharded.tasks import Tasks
+
+# Distinct values of a column that are counted one by one, at most: beyond, bins of binned cuts
+# come from the values picked by hash, 65,536 of them or so: quantiles off by 1/256 of a bin's rank.
+MOST_DISTINCT = 1 << 20
+
+
+class Layout(NamedTuple):
+    """How all shards are coded."""
+
+    found: Measure
+    categories: Int64s
+    max_bins: int
+    exact: bool
+    dtype: np.dtype
+
+    @property
+    def missing(self) -> Bools:
+        return self.found.missing
+
+    @property
+    def most(self) -> Int64s:
+        """Bins of values of each column."""
+        return np.full(self.missing.size, self.max_bins) - self.missing
+
+    @property
+    def lossy(self) -> list[int]:
+        """Numeric columns of more values than bins."""
+        few = zip(self.found.distinct, self.most.tolist(), self.categories.tolist(), strict=True)
+        return [
+            f
+            for f, (values, most, coded) in enumerate(few)
+            if coded == 0 and (values is None or values.size > most)
+        ]
+
+    @property
+    def by_value(self) -> bool:
+        """Whether edges come from values picked by their hash."""
+        return not self.exact and self.found.n_rows > binning.SAMPLE_ROWS
+
+
+# ------------------------------------------------------------------------ samples
+# Values of each lossy column.
+Samples = list[NDArray]
+
+
+def sample(own: Read, layout: Layout) -> Samples:
+    """The values of a shard that edges come from."""
+    values, n = rows_of(own).values, len(own.values)
+    if layout.by_value:
+        return [coding.picked_values(values, f, layout.found.n_rows) for f in layout.lossy]
+    rows = np.arange(n)
+    if layout.found.n_rows > binning.SAMPLE_ROWS:
+        share = -(-binning.SAMPLE_ROWS * n // layout.found.n_rows)
+        rows = np.linspace(0, n - 1, share).astype(np.int64)
+    return [values[rows, f] for f in layout.lossy]
+
+
+def join_samples(found: list[Samples]) -> Samples:
+    """Those of some shards."""
+    return [np.concatenate(columns) for columns in zip(*found, strict=True)]
+
+
+def fit_samples(samples: Samples, layout: Layout) -> tuple[Bins, list[int]]:
+    """The bins of all columns, and the columns whose values are to be counted for them."""
+    lossy = dict(zip(layout.lossy, samples, strict=True))
+    picked = np.zeros(layout.missing.size, np.bool_)
+    picked[layout.lossy] = layout.by_value
+    how = Binning(layout.dtype, layout.missing, layout.categories, layout.most, picked)
+
+    known = [lossy.get(f, own) for f, own in enumerate(layout.found.distinct)]
+
+    def values_of(columns: Int64s) -> list[NDArray]:
+        return [np.asarray(known[f], layout.dtype) for f in columns.tolist()]
+
+    bins, again = fit_bins(how, values_of, 1)
+    bins.lossless[layout.lossy] = False
+    return bins, again
+
+
+# A column's distinct values, ascending, and the rows of each; none where they are too many.
+Counted = list[tuple[NDArray, Int64s] | None]
+
+
+def count_values(own: Read, columns: list[int]) -> Counted:
+    """Distinct values of some columns of a shard."""
+    found: Counted = []
+    for f in columns:
+        values, counts = np.unique(own.values[:, f], return_counts=True)
+        known = ~np.isnan(values)
+        found.append(_within(values[known], counts[known]))
+    return found
+
+
+def join_values(found: list[Counted]) -> Counted:
+    """Those of some shards."""
+    return reduce(lambda a, b: [_join(x, y) for x, y in zip(a, b, strict=True)], found)
+
+
+def _join(
+    a: tuple[NDArray, Int64s] | None, b: tuple[NDArray, Int64s] | None
+) -> tuple[NDArray, Int64s] | None:
+    if a is None or b is None:
+        return None
+    values, place = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
+    counts = np.zeros(values.size, np.int64)
+    np.add.at(counts, place, np.concatenate([a[1], b[1]]))
+    return _within(values, counts)
+
+
+def _within(values: NDArray, counts: Int64s) -> tuple[NDArray, Int64s] | None:
+    return (values, counts) if values.size <= MOST_DISTINCT else None
+
+
+def fit_counted(bins: Bins, columns: list[int], counted: Counted, layout: Layout) -> Bins:
+    """The bins, those of some columns from their values and how many rows have each."""
+    bins = Bins(*(field.copy() for field in bins))
+    for f, own in zip(columns, counted, strict=True):
+        if own is not None:
+            coding.fit_distinct(bins, f, *own, int(layout.most[f]))
+    return bins
+
+
+def fit_all(tasks: Tasks, rows: list[Any], given: Any) -> Bins:
+    """The bins of all columns, from rows on workers; `given` is the future of the layout."""
+    samples = tasks.gathered(sample, join_samples, rows, given)
+    bins, again = tasks.fetch([tasks.submit(fit_samples, samples, given)])[0]
+    if again:
+        values = tasks.gathered(count_values, join_values, rows, again)
+        counted = tasks.submit(fit_counted, tasks.share(bins), again, values, given)
+        bins = tasks.fetch([counted])[0]
+    return Bins(*(field.copy() for field in bins))
+
+
+# -------------------------------------------------------------------------- codes
+def code(own: Read, bins: Bins, layout: Layout) -> Table:
+    """The table of a shard, coded."""
+    values = rows_of(own).values
+    held = CpuTable(values, layout.missing, layout.categories).bare()
+    codes = np.empty(values.shape, np.uint8)
+    bins = Bins(*(field.copy() for field in bins))
+    encode_columns(held, bins, np.arange(bins.count.size), codes, 1)
+    return with_codes(held, bins, codes, layout.exact)
+
+
+def empty_table(bins: Bins, layout: Layout) -> Table:
+    """The coded table without rows: what all shards share."""
+    return code(
+        Read(np.empty((0, layout.missing.size), layout.dtype), np.empty(0), None), bins, layout
+    )

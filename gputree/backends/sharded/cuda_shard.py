@@ -1,0 +1,283 @@
+"""A shard whose rows are on the host, counted on the current CUDA device.
+
+    host      values, codes, statistics | order          what tasks were given
+    device    a copy, until they go     | a copy         of a new order the device has one already
+
+Counts and new orders are copied back to the host, so that lost copies can be made again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bounds, Int64s, Splits, Subtrees
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cuda import cells, tuning
+from gputree.backends.cuda.copies import Copies
+from gputree.backends.cuda.encode import row_stride
+from gputree.backends.cuda.finish import finish, pairs_of_row
+from gputree.backends.cuda.histogram import histogram
+from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.layout import Chunks, Grower, HostTable, Rows, Table, to_device, widest
+from gputree.backends.cuda.memory import (
+    ENTRY_BYTES,
+    SORTED_BYTES,
+    Memory,
+    budget_of,
+    statistics_bytes,
+)
+from gputree.backends.cuda.partition import node_statistics, partition_rows
+from gputree.backends.cuda.refine import narrow_targets
+from gputree.backends.cuda.source import bits_of
+from gputree.backends.cuda.workspace import send
+from gputree.backends.sharded import tuning as sharded_tuning
+from gputree.backends.sharded.intervals import Asked, IntervalRows
+from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned
+from gputree.dtypes import ROW
+
+# What this process has on its device; threads take turns there, as their work would.
+COPIES = Copies()
+_turn = threading.RLock()
+
+# Nothing is sorted or gathered where shards are counted.
+NO_MEMORY = Memory(keeps_values=True, histogram_bytes=0, gathered_pairs=1, sorted_pairs=1)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NO_COLUMNS = np.empty(0, np.int64)
+
+
+def _in_turn(
+    method: Callable[Concatenate[CudaShard, P], R],
+) -> Callable[Concatenate[CudaShard, P], R]:
+    """A method that has the device to itself."""
+
+    @wraps(method)
+    def call(self: CudaShard, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with _turn:
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+class Place(Protocol):
+    """Where a shard is on the device."""
+
+    result_bytes: int  # of results that are there at once, or those of one node
+
+    def grower(self, result_bytes: int, columns: Int64s) -> Grower:
+        """The grower of the shard, with values of some columns and memory for such results."""
+
+    def meanwhile(self) -> None:
+        """What the host does while the device counts."""
+
+    def keep(self, entries: NDArray[np.int32], own: Any) -> None:
+        """Keep the device's copy of a new order."""
+
+
+class Cached:
+    """`Place` of shards that any task may count next: copies are kept while they fit memory.
+
+    Those of the rows and of the order belong to the arrays `rows_of` and `order_of` of the host.
+    """
+
+    def __init__(self, host: CpuBackend, rows_of: NDArray[Any], order_of: NDArray[Any]) -> None:
+        self.host, self.rows_of, self.order_of = host, rows_of, order_of
+        self.result_bytes = sharded_tuning.TUNING.result_bytes
+
+    def grower(self, result_bytes: int, columns: Int64s) -> Grower:
+        table, rows = self._rows(2 * result_bytes)
+        own = COPIES.find(self.order_of)
+        if own is None:
+            own = to_device(self.order_of, ROW)
+            COPIES.keep(self.order_of, own, self.order_of.nbytes)
+        return Grower.over(self.host.task, table, rows, own, NO_MEMORY)
+
+    def meanwhile(self) -> None:
+        pass
+
+    def keep(self, entries: NDArray[np.int32], own: Any) -> None:
+        COPIES.keep(entries, own, entries.nbytes)
+
+    def _rows(self, extra: int) -> tuple[Table, Rows]:
+        """The rows on the device, and memory for so many bytes more."""
+        size, work = shard_bytes(self.host)
+        budget = budget_of(self.host.task, COPIES.nbytes)
+        if size + work > budget:
+            raise MemoryError(
+                f"A part of {len(self.rows_of):,} rows needs at least {size + work:,} bytes of "
+                f"device memory; {budget:,} are free. Use smaller partitions, or "
+                "device='cpu'."
+            )
+        found = COPIES.find(self.rows_of)
+        COPIES.make_room(work + extra + (0 if found else size), budget)
+        if found is None:
+            found = copy_rows(self.host)
+            COPIES.keep(self.rows_of, found, size)
+        return found
+
+
+class CudaShard:
+    """`gputree.backends.sharded.shard.Shard` that the current device counts.
+
+    `host` has its rows and order on the host, and lists rows and categories.
+    """
+
+    def __init__(self, host: CpuBackend, place: Place) -> None:
+        self.host, self.place = host, place
+
+    @_in_turn
+    def count(
+        self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
+    ) -> None:
+        """See `Shard`; on the device histograms have all columns, of which others stay zero."""
+        own = begin < end
+        begin, end, slots, out = begin[own], end[own], slots[own], sums[0]
+        first, last = self.host.table.offset[list(columns)] * self.host.channels
+        width = int(self.host.table.offset[-1]) * self.host.channels
+        most = max(self.place.result_bytes // (width * out.itemsize), 1)
+        grower = self.place.grower(min(most, begin.size) * width * out.itemsize, NO_COLUMNS)
+        for at in range(0, begin.size, most):
+            some = slice(at, at + most)
+            m = slots[some].size
+            found = cupy().zeros((m, width), dtype=grower.cell_dtype)
+            histogram(grower, begin[some], end[some], found, np.arange(m), None, columns)
+            self.place.meanwhile()
+            out[slots[some]] += cupy().ascontiguousarray(found[:, first:last]).get()
+            del found  # before there are others
+
+    @_in_turn
+    def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
+        width = self.host.task.statistics
+        most = self.place.result_bytes // (8 * width) or 1
+        grower = self.place.grower(8 * width * min(most, begin.size), NO_COLUMNS)
+        for at in range(0, begin.size, most):
+            own = slice(at, at + most)
+            sums[0][own] += node_statistics(grower, begin[own], end[own])
+
+    @_in_turn
+    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
+        counts, least, greatest = sums
+        size = sum(array.nbytes for array in sums)
+        grower = self.place.grower(size, np.unique(asked.column))
+        own, low, high = cells.count_intervals(
+            grower, begin, end, *asked[:-1], meanwhile=self.place.meanwhile
+        )
+        counts[...] += own
+        np.fmin(least, low, out=least)
+        np.fmax(greatest, high, out=greatest)
+
+    @_in_turn
+    def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
+        grower = self.place.grower(sums[0].nbytes, np.array([column]))
+        sums[0][...] += cells.count_categories(grower, begin, end, column)
+
+    @_in_turn
+    def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
+        grower = self.place.grower(0, NO_COLUMNS)
+        low, high = narrow_targets(grower, Chunks.of(begin, end), *send(*widest(begin.size)))
+        np.fmax(sums[0], _of_order(low.get()), out=sums[0])
+        np.fmin(sums[1], _of_order(high.get()), out=sums[1])
+
+    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
+        """See `Shard`; the host has the rows."""
+        return HostShard(self.host).gather_intervals(begin, end, asked, most)
+
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """See `Shard`; the host has the rows, and is called once a tree."""
+        return HostShard(self.host).categories(begin, end, feature)
+
+    @_in_turn
+    def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
+        own = np.flatnonzero(begin < end)
+        middle, low, high = begin.copy(), np.full(begin.size, -np.inf), np.full(begin.size, np.inf)
+        splits = splits.take(own)
+        column = splits.feature[splits.feature >= 0].astype(np.int64)
+        values_of = np.unique(column[~self.host.table.by_code[column]])
+        grower = self.place.grower(0, values_of)
+        grower = grower._replace(entries=grower.entries.astype(ROW))
+        middle[own], low[own], high[own] = partition_rows(
+            grower, begin[own], end[own], splits, self.place.meanwhile
+        )
+        entries: NDArray[np.int32] = grower.entries.get()
+        self.place.keep(entries, grower.entries)
+        return Partitioned(entries, middle, low, high)
+
+
+class CudaGrower:
+    """Builds subtrees of gathered rows on the current device, or on the host if they do not fit."""
+
+    def __init__(self, host: CpuBackend) -> None:
+        self.host, self.table = host, host.table
+        self.node_statistics, self.categories = host.node_statistics, host.categories
+
+    @property
+    def entries(self) -> NDArray[np.int32]:
+        """The rows in the order of leaves."""
+        return self.host.entries
+
+    def finish(
+        self,
+        begin: Int64s,
+        end: Int64s,
+        depth: Int64s,
+        keys: NDArray[np.uint64],
+        bounds: Bounds | None = None,
+    ) -> Subtrees:
+        """See `gputree.backends.base.Backend.finish`."""
+        task, n = self.host.task, len(self.table.values)
+        size, work = shard_bytes(self.host)
+        row = SORTED_BYTES * pairs_of_row(task, self.table.categories)
+        with _turn:
+            budget = budget_of(task, COPIES.nbytes)
+            if size + work + row * int((end - begin).max(initial=0)) > budget:
+                return self.host.finish(begin, end, depth, keys, bounds)
+            COPIES.make_room(size + work + row * n, budget)
+            pairs = (budget - COPIES.nbytes - size - work) // SORTED_BYTES
+            memory = NO_MEMORY._replace(sorted_pairs=pairs)
+            entries = to_device(self.host.entries, ROW)
+            grower = Grower.over(task, *copy_rows(self.host), entries, memory)
+            subtrees = finish(grower, begin, end, depth, keys, bounds)
+            self.host.entries = grower.entries.get()
+        return subtrees
+
+
+def copy_rows(host: CpuBackend) -> tuple[Table, Rows]:
+    """Copies of a coded table, and of the statistics of its rows."""
+    own = host.table
+    n, d = own.values.shape
+    bits = own.values.view(bits_of(own.values.dtype))
+    padded = np.zeros((n, row_stride(d)), np.uint8)
+    padded[:, :d] = own.codes
+    values = to_device(bits) if needs_values(host) else None
+    table = Table.of(bits.dtype, values, to_device(padded), HostTable.of(own), own.single)
+    return table, Rows.of(host.rows, host.task.n_classes)
+
+
+def needs_values(host: CpuBackend) -> bool:
+    """Whether there are columns where codes do not decide."""
+    return host.task.exact or not host.table.by_code.all()
+
+
+def shard_bytes(host: CpuBackend) -> tuple[int, int]:
+    """Bytes of copies of rows, and of their entries with what works on them, at least."""
+    n, d = host.table.values.shape
+    size = n * (row_stride(d) + statistics_bytes(host.task))
+    size += host.table.values.nbytes if needs_values(host) else 0
+    return size, n * (4 + ENTRY_BYTES) + tuning.TUNING.least_work
+
+
+def _of_order(order: Int64s) -> NDArray[np.float64]:
+    """The float64 behind order_of of warp.cuh; NaN behind what nothing was narrowed to."""
+    found: NDArray[np.float64] = (order ^ (order >> 63 & np.iinfo(np.int64).max)).view(np.float64)
+    return found

@@ -1,0 +1,331 @@
+"""Shards on the workers of a cluster, such as Dask's: pure tasks on futures, and their sums.
+
+    shard     values, codes, statistics of its rows; made once, never changed
+    order     of its rows: that of a level is made of that of the level before
+    task      function(shard, order, ...), then a tree of sums
+
+    shard 0   | group 0 | group 1 | ...       rows of small nodes meet on a worker, group by group
+    shard 1   | group 0 | group 1 | ...       of nodes; it grows the subtrees, and they come back
+                   v         v
+                worker     worker
+
+Nothing else is known of a table. Of a worker that is lost the scheduler makes both again, on
+others, from the tasks that made them, and nobody else notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bounds, Floats, Int64s, Larger, Splits, Subtrees, Task, Uint64s
+from gputree.backends.binning import Bins
+from gputree.backends.cpu.layout import Rows
+from gputree.backends.sharded import tuning
+from gputree.backends.sharded.backend import ShardedBackend
+from gputree.backends.sharded.coding import Layout, code, empty_table
+from gputree.backends.sharded.histograms import Block, Histograms, add_up, all_nodes, cut_columns
+from gputree.backends.sharded.keys import BinKeys
+from gputree.backends.sharded.ranges import ShardRanges
+from gputree.backends.sharded.rows import Read
+from gputree.backends.sharded.shard import HostShard, Partitioned, RowBlock, Shard, join_partitions
+from gputree.backends.sharded.shards import Budget, Shape, SmallNodes, Sum
+from gputree.backends.sharded.subtrees import (
+    Finished,
+    group_nodes,
+    grow_gathered,
+    grower_on,
+    most_rows,
+    places_of,
+)
+from gputree.backends.sharded.summary import TableSummary
+from gputree.backends.sharded.tasks import Tasks
+from gputree.backends.sharded.units import Rounding, in_units
+from gputree.branches import concatenated_ranges
+from gputree.compilation.arrays import writable
+from gputree.dtypes import ROW
+from gputree.fixed_point import Weights
+
+
+class Shared(NamedTuple):
+    """What tasks on all shards are given."""
+
+    summary: TableSummary  # of one thread
+    choose: Callable[[], str]  # "cpu" or "cuda", where it is called; or it raises
+
+
+class DaskShards:
+    """`gputree.backends.sharded.shards.Shards` on workers, of futures of coded `RowBlock`.
+
+    `summary` is of as many threads as the client has; a task has one. `choose` tells the device
+    that a worker counts on, "cpu" or "cuda"; it is called there.
+    """
+
+    name = "cpu"  # of the client
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        summary: TableSummary,
+        choose: Callable[[], str],
+        blocks: list[Any],
+        sizes: Int64s,
+    ) -> None:
+        self.tasks, self.summary, self.blocks, self.sizes = tasks, summary, blocks, sizes
+        self._summary = tasks.share(replace(summary, n_threads=1, keys=None))
+        self._shared = tasks.submit(Shared, self._summary, choose)
+        self._order = tasks.map(all_rows, sizes.tolist())
+
+    def encode(self, max_bins: int) -> None:
+        """Do nothing: shards are coded where they are made."""
+
+    @property
+    def budget(self) -> Budget:
+        own = tuning.TUNING
+        level = min(own.level_bytes_per_worker * self.tasks.workers, own.most_level_bytes)
+        most = max(level, self.summary.histogram_bytes)
+        return Budget(
+            most, own.round_bytes, own.round_bytes, own.category_bytes, 4 * own.listed_bytes, False
+        )
+
+    def report(self) -> dict[str, int]:
+        """The bytes of arrays that have come to the client."""
+        return {"received_bytes": self.tasks.received}
+
+    # ------------------------------------------------------------------- sums
+    def new_histograms(self, m: int) -> Histograms:
+        return Histograms(m, self.tasks, self.summary, self._summary)
+
+    def count(
+        self, out: Histograms, ranges: ShardRanges, slots: Int64s, larger: Larger | None
+    ) -> None:
+        """See `Shards`; nothing is waited for."""
+        own, whole = self.summary, None if larger is None else larger.whole
+        offset = own.table.offset
+        size = slots.size * own.histogram_bytes
+        most = self.tasks.pieces(size, self.sizes.size)
+        number = 1 << (most.bit_length() - 1)  # a power of two, see `cut_columns`
+        if whole is not None:  # a block lies within one of the level above
+            number = max(number, whole.number)
+        out.number = number
+        none = np.empty(0, np.int64)
+        derived = (none, none, none) if larger is None else larger[1:]
+        level = self.tasks.share((out.m, slots, derived))
+        for columns in cut_columns(offset, number):
+            found = self._map(count_columns, ranges, columns, own.cell_dtype.str)
+            pieces = self.tasks.narrowed(add_up, found)
+            parent = None if whole is None else whole.around(columns)
+            cells = self.tasks.submit(
+                all_nodes, self._summary, pieces, columns, level, parent and parent.first,
+                parent and parent.cells,
+            )  # fmt: skip
+            out.blocks.append(Block(*columns, cells))
+
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+        shapes = [own.shape() for own in sums]
+        found = self._map(counted, ranges, method, shapes, *asked)
+        if found:
+            for own, other in zip(sums, self.tasks.tree(combined, found), strict=True):
+                own.combine(other)
+
+    def collect(
+        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+    ) -> list[Any]:
+        found = self._map(answer, ranges, method, *asked)
+        if join is None:
+            return self.tasks.fetch(found)
+        return [self.tasks.tree(join, found)] if found else []
+
+    def _map(self, function: Callable[..., Any], ranges: ShardRanges, *given: Any) -> list[Any]:
+        """Futures of ``function(shard, begin, end, *given)`` of shards with rows."""
+        own, shared = ranges.shards(), self.tasks.share(given)
+        return self.tasks.map(
+            apply, *self._of(own, ranges), [function] * len(own), [shared] * len(own)
+        )
+
+    def _of(self, own: list[int], ranges: ShardRanges) -> list[list[Any]]:
+        """What tasks of some shards are given: what all share, shards, and places of nodes."""
+        places = [ranges.in_shard(p) for p in own]
+        return [
+            [self._shared] * len(own),
+            [self.blocks[p] for p in own],
+            [self._order[p] for p in own],
+            [begin for begin, _ in places],
+            [end for _, end in places],
+        ]
+
+    # -------------------------------------------------------------------- rows
+    def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
+        given, own = self.tasks.share(splits), ranges.shards()
+        ordered = self.tasks.map(partitioned, *self._of(own, ranges), [given] * len(own))
+        for p, order in zip(own, ordered, strict=True):
+            self._order[p] = order
+        found = self.tasks.fetch(self.tasks.map(without_order, ordered))
+        return join_partitions(ranges, zip(own, found, strict=True))
+
+    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+        tasks, futures = self.tasks, []
+        for own in group_nodes(nodes.sizes, most_rows(self.summary, self._group_bytes(nodes))):
+            group = nodes.take(own)
+            held = group.ranges.shards()
+            pieces = tasks.map(rows_of_nodes, *self._of(held, group.ranges))
+            given = tasks.share((group.begin, group.depth, group.keys, group.bounds))
+            sizes = group.ranges.rows[:, held]
+            futures.append(tasks.submit(grow_group, self._shared, pieces, sizes, given))
+        for future in futures:
+            yield tasks.fetch([future])[0]
+
+    def _group_bytes(self, nodes: SmallNodes) -> int:
+        """Bytes of the rows of a group, so that all threads have some, if it is worth the tasks."""
+        row = self.summary.columns * (self.summary.table.values.dtype.itemsize + 9)
+        whole = int(nodes.sizes.sum()) * row
+        own = whole // self.tasks.pieces(whole, self.sizes.size) + 1
+        return min(tuning.TUNING.gathered_bytes, own)
+
+
+# ------------------------------------------------------------------------- tasks
+def all_rows(n: int) -> Partitioned:
+    """The rows of a shard in their order."""
+    none = np.empty(0)
+    return Partitioned(np.arange(n, dtype=ROW), none.astype(np.int64), none, none)
+
+
+def without_order(own: Partitioned) -> Partitioned:
+    """What partitioning tells of nodes."""
+    return own._replace(entries=own.entries[:0].copy())
+
+
+def opened(shared: Shared, block: RowBlock, order: Partitioned) -> Shard:
+    """The shard, on this worker; nothing that it is made of is changed by counting."""
+    rows = Rows(*(None if x is None else writable(x) for x in block.rows))  # type: ignore[arg-type]
+    values, codes = writable(block.values), writable(block.codes)
+    host = shared.summary.writable().on_cpu(values, codes, rows, writable(order.entries))
+    if shared.choose() == "cpu":
+        return HostShard(host)
+    from gputree.backends.sharded.cuda_shard import Cached, CudaShard  # here: CPUs need none of it
+
+    return CudaShard(host, Cached(host, block.codes, order.entries))
+
+
+def apply(
+    shared: Shared,
+    block: RowBlock,
+    order: Partitioned,
+    begin: Int64s,
+    end: Int64s,
+    function: Callable[..., Any],
+    given: tuple[Any, ...],
+) -> Any:
+    """What a function finds in one shard."""
+    return function(opened(shared, block, order), writable(begin), writable(end), *given)
+
+
+def count_columns(
+    shard: Shard, begin: Int64s, end: Int64s, columns: tuple[int, int], dtype: str
+) -> NDArray:
+    """Histograms of some columns of nodes in one shard."""
+    table, channels = shard.host.table, shard.host.channels
+    cells = int(table.offset[columns[1]] - table.offset[columns[0]])
+    counts = np.zeros((begin.size, cells * channels), dtype)
+    shard.count([counts], begin, end, np.arange(begin.size), columns)
+    return counts
+
+
+def counted(
+    shard: Shard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *asked: Any
+) -> list[Sum]:
+    """What one shard counts."""
+    sums = [own.start() for own in shapes]
+    getattr(shard, method)([own.array for own in sums], begin, end, *asked)
+    return sums
+
+
+def answer(shard: Shard, begin: Int64s, end: Int64s, method: str, *asked: Any) -> Any:
+    """What a method of one shard returns."""
+    return getattr(shard, method)(begin, end, *asked)
+
+
+def combined(found: list[list[Sum]]) -> list[Sum]:
+    """The sums of some shards."""
+    total = [own._replace(array=own.array.copy()) for own in found[0]]
+    for others in found[1:]:
+        for own, other in zip(total, others, strict=True):
+            own.combine(other)
+    return total
+
+
+def partitioned(
+    shared: Shared, block: RowBlock, order: Partitioned, begin: Int64s, end: Int64s, splits: Splits
+) -> Partitioned:
+    """The order of a shard with nodes partitioned."""
+    splits = Splits(*(writable(field) for field in splits))
+    return opened(shared, block, order).partition(writable(begin), writable(end), splits)
+
+
+def rows_of_nodes(
+    shared: Shared, block: RowBlock, order: Partitioned, begin: Int64s, end: Int64s
+) -> RowBlock:
+    """The rows of some nodes in one shard, one node after another."""
+    rows = order.entries[concatenated_ranges(begin, end - begin)]
+    out = RowBlock.empty(rows.size, block, coded=True)
+    out.put(np.arange(rows.size), block, rows)
+    return out
+
+
+def grow_group(
+    shared: Shared,
+    pieces: list[RowBlock],
+    sizes: Int64s,
+    given: tuple[Int64s, Int64s, Uint64s, Bounds | None],
+) -> tuple[Subtrees, Finished]:
+    """Grow the subtrees of nodes of which ``sizes[j, p]`` rows lie in each piece."""
+    begin, depth, keys, bounds = given
+    places, out = places_of(sizes), RowBlock.empty(int(sizes.sum()), pieces[0], coded=True)
+    for piece, first, n in zip(pieces, places.T, sizes.T, strict=True):
+        out.put(concatenated_ranges(first, n), piece)
+    grower = grower_on(shared.choose(), shared.summary.writable().on_cpu(*out))
+    own = bounds and Bounds(*map(writable, bounds))
+    return grow_gathered(grower, begin, sizes.sum(axis=1), writable(depth), writable(keys), own)
+
+
+# ----------------------------------------------------------------------- from rows
+# Weights and their rounding, the criterion of regression or None, the ends of targets.
+Statistics = tuple[Weights, Rounding, str | None, tuple[float, float]]
+
+
+def spread(
+    tasks: Tasks,
+    rows: list[Any],
+    layout: Layout,
+    bins: Bins,
+    how: Statistics,
+    task: Task,
+    n_threads: int,
+    choose: Callable[[], str],
+) -> ShardedBackend:
+    """The backend of rows on workers, futures of `Read`, which are coded there.
+
+    `task` has no rows. The client has `n_threads`; a task has one. `choose` is as for `DaskShards`.
+    """
+    given = tasks.share(layout)
+    shared_bins, shared_how = tasks.share(bins), tasks.share(how)
+    blocks = tasks.each(make_block, rows, shared_bins, given, shared_how)
+    sizes = np.array(tasks.fetch(tasks.each(count_rows, rows)), np.int64)
+    keys = BinKeys.of(bins, layout.found.low, layout.found.high)
+    summary = TableSummary(empty_table(bins, layout), task, int(sizes.sum()), n_threads, keys)
+    return ShardedBackend(DaskShards(tasks, summary, choose, blocks, sizes))
+
+
+def make_block(own: Read, bins: Bins, layout: Layout, how: Statistics) -> RowBlock:
+    """The rows of a partition, coded, with their statistics in units."""
+    table = code(own, bins, layout)
+    return RowBlock(table.values, table.codes, in_units(own, *how))
+
+
+def count_rows(own: Read) -> int:
+    """Rows of a shard."""
+    return len(own.values)

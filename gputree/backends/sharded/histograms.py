@@ -1,0 +1,276 @@
+"""Histograms of a level in blocks of columns; what is scored of a block comes to who decides.
+
+    shard 0   | columns 0 .. a | a .. b | ...     counted block by block
+    shard 1   | columns 0 .. a | a .. b | ...
+                     v             v
+                    sum           sum             larger siblings are subtracted from the block
+                     v             v              of the level above
+                  scores        scores            a few numbers a node and column
+
+On one machine all columns are one block. On a cluster a block is the result of pure tasks, and
+stays on a worker: one that is lost is made again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bools, Bounds, Floats, Int64s, Splits
+from gputree.backends.cpu.layout import Nodes, Scores
+from gputree.backends.sharded.cells import Scoring, beside_best, candidate_bins
+from gputree.backends.sharded.summary import TableSummary
+from gputree.backends.sharded.tasks import Tasks
+from gputree.compilation.arrays import writable
+from gputree.threads import run
+
+# Bins that one call lists candidates among, at most, or those of one node.
+LISTED_BINS = 1 << 16
+
+
+class Block(NamedTuple):
+    """Histograms of columns ``first .. last``."""
+
+    first: int
+    last: int
+    cells: Any  # (m, bins of these columns x channels), or the future of it
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        return self.first, self.last
+
+
+class Scored(NamedTuple):
+    """Scores, and what lies beside each best boundary: see `beside_best`."""
+
+    scores: Scores
+    next_bin: Int64s  # (m, d)
+    seen_missing: Bools  # (m, d)
+
+
+class Candidates(NamedTuple):
+    """k bins that may hold a better cut than their nodes', by node, then column, then bin."""
+
+    node: Int64s
+    column: Int64s
+    bin: Int64s
+    rows: Int64s
+    left: Int64s  # (k, channels) statistics before it, missing values right
+    missing: Int64s  # (k, channels) of missing values
+
+    @classmethod
+    def empty(cls, k: int, channels: int) -> Candidates:
+        """Room for k of them."""
+        shapes = [(k,)] * 4 + [(k, channels)] * 2
+        return cls(*(np.empty(shape, np.int64) for shape in shapes))
+
+
+class Histograms:
+    """Histograms of m nodes; `shared` is the summary or its future, as tasks are given it."""
+
+    def __init__(self, m: int, tasks: Tasks, summary: TableSummary, shared: Any) -> None:
+        self.m, self.tasks, self.summary, self.shared = m, tasks, summary, shared
+        self.blocks: list[Block] = []  # ascending; empty until they are counted
+        self.number = 1  # of blocks, but for those that would have no column
+
+    def around(self, columns: tuple[int, int]) -> Block:
+        """The block that has some columns among its."""
+        first, last = columns
+        return next(own for own in self.blocks if own.first <= first and last <= own.last)
+
+    def score(self, slots: Int64s, bounds: Bounds | None) -> Scored:
+        """Scores of all columns of the nodes in some slots."""
+        given = self.tasks.share((slots, bounds))
+        found: list[Scored] = self.tasks.fetch(
+            [
+                self.tasks.submit(score_block, self.shared, own.cells, own.columns, given)
+                for own in self.blocks
+            ]
+        )
+        if len(found) == 1:
+            return found[0]
+        fields = zip(*(own.scores[1:] for own in found), strict=True)
+        scores = Scores(found[0].scores.total.copy(), *(np.hstack(field) for field in fields))
+        beside = zip(*(own[1:] for own in found), strict=True)
+        return Scored(scores, *(np.hstack(field) for field in beside))
+
+    def candidates(
+        self, slots: Int64s, scoring: Scoring, best: Floats, bounds: Floats, columns: Int64s
+    ) -> Candidates:
+        """The bins of some columns of m nodes that may hold a better cut than the `best` so far.
+
+        `bounds` (m, d) are the greatest of the bins of each column; of each node the `columns` (m,
+        k) are looked at.
+        """
+        columns, asked, futures = np.sort(columns, axis=1), [], []
+        for own in self.blocks:
+            inside = (columns >= own.first) & (columns < own.last)
+            node = np.flatnonzero(inside.any(axis=1))
+            if node.size:
+                first = np.append(0, np.cumsum(inside[node].sum(axis=1)))
+                chosen = columns[node][inside[node]] - own.first
+                asked.append((node, own.first))
+                of_block = self.shared, own.cells, own.columns
+                of_nodes = slots[node], scoring.totals[node], best[node]
+                found_bounds = bounds[node, slice(*own.columns)]
+                given = *of_block, *of_nodes, found_bounds, chosen, first
+                futures.append(self.tasks.submit(candidates_in_block, *given))
+        found = [
+            own._replace(node=node[own.node], column=own.column + first)
+            for (node, first), own in zip(asked, self.tasks.fetch(futures), strict=True)
+        ]
+        return joined([Candidates.empty(0, scoring.totals.shape[1]), *found])
+
+    def list_left(
+        self, slots: Int64s, scores: Scores, node: Int64s, column: Int64s
+    ) -> NDArray[np.object_]:
+        """Categories that go left of nodes that are split by columns of few categories."""
+        codes, places, futures = np.full(node.size, None), [], []
+        for own in self.blocks:
+            at = np.flatnonzero((column >= own.first) & (column < own.last))
+            j, f = node[at], column[at]
+            if at.size:
+                places.append(at)
+                of_block = self.shared, own.cells, own.columns
+                of_nodes = slots[j], scores.total[j], f - own.first
+                subset = scores.bin[j, f], scores.order[j, f]
+                futures.append(self.tasks.submit(list_in_block, *of_block, *of_nodes, *subset))
+        for at, found in zip(places, self.tasks.fetch(futures), strict=True):
+            codes[at] = found
+        return codes
+
+
+def cut_columns(offset: Int64s, number: int) -> list[tuple[int, int]]:
+    """Columns in blocks of about as many bins; of twice as many, each lies within one of these."""
+    bins = int(offset[-1]) * np.arange(number + 1) // number
+    edges = np.unique(np.searchsorted(offset, bins)).tolist()
+    return list(zip(edges, edges[1:], strict=False))
+
+
+def joined(found: list[Candidates]) -> Candidates:
+    """Bins of some blocks, in order."""
+    if len(found) == 2:
+        return found[1]
+    fields = [np.concatenate(field) for field in zip(*found, strict=True)]
+    order = np.lexsort((fields[1], fields[0]))
+    return Candidates(*(field[order] for field in fields))
+
+
+# ------------------------------------------------------------------------- tasks
+def add_up(pieces: list[NDArray]) -> NDArray:
+    """The sum of some arrays."""
+    total = pieces[0].copy()
+    for piece in pieces[1:]:
+        total += piece
+    return total
+
+
+def all_nodes(
+    summary: TableSummary,
+    pieces: list[NDArray],
+    columns: tuple[int, int],
+    level: tuple[int, Int64s, tuple[Int64s, Int64s, Int64s]],
+    parent_first: int | None,
+    parent: NDArray | None,
+) -> NDArray:
+    """Histograms of all nodes of a level: counted ones from pieces, others by subtraction."""
+    m, slots, derived = level
+    total = add_up(pieces)
+    cells = np.empty((m, total.shape[1]), total.dtype)
+    cells[slots] = total
+    if parent is None:
+        return cells
+    offset = summary.table.offset
+    at = int(offset[columns[0]] - offset[parent_first]) * summary.task.channels
+    for whole, part, slot in zip(*derived, strict=True):
+        np.subtract(parent[whole, at : at + cells.shape[1]], cells[part], out=cells[slot])
+    return cells
+
+
+def score_block(
+    summary: TableSummary,
+    cells: NDArray,
+    columns: tuple[int, int],
+    given: tuple[Int64s, Bounds | None],
+) -> Scored:
+    """Scores of the columns of a block."""
+    slots, bounds = given
+    slots, cells = writable(slots), writable(cells)
+    own = summary.writable().of_columns(*columns)
+    scores = own.on_cpu().score(cells, slots, bounds and Bounds(*map(writable, bounds)))
+    few = own.of_few_categories()
+    nodes = _nodes(own, cells, slots, scores.total)
+    few.on_cpu().score_subsets(nodes, scores, np.flatnonzero(few.table.categories))
+    beside = np.empty(scores.bin.shape, np.int64), np.empty(scores.bin.shape, np.bool_)
+    counted = own.task.criterion, own.table, own.weighted, cells, slots
+    beside_best(*counted, scores.best, scores.bin, *beside)
+    if columns[0] > 0:  # one block tells the totals, which are the same in all
+        scores = scores._replace(total=scores.total[:, :0])
+    return Scored(scores, *beside)
+
+
+def candidates_in_block(
+    summary: TableSummary,
+    cells: NDArray,
+    columns: tuple[int, int],
+    slots: Int64s,
+    totals: Int64s,
+    best: Floats,
+    bounds: Floats,
+    chosen: Int64s,
+    first: Int64s,
+) -> Candidates:
+    """The candidates among columns ``chosen[first[i] .. first[i + 1]]`` of nodes."""
+    own = summary.writable().of_columns(*columns)
+    slots, totals, best, chosen, first = map(writable, (slots, totals, best, chosen, first))
+    bounds, cells = np.ascontiguousarray(bounds), writable(cells)
+    task, bins = own.task, np.append(0, np.cumsum(np.diff(own.table.offset)[chosen]))
+    room = bins[first]  # before each node
+    group = room[:-1] // LISTED_BINS
+    ends = np.append(np.flatnonzero(np.diff(group, prepend=-1)), slots.size)
+
+    def list_some(a: int, b: int) -> Candidates:
+        out = Candidates.empty(int(room[b] - room[a]), task.channels)
+        keys = np.zeros(b - a, np.uint64)  # nothing is drawn
+        scoring = Scoring(task.criterion, task.limits, own.weighted, None, totals[a:b], keys)
+        given = scoring, own.table, cells, slots[a:b], best[a:b], bounds[a:b]
+        n = candidate_bins(*given, chosen, first[a : b + 1], out)
+        listed = Candidates(*(field[:n].copy() for field in out))
+        return listed._replace(node=listed.node + a)
+
+    spans = list(zip(ends.tolist(), ends[1:].tolist(), strict=False))
+    found = run(own.n_threads, list_some, spans)
+    return Candidates(*(np.concatenate(field) for field in zip(*found, strict=True)))
+
+
+def list_in_block(
+    summary: TableSummary,
+    cells: NDArray,
+    columns: tuple[int, int],
+    slots: Int64s,
+    totals: Int64s,
+    column: Int64s,
+    place: Int64s,
+    order: Int64s,
+) -> NDArray[np.object_]:
+    """Categories that go left of nodes, of which each is split by a column of the block."""
+    own = summary.writable().of_columns(*columns).of_few_categories()
+    shape = column.size, columns[1] - columns[0]
+    at = np.arange(column.size)
+    places, orders = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    places[at, column], orders[at, column] = place, order
+    none, no = np.empty(shape), np.empty(shape, np.bool_)
+    totals, slots, cells = writable(totals), writable(slots), writable(cells)
+    splits = Splits.none(column.size)
+    splits.feature[:] = column
+    scores = Scores(totals, none, places, no, none, orders)
+    own.on_cpu().list_subsets(_nodes(own, cells, slots, totals), scores, splits, at)
+    return splits.codes
+
+
+def _nodes(own: TableSummary, cells: NDArray, slots: Int64s, totals: Int64s) -> Nodes:
+    """Nodes of as many rows as their totals tell, which lie elsewhere."""
+    rows = own.row_counts(totals)
+    return Nodes(np.zeros(slots.size, np.int64), rows, cells, slots)

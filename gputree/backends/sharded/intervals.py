@@ -1,0 +1,184 @@
+"""Kernels of one shard: rows of nodes that are in intervals, of categories, of one target.
+
+    bins of a column   |   |xxx|   |   |xxx|         x: bins that have intervals, by the codes
+    values of these        ---    ---                intervals, by the keys of values
+
+Values are read where codes say that they matter. An interval lies in one bin.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.cpu.cut import count_row, narrow
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
+from gputree.backends.cpu.layout import Rows, Table
+from gputree.backends.sharded.keys import Keys, key_of
+
+# Rows of a node that are counted column by column: their codes stay in a cache.
+BLOCK_ROWS = 1 << 13
+
+
+class Source(NamedTuple):
+    """Where the rows of m nodes are: ``entries[begin[j]] .. entries[end[j]]`` of a table."""
+
+    table: Table
+    rows: Rows
+    entries: NDArray[np.int32]
+    begin: Int64s
+    end: Int64s
+
+
+class Asked(NamedTuple):
+    """Intervals, as shards are asked for them.
+
+    Pairs ``node_pairs[j] .. node_pairs[j + 1]`` are columns of node j, and the intervals
+    ``pair_intervals[p] .. pair_intervals[p + 1]`` are of pair p.
+    """
+
+    key_shift: int
+    node_pairs: Int64s
+    column: Int64s
+    pair_intervals: Int64s
+    low: Keys
+    high: Keys
+    shift: Keys  # how far keys are shifted to be cells
+    first: Int64s  # cells
+    bins: NDArray[np.int32]  # (pairs, bins + 1): where the intervals of each bin begin
+
+
+class IntervalRows(NamedTuple):
+    """Rows in intervals: which, value, statistics."""
+
+    interval: NDArray[np.int32]
+    value: NDArray
+    rows: Rows
+
+
+@borrowing
+def rows_in_bins(source, asked, start, stop, p, is_first, found):
+    """Collect the rows among entries ``start .. stop`` in bins with intervals of pair p; how many.
+
+    Without a branch; the first column of a node brings the codes of the others, too.
+    """
+    table, entries, bins = source.table, source.entries, asked.bins
+    f, final, n = np.uintp(asked.column[p]), stop - 1, np.uintp(0)
+    for i in range(start, stop):
+        if is_first:
+            prefetch(table.codes, entries[min(i + PREFETCH_ROWS, final)], f)
+        row = entries[i]
+        code = np.uintp(table.codes[row, f])
+        found[n] = row
+        n += np.uintp(bins[p, code + np.uintp(1)] > bins[p, code])
+    for i in range(n):
+        prefetch(table.values, found[i], f)
+    return n
+
+
+@borrowing
+def interval_of(asked, p, code, key):
+    """The interval of pair p that a key is in, whose value is in bin `code`; or -1."""
+    first, last = np.int64(asked.bins[p, code]), np.int64(asked.bins[p, code + 1])
+    if key < asked.low[first]:
+        return -1
+    while last - first > 1:  # the last one that begins at the key or before
+        middle = (first + last) // 2
+        if asked.low[middle] <= key:
+            first = middle
+        else:
+            last = middle
+    return first if key <= asked.high[first] else -1
+
+
+@borrowing
+def count_rows(criterion, source, asked, p, found, n, counts, least, greatest):
+    """Add rows ``found[:n]`` to the cells of pair p."""
+    table, rows, f = source.table, source.rows, asked.column[p]
+    channels = counts.size // least.size
+    for i in range(n):
+        row = found[i]
+        x = np.float64(table.values[row, f])
+        key = key_of(x) >> np.uint64(asked.key_shift)
+        a = interval_of(asked, p, table.codes[row, f], key)
+        if a < 0:
+            continue
+        c = asked.first[a] + np.int64((key - asked.low[a]) >> asked.shift[a])
+        count_row(criterion, rows, row, counts, c * channels, channels)
+        least[c] = min(least[c], x)
+        greatest[c] = max(greatest[c], x)
+
+
+@borrowing
+def list_rows(source, asked, p, found, n, used, out):
+    """List those of rows ``found[:n]`` that are in intervals of pair p, from place `used` on.
+
+    `out` are arrays of intervals, values and rows. Returns the places used in all.
+    """
+    table, f = source.table, asked.column[p]
+    interval, values, row_of = out
+    for i in range(n):
+        row = found[i]
+        x = table.values[row, f]
+        a = interval_of(asked, p, table.codes[row, f], key_of(x) >> np.uint64(asked.key_shift))
+        if a >= 0:
+            interval[used], values[used], row_of[used] = a, x, row
+            used += 1
+    return used
+
+
+@kernel
+def visit_intervals(criterion, source, asked, sums, out):
+    """Add the rows of nodes in intervals to the cells' sums, or list them; how many are listed.
+
+    `sums` are counts, least and greatest values, or None; `out` is as for `list_rows`, or None.
+    """
+    used = np.int64(0)
+    found = np.empty(BLOCK_ROWS + 1, source.entries.dtype)
+    for j in range(source.begin.size):
+        first, last = asked.node_pairs[j], asked.node_pairs[j + 1]
+        if first == last:
+            continue
+        for start in range(source.begin[j], source.end[j], BLOCK_ROWS):
+            stop = min(start + BLOCK_ROWS, source.end[j])
+            for p in range(first, last):
+                n = rows_in_bins(source, asked, start, stop, p, p == first, found)
+                if sums is not None:
+                    count_rows(criterion, source, asked, p, found, n, *sums)
+                if out is not None:
+                    used = list_rows(source, asked, p, found, n, used, out)
+    return used
+
+
+@kernel
+def count_categories(criterion, source, f, channels, counts):
+    """Add the rows of node j to the cell of their category in ``counts[j]``, missing ones last."""
+    table, rows, entries = source.table, source.rows, source.entries
+    for j in range(source.begin.size):
+        own = counts[j]
+        for i in range(source.begin[j], source.end[j]):
+            row = entries[i]
+            prefetch(table.values, entries[min(i + PREFETCH_ROWS, source.end[j] - 1)], f)
+            x = table.values[row, f]
+            c = np.int64(x) if x == x else np.int64(own.size // channels - 1)
+            count_row(criterion, rows, row, own, c * channels, channels)
+
+
+@kernel
+def narrow_targets(source, rounded, lows, highs):
+    """Narrow the interval where the target of all rows of each node may lie, as `narrow` does."""
+    rows, entries = source.rows, source.entries
+    for j in range(source.begin.size):
+        if source.begin[j] == source.end[j]:  # perhaps another thread's
+            continue
+        low, high = -np.inf, np.inf
+        for i in range(source.begin[j], source.end[j]):
+            row = entries[i]
+            low, high = narrow((low, high), rows.target[row], pick(rows.weight, row, 1), rounded)
+            if low > high:
+                break
+        lows[j] = max(lows[j], low)
+        highs[j] = min(highs[j], high)

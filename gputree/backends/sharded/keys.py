@@ -1,0 +1,58 @@
+"""Keys: integers that rise with the values, so that ranges of values are ranges of integers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.binning import MAX_BINS, Bins
+from gputree.backends.cpu.jit import kernel
+from gputree.compilation import jitable
+
+Keys = NDArray[np.uint64]
+
+# Bits of a float64 that those of float32 have zero.
+FLOAT32_SHIFT = 29
+
+
+@jitable
+def key_of(x):
+    """The bits of a float64 as a number that rises with it: negative ones are inverted."""
+    bits = np.float64(np.float64(x) + 0.0).view(np.int64)  # -0.0 and 0.0 are one value
+    flipped = bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+    return np.int64(flipped).view(np.uint64) ^ np.uint64(0x8000000000000000)
+
+
+@kernel
+def _fill_keys(values, shift, keys):
+    for i in range(values.size):
+        keys[i] = key_of(values[i]) >> np.uint64(shift)
+
+
+def keys_of(values: NDArray, shift: int) -> Keys:
+    """The keys of some values, without the last `shift` bits, which all of them have zero."""
+    keys = np.empty(values.shape, np.uint64)
+    _fill_keys(values.ravel(), shift, keys.reshape(-1))
+    return keys
+
+
+class BinKeys(NamedTuple):
+    """Keys of the values in the bins of d columns."""
+
+    low: Keys  # (d, 256)
+    high: Keys  # (d, 256), that included
+    shift: int  # bits that keys leave out
+
+    @classmethod
+    def of(cls, bins: Bins, least: NDArray, greatest: NDArray) -> BinKeys:
+        """Those of some bins; no value of a column is beyond its `least` and its `greatest`."""
+        d = bins.count.size
+        shift = FLOAT32_SHIFT if bins.edge.dtype == np.float32 else 0
+        edges = keys_of(bins.edge[:, : MAX_BINS - 1].copy(), shift)
+        low, high = np.zeros((d, MAX_BINS), np.uint64), np.zeros((d, MAX_BINS), np.uint64)
+        low[:, 1:], high[:, :-1] = edges + np.uint64(1), edges
+        low[:, 0] = keys_of(least, shift)
+        high[np.arange(d), bins.count - 1] = keys_of(greatest, shift)
+        return cls(low, high, shift)

@@ -1,0 +1,207 @@
+"""Shards of a table on this machine, in memory or mapped from files: threads take them in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gputree.backends.base import Floats, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.cpu import tuning as cpu_tuning
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cpu.layout import Table
+from gputree.backends.sharded import tuning
+from gputree.backends.sharded.histograms import Block, Histograms
+from gputree.backends.sharded.ranges import ShardRanges
+from gputree.backends.sharded.shard import HostShard, RowBlock, join_partitions
+from gputree.backends.sharded.shards import Budget, SmallNodes, Sum
+from gputree.backends.sharded.subtrees import (
+    Finished,
+    group_nodes,
+    grow_gathered,
+    grower_on,
+    most_rows,
+    places_of,
+)
+from gputree.backends.sharded.summary import TableSummary, rows_of, slice_table
+from gputree.backends.sharded.table import ShardedTable
+from gputree.backends.sharded.tasks import Here, Tasks
+from gputree.branches import concatenated_ranges
+from gputree.threads import cut, run
+
+
+class LocalShards:
+    """`gputree.backends.sharded.shards.Shards` of this process.
+
+    Grown on are all rows, or the `entries`, ascending. The rows of each shard are `spans`, or those
+    that the table has.
+    """
+
+    name = "cpu"
+
+    def __init__(
+        self,
+        held: ShardedTable,
+        task: Task,
+        n_threads: int,
+        entries: Int64s | None = None,
+        spans: list[tuple[int, int]] | None = None,
+    ) -> None:
+        self.held, self.n_threads = held, n_threads
+        self.spans = held.spans() if spans is None else spans
+        self.summary = TableSummary.of(held.whole.bare(), task, n_threads, None)
+
+        def shard(a: int, b: int) -> HostShard:
+            own, part = rows_of(task, slice(a, b)), between(entries, a, b)
+            return HostShard(CpuBackend(held.part(a, b), own, n_threads, part))
+
+        self.shards = [shard(a, b) for a, b in self.spans]
+        self.sizes = np.array([shard.host.entries.size for shard in self.shards])
+
+    def encode(self, max_bins: int) -> None:
+        task = self.summary.task
+        coded = self.held.coded(max_bins, task.exact, self.n_threads)
+        self.take_codes(coded, self.held.bin_keys(max_bins, task.exact))
+
+    def take_codes(self, coded: Table, keys: Any) -> None:
+        """Let shards have their rows' codes."""
+        self.summary = TableSummary.of(coded, self.summary.task, self.n_threads, keys)
+        for shard, (a, b) in zip(self.shards, self.spans, strict=True):
+            shard.host.table = slice_table(coded, a, b)
+
+    @property
+    def budget(self) -> Budget:
+        own, least = tuning.TUNING, cpu_tuning.TUNING.least_histogram_bytes
+        most = min(self.held.whole.values.nbytes // 2, own.most_histogram_bytes)
+        # one histogram at least, or the whole table would be gathered instead
+        most = max(least, most, self.summary.histogram_bytes)
+        return Budget(
+            histograms=most,
+            round_bytes=own.local_round_bytes,
+            sorted_bytes=own.sorted_bytes,
+            category_bytes=own.category_bytes,
+            listed_bytes=own.listed_bytes,
+            one_first=True,
+        )
+
+    def report(self) -> dict[str, int]:
+        return {}
+
+    # ------------------------------------------------------------------- sums
+    def new_histograms(self, m: int) -> Histograms:
+        return Histograms(m, Tasks(Here()), self.summary, self.summary)
+
+    def count(
+        self, out: Histograms, ranges: ShardRanges, slots: Int64s, larger: Larger | None
+    ) -> None:
+        count_one_block(out, ranges, slots, larger, ((p, self.shards[p]) for p in ranges.shards()))
+
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+        """Threads have shards each, and sums of these; where shards are few, nodes each."""
+        own = ranges.shards()
+        size = sum(each.array.nbytes for each in sums)
+        fit = max(tuning.TUNING.partial_bytes // max(size, 1), 1)
+        rows = ranges.rows
+        if len(own) >= 2 * self.n_threads or len(rows) == 1:
+            parts = cut(rows[:, own].sum(axis=0), min(self.n_threads, fit, len(own)))
+            partial = [sums, *([each.shape().start() for each in sums] for _ in parts[1:])]
+            work = [(own[a:b], ranges, mine) for (a, b), mine in zip(parts, partial, strict=True)]
+        else:
+            partial = [sums]
+            parts = cut(rows.sum(axis=1), min(4 * self.n_threads, len(rows)))
+            work = [(own, only(ranges, a, b), sums) for a, b in parts]
+
+        def add(shards: list[int], ranges: ShardRanges, mine: Sequence[Sum]) -> None:
+            arrays = [each.array for each in mine]
+            for p in shards:
+                getattr(self.shards[p], method)(arrays, *ranges.in_shard(p), *asked)
+
+        run(self.n_threads, add, work)
+        for others in partial[1:]:
+            for each, other in zip(sums, others, strict=True):
+                each.combine(other)
+
+    def collect(
+        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+    ) -> list[Any]:
+        own, rows = ranges.shards(), ranges.rows
+        pieces = -(-2 * self.n_threads // max(len(own), 1)) if self.n_threads > 1 else 1
+        parts = cut(rows.sum(axis=1), min(pieces, len(rows)))
+        work = [(p, only(ranges, a, b)) for p in own for a, b in parts]
+
+        def find(p: int, ranges: ShardRanges) -> Any:
+            return getattr(self.shards[p], method)(*ranges.in_shard(p), *asked)
+
+        return run(self.n_threads, find, work)
+
+    # -------------------------------------------------------------------- rows
+    def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
+        return partition_each(((p, self.shards[p]) for p in ranges.shards()), ranges, splits)
+
+    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+        return self.subtrees_on("cpu", nodes, tuning.TUNING.gathered_bytes)
+
+    def subtrees_on(
+        self, device: str, nodes: SmallNodes, most_bytes: int
+    ) -> Iterator[tuple[Subtrees, Finished]]:
+        """The same on "cpu" or "cuda", with rows of so many bytes gathered at once."""
+        for own in group_nodes(nodes.sizes, most_rows(self.summary, most_bytes)):
+            group = nodes.take(own)
+            grower = grower_on(device, self._gather(group.ranges))
+            yield grow_gathered(
+                grower, group.begin, group.sizes, group.depth, group.keys, group.bounds
+            )
+
+    def _gather(self, ranges: ShardRanges) -> CpuBackend:
+        """Rows of nodes, one node after another in their order, as a table."""
+        sizes = ranges.rows
+        places, like = places_of(sizes), self.shards[0].block()
+        out = RowBlock.empty(int(sizes.sum()), like, coded=self.summary.is_coded)
+
+        def put(p: int) -> None:
+            at = concatenated_ranges(places[:, p], sizes[:, p])
+            self.shards[p].gather(*ranges.in_shard(p), out, at)
+
+        run(self.n_threads, put, [(p,) for p in ranges.shards()])
+        return self.summary.on_cpu(*out)
+
+
+def count_one_block(
+    out: Histograms,
+    ranges: ShardRanges,
+    slots: Int64s,
+    larger: Larger | None,
+    shards: Iterator[tuple[int, Any]],
+) -> None:
+    """Count shards, one after another, into histograms that are one block; then subtract."""
+    own = out.summary
+    cells = np.zeros((out.m, own.histogram_cells * own.task.channels), own.cell_dtype)
+    for p, shard in shards:
+        shard.count([cells], *ranges.in_shard(p), slots, (0, own.columns))
+    if larger is not None:
+        own.on_cpu().subtract(cells, larger._replace(whole=larger.whole.blocks[0].cells))
+    out.blocks = [Block(0, own.columns, cells)]
+
+
+def partition_each(
+    shards: Iterator[tuple[int, Any]], ranges: ShardRanges, splits: Splits
+) -> tuple[Int64s, Floats, Floats]:
+    """Partition shards, one after another; see `Shards.partition`."""
+    found = ((p, shard.partition(*ranges.in_shard(p), splits)) for p, shard in shards)
+    return join_partitions(ranges, found)
+
+
+def only(ranges: ShardRanges, begin: int, end: int) -> ShardRanges:
+    """The same, but nodes other than ``begin .. end`` are empty."""
+    last = ranges.first.copy()
+    last[begin:end] = ranges.last[begin:end]
+    return ShardRanges(ranges.first, last)
+
+
+def between(entries: Int64s | None, begin: int, end: int) -> Int64s | None:
+    """Ascending rows ``begin .. end`` among `entries`, counted from `begin`."""
+    if entries is None:
+        return None
+    first, last = np.searchsorted(entries, [begin, end])
+    return entries[first:last] - begin

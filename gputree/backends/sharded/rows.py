@@ -1,0 +1,109 @@
+"""The rows of a partition that count, and what is known of those of some partitions together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bools, Floats
+from gputree.backends.binning import MAX_BINS
+from gputree.backends.sharded import tuning
+from gputree.compilation.arrays import writable
+
+
+class Read(NamedTuple):
+    """The rows of a partition that count."""
+
+    values: NDArray  # (n, d)
+    target: NDArray  # class codes or float64
+    weight: Floats | None
+
+    def that_count(self) -> Read:
+        """The rows that have weight."""
+        if self.weight is None or self.weight.all():
+            return self
+        rows = np.flatnonzero(self.weight)
+        return Read(self.values[rows], self.target[rows], self.weight[rows])
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is known of the rows that count in some partitions."""
+
+    n_rows: int
+    missing: Bools
+    low: Floats  # (d,) least value of numeric columns
+    high: Floats
+    distinct: list[NDArray | None]  # of numeric columns; None where they are more than bins
+    ends: tuple[float, float]  # of targets
+    weights: tuple[float, float]  # least and greatest
+
+
+def join_ends(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    """The least and the greatest of two ends."""
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def measure(own: Read, nominal: Bools) -> Measure:
+    """What is known of the rows of a partition."""
+    values = own.values
+    if len(values) == 0:
+        none = [None if coded else values[:0, f] for f, coded in enumerate(nominal)]
+        start = np.full(nominal.size, np.inf)
+        ends = (np.inf, -np.inf)
+        return Measure(0, np.zeros(nominal.size, np.bool_), start, -start, none, ends, ends)
+    distinct = [None if coded else distinct_values(values[:, f]) for f, coded in enumerate(nominal)]
+    weight = own.weight
+    return Measure(
+        len(values),
+        np.isnan(values).any(axis=0),
+        np.fmin.reduce(values, axis=0, initial=np.inf).astype(np.float64),
+        np.fmax.reduce(values, axis=0, initial=-np.inf).astype(np.float64),
+        distinct,
+        (float(own.target.min()), float(own.target.max())),
+        (1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
+    )
+
+
+def distinct_values(column: NDArray) -> NDArray | None:
+    """The distinct values of a column, ascending; None where they are more than bins."""
+    for rows in (column[: tuning.TUNING.first_look], column):
+        found = np.unique(rows)
+        found = found[~np.isnan(found)]
+        if found.size > MAX_BINS:
+            return None
+    return found
+
+
+def join_measures(found: list[Measure]) -> Measure:
+    """What is known of the rows of some partitions together."""
+    return reduce(_join_measures, found)
+
+
+def _join_measures(a: Measure, b: Measure) -> Measure:
+    return Measure(
+        a.n_rows + b.n_rows,
+        a.missing | b.missing,
+        np.minimum(a.low, b.low),
+        np.maximum(a.high, b.high),
+        [_union(x, y) for x, y in zip(a.distinct, b.distinct, strict=True)],
+        join_ends(a.ends, b.ends),
+        join_ends(a.weights, b.weights),
+    )
+
+
+def _union(a: NDArray | None, b: NDArray | None) -> NDArray | None:
+    if a is None or b is None:
+        return None
+    both = np.union1d(a, b)
+    return both if both.size <= MAX_BINS else None
+
+
+def rows_of(own: Read) -> Read:
+    """The same, with arrays as kernels are compiled for them."""
+    weight = None if own.weight is None else writable(own.weight)
+    return Read(writable(own.values), writable(own.target), weight)

@@ -1,0 +1,279 @@
+"""Exact cuts of all nodes of a level at once: only counts of cells, or few rows, leave the shards.
+
+    round     intervals of all nodes are counted into cells; cuts become the better of them and
+              those between cells; cells that may hold a better one are the next intervals
+    last      where the rows of all intervals are few, they are gathered and sorted instead
+
+Rounds are few and passes over rows many, so that nodes, columns and bins share them. Which
+intervals, cells and rounds there are does not change a cut: all that may be best are compared, by
+one order (`gputree.backends.cpu.cut.precedes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bounds, Int64s, Uint64s
+from gputree.backends.cpu.draw import drawn_columns
+from gputree.backends.cpu.layout import Rows
+from gputree.backends.sharded import tuning
+from gputree.backends.sharded.cells import (
+    Cells,
+    Cuts,
+    Intervals,
+    Scoring,
+    candidate_cells,
+    compare_boundaries,
+    merge_cuts,
+    place_rows,
+    scan_intervals,
+    score_cells,
+)
+from gputree.backends.sharded.histograms import Histograms, Scored
+from gputree.backends.sharded.intervals import Asked, IntervalRows
+from gputree.backends.sharded.keys import Keys, keys_of
+from gputree.backends.sharded.ranges import ShardRanges
+from gputree.backends.sharded.shards import Shards, Sum
+from gputree.threads import cut as cut_spans
+from gputree.threads import run
+
+# Bytes of a gathered row beside its value: interval, statistics, and two places.
+ROW_BYTES = 4 + 3 * 8 + 2 * 8
+
+
+class Level(NamedTuple):
+    """The m nodes of a search."""
+
+    histograms: Histograms
+    slots: Int64s
+    scored: Scored
+    ranges: ShardRanges
+    bounds: Bounds | None
+    keys: Uint64s  # of nodes, for the columns that are drawn
+
+
+class CutSearch:
+    """Chooses the cuts of the nodes of a level, from shards that are coded."""
+
+    def __init__(self, shards: Shards, level: Level) -> None:
+        assert shards.summary.keys is not None
+        self.shards, self.level = shards, level
+        self.summary, self.keys = shards.summary, shards.summary.keys
+        self.budget = shards.budget
+        task, self.scores = self.summary.task, level.scored.scores
+        self.scoring = Scoring(
+            task.criterion, task.limits, self.summary.weighted, level.bounds, self.scores.total,
+            level.keys,
+        )  # fmt: skip
+        self.cuts = Cuts.none(level.slots.size)
+        self.refined_pairs = 0  # (row, column), counted into cells, in all rounds, or sorted
+
+    def choose(self, nodes: Int64s) -> Cuts:
+        """Best cuts of some nodes: over all columns, or over those drawn for each.
+
+        As `gputree.backends.cpu.refine.choose_cut`: columns past `max_features` are visited one
+        by one until some cut is admissible.
+        """
+        task, d = self.summary.task, self.summary.columns
+        most = task.limits.max_features
+        orders = {int(j): drawn_columns(most, self.level.keys[j], d) for j in nodes}
+        done = 0
+        while done < d and orders:
+            upto = min(max(most, done + 1), d)
+            open_ = np.array(list(orders), np.int64)
+            columns = np.concatenate([order[done:upto] for order in orders.values()])
+            first = np.arange(open_.size + 1) * (upto - done)
+            compare_boundaries(self.scoring, open_, columns, first, self.scores, self.cuts)
+            if task.exact:
+                self._look_inside(open_, columns.reshape(open_.size, -1))
+            done = upto
+            orders = {j: order for j, order in orders.items() if self.cuts.score[j] == -np.inf}
+        return self.cuts
+
+    def _look_inside(self, nodes: Int64s, columns: Int64s) -> None:
+        """Let the cuts be the best inside bins of some columns, too, of so many nodes at once.
+
+        How many bins are listed is a guess: those of columns that may hold a better cut.
+        """
+        reach = self.scores.bound[nodes[:, None], columns] >= self.cuts.score[nodes][:, None]
+        bins = (np.diff(self.summary.table.offset)[columns] * reach).sum(axis=1)
+        for own in _groups(bins * self._interval_bytes, self.budget.listed_bytes):
+            for some in self._in_order(nodes[own], columns[own]):
+                self._refine(self._candidates(nodes[own], some))
+
+    def _in_order(self, nodes: Int64s, columns: Int64s) -> Iterator[Int64s]:
+        """Columns of nodes that are looked into one group after another.
+
+        That of the greatest bound goes first, since it raises the best score for the others: it
+        costs rounds, and saves rows.
+        """
+        if not self.budget.one_first or columns.shape[1] == 1:
+            yield columns
+            return
+        order = np.argsort(-self.scores.bound[nodes[:, None], columns], axis=1, kind="stable")
+        columns = np.take_along_axis(columns, order, axis=1)
+        yield columns[:, :1]
+        yield columns[:, 1:]
+
+    def _candidates(self, nodes: Int64s, columns: NDArray[np.int64]) -> Intervals:
+        """The bins of some columns of each of some nodes that may hold a better cut than its."""
+        found = self.level.histograms.candidates(
+            self.level.slots[nodes],
+            self.scoring._replace(totals=self.scores.total[nodes], keys=self.level.keys[nodes]),
+            self.cuts.score[nodes],
+            self.scores.bound[nodes],
+            columns,
+        )
+        low, high = (keys[found.column, found.bin] for keys in self.keys[:2])
+        return Intervals(nodes[found.node], found.column, found.bin, low, high, *found[3:])
+
+    def _refine(self, intervals: Intervals) -> None:
+        """Let the cuts be the best inside some intervals, too."""
+        while intervals.node.size:
+            pairs = int(intervals.rows.sum())
+            self.refined_pairs += pairs
+            if pairs <= self._most_gathered(intervals):
+                self._gather(intervals)
+                return
+            shift, cells = _cells(intervals, self._bits(intervals.rows))
+            found: list[Intervals] = []
+            for own in _groups(cells * self._cell_bytes, self.budget.round_bytes):
+                found.append(self._count(intervals.take(own), shift[own], cells[own]))
+                if sum(some.node.size for some in found) > self._most_intervals:
+                    self._refine(Intervals.join(found))
+                    found = []
+            intervals = Intervals.join(found) if found else intervals.take(slice(0))
+
+    # ------------------------------------------------------------------ a round
+    @property
+    def _cell_bytes(self) -> int:
+        return 8 * (self.summary.task.channels + 2)
+
+    @property
+    def _interval_bytes(self) -> int:
+        return 8 * (2 * self.summary.task.channels + 6)
+
+    @property
+    def _most_intervals(self) -> int:
+        """That wait for the next round."""
+        return self.budget.listed_bytes // self._interval_bytes
+
+    def _bits(self, rows: Int64s) -> Int64s:
+        """Cells to each interval, as powers of two, few enough that all may have room."""
+        own = tuning.TUNING
+        bits = np.log2(np.maximum(rows / own.cell_rows, 1)).astype(np.int64)
+        bits = bits.clip(own.least_bits, own.most_bits)
+        while (bits > own.least_bits).any() and (
+            1 << bits
+        ).sum() * self._cell_bytes > self.budget.round_bytes:
+            bits = np.maximum(bits - 1, own.least_bits)
+        return bits
+
+    def _count(self, own: Intervals, shift: Keys, sizes: Int64s) -> Intervals:
+        """Count intervals into cells; those that are the next intervals."""
+        channels = self.summary.task.channels
+        first = np.append(0, np.cumsum(sizes))
+        n = int(first[-1])
+        counts = Sum(np.zeros(n * channels, np.int64))
+        least, greatest = Sum(np.full(n, np.inf), "minimum"), Sum(np.full(n, -np.inf), "maximum")
+        nodes, asked = self._asked(own, shift, first)
+        self.shards.sum(
+            "count_intervals", [counts, least, greatest], self.level.ranges.take(nodes), asked
+        )
+        cells = Cells(first, counts.array, least.array, greatest.array)
+        self._compare(score_cells, own, sizes, cells)
+        rows, left = np.zeros(n, np.int64), np.empty((n, channels), np.int64)
+        given = self.scoring, own, cells, self.cuts.score, rows, left
+        spans = self._spans(sizes)
+        run(self.summary.n_threads, lambda a, b: candidate_cells(*given, a, b), spans)
+        kept = np.flatnonzero(rows)
+        owner = np.searchsorted(first, kept, side="right") - 1
+        low, high = (keys_of(end[kept], self.keys.shift) for end in (cells.least, cells.greatest))
+        node, column, b = (field[owner] for field in own[:3])
+        return Intervals(node, column, b, low, high, rows[kept], left[kept], own.missing[owner])
+
+    def _asked(self, own: Intervals, shift: Keys, first: Int64s) -> tuple[Int64s, Asked]:
+        """The nodes that intervals are of, and what shards are asked for."""
+        is_first = (np.diff(own.node, prepend=-1) != 0) | (np.diff(own.column, prepend=-1) != 0)
+        pair = np.flatnonzero(is_first)
+        nodes = np.unique(own.node)
+        node_pairs = np.append(np.searchsorted(own.node[pair], nodes), pair.size)
+        width = int(np.diff(self.summary.table.offset).max()) + 1
+        place = (np.cumsum(is_first) - 1) * width + own.bin + 1
+        bins = np.cumsum(np.bincount(place, minlength=pair.size * width)).astype(np.int32)
+        return nodes, Asked(
+            self.keys.shift, node_pairs, own.column[pair], np.append(pair, own.node.size), own.low,
+            own.high, shift, first, bins.reshape(-1, width),
+        )  # fmt: skip
+
+    def _spans(self, sizes: Int64s) -> list[tuple[int, int]]:
+        """Intervals for threads to take, of similar sizes together."""
+        threads = self.summary.n_threads
+        return cut_spans(sizes, 4 * threads if threads > 1 else 1)
+
+    def _compare(
+        self, kernel: Callable[..., Any], own: Intervals, sizes: Int64s, *given: Any
+    ) -> None:
+        """Let the cuts be the better of them and those that a kernel finds in intervals."""
+        spans = self._spans(sizes)
+        found = [self.cuts.copy() for _ in spans]
+        work = [
+            (self.scoring, own, *given, cuts, a, b)
+            for (a, b), cuts in zip(spans, found, strict=True)
+        ]
+        run(self.summary.n_threads, kernel, work)
+        for cuts in found:
+            merge_cuts(self.cuts, cuts)
+
+    # ------------------------------------------------------------ the last round
+    def _most_gathered(self, own: Intervals) -> int:
+        """Rows in intervals that are gathered: as many as there is room for, and as pay."""
+        size = self.summary.table.values.dtype.itemsize + ROW_BYTES
+        is_first = (np.diff(own.node, prepend=-1) != 0) | (np.diff(own.column, prepend=-1) != 0)
+        passed = int(self.level.ranges.rows.sum(axis=1)[own.node[is_first]].sum())
+        return min(self.budget.sorted_bytes // size, int(tuning.TUNING.sorted_share * passed))
+
+    def _gather(self, own: Intervals) -> None:
+        """Let the cuts be the best between the rows of intervals, too."""
+        first = np.append(0, np.cumsum(own.rows))
+        shift = np.zeros(own.node.size, np.uint64)
+        nodes, asked = self._asked(own, shift, first)
+        found: list[IntervalRows] = self.shards.collect(
+            "gather_intervals", self.level.ranges.take(nodes), asked, int(first[-1])
+        )
+        values = np.empty(int(first[-1]), self.summary.table.values.dtype)
+        items, next_ = np.empty(values.size, np.int64), first.copy()
+        at = 0
+        for listed in found:
+            place_rows(listed, at, next_, values, items)
+            at += listed.value.size
+        rows: list[Any] = [
+            _joined(field) for field in zip(*(own.rows for own in found), strict=True)
+        ]
+        self._compare(scan_intervals, own, own.rows, Rows(*rows), first, values, items)
+
+
+def _groups(sizes: Int64s, most: int) -> Iterator[slice]:
+    """Items, one after another, whose sizes add up to about `most`, or one."""
+    group = np.cumsum(sizes) // most
+    ends = np.append(np.flatnonzero(np.diff(group)) + 1, sizes.size)
+    for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        yield slice(begin, end)
+
+
+def _joined(columns: tuple[NDArray | None, ...]) -> NDArray | None:
+    """One column of statistics of the rows of all shards."""
+    known = [column for column in columns if column is not None]
+    return np.concatenate(known) if known else None
+
+
+def _cells(own: Intervals, bits: Int64s) -> tuple[Keys, Int64s]:
+    """How far keys are shifted in each interval, and how many cells that makes."""
+    span = own.high - own.low
+    length = np.frexp(span.astype(np.float64))[1]  # or one more, where it is rounded up
+    shift = np.maximum(length - bits, 0).astype(np.uint64)
+    return shift, (span >> shift).astype(np.int64) + 1

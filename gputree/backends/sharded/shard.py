@@ -1,0 +1,184 @@
+"""A shard: some rows of a coded table, and what it answers of nodes, which are ranges of its order.
+
+Whoever counts them, the CPU or a CUDA device, answers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Floats, Int64s, Splits
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cpu.layout import Rows
+from gputree.backends.sharded.intervals import (
+    Asked,
+    IntervalRows,
+    Source,
+    count_categories,
+    narrow_targets,
+    visit_intervals,
+)
+from gputree.backends.sharded.ranges import ShardRanges
+from gputree.branches import concatenated_ranges
+
+Arrays = Sequence[NDArray[Any]]
+
+
+class Partitioned(NamedTuple):
+    """The order of a shard's rows with m nodes partitioned."""
+
+    entries: NDArray[np.int32]
+    middle: Int64s  # (m,) where second children begin
+    low: Floats  # (m,) the greatest value before each cut, -inf where there is none
+    high: Floats  # (m,) the least value behind it, or inf
+
+
+def join_partitions(
+    ranges: ShardRanges, found: Iterable[tuple[int, Partitioned]]
+) -> tuple[Int64s, Floats, Floats]:
+    """What shards tell of nodes together: see `Shards.partition`."""
+    middle = ranges.first.copy()
+    low, high = np.full(len(middle), -np.inf), np.full(len(middle), np.inf)
+    for p, own in found:
+        middle[:, p] = own.middle
+        np.maximum(low, own.low, out=low)
+        np.minimum(high, own.high, out=high)
+    return middle, low, high
+
+
+class RowBlock(NamedTuple):
+    """n rows with their codes and statistics."""
+
+    values: NDArray  # (n, d)
+    codes: NDArray[np.uint8]  # (n, d); (0, d) where the table is not coded
+    rows: Rows  # (n,) each
+
+    @classmethod
+    def empty(cls, n: int, like: RowBlock, *, coded: bool) -> RowBlock:
+        """Room for n rows; `like` tells widths and types."""
+
+        def room(array: NDArray, n: int) -> NDArray:
+            return np.empty((n, *array.shape[1:]), array.dtype)
+
+        rows: list[Any] = [None if own is None else room(own, n) for own in like.rows]
+        return cls(room(like.values, n), room(like.codes, n if coded else 0), Rows(*rows))
+
+    def put(self, places: Int64s, other: RowBlock, rows: NDArray | slice = slice(None)) -> None:
+        """Let rows at some places be `rows` of another block."""
+        self.values[places] = other.values[rows]
+        if len(self.codes):
+            self.codes[places] = other.codes[rows]
+        for out, column in zip(self.rows, other.rows, strict=True):
+            if out is not None and column is not None:
+                out[places] = column[rows]
+
+
+class Shard(Protocol):
+    """What one shard answers of m nodes: ``begin[j] .. end[j]`` of its order, perhaps empty.
+
+    Answers that are summed are added to `sums`, whose places differ between nodes: threads may
+    have nodes each, so that those of empty nodes are not touched.
+    """
+
+    host: CpuBackend  # the same rows on the host: table, task, order
+
+    def count(
+        self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
+    ) -> None:
+        """Add the histogram of node j, of columns first .. last alone, to ``sums[0][slots[j]]``."""
+
+    def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
+        """Add the row statistics of node j to ``sums[0][j]``."""
+
+    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
+        """Add rows to the cells of intervals: counts, least and greatest values are `sums`."""
+
+    def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
+        """Add rows to the categories of a column, then missing ones, in ``sums[0][j]``."""
+
+    def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
+        """Narrow where one target for all rows of each node may lie: lows, highs."""
+
+    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
+        """The rows in intervals, of which all shards together have `most`."""
+
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """Pairs (2, k) of a node and a category of column ``feature[j]`` that it has, ascending."""
+
+    def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
+        """Partition the rows of nodes, stably; the order before is left as it is."""
+
+
+class HostShard:
+    """`Shard` whose rows the CPU counts: those of `host`, in the order of its entries."""
+
+    def __init__(self, host: CpuBackend) -> None:
+        self.host = host
+
+    def _source(self, begin: Int64s, end: Int64s) -> Source:
+        return Source(self.host.table, self.host.rows, self.host.entries, begin, end)
+
+    def count(
+        self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
+    ) -> None:
+        own = begin < end
+        if own.any():
+            self.host.count(begin[own], end[own], sums[0], slots[own], columns)
+
+    def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
+        own = np.flatnonzero(begin < end)
+        sums[0][own] += self.host.node_statistics(begin[own], end[own])
+
+    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
+        sums = tuple(sums)
+        visit_intervals(self.host.task.criterion, self._source(begin, end), asked, sums, None)
+
+    def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
+        criterion, channels = self.host.task.criterion, self.host.channels
+        count_categories(criterion, self._source(begin, end), column, channels, sums[0])
+
+    def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
+        narrow_targets(self._source(begin, end), self.host.task.limits.rounded, *sums)
+
+    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
+        pairs = int(((end - begin) * np.diff(asked.node_pairs)).sum())
+        room = min(most, pairs)
+        values = np.empty(room, self.host.table.values.dtype)
+        interval, row = np.empty(room, np.int32), np.empty(room, self.host.entries.dtype)
+        out = interval, values, row
+        n = visit_intervals(self.host.task.criterion, self._source(begin, end), asked, None, out)
+        own: list[Any] = [None if x is None else x[row[:n]] for x in self.host.rows[:3]]
+        return IntervalRows(
+            interval[:n].copy(), values[:n].copy(), Rows(own[0], own[1], own[2], None)
+        )
+
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        counts, code = self.host.categories(begin, end, feature)
+        return np.stack([np.repeat(np.arange(begin.size), counts), code.astype(np.int64)])
+
+    def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
+        own = np.flatnonzero(begin < end)
+        middle, low, high = begin.copy(), np.full(begin.size, -np.inf), np.full(begin.size, np.inf)
+        self.host.entries = self.host.entries.copy()
+        middle[own], low[own], high[own] = self.host.partition_rows(
+            begin[own], end[own], splits.take(own)
+        )
+        return Partitioned(self.host.entries, middle, low, high)
+
+    def block(self) -> RowBlock:
+        """All rows, as they lie."""
+        return RowBlock(self.host.table.values, self.host.table.codes, self.host.rows)
+
+    def gather(self, begin: Int64s, end: Int64s, out: RowBlock, places: Int64s) -> None:
+        """Put the rows of nodes, one after another, to some places of `out`."""
+        rows = self.host.entries[concatenated_ranges(begin, end - begin)]
+        ascending = np.argsort(rows, kind="stable")  # a file is read from front to back
+        out.put(places[ascending], self.block(), rows[ascending])

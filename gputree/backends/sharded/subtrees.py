@@ -1,0 +1,163 @@
+"""Subtrees of small nodes whose rows lie in shards: gathered some nodes at a time, grown whole.
+
+What is asked of finished nodes later, sums and categories, is kept; their rows are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bools, Bounds, Int64s, Subtrees, Uint64s
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.sharded.summary import TableSummary
+
+# Of a row that is gathered: order, statistics and keys of sorted columns, beside its values.
+ROW_BYTES = 64
+
+
+class Finished:
+    """Sums and categories of nodes of finished subtrees, by their ranges in the order of all rows.
+
+    Attributes are lists and a dict, which other machines send.
+    """
+
+    def __init__(self) -> None:
+        self._begin: list[Int64s] = []
+        self._sums: list[Int64s] = []
+        self._codes: dict[tuple[int, int], NDArray[np.uint32]] = {}
+        self._joined: tuple[Int64s, Int64s] | None = None
+
+    def add(self, subtrees: Subtrees, backend: CpuBackend, shift: Int64s) -> None:
+        """Keep what is asked of the nodes of subtrees that lie `shift` behind their rows' places.
+
+        `backend` has grown them, and their rows still.
+        """
+        leaf = (subtrees.first_child < 0) & _is_reached(subtrees)
+        begin, end = subtrees.begin[leaf], subtrees.end[leaf]
+        self._begin.append(begin + shift[leaf])
+        self._sums.append(backend.node_statistics(begin, end))
+        self._joined = None
+        split = np.flatnonzero(subtrees.first_child >= 0)
+        nominal = split[backend.table.categories[subtrees.feature[split]] > 0]
+        child = (subtrees.first_child[nominal][:, None] + np.arange(2)).ravel()
+        self._keep(backend, subtrees, child, subtrees.feature[nominal].repeat(2), shift)
+        if not backend.table.categories.any():  # cuts of two categories at most are numbers
+            split = split[subtrees.threshold[split] == np.inf]
+            coded = [_holds_codes(backend, subtrees, int(j)) for j in split]
+            split = split[np.array(coded, np.bool_)]
+            self._keep(backend, subtrees, split, subtrees.feature[split], shift)
+
+    def take(self, other: Finished) -> None:
+        """Keep what another one keeps, of other nodes."""
+        self._begin += other._begin
+        self._sums += other._sums
+        self._codes.update(other._codes)
+        self._joined = None
+
+    def _keep(
+        self,
+        backend: CpuBackend,
+        subtrees: Subtrees,
+        node: Int64s,
+        feature: NDArray[np.int32],
+        shift: Int64s,
+    ) -> None:
+        """Keep the categories of a column that each of some nodes holds."""
+        begin, end = subtrees.begin[node], subtrees.end[node]
+        counts, code = backend.categories(begin, end, feature)
+        ranges = zip((begin + shift[node]).tolist(), (end + shift[node]).tolist(), strict=True)
+        for place, own in zip(ranges, np.split(code, np.cumsum(counts))[:-1], strict=True):
+            self._codes[place] = own.copy()
+
+    def statistics(self, begin: Int64s, end: Int64s, width: int) -> tuple[NDArray, Int64s]:
+        """Which of m nodes are finished, and the sums of those, of shape (m, width)."""
+        starts, upto = self._leaves(width)
+        first, last = np.searchsorted(starts, begin), np.searchsorted(starts, end)
+        found = first < starts.size
+        found[found] = starts[first[found]] == begin[found]
+        return found, upto[last] - upto[first]
+
+    def categories(self, begin: int, end: int) -> NDArray[np.uint32] | None:
+        """Categories of the column that the parent of a node tests; None if none is known."""
+        return self._codes.get((begin, end))
+
+    def _leaves(self, width: int) -> tuple[Int64s, Int64s]:
+        """Where leaves begin, ascending, and the sums of all before each of them."""
+        if self._joined is None:
+            begin = np.concatenate([np.empty(0, np.int64), *self._begin])
+            sums = np.concatenate([np.empty((0, width), np.int64), *self._sums])
+            order = np.argsort(begin)
+            upto = np.zeros((begin.size + 1, width), np.int64)
+            np.cumsum(sums[order], axis=0, out=upto[1:])
+            self._joined = begin[order], upto
+        return self._joined
+
+
+def _is_reached(subtrees: Subtrees) -> Bools:
+    """Nodes that are roots or children: a device leaves others behind, which stand twice."""
+    reached = np.zeros(subtrees.first_child.size, np.bool_)
+    child = subtrees.first_child[subtrees.first_child >= 0]
+    reached[subtrees.root] = reached[child] = reached[child + 1] = True
+    return reached
+
+
+def _holds_codes(backend: CpuBackend, subtrees: Subtrees, j: int) -> bool:
+    """Whether the column that node j tests holds nothing but 0, 1 and missing values there."""
+    rows = backend.entries[subtrees.begin[j] : subtrees.end[j]]
+    values = backend.table.values[rows, subtrees.feature[j]]
+    return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
+
+
+def group_nodes(sizes: Int64s, most_rows: int) -> Iterator[slice]:
+    """Nodes, one after another, whose rows are gathered at once: `most_rows`, or one node's."""
+    first = rows = 0
+    for j, n in enumerate(sizes.tolist()):
+        if rows and rows + n > most_rows:
+            yield slice(first, j)
+            first, rows = j, 0
+        rows += n
+    if first < sizes.size:
+        yield slice(first, sizes.size)
+
+
+def most_rows(summary: TableSummary, most_bytes: int) -> int:
+    """Rows that are gathered within so many bytes, at least one."""
+    row = summary.table.values.dtype.itemsize + 1 + 8  # a value, its code, a sorted key
+    return max(most_bytes // (summary.columns * row + ROW_BYTES), 1)
+
+
+def places_of(sizes: Int64s) -> Int64s:
+    """Where rows of each node and shard, of `sizes` (m, shards), begin among those of all nodes."""
+    places: Int64s = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+    return places
+
+
+def grow_gathered(
+    grower: Any, begin: Int64s, sizes: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None
+) -> tuple[Subtrees, Finished]:
+    """The subtrees of nodes, and what is asked of them later.
+
+    `grower`, see `grower_on`, has their rows, one node of `sizes` after another. Each lies at
+    `begin` in the order of all rows, in which the subtrees' places are.
+    """
+    last = np.cumsum(sizes)
+    first = last - sizes
+    subtrees = grower.finish(first, last, depth, keys, bounds)
+    owner = np.searchsorted(first, subtrees.begin, side="right") - 1
+    shift, finished = (begin - first)[owner], Finished()
+    finished.add(subtrees, grower, shift)
+    moved = subtrees._replace(begin=subtrees.begin + shift, end=subtrees.end + shift)
+    return moved, finished
+
+
+def grower_on(device: str, host: CpuBackend) -> Any:
+    """What grows subtrees of gathered rows on "cpu" or "cuda"."""
+    if device == "cpu":
+        return host
+    from gputree.backends.sharded.cuda_shard import CudaGrower  # here: CPUs need none of it
+
+    return CudaGrower(host)

@@ -1,0 +1,87 @@
+"""A table on the host that is worked on in shards of rows, such as one mapped from a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Bools, Int64s
+from gputree.backends.binning import Bins
+from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.table import CpuTable, NewCodes, code
+from gputree.backends.sharded.keys import BinKeys
+
+
+class BinnedTable(CpuTable):
+    """A table that keeps its bins, which others let go: cuts inside them are found by keys."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.bins: dict[tuple[int, bool], Bins] = {}
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.values, self.missing, self.categories, {}  # codes and bins are made again
+
+    def _code(self, max_bins: int, exact: bool, n_threads: int) -> Table:
+        own = self.bare(), self._new_codes, max_bins, exact, n_threads
+        table, self.bins[max_bins, exact] = code(*own)
+        return table
+
+
+class ShardedTable:
+    """`gputree.backends.base.DeviceTable` on the host, in shards of rows that a device counts.
+
+    Its values, C-contiguous, lie in memory or are mapped from a file. On a CPU ("cpu") shard p
+    holds the rows ``bounds[p] .. bounds[p + 1]``; the memory of a CUDA device ("cuda") decides what
+    shards it has. `new_codes` is as for `CpuTable`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        values: NDArray,
+        missing: Bools,
+        categories: Int64s | None = None,
+        bounds: Int64s | None = None,
+        new_codes: NewCodes | None = None,
+    ) -> None:
+        self.name = name
+        self.whole = BinnedTable(values, missing, categories, new_codes)
+        self.missing, self.categories = self.whole.missing, self.whole.categories
+        self.shape = self.whole.shape
+        self.bounds = np.array([0, len(values)]) if bounds is None else bounds
+        self.on_device: Any = None
+        self.release()
+
+    def release(self) -> None:
+        """Give up what earlier tasks left on the device."""
+        if self.name == "cuda":
+            from gputree.backends.cuda.table import CudaTable  # here: CPUs need none of it
+
+            self.on_device = CudaTable(self.whole.values, self.missing, self.categories)
+
+    def prepare(
+        self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
+    ) -> None:
+        """Code the table as exact cuts need it; where the device's memory decides, nothing."""
+        if self.name == "cpu":
+            self.whole.prepare(max_bins, n_threads, exact)
+
+    def spans(self) -> list[tuple[int, int]]:
+        """The rows of each shard."""
+        return [(int(a), int(b)) for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
+
+    def part(self, begin: int, end: int) -> CpuTable:
+        """Some rows as a table of their own, without codes."""
+        return CpuTable(self.whole.values[begin:end], self.missing, self.categories)
+
+    def coded(self, max_bins: int, exact: bool, n_threads: int) -> Table:
+        """All shards together, coded; see `gputree.backends.cpu.table.CpuTable.coded`."""
+        return self.whole.coded(max_bins, exact, n_threads)
+
+    def bin_keys(self, max_bins: int, exact: bool) -> BinKeys:
+        """The keys of bins of the table, which was coded so."""
+        ends = np.full(self.shape[1], np.finfo(self.whole.values.dtype).max, np.float64)
+        return BinKeys.of(self.whole.bins[max_bins, exact], -ends, ends)

@@ -1,0 +1,90 @@
+"""Weights and targets of all parts in the same fixed-point units: sums tell the units."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gputree.backends.cpu.layout import Rows
+from gputree.backends.sharded.rows import Measure, Read, rows_of
+from gputree.backends.sharded.tasks import Tasks
+from gputree.criteria.named import fix
+from gputree.fixed_point import (
+    Ends,
+    Targets,
+    Weights,
+    coarse_unit,
+    common_shift,
+    count_units,
+    finest_unit,
+    round_weights,
+)
+
+
+class Rounding(NamedTuple):
+    """How weights are rounded to units; `finest` is None where all weights are equal."""
+
+    finest: float | None
+    shift: int
+
+
+def weight_units(tasks: Tasks, parts: list[Any], found: Measure) -> tuple[Rounding, Weights]:
+    """The units of all weights, as `gputree.fixed_point.fix_weights` chooses them.
+
+    The weights that are returned have no rows.
+    """
+    least, greatest = found.weights
+    if least == greatest:
+        return Rounding(None, 0), Weights(None, 1.0, greatest, found.n_rows)
+    coarse = coarse_unit(greatest, found.n_rows)
+    finest = finest_unit(coarse, tasks.combine(total_units, add_up, parts, coarse))
+    common, total = tasks.combine(rounded_sums, join_sums, parts, finest)
+    shift = common_shift(common)
+    weights = Weights(np.empty(0, np.int64), finest * 2.0**shift, 1.0, total >> shift)
+    return Rounding(finest, shift), weights
+
+
+def total_units(own: Read, coarse: float) -> int:
+    """The weight of a part in coarse units."""
+    return 0 if own.weight is None else count_units(own.weight, coarse)
+
+
+def add_up(found: list[int]) -> int:
+    """The weight of some parts."""
+    return sum(found)
+
+
+def rounded_sums(own: Read, finest: float) -> tuple[int, int]:
+    """All bits of the weights of a part in units, and their sum."""
+    assert own.weight is not None
+    weight = round_weights(own.weight, finest)
+    return int(np.bitwise_or.reduce(weight)), int(weight.sum())
+
+
+def join_sums(found: list[tuple[int, int]]) -> tuple[int, int]:
+    """The bits and the sums of some parts together."""
+    common = 0
+    for bits, _ in found:
+        common |= bits
+    return common, sum(total for _, total in found)
+
+
+def target_units(criterion: str, weights: Weights, ends: Ends) -> Targets:
+    """Units of regression targets; there are no rows."""
+    return fix(criterion, np.empty(0), weights, ends)
+
+
+def in_units(
+    own: Read, weights: Weights, rounding: Rounding, criterion: str | None, ends: Ends
+) -> Rows:
+    """The statistics of the rows of a part; `criterion` is that of regression, or None."""
+    own = rows_of(own)
+    if rounding.finest is not None:
+        assert own.weight is not None
+        weight = round_weights(own.weight, rounding.finest) >> rounding.shift
+        weights = weights._replace(weight=weight)
+    if criterion is None:
+        return Rows(own.target, weights.weight, None, None)
+    targets = fix(criterion, own.target, weights, ends)
+    return Rows(targets.target, weights.weight, targets.square, targets.square_rest)

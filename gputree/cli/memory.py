@@ -1,0 +1,139 @@
+"""`--memory`: what is read in batches, how large these are, and what growth may take.
+
+In batches a process holds, in addition to what Python and its libraries take,
+
+    while reading   a batch; of Parquet, about 4 MB a column
+    growth          the bytes a row of `row_bytes`, kernels, and buffers, which are made to fit
+
+Trees do not depend on any of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gputree._memory import private_bytes
+from gputree.cli.report import say
+
+_UNITS = {unit: 1000**k for k, unit in enumerate(("", "K", "M", "G", "T"))}
+_UNITS |= {f"{unit}I": 1024**k for k, unit in enumerate(("", "K", "M", "G", "T")) if unit}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]I?|)B|(\d+(?:\.\d+)?)\s*([KMGT]I?)", re.IGNORECASE)
+
+# Memory that a table takes in memory, as a multiple of its cells in Arrow: these, the matrix, its
+# codes, labels as text and what is made of them. Of 4,000,000 rows x 21 columns and text labels.
+IN_MEMORY = 6
+
+# Of the memory, in a batch.
+BATCH_SHARE = 1 / 256
+LEAST_BATCH = 1 << 20
+
+# Of a column of Parquet: pages that are compressed and not, dictionaries.
+COLUMN_BYTES = 4_000_000
+
+KERNEL_BYTES = 40_000_000  # kernels once they are loaded, and what is imported for them
+
+# Buffers of growth take so much at least: histograms, those of threads, and twice that for rows
+# that are gathered.
+LEAST_BUFFER = 1 << 22
+BUFFERS = 4
+_BUFFERS = (
+    "most_histogram_bytes",
+    "category_bytes",
+    "partial_bytes",
+    "listed_bytes",
+    "sorted_bytes",
+    "local_round_bytes",
+)  # of a table on disk; those of the search and of levels are not held at once
+
+
+def add_memory(group: Any) -> None:
+    """Add `--memory`."""
+    group.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=parse_size,
+        help="limit of the memory of the process, such as 4GB: larger tables are read in batches "
+        "into temporary files; the model is the same. Of this, Python and its libraries take "
+        "about 0.15 GB, and growth 6 bytes per row, 16 more with weights, 40 more for regression; "
+        "c45 16 bytes per value, too. A warning says so where it exceeds the limit. "
+        "Default: the available memory. Several files are always read in batches. The temporary "
+        "files are in the folder that TMPDIR names (else /tmp) and take 5 to 9 bytes per value; "
+        "the page cache of these files is not counted",
+    )
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size with a unit, such as "4GB" or "512 MiB"."""
+    found = _SIZE.fullmatch(text.strip())
+    size = 0.0
+    if found is not None:
+        number, unit = (found[1], found[2]) if found[1] else (found[3], found[4])
+        size = float(number) * _UNITS[unit.upper()]
+    if size < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a size with its unit, such as 4GB or 512MiB, got {text!r}"
+        )
+    return int(size)
+
+
+def batch_bytes(memory: int) -> int:
+    """Bytes of a batch that is read."""
+    from gputree.datasets.delimited import BATCH_BYTES
+
+    return int(min(max(memory * BATCH_SHARE, LEAST_BATCH), BATCH_BYTES))
+
+
+def row_bytes(columns: int, is_regression: bool, weighted: bool, lists: bool) -> int:
+    """What a row takes, in reading and in growth, other than its values; `lists` as of C4.5."""
+    # order, label and hit; targets in float64 and fixed point, and their squares; weights in both
+    return 6 + 40 * is_regression + 16 * weighted + 16 * columns * lists
+
+
+def warn_if_exceeded(
+    memory: int, held: int | None, rows: int, of_a_row: int, read_columns: int
+) -> None:
+    """Warn before reading if a limit cannot be kept.
+
+    `held` is the private memory before anything is read, None if unknown; `rows` a lower bound of
+    their number, `of_a_row` the `row_bytes`; of Parquet, the pages of `read_columns` are read at a
+    time.
+    """
+    if held is None:
+        return
+    reading = rows + read_columns * COLUMN_BYTES + 2 * batch_bytes(memory)
+    growth = rows * of_a_row + KERNEL_BYTES + BUFFERS * LEAST_BUFFER
+    if held + max(reading, growth) > memory:
+        say(
+            f"warning: --memory is exceeded: Python and its libraries take {held / 1e6:,.0f} MB, "
+            f"reading {reading / 1e6:,.0f} MB, then growth {growth / 1e6:,.0f} MB"
+        )
+
+
+@contextmanager
+def growth_within(memory: int | None, needed: int) -> Iterator[None]:
+    """Growth in buffers that fit into a limit together with `needed` bytes; None for no limit."""
+    held = private_bytes()
+    if memory is None or held is None:
+        yield
+        return
+    from gputree.backends.cpu import tuning as host
+    from gputree.backends.sharded import tuning as shards
+
+    buffer = max((memory - held - needed - KERNEL_BYTES) // BUFFERS, LEAST_BUFFER)
+    before = host.TUNING, shards.TUNING
+    host.TUNING = host.TUNING._replace(
+        partial_bytes=min(buffer, host.TUNING.partial_bytes),
+        least_histogram_bytes=min(buffer, host.TUNING.least_histogram_bytes),
+    )
+    shards.TUNING = shards.TUNING._replace(
+        gathered_bytes=min(2 * buffer, shards.TUNING.gathered_bytes),
+        **{name: min(buffer, getattr(shards.TUNING, name)) for name in _BUFFERS},
+    )
+    try:
+        yield
+    finally:
+        host.TUNING, shards.TUNING = before

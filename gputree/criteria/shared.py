@@ -1,0 +1,112 @@
+"""Formulas that several criteria share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.compilation import jitable
+from gputree.criteria import dispatch
+from gputree.criteria.dispatch import BOUND_MARGIN, formula
+from gputree.criteria.kinds import (
+    OF_TARGETS,
+    Entropy,
+    Gini,
+    ManyClassEntropy,
+    Poisson,
+    SquaredError,
+    TwoClassGini,
+    WideGini,
+)
+
+OF_CLASSES = (Gini, TwoClassGini, WideGini, Entropy, ManyClassEntropy)
+
+
+@formula(dispatch.may_exceed, WideGini, Entropy, ManyClassEntropy, Poisson)
+def _may_always_exceed(criterion, state, left, total, value):
+    return True
+
+
+@formula(dispatch.tighten, Entropy, ManyClassEntropy, *OF_TARGETS)
+def _tight_already(criterion, left, cells, at, total, value):
+    return value
+
+
+@formula(dispatch.margin, Gini, WideGini, SquaredError)
+def _share_of_value(criterion, value, total):
+    return BOUND_MARGIN * value
+
+
+@formula(dispatch.restrict, TwoClassGini, *OF_TARGETS)
+def _unrestricted(criterion, n_classes):
+    return criterion
+
+
+# ------------------------------------------------------------- of classification
+@formula(dispatch.begin, WideGini, Entropy)
+def _weights_begin(criterion, left, total):
+    weight_left = weight_right = np.int64(0)
+    for k in range(criterion.n_classes):
+        weight_left += np.int64(left[k])
+        weight_right += np.int64(total[k]) - np.int64(left[k])
+    return weight_left, weight_right
+
+
+@formula(dispatch.move, WideGini, Entropy)
+def _weights_move(criterion, state, left, total, target, weight):
+    left[np.uintp(target)] += weight
+    return state[0] + weight, state[1] - weight
+
+
+@formula(dispatch.means, Gini, WideGini, Entropy, ManyClassEntropy)
+def _class_means(criterion, state, left, total):
+    second = np.int64(left[1])
+    rest = np.int64(total[1]) - second
+    return np.float64(second) / np.float64(state[0]), np.float64(rest) / np.float64(state[1])
+
+
+@formula(dispatch.left_weight, *OF_CLASSES)
+def _class_weight(criterion, statistics, at):
+    weight = np.int64(0)
+    for k in range(criterion.n_classes):
+        weight += np.int64(statistics[at + k])
+    return weight
+
+
+@formula(dispatch.add_row, *OF_CLASSES)
+def _class_add_row(criterion, statistics, at, target, weight, square):
+    statistics[np.uintp(at) + np.uintp(target)] += weight
+
+
+@formula(dispatch.is_pure, *OF_CLASSES)
+def _class_is_pure(criterion, total):
+    present = 0
+    for k in range(criterion.n_classes):
+        present += total[k] > 0
+    return present < 2
+
+
+# ------------------------------------------------------------------ of regression
+@formula(dispatch.left_weight, *OF_TARGETS)
+def _sum_weight(criterion, statistics, at):
+    return np.int64(statistics[at])
+
+
+@formula(dispatch.add_row, *OF_TARGETS)
+def _sum_add_row(criterion, statistics, at, target, weight, square):
+    statistics[at] += weight
+    statistics[at + 1] += target
+    statistics[at + 2] += square
+
+
+@formula(dispatch.is_pure, *OF_TARGETS)
+def _sum_is_pure(criterion, total):
+    return False
+
+
+@jitable
+def target_means(weight_left, sum_left, weight, whole):
+    """Mean targets on both sides of a cut, in units, from sums of the left and of the node."""
+    return (
+        np.float64(sum_left) / np.float64(weight_left),
+        np.float64(whole - sum_left) / np.float64(weight - weight_left),
+    )

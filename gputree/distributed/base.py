@@ -1,0 +1,316 @@
+"""What estimators over partitions share: the client, reading, lazy predictions, scores."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from gputree._optional import require
+from gputree.backends.sharded.tasks import Tasks
+from gputree.distributed import collections, growing
+from gputree.distributed.reading import Asked, Known, Look
+from gputree.dtypes import Floats
+from gputree.errors import InputError
+from gputree.estimators.classification import TableClassifier
+from gputree.estimators.declared_classes import declare_classes
+from gputree.estimators.growing_parts import Rowsets
+from gputree.estimators.identifiers import Identifier, find_identifiers, warn_of_identifiers
+from gputree.estimators.table_estimator import TableEstimator
+from gputree.evaluation import Report
+from gputree.validation import check_target_range
+
+
+def with_client(plain: type) -> Callable[..., None]:
+    """The constructor of a plain estimator with a client in addition to its parameters."""
+
+    def __init__(self: Any, *, client: Any = None, **parameters: Any) -> None:
+        plain.__init__(self, **parameters)  # type: ignore[misc]
+        self.client = client
+
+    own = inspect.signature(plain.__init__)  # type: ignore[misc]
+    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+    __init__.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[*own.parameters.values(), client]
+    )
+    return __init__
+
+
+class OverPartitions(TableEstimator):
+    """Reading of partitions, and lazy predictions; the rest is that of the plain estimator."""
+
+    _plain: ClassVar[type]
+    _is_classifier: ClassVar[bool]
+    _keeps_all: ClassVar[bool] = False  # rows of weight zero, too
+
+    client: Any
+    categorical_features: Any
+
+    def _learn_target(self, found: Look) -> None:
+        """Learn the classes, or check the targets."""
+        raise NotImplementedError
+
+    def _by_class(self, found: Look) -> Floats | None:
+        """Weight of each class; None where classes have none."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------- reading
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Tasks, Look, Rowsets, list[Identifier]]:
+        """Learn the columns and the target; the rows, and columns that tell rows apart."""
+        self.__dict__.pop("missing_marks_", None)  # of the file that a former fit read
+        caller = type(self).__name__
+        tasks = Tasks(self._client())
+        partitions = collections.partitions(caller, X, y, sample_weight)
+        asked = Asked(caller, self.categorical_features, self._is_classifier)
+        found = growing.look_at(tasks, partitions, asked)
+        self._learn(found)
+        known = Known(
+            asked, found.columns, found.names, found.dtype,
+            getattr(self, "classes_", None), self._by_class(found), self._keeps_all,
+        )  # fmt: skip
+        rowsets = growing.read_all(tasks, partitions, known)
+        counts = growing.category_counts(tasks, rowsets)
+        identifiers = find_identifiers(self.columns_, counts, found.names, self._every_nominal)
+        warn_of_identifiers(identifiers, caller)
+        return tasks, found, rowsets, identifiers
+
+    def _client(self) -> Any:
+        """The client that is given, or the current one."""
+        if self.client is not None:
+            return self.client
+        distributed = require("distributed", "gputree.distributed")
+        try:
+            return distributed.get_client()
+        except ValueError as error:
+            raise InputError(
+                f"{type(self).__name__} grows on the workers of a client of Dask, and there is "
+                "none: make one, distributed.Client(...), or pass it as 'client'."
+            ) from error
+
+    def _learn(self, found: Look) -> None:
+        """Learn the columns, and of labels the classes."""
+        self.columns_ = found.columns
+        self.n_features_in_ = found.columns.nominal.size
+        if found.names is not None:
+            self.feature_names_in_ = found.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_outputs_ = 1
+        self._learn_target(found)
+
+    # ------------------------------------------------------------------- predictions
+    def to_local(self) -> Any:
+        """The same fitted model as the plain estimator of one machine.
+
+        To be saved, exported, or pruned by rows in memory.
+        """
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "client"}
+        plain = self._plain(**parameters)
+        learned = {k: v for k, v in vars(self).items() if k not in parameters and k != "client"}
+        vars(plain).update(learned)
+        return plain
+
+    def _model(self) -> Any:
+        """The plain estimator, as tasks have it: one thread each."""
+        return self.to_local().set_params(n_jobs=1)
+
+    def _lazily(self, method: str, X: Any, dtype: Any, width: int | None) -> Any:
+        return collections.mapped(_Answer(method, width), self._model(), X, dtype, width)
+
+    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
+        """As of the plain estimator; rows of collections are gathered for it.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+        y : dask array or series of shape (n_rows,), or as elsewhere
+        sample_weight : dask array or series of shape (n_rows,), or as elsewhere, default=None
+
+        Returns
+        -------
+        Report
+        """
+        dask = require("dask", "gputree.distributed")
+        return self.to_local().report(*dask.compute(X, y, sample_weight))
+
+    def _score_sums(self, X: Any, y: Any, sample_weight: Any) -> Floats:
+        """Sums over all partitions that a score is made of."""
+        dask = require("dask", "gputree.distributed")
+        partitions = collections.partitions(type(self).__name__, X, y, sample_weight)
+        model = dask.delayed(self._model(), pure=False)
+        call = dask.delayed(_score_block, pure=False)
+        sums = [call(model, *own) for own in partitions]
+        if self.client is not None:
+            found = self.client.gather(self.client.compute(sums))
+        else:
+            found = dask.compute(*sums)
+        return np.sum(found, axis=0)
+
+    # -------------------------------------------------------------- scikit-learn
+    def __sklearn_clone__(self) -> Any:
+        own = self.get_params(deep=False)
+        client = own.pop("client")
+        return type(self)(client=client, **{k: clone(v, safe=False) for k, v in own.items()})
+
+    def __getstate__(self) -> Any:
+        return {**dict(super().__getstate__()), "client": None}
+
+
+class ClassifierOverPartitions(OverPartitions, TableClassifier):
+    """Classes, and lazy labels and probabilities."""
+
+    _is_classifier = True
+
+    def _learn_target(self, found: Look) -> None:
+        assert found.classes is not None
+        self.classes_ = found.classes
+        if self.classes is not None:
+            every = np.arange(found.classes.size)
+            self.classes_, _ = declare_classes(self, None, found.classes, every)
+        self.n_classes_ = self.classes_.size
+
+    def _by_class(self, found: Look) -> Floats | None:
+        """Weight of each class."""
+        if self.class_weight is None:
+            return None
+        assert found.counts is not None
+        assert found.classes is not None
+        if isinstance(self.class_weight, str):  # balanced
+            weight = np.zeros(self.n_classes_)
+            weight[np.searchsorted(self.classes_, found.classes)] = found.n_rows / (
+                found.counts.size * found.counts.astype(np.float64)
+            )
+            return weight
+        every = np.arange(self.n_classes_)
+        return self._combine_weights(None, every)
+
+    def predict(self, X: Any) -> Any:
+        """Label of the majority class where each row stops; of equals, the first.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+            A dask array, not computed yet, where X is a collection.
+        """
+        if not collections.is_collection(X):
+            return super().predict(X)
+        return self._lazily("predict", X, self.classes_.dtype, None)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each class: its fraction of the weight in the node where a row stops.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_classes)
+            A dask array, not computed yet, where X is a collection.
+        """
+        if not collections.is_collection(X):
+            return super().predict_proba(X)
+        return self._lazily("predict_proba", X, np.float64, self.n_classes_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, computed partition by partition.
+
+        Parameters
+        ----------
+        X, y, sample_weight : collections of Dask, or as elsewhere
+
+        Returns
+        -------
+        accuracy : float
+        """
+        if not collections.is_collection(X):
+            return super().score(X, y, sample_weight)
+        weight, _, _, wrong = self._score_sums(X, y, sample_weight)
+        return float(1.0 - wrong / weight)
+
+
+class RegressorOverPartitions(OverPartitions):
+    """Targets, and their lazy predictions."""
+
+    _is_classifier = False
+    criterion: Any
+
+    def _learn_target(self, found: Look) -> None:
+        check_target_range(*found.ends, self.criterion)
+
+    def _by_class(self, found: Look) -> None:
+        """Targets have no classes."""
+
+    def predict(self, X: Any) -> Any:
+        """Mean target of each row's leaf.
+
+        Parameters
+        ----------
+        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+
+        Returns
+        -------
+        targets : float64 array of shape (n_rows,)
+            A dask array, not computed yet, where X is a collection.
+        """
+        if not collections.is_collection(X):
+            return super().predict(X)
+        return self._lazily("predict", X, np.float64, None)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination, computed partition by partition.
+
+        Parameters
+        ----------
+        X, y, sample_weight : collections of Dask, or as elsewhere
+
+        Returns
+        -------
+        r2 : float
+        """
+        if not collections.is_collection(X):
+            return super().score(X, y, sample_weight)
+        weight, total, squares, residual = self._score_sums(X, y, sample_weight)
+        spread = squares - total * total / weight
+        if spread == 0.0:
+            return 1.0 if residual == 0.0 else 0.0
+        return float(1.0 - residual / spread)
+
+
+class _Answer:
+    """A method of a fitted estimator on a block, which may have no rows."""
+
+    def __init__(self, method: str, width: int | None) -> None:
+        self.method, self.width = method, width
+
+    def __call__(self, model: Any, block: Any) -> NDArray:
+        if block.shape[0] == 0:
+            return np.empty((0,) if self.width is None else (0, self.width))
+        return getattr(model, self.method)(block)
+
+
+def _score_block(model: Any, X: Any, y: Any, sample_weight: Any) -> Floats:
+    """Sums of weights, targets, their squares and errors of a block; targets less a root's.
+
+    Errors are counted for classes, squared for targets.
+    """
+    if X.shape[0] == 0:
+        return np.zeros(4)
+    y = np.asarray(y).ravel()
+    weight = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    answers = model.predict(X)
+    if hasattr(model, "classes_"):
+        return np.array([weight.sum(), 0.0, 0.0, weight @ (answers != y)])
+    tree = model.tree_ if hasattr(model, "tree_") else model.estimators_[0].tree_
+    own = y - tree.answers[0, 0]
+    return np.array([weight.sum(), weight @ own, weight @ own**2, weight @ (y - answers) ** 2])

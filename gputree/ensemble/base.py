@@ -1,0 +1,569 @@
+"""Forests: trees on drawn rows and columns, whose predictions are averaged.
+
+Trees are grown in threads, one tree each, over one coded table that all of them share. What is
+random is hashed from the forest's seed, the tree's number and the node's path, and sums over trees
+are in their order, so that a forest depends neither on threads nor on which tree is grown first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from copy import copy
+from inspect import signature
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, hstack
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gputree import prediction
+from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
+from gputree._warnings import warn
+from gputree.backends.arrays import to_host
+from gputree.backends.devices import resolve_device
+from gputree.backends.encoding import forbid_infinity
+from gputree.backends.inspection import Inspection
+from gputree.columns import Columns
+from gputree.ensemble.compact import CompactTree, Trees
+from gputree.ensemble.draws import bootstrap_counts, tree_seed
+from gputree.ensemble.out_of_bag import out_of_bag_means, permutation_importances
+from gputree.errors import InputError
+from gputree.estimators.arguments import explained
+from gputree.estimators.cart import Cart, column_count
+from gputree.estimators.held import View, missing_columns
+from gputree.estimators.monotonic import monotonic_signs
+from gputree.estimators.reporting import Reporting
+from gputree.estimators.table_estimator import TableEstimator
+from gputree.growth.progress import new_bar
+from gputree.growth.stopping import FEWEST_ROWS
+from gputree.importance import impurity_importances
+from gputree.prediction.forest import leaves
+from gputree.threads import n_threads, run
+from gputree.validation import check_weight_range, check_weights
+
+Weight = NDArray[np.float64] | None
+
+# What a fit with `oob_score` leaves.
+OUT_OF_BAG = ("oob_score_", "oob_decision_function_", "oob_prediction_")
+WITHOUT_BOOTSTRAP = "Out of bag estimation only available if bootstrap=True"
+
+
+class Draws(NamedTuple):
+    """Which rows each tree of a forest is grown on."""
+
+    seed: int
+    n: int  # rows of the table
+    draws: int | None  # rows drawn for each tree; None where every tree has all rows
+    weight: Weight  # (n,) rows are drawn in proportion to it; empty where it is not held
+
+
+class Members(Sequence):
+    """The trees of a forest as estimators, each made when it is needed."""
+
+    def __init__(self, forest: Forest) -> None:
+        self._forest = forest
+
+    def __len__(self) -> int:
+        return len(self._forest._trees)
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return [self._forest._member(t) for t in range(len(self))[place]]
+        return self._forest._member(range(len(self))[place])
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} trees of {type(self._forest).__name__}>"
+
+
+class Forest(Reporting, TableEstimator):
+    """Parameters, growth and prediction of forests; subclasses say what the target is."""
+
+    n_estimators: int
+    bootstrap: bool
+    max_samples: float | None
+    oob_score: Any
+    warm_start: bool
+    random_state: Any
+    n_jobs: int | None
+    pruning = None
+    quantreg = False
+    columns_: Columns
+    n_features_in_: int
+    _trees: Trees
+    _draws: Draws
+
+    _grows_on_device = True
+
+    _tree_class: ClassVar[type[Cart]]
+    _averages: ClassVar[bool] = True  # what its trees predict, all alike
+    # Whether trees draw their cuts, too.
+    _draws_cuts: ClassVar[bool] = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Cart._parameter_constraints,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "bootstrap": ["boolean"],
+        "max_samples": [
+            Interval(RealNotInt, 0.0, None, closed="neither"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
+        "oob_score": ["boolean", callable],
+        "splitter": [StrOptions({"exact", "binned", "best"})],
+        "warm_start": ["boolean"],
+    }
+    del _parameter_constraints["pruning"], _parameter_constraints["ties"]
+
+    @explained
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
+            Numbers and categories; None, NaN or NA where missing.
+        y : array-like of shape (n_rows,)
+            Class labels, or targets.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Non-negative weights. With `bootstrap` rows are drawn in proportion to them, and count
+            as often as they are drawn; rows of weight zero take no part.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    # ----------------------------------------------------------- growth
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        if self.oob_score and not self.bootstrap:
+            raise InputError(WITHOUT_BOOTSTRAP)
+        before = copy(self)
+        view = self._view(X)
+        n = view.shape[0]
+        target = self._check_target(to_host(y), n)
+        weight = check_weights(to_host(sample_weight), target)
+        balanced = self._balances_subsamples
+        whole = weight if balanced else self._combine_weights(weight, target)
+        check_weight_range(whole)
+        self.n_outputs_ = 1
+        monotonic_signs(self, self.columns_)  # its errors, before those of a tree
+        self._warn_of_identifiers(view, whole)
+        known = self._known_trees(before)
+        if len(known) == self.n_estimators:
+            return self._measure(view, target, whole)
+        self._set_draws(known, n, None if whole is None else float(whole.sum()), whole)
+        seed, grower = self._draws.seed, self._grower(view)
+
+        def grow(t: int) -> CompactTree:
+            counts = self._counts(t)
+            own = whole if counts is None else counts.astype(np.float64)
+            if balanced:
+                own = self._balanced(target, own)
+            return _grow_tree(of_tree(grower, seed, t), view, target, own)
+
+        threads = n_threads(self.n_jobs)
+        at_once = 1 if grower.device == "cuda" else min(threads, self.n_estimators - len(known))
+        grower.n_jobs = threads // at_once
+        self._grow_trees(known, grow, at_once)
+        return self._measure(view, target, whole)
+
+    def _measure(self, view: View, target: NDArray, whole: Weight) -> Self:
+        """Score rows out of the bag, and keep what quantiles need, as far as is wanted."""
+        if self.oob_score:
+            self._score_out_of_bag(view, target)
+        if self.quantreg:
+            self._keep_targets(view, target, whole)
+        return self
+
+    def _known_trees(self, before: Forest) -> list[CompactTree]:
+        """The trees of the fit before, which stay with `warm_start`."""
+        known = list(before._trees) if self.warm_start and hasattr(before, "_trees") else []
+        if known:
+            self._require_same(before)
+        if len(known) > self.n_estimators:
+            raise InputError(
+                f"n_estimators={self.n_estimators} must be larger or equal to "
+                f"len(estimators_)={len(known)} when warm_start==True"
+            )
+        if len(known) == self.n_estimators:
+            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
+        return known
+
+    def _set_draws(
+        self, known: list[CompactTree], n: int, total: float | None, weight: Weight
+    ) -> None:
+        """Choose the rows of each tree, of n that weigh `total`, or are as many without weights."""
+        # of a file, or of a former fit
+        for name in ("missing_marks_", "_leaf_targets", *OUT_OF_BAG):
+            self.__dict__.pop(name, None)
+        draws = _draw_count(self, n, float(n) if total is None else total)
+        seed = self._draws.seed if known else _seed(self.random_state)
+        self._draws = Draws(seed, n, draws, None if draws is None else weight)
+
+    def _grow_trees(
+        self, known: list[CompactTree], grow: Callable[[int], CompactTree], at_once: int
+    ) -> None:
+        """Add new trees, so many at a time, to those that are known."""
+        numbers = range(len(known), self.n_estimators)
+        bar = new_bar(len(numbers), bool(self.verbose), desc="trees", unit="tree")
+
+        def grown(t: int) -> CompactTree:
+            tree = grow(t)
+            if bar is not None:
+                bar.update()
+            return tree
+
+        with nullcontext() if bar is None else bar:
+            self._trees = Trees([*known, *run(at_once, grown, [(t,) for t in numbers])])
+
+    def _require_same(self, before: Forest) -> None:
+        """Refuse new trees beside those of a fit on other columns, categories or classes."""
+        if not self.columns_.same_as(before.columns_):
+            raise InputError(
+                "X must have the columns and the categories of the fit before when "
+                "warm_start==True; pass both as one data type, or a CodedTable."
+            )
+        if not np.array_equal(getattr(self, "classes_", 0), getattr(before, "classes_", 0)):
+            raise InputError(
+                f"y must have the classes of the fit before when warm_start==True: "
+                f"{before.classes_.tolist()}; got {self.classes_.tolist()}."
+            )
+
+    @property
+    def _draws_anything(self) -> bool:
+        """Whether trees differ; then they differ in which of equal cuts they take as well.
+
+        Most cuts of two rows are equal. If all trees took the first of the columns, the others
+        would count for less than they tell.
+        """
+        d = self.n_features_in_
+        return self.bootstrap or self._draws_cuts or column_count(self.max_features, d) < d
+
+    @property
+    def _balances_subsamples(self) -> bool:
+        """Whether classes are balanced in the rows of each tree."""
+        return False
+
+    def _balanced(self, target: NDArray, weight: Weight) -> NDArray[np.float64]:
+        """Weights of rows that balance the classes of those of these weights."""
+        weight = np.ones(target.size) if weight is None else weight
+        found: NDArray[np.float64] = weight * balancing(np.bincount(target, weight))[target]
+        return found
+
+    def _counts(self, t: int) -> NDArray[np.int32] | None:
+        """How often tree t has drawn each row; None where it has all once."""
+        seed, n, draws, weight = self._draws
+        if weight is not None and weight.size < n:
+            raise InputError(
+                f"Which rows the trees of this {type(self).__name__} have drawn is not known: they "
+                "were drawn in proportion to weights, which neither files nor forests that were "
+                "grown over partitions hold."
+            )
+        return None if draws is None else bootstrap_counts(seed, t, n, draws, weight)
+
+    def _grower(self, view: View) -> Any:
+        """What grows a tree, on this one's classes."""
+        device, threads = "cpu", n_threads(self.n_jobs)
+        if not self._draws_cuts:
+            device = view.held.device or resolve_device(self.device, bool(self.verbose))
+        grower = self._new_tree(device=device, verbose=0)
+        held = view.held.on(device, threads)
+        if view.shape[0] > FEWEST_ROWS and not self._draws_cuts:
+            drawn = column_count(self.max_features, view.shape[1])
+            bins, exact = view.held.max_bins or int(grower.max_bins), self.splitter != "binned"
+            held.prepare(bins, threads, exact, drawn)
+        return grower
+
+    def _new_tree(self, **others: Any) -> Any:
+        """An estimator of one tree with this one's parameters and `others`, on its columns."""
+        given = self.get_params(deep=False)
+        names = signature(self._tree_class).parameters
+        params = {name: given[name] for name in names if name in given}
+        params["ties"] = "random" if self._draws_anything else "first"
+        if self._draws_cuts:
+            params |= {"splitter": "random", "device": "cpu"}
+        if self._balances_subsamples:
+            params["class_weight"] = None
+        tree: Any = self._tree_class(**{**params, **others})
+        for name, value in vars(self).items():
+            if name.endswith("_") and name not in OUT_OF_BAG:
+                setattr(tree, name, value)
+        return tree
+
+    # ------------------------------------------------------------ trees
+    @property
+    def estimators_(self) -> Members:
+        """The trees as estimators of one tree, each made when it is needed."""
+        check_is_fitted(self)
+        return Members(self)
+
+    def _member(self, t: int) -> Any:
+        """Tree t as an estimator."""
+        member = self._new_tree(random_state=tree_seed(self._draws.seed, t))
+        member.tree_ = member.unpruned_tree_ = self._trees[t].expand()
+        return member
+
+    @property
+    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+        """The rows that each tree was grown on, as often as it has drawn them, ascending."""
+        check_is_fitted(self)
+        every = np.arange(self._draws.n)
+        counts = map(self._counts, range(len(self._trees)))
+        return [every if own is None else np.repeat(every, own) for own in counts]
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Mean of the trees' importances, normalized, shape (n_features,).
+
+        That of a tree is the fraction of each column in the total decrease of impurity.
+        """
+        check_is_fitted(self)
+        each = [impurity_importances(own.expand()) for own in self._trees if own.n_nodes > 1]
+        if not each:
+            return np.zeros(self.n_features_in_)
+        mean: NDArray[np.float64] = np.mean(each, axis=0)
+        return mean / mean.sum()
+
+    def _report_size(self) -> dict[str, int]:
+        leaves = sum(tree.n_rows.size for tree in self._trees)
+        return {"trees": len(self._trees), "leaves": leaves}
+
+    # ------------------------------------------------------- prediction
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_trees")
+
+    def _descend(self, descent: Callable[..., NDArray], X: Any) -> NDArray:
+        """What `descent`, of `gputree.prediction.forest`, finds for each row of `X`."""
+        check_is_fitted(self)
+        return np.concatenate([self._descend_part(descent, part) for part in self._parts(X)])
+
+    def _descend_part(self, descent: Callable[..., NDArray], values: NDArray) -> NDArray:
+        columns = Inspection(values)
+        threads = n_threads(self.n_jobs)
+        trees = self._trees.packed(values.dtype, threads)
+        found = descent(trees, values, threads, columns.inspect)
+        forbid_infinity(columns.infinite, values.dtype)
+        return found
+
+    @explained
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """Index of the leaf that each row reaches in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        leaves : int32 array of shape (n_rows, n_estimators)
+            Indices of nodes of ``estimators_[t].tree_``.
+        """
+        return self._descend(leaves, X)
+
+    @explained
+    def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
+        """Nodes on the paths of each row, in all trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        indicator : CSR matrix of shape (n_rows, nodes of all trees)
+            1 where the row passes the node.
+        n_nodes_ptr : int64 array of shape (n_estimators + 1,)
+            The columns of tree t are ``n_nodes_ptr[t] .. n_nodes_ptr[t + 1]``.
+        """
+        check_is_fitted(self)
+        values = self._values(X)
+        threads = n_threads(self.n_jobs)
+        paths = [prediction.decision_path(own.expand(), values, threads) for own in self._trees]
+        return hstack(paths, "csr"), self._trees.node_ends
+
+    @explained
+    def proximity(self, X: Any, Y: Any = None) -> csr_matrix:
+        """Fraction of the trees in which two rows reach the same leaf (Breiman 2001).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        Y : array-like of shape (m_rows, n_features), default=None
+            None for X itself.
+
+        Returns
+        -------
+        proximity : CSR matrix of shape (n_rows, m_rows)
+            Sparse: pairs that share no leaf are not stored. Pass many rows in parts.
+        """
+        first = self._leaf_indicator(X)
+        second = first if Y is None else self._leaf_indicator(Y)
+        shared: csr_matrix = first @ second.T
+        return shared * (1.0 / len(self._trees))
+
+    def _leaf_indicator(self, X: Any) -> csr_matrix:
+        """1 for the leaf of each tree that a row reaches, shape (n_rows, nodes of all trees)."""
+        reached = self.apply(X)
+        ends = self._trees.node_ends
+        n, trees = reached.shape
+        columns = (reached + ends[:-1]).ravel()
+        return csr_matrix(
+            (np.ones(columns.size), columns, np.arange(n + 1) * trees), shape=(n, int(ends[-1]))
+        )
+
+    # ------------------------------------------------------- out of bag
+    def _drawn(self, t: int) -> NDArray[np.bool_]:
+        """Which rows tree t has drawn."""
+        counts = self._counts(t)
+        if counts is None:
+            raise InputError(WITHOUT_BOOTSTRAP)
+        return counts > 0
+
+    def _out_of_bag(self, view: View) -> NDArray[np.float64]:
+        """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
+        threads = n_threads(self.n_jobs)
+        found = out_of_bag_means(self._trees, self._drawn, to_host(view.values), threads)
+        if np.isnan(found[:, 0]).any():
+            warn(
+                "Some inputs do not have OOB scores. This probably means too few trees were used "
+                "to compute any reliable OOB estimates."
+            )
+        return found
+
+    @explained
+    def oob_permutation_importance(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Bunch:
+        """Importance of columns by permuting them out of the bag (Breiman 2001).
+
+        Each tree predicts the rows that it has not drawn, before and after the values of one column
+        are permuted among them: the increase of its error is the importance of the column to the
+        tree. The error is the fraction of wrong classes, so that it is the decrease of the
+        accuracy, or the mean squared error. Permutations are hashes of the forest's seed, the tree
+        and the column: the importances do not depend on `n_jobs`.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
+            The rows of `fit`, in their order; a forest does not keep them, and only their number
+            is checked.
+        y : array-like of shape (n_rows,)
+            As in `fit`.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows in the errors; rows of weight zero take no part.
+
+        Returns
+        -------
+        importances : Bunch
+            As of `sklearn.inspection.permutation_importance`, with trees in place of repeats:
+            ``importances``, float64 of shape (n_features, n_estimators), NaN for trees without rows
+            out of the bag, and over the others ``importances_mean`` and ``importances_std``, of
+            shape (n_features,). R's randomForest divides the mean by its standard error,
+            ``importances_std / sqrt(n_estimators)``.
+
+        Raises
+        ------
+        ValueError
+            X, y or sample_weight are not of the rows of `fit`; trees have all rows
+            (``bootstrap=False``), or have drawn all; or the file of the forest does not hold the
+            weights by which rows were drawn.
+        """
+        check_is_fitted(self)
+        values, threads = self._values(X), n_threads(self.n_jobs)
+        missing_columns(values, threads)  # refuses infinities
+        if len(values) != self._draws.n:
+            raise InputError(
+                f"oob_permutation_importance takes the {self._draws.n} rows of fit; X has "
+                f"{len(values)}."
+            )
+        target = self._known_target(to_host(y))
+        weight = check_weights(to_host(sample_weight), target)
+        found = permutation_importances(
+            self._trees, self._drawn, self._draws.seed, values, target, weight, threads
+        )
+        if np.isnan(found).all():
+            raise InputError("Each tree has drawn all rows: there are none out of the bag.")
+        return Bunch(
+            importances_mean=np.nanmean(found, axis=1),
+            importances_std=np.nanstd(found, axis=1),
+            importances=found,
+        )
+
+    def _known_target(self, y: Any) -> NDArray:
+        """Class codes, or targets, of the rows of fit."""
+        raise NotImplementedError
+
+    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
+        raise NotImplementedError
+
+    def _keep_targets(self, view: View, target: NDArray, weight: Weight) -> None:
+        """Keep what quantiles are made of."""
+        raise NotImplementedError
+
+
+def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:
+    """By what classes of these weights are multiplied to weigh the same; absent ones by 0."""
+    present = of_class > 0
+    found = np.zeros(of_class.size)
+    found[present] = of_class.sum() / (np.count_nonzero(present) * of_class[present])
+    return found
+
+
+def of_tree(grower: Any, seed: int, t: int) -> Any:
+    """What grows tree t; the first one warns for all."""
+    own = copy(grower)
+    own.random_state, own._warns = tree_seed(seed, t), t == 0
+    return own
+
+
+def _grow_tree(grower: Any, view: View, target: NDArray, weight: Weight) -> CompactTree:
+    """One tree; rows of weight zero take no part."""
+    n = view.shape[0]
+    if weight is not None and not weight.all():
+        rows = np.flatnonzero(weight)
+        if rows.size == 0:
+            raise InputError("Sample weights must contain at least one non-zero number.")
+        view, target, weight = view.take(rows), target[rows], weight[rows]
+    grower.tree_ = grower._grow_tree(view, target, weight, n)
+    grower._cut_back()
+    return CompactTree.of(grower.tree_)
+
+
+def _draw_count(forest: Forest, n: int, total: float) -> int | None:
+    """Rows that a tree draws of n that weigh `total`, as scikit-learn counts them."""
+    most = forest.max_samples
+    if not forest.bootstrap:
+        if most is not None:
+            raise InputError(
+                "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
+                "`bootstrap=True` or set `max_sample=None`."
+            )
+        return None
+    if most is None:
+        return n
+    if isinstance(most, Integral):
+        return int(most)
+    draws = max(int(most * total), 1)
+    if draws < max(10, n ** (1 / 3)):
+        warn(
+            f"{type(forest).__name__} draws {draws} rows for a tree, with max_samples={most} as a "
+            "fraction of the total weight: give the number of rows, as an integer."
+        )
+    return draws
+
+
+def _seed(random_state: Any) -> int:
+    """What a forest's draws are hashed with."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

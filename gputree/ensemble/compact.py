@@ -1,0 +1,215 @@
+"""Trees of a forest as little memory as they need: what the rest cannot be computed from.
+
+Of a binary tree numbered breadth-first, the k-th node that is split has the children 2 k + 1 and
+2 k + 2, the rows and class weights of a node are those of the leaves below it, and impurities are
+a function of class weights. What is left takes 14 to 16 bytes a node of two classes; a `Tree` takes
+about a hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.branches import BranchLists
+from gputree.criteria.named import class_impurity
+from gputree.dtypes import (
+    LEAF,
+    MISSING_STOPS,
+    NO_CHILD,
+    NO_FEATURE,
+    NO_THRESHOLD,
+    NODE,
+    SUBSET_SPLIT,
+    THRESHOLD_SPLIT,
+)
+from gputree.growth.assembly import breadth_first, over_leaves
+from gputree.prediction.forest import PackedTree, pack_tree
+from gputree.threads import run
+from gputree.tree import Tree
+
+# Types of whole numbers, the narrowest first.
+_NARROW = (np.uint8, np.uint16, np.uint32, np.int64)
+
+
+class CompactTree(NamedTuple):
+    """A binary tree of N nodes, of which S are split and L are leaves."""
+
+    task: Any  # "classification" or "regression"
+    criterion: str
+    n_features: int
+    is_split: NDArray[np.bool_]  # (N,)
+    feature: NDArray[np.int32]  # (S,)
+    threshold: NDArray[np.float64]  # (S,)
+    missing_child: NDArray[np.int8]  # (S,)
+    is_subset: NDArray[np.bool_] | None  # (S,) None where all splits are thresholds
+    gain: NDArray[np.float64]  # (S,)
+    n_rows: NDArray  # (L,)
+    weight: NDArray  # (L,); (N,) where sums over leaves are rounded
+    statistics: NDArray  # (L, K); (N, K) where sums over leaves are rounded, and of means
+    impurity: NDArray[np.float64] | None  # (N,) None where class weights give it
+    lower: NDArray[np.float64] | None  # (N,)
+    upper: NDArray[np.float64] | None
+    lists: BranchLists | None  # None where all splits are thresholds
+
+    @classmethod
+    def of(cls, tree: Tree) -> CompactTree:
+        """A tree of CART."""
+        split = ~tree.is_leaf
+        subset = tree.split_kind[split] == SUBSET_SPLIT
+        statistics = tree.statistics
+        impurity: NDArray | None = tree.impurity
+        if tree.task == "classification":
+            statistics = _of_leaves(tree, statistics)
+            if _same(impurity, _impurity(tree.criterion, tree.statistics)):
+                impurity = None
+        return cls(
+            task=tree.task,
+            criterion=tree.criterion,
+            n_features=tree.n_features,
+            is_split=split,
+            feature=tree.feature[split],
+            threshold=tree.threshold[split],
+            missing_child=tree.missing_child[split].astype(np.int8),
+            is_subset=subset if subset.any() else None,
+            gain=tree.gain[split],
+            n_rows=_narrow(tree.n_rows[~split]),
+            weight=_of_leaves(tree, tree.weight[:, None])[:, 0],
+            statistics=statistics,
+            impurity=impurity,
+            lower=tree.lower,
+            upper=tree.upper,
+            lists=tree.branch_lists if subset.any() else None,
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        """Splits and leaves."""
+        return self.is_split.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = [*self, *(self.lists or ())]
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+    def expand(self) -> Tree:
+        """The tree, field by field."""
+        inner = np.flatnonzero(self.is_split)
+        first_child = np.full(self.n_nodes, NO_CHILD, NODE)
+        first_child[inner] = 2 * np.arange(inner.size) + 1
+        parent = np.full(self.n_nodes, NO_CHILD, NODE)
+        parent[1:] = inner.repeat(2)
+        kind = np.where(self.is_split, THRESHOLD_SPLIT, LEAF).astype(np.uint8)
+        if self.is_subset is not None:
+            kind[inner[self.is_subset]] = SUBSET_SPLIT
+
+        def of_splits(values: NDArray, dtype: Any, at_leaf: float) -> NDArray:
+            spread = np.full(self.n_nodes, at_leaf, dtype)
+            spread[inner] = values
+            return spread
+
+        statistics = _over(first_child, self.statistics)
+        impurity = self.impurity
+        if impurity is None:
+            impurity = _impurity(self.criterion, statistics)
+            assert impurity is not None
+        lists = BranchLists.none(self.n_nodes) if self.lists is None else self.lists
+        return Tree(
+            task=self.task,
+            criterion=self.criterion,
+            n_features=self.n_features,
+            first_child=first_child,
+            n_children=np.where(self.is_split, 2, 0).astype(NODE),
+            parent=parent,
+            depth=breadth_first(first_child)[1],
+            split_kind=kind,
+            feature=of_splits(self.feature, np.int32, NO_FEATURE),
+            threshold=of_splits(self.threshold, np.float64, NO_THRESHOLD),
+            missing_child=of_splits(self.missing_child, NODE, MISSING_STOPS),
+            weight=_over(first_child, self.weight[:, None])[:, 0],
+            n_rows=over_leaves(first_child, self.n_rows.astype(np.int64)[:, None])[:, 0],
+            statistics=statistics,
+            impurity=impurity,
+            gain=of_splits(self.gain, np.float64, 0.0),
+            lower=self.lower,
+            upper=self.upper,
+            **lists._asdict(),
+        )
+
+
+class Trees(Sequence[CompactTree]):
+    """The trees of a forest; also as rows descend them, made when they are needed."""
+
+    def __init__(self, trees: Iterable[CompactTree]) -> None:
+        self._trees = list(trees)
+        self._packed: tuple[Any, list[PackedTree]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._trees)
+
+    @overload
+    def __getitem__(self, place: int) -> CompactTree: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[CompactTree]: ...
+    def __getitem__(self, place: int | slice) -> CompactTree | list[CompactTree]:
+        return self._trees[place]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_trees": self._trees, "_packed": None}
+
+    @property
+    def node_ends(self) -> NDArray[np.int64]:
+        """Nodes of all trees before each, and of all: of shape (trees + 1,)."""
+        return np.cumsum([0, *(tree.n_nodes for tree in self._trees)])
+
+    def packed(self, dtype: Any, n_threads: int) -> list[PackedTree]:
+        """The trees for rows of float32 values, or of others."""
+        narrow = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+        if self._packed is None or self._packed[0] != narrow:
+            given = [(tree, narrow) for tree in self._trees]
+            self._packed = narrow, run(n_threads, _pack, given)
+        return self._packed[1]
+
+
+def _pack(tree: CompactTree, dtype: Any) -> PackedTree:
+    return pack_tree(tree.expand(), dtype)
+
+
+def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:
+    """The values of leaves, whose sums those of all nodes are; of all nodes where they are not."""
+    leaves = _narrow(values[tree.is_leaf])
+    return leaves if _same(values, _over(tree.first_child, leaves)) else values
+
+
+def _over(first_child: NDArray, values: NDArray) -> NDArray[np.float64]:
+    """The values of all nodes, of which these are all or those of leaves."""
+    if len(values) == first_child.size and first_child.size > 1:
+        return values
+    kind = np.int64 if values.dtype.kind in "iu" else np.float64
+    return over_leaves(first_child, values.astype(kind)).astype(np.float64)
+
+
+def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Impurities of class weights; None of weights that are not whole numbers."""
+    whole = _narrow(statistics)
+    if whole.dtype.kind == "f":
+        return None
+    return class_impurity(criterion, whole.astype(np.int64))
+
+
+def _narrow(values: NDArray) -> NDArray:
+    """Whole numbers in the narrowest type that holds them; others as they are."""
+    for dtype in _NARROW:
+        with np.errstate(invalid="ignore"):
+            narrow = values.astype(dtype)
+        if np.array_equal(narrow, values):
+            return narrow
+    return values
+
+
+def _same(a: NDArray | None, b: NDArray | None) -> bool:
+    return a is not None and b is not None and np.array_equal(a, b)

@@ -1,0 +1,105 @@
+"""Random numbers of a forest: hashes of (seed, tree, place), never a stream.
+
+A number depends neither on the trees grown before nor on the thread that draws it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import kernel
+from gputree.hashing import mix
+
+# What draws of rows, and permutations of them, are hashed with beside the tree's key.
+_ROWS = np.uint64(0x626F6F7473747261)
+_ORDER = np.uint64(0x7065726D75746174)
+
+
+def tree_key(seed: int, tree: int) -> np.uint64:
+    """What the draws of a tree are hashed with."""
+    with np.errstate(over="ignore"):
+        key: np.uint64 = mix(mix(np.uint64(seed)) + np.uint64(tree))
+    return key
+
+
+def tree_seed(seed: int, tree: int) -> int:
+    """`random_state` of a tree of the forest."""
+    return int(tree_key(seed, tree) >> np.uint64(33))
+
+
+def bootstrap_counts(
+    seed: int, tree: int, n: int, draws: int, weight: NDArray[np.float64] | None = None
+) -> NDArray[np.int32]:
+    """How often each of n rows is among so many draws with replacement.
+
+    Rows are drawn in proportion to their weights, or evenly where `weight` is None.
+    """
+    return part_counts(seed, tree, n, draws, (0, n), None if weight is None else ends_of(weight))
+
+
+def ends_of(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cumulative weights of rows, the last of them 1; before the first one 0, of shape (n + 1,)."""
+    ends = np.cumsum(weight / weight.sum())
+    return np.append(0.0, ends / ends[-1])
+
+
+def part_counts(
+    seed: int,
+    tree: int,
+    n: int,
+    draws: int,
+    rows: tuple[int, int],
+    ends: NDArray[np.float64] | None,
+) -> NDArray[np.int32]:
+    """How often rows ``begin .. end`` of n are drawn; `ends` are those of `ends_of` around them."""
+    counts = np.zeros(rows[1] - rows[0], np.int32)
+    with np.errstate(over="ignore"):
+        key = tree_key(seed, tree) ^ _ROWS
+    if ends is None:
+        count_draws(key, draws, n, rows[0], counts)
+    elif counts.size:
+        count_weighted_draws(key, draws, ends, counts)
+    return counts
+
+
+def permutation(seed: int, tree: int, column: int, n: int) -> NDArray[np.int64]:
+    """A permutation of n rows, of which each is as likely: another one for each tree and column."""
+    order = np.arange(n)
+    with np.errstate(over="ignore"):
+        shuffle(mix((tree_key(seed, tree) ^ _ORDER) + np.uint64(column)), order)
+    return order
+
+
+@kernel
+def shuffle(key: np.uint64, order: NDArray[np.int64]) -> None:
+    """Permute in place, from the last on: each changes places with one up to it (Durstenfeld)."""
+    half = np.uint64(32)
+    for i in range(order.size - 1, 0, -1):
+        j = np.int64(((mix(key + np.uint64(i)) >> half) * np.uint64(i + 1)) >> half)
+        order[i], order[j] = order[j], order[i]
+
+
+@kernel
+def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: NDArray[np.int32]) -> None:
+    """Count rows drawn evenly of n: the high half of a hash times their number, by 2**32.
+
+    Those from row `first` on are counted.
+    """
+    half = np.uint64(32)
+    rows = np.uint64(n)
+    for i in range(draws):
+        place = np.int64(((mix(key + np.uint64(i)) >> half) * rows) >> half) - first
+        if 0 <= place < counts.size:
+            counts[place] += 1
+
+
+@kernel
+def count_weighted_draws(
+    key: np.uint64, draws: int, ends: NDArray[np.float64], counts: NDArray[np.int32]
+) -> None:
+    """Count rows drawn by weight, those that ``ends[i] .. ends[i + 1]`` belong to."""
+    for i in range(draws):
+        x = np.float64(mix(key + np.uint64(i)) >> np.uint64(11)) * 2.0**-53
+        if ends[0] <= x < ends[-1]:
+            counts[np.searchsorted(ends, x, "right") - 1] += 1

@@ -1,0 +1,614 @@
+"""Random forests (Breiman 2001) and extremely randomized trees (Geurts, Ernst, Wehenkel 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from gputree._sklearn import StrOptions
+from gputree.backends.arrays import to_host
+from gputree.criteria.named import CRITERIA
+from gputree.ensemble.base import Forest, Weight
+from gputree.ensemble.documentation import (
+    CLASSIFIER_ATTRIBUTES,
+    REGRESSOR_ATTRIBUTES,
+    parameters_of,
+)
+from gputree.errors import InputError
+from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explained, refuses
+from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.estimators.classification import TableClassifier
+from gputree.estimators.documentation import document
+from gputree.estimators.growing_categories import CategoricalSplit
+from gputree.estimators.held import View
+from gputree.prediction.forest import mean_answers
+from gputree.prediction.quantiles import LeafTargets
+from gputree.threads import n_threads
+from gputree.validation import check_labels, check_targets
+
+BALANCED_SUBSAMPLE = "balanced_subsample"
+
+# Parameters that say how the best cut is searched.
+NOT_OF_DRAWN_CUTS = ("categorical_split", "device", "max_device_memory", "splitter", "max_bins")
+DRAWN_CUTS_LACK = dict.fromkeys(
+    NOT_OF_DRAWN_CUTS, "cuts are drawn, on the CPU. Leave it out, or use a random forest."
+)
+
+OobScore = bool | Callable[[Any, Any], float]
+
+
+class ForestClassifier(TableClassifier, Forest):
+    """A forest that averages the trees' class probabilities."""
+
+    classes = None
+    misclassification_costs = None
+
+    _tree_class = DecisionTreeClassifier
+    _lacks = FOREST_LACKS
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Forest._parameter_constraints,
+        "criterion": [StrOptions({*CRITERIA["classification"], "log_loss"})],
+        "class_weight": [dict, StrOptions({"balanced", BALANCED_SUBSAMPLE}), None],
+    }
+
+    @property
+    def _balances_subsamples(self) -> bool:
+        is_name = isinstance(self.class_weight, str)
+        return is_name and self.class_weight == BALANCED_SUBSAMPLE
+
+    @explained
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Mean over trees of the class probabilities in the leaf of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        return self._descend(mean_answers, X)
+
+    @explained
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of the class with the largest mean probability; of equals, the first.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+        """
+        return self._answer(self.predict_proba(X))
+
+    def _known_target(self, y: Any) -> NDArray:
+        classes, codes = check_labels(self, y, self._draws.n)
+        if not np.array_equal(classes, self.classes_):
+            raise InputError(
+                f"y must have the classes of fit: {self.classes_.tolist()}; got {classes.tolist()}."
+            )
+        return codes
+
+    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
+        found = self.oob_decision_function_ = self._out_of_bag(view)
+        known = ~np.isnan(found[:, 0])
+        answers = self.classes_[target[known]], self.classes_[found[known].argmax(axis=1)]
+        score = self.oob_score if callable(self.oob_score) else accuracy_score
+        self.oob_score_ = float(score(*answers)) if known.any() else np.nan
+
+
+class ForestRegressor(RegressorMixin, Forest):
+    """A forest that averages the trees' predictions."""
+
+    _tree_class = DecisionTreeRegressor
+    _lacks = FOREST_LACKS | REGRESSOR_LACKS
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Forest._parameter_constraints,
+        "criterion": [StrOptions({*CRITERIA["regression"]})],
+        "quantreg": ["boolean"],
+    }
+    _leaf_targets: LeafTargets
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        return check_targets(self, y, n_rows, self.criterion)
+
+    def _combine_weights(
+        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
+    ) -> NDArray[np.float64] | None:
+        return weight
+
+    @explained
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Mean over trees of the mean target in the leaf of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        targets : float64 array of shape (n_rows,)
+        """
+        return self._descend(mean_answers, X)[:, 0]
+
+    @explained
+    def predict_quantiles(
+        self, X: Any = None, quantiles: ArrayLike = (0.1, 0.5, 0.9)
+    ) -> NDArray[np.float64]:
+        """Conditional quantiles: of the training targets, weighted by the leaves they share with x.
+
+        The weight of a training row is its fraction of the weight of the leaf that x reaches, in
+        the mean over the trees; as in the paper, all training rows of a leaf count, by their sample
+        weights, whether the tree has drawn them or not. A quantile is the smallest target at which
+        the sum of the weights of targets up to it reaches the level; there is no interpolation.
+        Time increases with the number of training rows in leaves. Needs a forest fitted with
+        ``quantreg=True``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or None, default=None
+            None for the training rows, out of the bag: each by the trees that have not drawn it,
+            and without its own target; NaN where all have drawn it, or it has no weight.
+        quantiles : float or array-like of float, default=(0.1, 0.5, 0.9)
+            From 0 to 1.
+
+        Returns
+        -------
+        targets : float64 array of shape (n_rows, n_quantiles); (n_rows,) for one float
+
+        Raises
+        ------
+        ValueError
+            The forest was fitted without ``quantreg=True``, a quantile is not in [0, 1], or X is
+            None and trees have all rows (``bootstrap=False``).
+
+        References
+        ----------
+        N. Meinshausen. Quantile regression forests. Journal of Machine Learning Research 7,
+        983-999, 2006.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_leaf_targets"):
+            raise InputError(
+                f"This {type(self).__name__} has not kept the targets that quantiles are made of: "
+                "fit it with quantreg=True."
+            )
+        asked = np.atleast_1d(np.asarray(quantiles, np.float64))
+        if asked.ndim != 1 or not ((asked >= 0.0) & (asked <= 1.0)).all():
+            raise InputError(f"Quantiles must be in the range [0, 1]; got {quantiles!r}.")
+        order = np.argsort(asked)
+        if X is None:
+            found = self._out_of_bag_quantiles(asked[order])
+        else:
+            found = self._descend(partial(self._leaf_targets.quantiles, levels=asked[order]), X)
+        out = np.empty_like(found)
+        out[:, order] = found
+        return out if np.ndim(quantiles) else out[:, 0]
+
+    def _out_of_bag_quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        threads = n_threads(self.n_jobs)
+        drawn = [self._drawn(t) for t in range(len(self._trees))]
+        trees = self._trees.packed(np.float64, threads)
+        return self._leaf_targets.out_of_bag(trees, drawn, threads, levels)
+
+    def _keep_targets(self, view: View, target: NDArray, weight: Weight) -> None:
+        values, threads = to_host(view.values), n_threads(self.n_jobs)
+        trees = self._trees.packed(values.dtype, threads)
+        self._leaf_targets = LeafTargets.of(trees, values, target, weight, threads)
+
+    def _known_target(self, y: Any) -> NDArray:
+        return check_targets(self, y, self._draws.n, self.criterion)
+
+    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
+        found = self.oob_prediction_ = self._out_of_bag(view)[:, 0]
+        known = ~np.isnan(found)
+        score = self.oob_score if callable(self.oob_score) else r2_score
+        self.oob_score_ = float(score(target[known], found[known])) if known.any() else np.nan
+
+
+@document(
+    parameters_of(max_features='"sqrt"', classifies=True),
+    CLASSIFIER_ATTRIBUTES,
+)
+class RandomForestClassifier(ForestClassifier):
+    """A random forest for classification: exact trees on drawn rows and drawn columns.
+
+    Each tree is grown on rows drawn with replacement, and each node looks at some columns, drawn
+    for it. Cuts are exact, categories and missing values are taken as they are, and the forest is
+    the same, bit for bit, for any number of threads.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    criterion : "gini", "entropy" or "log_loss", default="gini"
+        Impurity; "entropy" and "log_loss" are the same, in bits.
+    class_weight : dict, "balanced", "balanced_subsample" or None, default=None
+        Weights of classes, multiplied into the sample weights; "balanced_subsample" balances the
+        classes in the rows that each tree has drawn.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    References
+    ----------
+    L. Breiman. Random forests. Machine Learning 45, 5-32, 2001.
+
+    Examples
+    --------
+    >>> from gputree import RandomForestClassifier
+    >>> from gputree.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> len(forest.estimators_), forest.predict(X[:2]).tolist()
+    (20, ['setosa', 'setosa'])
+    """
+
+    _refuses: ClassVar[dict[tuple[str, str], str]] = {
+        **refuses("RandomForestClassifier"),
+        ("splitter", "random"): "ExtraTreesClassifier draws cuts.",
+    }
+
+    @explained
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | str | None = "sqrt",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = True,
+        max_samples: float | None = None,
+        oob_score: OobScore = False,
+        class_weight: dict[Any, float] | str | None = None,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        categorical_features: Any = "auto",
+        categorical_split: CategoricalSplit = "auto",
+        random_state: Any = None,
+        warm_start: bool = False,
+        device: str = "auto",
+        max_device_memory: int | None = None,
+        splitter: str = "exact",
+        max_bins: int = 256,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.oob_score = oob_score
+        self.class_weight = class_weight
+        self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.categorical_split = categorical_split
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.device = device
+        self.max_device_memory = max_device_memory
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@document(
+    parameters_of(max_features="1.0"),
+    REGRESSOR_ATTRIBUTES,
+)
+class RandomForestRegressor(ForestRegressor):
+    """A random forest for regression: exact trees on drawn rows and drawn columns.
+
+    Each tree is grown on rows drawn with replacement, and each node looks at some columns, drawn
+    for it. Cuts are exact, categories and missing values are taken as they are, and the forest is
+    the same, bit for bit, for any number of threads.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    criterion : "squared_error" or "poisson", default="squared_error"
+        Impurity; "poisson" is half the mean Poisson deviance, for non-negative targets.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    References
+    ----------
+    L. Breiman. Random forests. Machine Learning 45, 5-32, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gputree import RandomForestRegressor
+    >>> X = np.arange(20.0).reshape(-1, 1)
+    >>> forest = RandomForestRegressor(n_estimators=20, random_state=0).fit(X, 2 * X[:, 0])
+    >>> len(forest.estimators_), forest.predict(X[:1]).shape
+    (20, (1,))
+    """
+
+    _refuses: ClassVar[dict[tuple[str, str], str]] = {
+        **refuses("RandomForestRegressor"),
+        ("splitter", "random"): "ExtraTreesRegressor draws cuts.",
+    }
+
+    @explained
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: Literal["squared_error", "poisson"] = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | str | None = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = True,
+        max_samples: float | None = None,
+        oob_score: OobScore = False,
+        quantreg: bool = False,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        categorical_features: Any = "auto",
+        categorical_split: CategoricalSplit = "auto",
+        random_state: Any = None,
+        warm_start: bool = False,
+        device: str = "auto",
+        max_device_memory: int | None = None,
+        splitter: str = "exact",
+        max_bins: int = 256,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.oob_score = oob_score
+        self.quantreg = quantreg
+        self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.categorical_split = categorical_split
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.device = device
+        self.max_device_memory = max_device_memory
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@document(
+    parameters_of(max_features='"sqrt"', classifies=True, draws_cuts=True),
+    CLASSIFIER_ATTRIBUTES,
+)
+class ExtraTreesClassifier(ForestClassifier):
+    """Extremely randomized trees for classification: of each drawn column, one cut drawn at random.
+
+    In each node one cut of each drawn column is drawn evenly between the minimum and the maximum
+    there (of categories, a subset; missing values go to a drawn side), and the best of these cuts
+    is taken. The forest is the same, bit for bit, for any number of threads. It is grown on
+    the CPU, from a table in memory.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    criterion : "gini", "entropy" or "log_loss", default="gini"
+        Impurity; "entropy" and "log_loss" are the same, in bits.
+    class_weight : dict, "balanced", "balanced_subsample" or None, default=None
+        Weights of classes, multiplied into the sample weights; "balanced_subsample" balances the
+        classes in the rows that each tree has drawn.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    References
+    ----------
+    P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
+
+    Examples
+    --------
+    >>> from gputree import ExtraTreesClassifier
+    >>> from gputree.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = ExtraTreesClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> len(forest.estimators_), forest.predict(X[:2]).tolist()
+    (20, ['setosa', 'setosa'])
+    """
+
+    _draws_cuts = True
+    device = "cpu"
+    _lacks = ForestClassifier._lacks | DRAWN_CUTS_LACK
+    _refuses = refuses("ExtraTreesClassifier")
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: valid
+        for name, valid in ForestClassifier._parameter_constraints.items()
+        if name not in NOT_OF_DRAWN_CUTS
+    }
+
+    @explained
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | str | None = "sqrt",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = False,
+        max_samples: float | None = None,
+        oob_score: OobScore = False,
+        class_weight: dict[Any, float] | str | None = None,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        categorical_features: Any = "auto",
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.oob_score = oob_score
+        self.class_weight = class_weight
+        self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@document(
+    parameters_of(max_features="1.0", draws_cuts=True),
+    REGRESSOR_ATTRIBUTES,
+)
+class ExtraTreesRegressor(ForestRegressor):
+    """Extremely randomized trees for regression: of each drawn column, one cut drawn at random.
+
+    In each node one cut of each drawn column is drawn evenly between the minimum and the maximum
+    there (of categories, a subset; missing values go to a drawn side), and the best of these cuts
+    is taken. The forest is the same, bit for bit, for any number of threads. It is grown on
+    the CPU, from a table in memory.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    criterion : "squared_error" or "poisson", default="squared_error"
+        Impurity; "poisson" is half the mean Poisson deviance, for non-negative targets.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    References
+    ----------
+    P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gputree import ExtraTreesRegressor
+    >>> X = np.arange(20.0).reshape(-1, 1)
+    >>> forest = ExtraTreesRegressor(n_estimators=20, random_state=0).fit(X, 2 * X[:, 0])
+    >>> len(forest.estimators_), forest.predict(X[:1]).shape
+    (20, (1,))
+    """
+
+    _draws_cuts = True
+    device = "cpu"
+    _lacks = ForestRegressor._lacks | DRAWN_CUTS_LACK
+    _refuses = refuses("ExtraTreesRegressor")
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: valid
+        for name, valid in ForestRegressor._parameter_constraints.items()
+        if name not in NOT_OF_DRAWN_CUTS
+    }
+
+    @explained
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: Literal["squared_error", "poisson"] = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | str | None = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = False,
+        max_samples: float | None = None,
+        oob_score: OobScore = False,
+        quantreg: bool = False,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        categorical_features: Any = "auto",
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.oob_score = oob_score
+        self.quantreg = quantreg
+        self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose

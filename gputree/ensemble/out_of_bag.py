@@ -1,0 +1,88 @@
+"""What trees say of the rows that they have not drawn, which stand for new ones (Breiman 2001)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.dtypes import NODE, Bools, Floats
+from gputree.ensemble.compact import Trees
+from gputree.ensemble.draws import permutation
+from gputree.prediction.descent import walk
+from gputree.prediction.forest import mean_answers
+from gputree.threads import run
+
+# Of the number of a tree: which rows it has drawn, a mask.
+Drawn = Callable[[int], Bools]
+
+
+def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int) -> Floats:
+    """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
+    packed = trees.packed(values.dtype, n_threads)
+    sums = np.zeros((values.shape[0], packed[0].answers.shape[1]))
+    asked = np.zeros(values.shape[0], np.int64)
+    for t, tree in enumerate(packed):
+        rows = np.flatnonzero(~drawn(t))
+        sums[rows] += mean_answers([tree], values[rows], n_threads)
+        asked[rows] += 1
+    with np.errstate(invalid="ignore"):
+        return sums / asked[:, None]
+
+
+def permutation_importances(
+    trees: Trees,
+    drawn: Drawn,
+    seed: int,
+    values: NDArray,
+    target: NDArray,
+    weight: Floats | None,
+    n_threads: int,
+) -> Floats:
+    """By how much each tree errs more, out of its bag, when a column is permuted there.
+
+    Parameters
+    ----------
+    trees : Trees
+    drawn : callable
+    seed : int
+        Of the forest.
+    values : float32 or float64 array of shape (n, d)
+    target : class codes, or float64 targets, of shape (n,)
+        The error is the fraction of wrong classes, or the mean squared error.
+    weight : float64 array of shape (n,), or None
+    n_threads : int
+
+    Returns
+    -------
+    float64 array of shape (d, trees)
+        NaN for trees that have drawn all rows.
+    """
+    packed, d = trees.packed(values.dtype, n_threads), values.shape[1]
+    classifies = target.dtype.kind != "f"
+
+    def measure(t: int) -> Floats:
+        out = ~drawn(t)
+        rows = np.flatnonzero(out if weight is None else out & (weight > 0.0))
+        if rows.size == 0:
+            return np.full(d, np.nan)
+        tree, own, true = packed[t], np.ascontiguousarray(values[rows]), target[rows]
+        weights, stop = None if weight is None else weight[rows], np.empty(rows.size, NODE)
+        said = tree.answers.argmax(axis=1) if classifies else tree.answers[:, 0]
+
+        def error() -> float:
+            walk(own, 0, rows.size, tree.nodes, tree.depths, stop)
+            found = said[stop]
+            losses = found != true if classifies else (found - true) ** 2
+            return float(np.average(losses, weights=weights))
+
+        before, increase = error(), np.zeros(d)
+        for f in np.unique(trees[t].feature).tolist():  # others change no path
+            column = own[:, f].copy()
+            own[:, f] = column[permutation(seed, t, f, rows.size)]
+            increase[f] = error() - before
+            own[:, f] = column
+        return increase
+
+    return np.stack(run(n_threads, measure, [(t,) for t in range(len(packed))]), axis=1)

@@ -1,0 +1,45 @@
+"""Models in files, without pickle: reading one runs no code. README.md describes the formats.
+
+===============  ================================================================================
+`save_load`      the door: `save_model`, `load_model`; what the command line shows
+`json_document`  the same as JSON, for readers in any language
+`codecs`         the registry: which codec turns which estimator into `Contents` and back;
+                 codecs are `one_tree`, `boosted_trees`, `rule_sets` and `boosted_rules`
+`header`         parameters, columns and classes, of `values` as JSON holds them
+`trees`          the codec of a tree, of which each format stores the arrays its way
+`model_file`     a header and arrays in a zip archive
+`container`      bytes of archives, read within bounds
+===============  ================================================================================
+
+A new kind of estimator needs a codec, two functions, and an entry in `codecs.CODECS`.
+"""
+
+from gputree.persistence.json_document import export_json, json_schema, read_json
+from gputree.persistence.model_file import (
+    FORMAT,
+    FORMAT_VERSION,
+    Contents,
+    read_contents,
+    read_model,
+    write_contents,
+    write_model,
+)
+from gputree.persistence.save_load import load_model, read_saved, save_model
+from gputree.persistence.trees import FutureModelError
+
+__all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
+    "Contents",
+    "FutureModelError",
+    "export_json",
+    "json_schema",
+    "load_model",
+    "read_contents",
+    "read_json",
+    "read_model",
+    "read_saved",
+    "save_model",
+    "write_contents",
+    "write_model",
+]

@@ -1,0 +1,214 @@
+"""What files say of a fitted estimator in addition to its trees: one header for every format.
+
+README.md lists its keys. Nothing here needs scikit-learn, or an estimator's class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.columns import Columns
+from gputree.errors import InputError
+from gputree.estimators.costs import check_costs
+from gputree.persistence.model_file import FORMAT
+from gputree.persistence.values import ARRAY_KINDS, check_text_bytes, decode, encode
+from gputree.tree import Tree
+
+_MOST_UNLISTED = 1 << 20  # columns of a file whose header does not list them
+
+
+# ------------------------------------------------------------------ writing
+def header_of(estimator: Any) -> dict[str, Any]:
+    """The header of a fitted estimator of one tree, or of several over the same columns.
+
+    Errors are those of `gputree.persistence.codecs.contents_of`.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    classes = getattr(estimator, "classes_", None)
+    header = {
+        "algorithm": type(estimator).__name__,
+        "params": params_of(estimator, classes),
+        "classes": encode(classes, "classes_"),
+        "feature_names": None if names is None else list(map(str, names)),
+        "categories": encode(list(estimator.columns_.categories), "columns_"),
+        **marks_of(estimator),
+    }
+    if getattr(estimator, "winnow", False) and hasattr(estimator, "winnowed_"):
+        header["winnowed"] = np.flatnonzero(estimator.winnowed_).tolist()
+    estimator._validate_params()  # for those that were set since, and that no file is read with
+    if classes is not None and not np.array_equal(
+        check_costs(estimator, classes),  # type: ignore[arg-type]  # or None
+        estimator.costs_,
+    ):  # files hold the parameter, but trees predict by the costs of `fit`
+        raise InputError(
+            f"The 'misclassification_costs' parameter of {type(estimator).__name__} was set "
+            "after fit: fit again, or set it back."
+        )
+    return header
+
+
+def params_of(estimator: Any, classes: Any) -> dict[str, Any]:
+    """The parameters of an estimator of these classes, as JSON holds them."""
+    params = {}
+    for key, value in estimator.get_params(deep=False).items():
+        if hasattr(value, "columns"):  # costs in a frame, by the order of the classes
+            value = check_costs(estimator, classes)
+        params[key] = encode(value, key)  # no comprehension: its frame would be warned at
+    return params
+
+
+def marks_of(estimator: Any) -> dict[str, Any]:
+    """``missing_marks``, where there are some."""
+    marks = list(getattr(estimator, "missing_marks_", ()))
+    return {"missing_marks": encode(marks, "missing_marks_")} if marks else {}
+
+
+# ------------------------------------------------------------------ reading
+@contextmanager
+def refusing(source: str, header: dict[str, Any]) -> Iterator[None]:
+    """Whatever a damaged header makes of its readers is a ValueError that names the file."""
+    try:
+        check_text_bytes(header)
+        yield
+    except (
+        ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        raise InputError(f"{source} does not hold a valid estimator: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, where the error knows: others are of code that met what it did not expect."""
+    if isinstance(error, RecursionError):
+        return "its header is nested too deep."
+    if isinstance(error, (ArithmeticError, AttributeError, LookupError)):
+        return "its header is damaged."
+    return str(error)
+
+
+def with_params(kind: Any, header: dict[str, Any]) -> Any:
+    """An estimator of some kind with the parameters of a header."""
+    params = {key: decode(value) for key, value in field_of(header, "params", dict).items()}
+    estimator = kind(**params)
+    estimator._validate_params()
+    return estimator
+
+
+def complete(estimator: Any, header: dict[str, Any], trees: list[Tree]) -> Any:
+    """The estimator with what the header says of its columns and classes, those of its trees."""
+    d = trees[0].n_features
+    estimator.n_features_in_ = d
+    estimator.columns_ = _columns(header, trees)
+    names = field_of(header, "feature_names", list, type(None))
+    if names is not None:
+        check_count("feature_names", names, d)
+        estimator.feature_names_in_ = np.array(_texts("feature_names", names), dtype=object)
+    restore_marks(estimator, header)
+    if hasattr(estimator, "winnow"):
+        _restore_winnowed(estimator, header)
+    if trees[0].task == "classification":
+        estimator.classes_ = _classes(decode(field_of(header, "classes", dict, list)))
+        estimator.n_classes_ = len(estimator.classes_)
+        estimator.costs_ = check_costs(estimator, estimator.classes_)
+    check_count("classes", getattr(estimator, "classes_", [None]), trees[0].n_classes)
+    return estimator
+
+
+def restore_marks(estimator: Any, header: dict[str, Any]) -> None:
+    """`missing_marks_`, where the header has some."""
+    if "missing_marks" in header:
+        estimator.missing_marks_ = _texts("missing_marks", header["missing_marks"])
+
+
+def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
+    """`winnowed_`; older files do not have the columns left out."""
+    if estimator.winnow and "winnowed" not in header:
+        return
+    d = estimator.n_features_in_
+    places = header.get("winnowed", [])
+    if not isinstance(places, list) or not all(type(f) is int and 0 <= f < d for f in places):
+        raise InputError("winnowed must be a list of columns.")
+    estimator.winnowed_ = np.isin(np.arange(d), places)
+
+
+def field_of(header: dict[str, Any], key: str, *kinds: type) -> Any:
+    """What the header has under a key, if it is of one of the kinds."""
+    if key not in header:
+        raise InputError(f"its header lacks {key}.")
+    if not isinstance(header[key], kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise InputError(f"{key} must be of type {names}, got {type(header[key]).__name__}.")
+    return header[key]
+
+
+def check_count(key: str, values: Any, count: int) -> None:
+    """Raise ValueError unless there are so many values."""
+    if len(values) != count:
+        raise InputError(f"{key} must contain {count} elements, got {len(values)}.")
+
+
+def numbers_of(
+    header: dict[str, Any], key: str, count: int, most: float, kinds: tuple[type, ...]
+) -> list[Any]:
+    """So many numbers of some types, from 0 to `most`."""
+    values: list[Any] = field_of(header, key, list)
+    check_count(key, values, count)
+    if not all(type(value) in kinds and 0 <= value <= most for value in values):
+        name = "numbers" if float in kinds else "integers"
+        raise InputError(f"{key} must be {name} from 0 to {most:g}.")
+    return values
+
+
+def _texts(key: str, values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise InputError(f"{key} must be a list of strings.")
+    return values
+
+
+def _classes(labels: Any) -> NDArray[Any]:
+    """Class labels: a list of different ones, as `fit` leaves them."""
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or labels.dtype.kind not in ARRAY_KINDS:
+        raise InputError("classes must be a list of labels.")
+    if labels.size == 0:
+        raise InputError("classes must contain at least one label.")
+    if not np.array_equal(np.unique(labels), labels):
+        raise InputError("classes must be ascending, and none missing.")
+    return labels
+
+
+def _columns(header: dict[str, Any], trees: list[Tree]) -> Columns:
+    """The columns' specifications, if they are those of the trees."""
+    d = trees[0].n_features
+    if header.get("format") == FORMAT and header.get("format_version") == 1:
+        if d > _MOST_UNLISTED:
+            raise InputError(f"n_features must be at most {_MOST_UNLISTED}, got {d}.")
+        return Columns.numeric(d)
+    categories = decode(field_of(header, "categories", list))
+    check_count("categories", categories, d)
+    for words in categories:
+        if words is None:
+            continue
+        if not isinstance(words, np.ndarray):
+            raise InputError("the categories of a column are no array.")
+        if words.ndim != 1 or len(set(words.tolist())) < words.size:
+            raise InputError("the categories of a column are no list, or one is repeated.")
+    nominal = np.array([words is not None for words in categories])
+    columns = Columns(nominal, tuple(categories))
+    for tree in trees:
+        _check_tests(tree, columns)
+    return columns
+
+
+def _check_tests(tree: Tree, columns: Columns) -> None:
+    """Raise ValueError where a tree tests categories that its columns do not have."""
+    tests = np.flatnonzero(tree.tests_categories)
+    if not columns.nominal[tree.feature[tests]].all():
+        raise InputError("a split tests categories of a column that has none.")
+    greatest = tree.branch_spans.greatest(tree.tests_categories, tree.branch_code)[tests]
+    if (greatest >= columns.n_categories[tree.feature[tests]]).any():
+        raise InputError("a split tests a category that its column does not have.")

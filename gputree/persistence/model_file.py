@@ -1,0 +1,154 @@
+"""The model file, a zip archive of a header and arrays: README.md describes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree._files import FilePath
+from gputree.dtypes import CATEGORY, NODE, ROW
+from gputree.errors import InputError
+from gputree.persistence.container import (
+    Folder,
+    Members,
+    RefusedError,
+    npy_bytes,
+    open_container,
+    write_container,
+)
+from gputree.persistence.trees import Format, Kinds, arrays_of, read_arrays, read_tree, scalars_of
+from gputree.tree import Tree
+
+FORMAT = "gputree-model"
+FORMAT_VERSION = 6
+MODEL_FILE = Format(FORMAT, FORMAT_VERSION, plain=3)
+_LAST_OF_ONE_TREE = 5
+
+_HEADER = "model.json"
+_RESERVED = ("format", "format_version", "gputree_version", "tree", "trees")
+RULES: Kinds = {
+    "feature": (np.int32, 1),
+    "kind": (np.uint8, 1),
+    "threshold": (np.float64, 1),
+    "code_begin": (np.int64, 1),
+    "code": (CATEGORY, 1),
+    "begin": (np.int64, 1),
+    "condition": (np.int64, 1),
+    "label": (np.int64, 1),
+    "confidence": (np.float64, 1),
+    "class_weights": (np.float64, 2),
+    "decided_weights": (np.float64, 2),
+}
+LEAF_TARGETS: Kinds = {
+    "target": (np.float64, 1),
+    "weight": (np.float64, 1),
+    "row": (ROW, 1),
+    "leaf": (NODE, 2),
+}
+_FOLDERS = {"rules": RULES, "leaf_targets": LEAF_TARGETS}  # of arrays beside trees
+
+
+class Contents(NamedTuple):
+    """What a model file holds."""
+
+    header: dict[str, Any]
+    trees: list[Tree]  # one or more
+    # by the names of `RULES`, or of `LEAF_TARGETS`
+    arrays: dict[str, NDArray] | None = None
+
+
+def write_model(path: FilePath, header: dict[str, Any], tree: Tree) -> None:
+    """Write a model file; an older file of that name is replaced, or kept on failure.
+
+    The header is what JSON can represent, without the keys that this module writes.
+    """
+    _write(path, MODEL_FILE.lines(tree), header, {"tree": arrays_of(tree)})
+
+
+def write_contents(path: FilePath, contents: Contents) -> None:
+    """Write a model file of several trees, or with rules; otherwise as `write_model`."""
+    header, trees, arrays = contents
+    lines = MODEL_FILE.lines(trees[0], FORMAT_VERSION)
+    del lines["tree"]
+    lines["trees"] = [scalars_of(tree) for tree in trees]
+    folders = {f"trees/{place}": arrays_of(tree) for place, tree in enumerate(trees)}
+    for folder, kinds in _FOLDERS.items():
+        if arrays is not None and arrays.keys() >= kinds.keys():
+            folders[folder] = {name: arrays[name] for name in kinds}
+    _write(path, lines, header, folders)
+
+
+def _write(
+    path: FilePath,
+    lines: dict[str, Any],
+    header: dict[str, Any],
+    folders: dict[str, dict[str, NDArray]],
+) -> None:
+    if reserved := [key for key in _RESERVED if key in header]:
+        raise InputError(f"The header keys {reserved} are reserved.")
+    text = json.dumps(lines | header, indent=2, ensure_ascii=False, allow_nan=False)
+    members = {_HEADER: _utf8(text)}
+    for folder, arrays in folders.items():
+        members |= {Folder.member(folder, name): npy_bytes(a) for name, a in arrays.items()}
+    write_container(path, members)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"A file cannot represent text that is not Unicode, such as {text[error.start]!r}, in "
+            "a category, a label or the name of a column. Replace it, and fit again."
+        ) from error
+
+
+def read_model(path: FilePath, max_bytes: int | None = None) -> tuple[dict[str, Any], Tree]:
+    """Read a model file of one tree; see `read_contents`."""
+    header, trees, _ = read_contents(path, max_bytes)
+    if "tree" not in header:
+        raise InputError(f"{path} holds several trees, or rules: load_model reads it.")
+    return header, trees[0]
+
+
+def read_contents(path: FilePath, max_bytes: int | None = None) -> Contents:
+    """Read a model file; errors are those of `gputree.load_model`.
+
+    It may unpack to `max_bytes`; None for 256 MiB or 50 times its size.
+    """
+    with open_container(path, max_bytes) as members:
+        if _HEADER not in members:
+            raise RefusedError(
+                f"{members.path} is not a gputree model file: it holds no {_HEADER}."
+            )
+        header: dict[str, Any] = json.loads(members.text(_HEADER))
+        MODEL_FILE.check(header, str(members.path), _HEADER)
+        return Contents(header, _read_trees(header, members), _read_others(header, members))
+
+
+def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:
+    version = header["format_version"]
+    if version <= _LAST_OF_ONE_TREE:
+        tree, added = header.get("tree"), version - MODEL_FILE.plain
+        return [read_tree(tree, added, Folder(members, "tree"))]
+    listed = header.get("trees")
+    if not isinstance(listed, list) or not listed:
+        raise InputError("the header's trees must be a list of one or more.")
+    trees = []
+    for place, scalars in enumerate(listed):
+        folder = Folder(members, f"trees/{place}")
+        is_smooth = isinstance(scalars, dict) and "smoothing" in scalars
+        trees.append(read_tree(scalars, 2 if is_smooth else int("lower" in folder), folder))
+    return trees
+
+
+def _read_others(header: dict[str, Any], members: Members) -> dict[str, NDArray] | None:
+    """The arrays beside trees; None where there are none."""
+    for name, kinds in _FOLDERS.items():
+        folder = Folder(members, name)
+        if header["format_version"] > _LAST_OF_ONE_TREE and any(key in folder for key in kinds):
+            return read_arrays(folder, kinds)
+    return None

@@ -1,0 +1,180 @@
+"""The codec of a tree: what JSON says of it, and its arrays, which either format stores its way.
+
+A format has a version for plain trees; trees with bounds (`Tree.lower`, `Tree.upper`) need the
+next, trees that smooth or have soft thresholds the one after it. A reader takes nothing on trust:
+`Tree.check` says what is a tree, and `gputree.plausibility` which numbers it can have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.branches import BranchLists
+from gputree.criteria.named import CRITERIA
+from gputree.dtypes import CATEGORY, MOST_COLUMNS, NO_BRANCH, NODE, Int32s, Int64s
+from gputree.errors import InputError
+from gputree.persistence.container import RefusedError
+from gputree.plausibility import check_statistics
+from gputree.tree import Task, Tree
+
+Kinds = dict[str, tuple[type[np.generic], int]]  # name: dtype, dimensions
+
+ARRAYS: Kinds = {
+    "first_child": (NODE, 1),
+    "n_children": (np.int32, 1),
+    "parent": (NODE, 1),
+    "depth": (np.int32, 1),
+    "split_kind": (np.uint8, 1),
+    "feature": (np.int32, 1),
+    "threshold": (np.float64, 1),
+    "missing_child": (np.int32, 1),
+    "weight": (np.float64, 1),
+    "n_rows": (np.int64, 1),
+    "statistics": (np.float64, 2),
+    "impurity": (np.float64, 1),
+    "gain": (np.float64, 1),
+    "branch_begin": (np.int64, 1),
+    "branch_end": (np.int64, 1),
+    "branch_code": (CATEGORY, 1),
+}
+BOUNDS: Kinds = {"lower": (np.float64, 1), "upper": (np.float64, 1)}  # of trees that have them
+SOFT: Kinds = {"soft_lower": (np.float64, 1), "soft_upper": (np.float64, 1)}  # in their place
+_TABLES: Kinds = {"branch_offset": (np.int64, 1), "branch_child": (NODE, 1)}  # before branch_*
+
+
+class FutureModelError(RefusedError):
+    """The file is of a later format version than this module reads."""
+
+
+class Source(Protocol):
+    """Where the arrays of a tree are: a folder of an archive, or lists of a JSON document."""
+
+    def __contains__(self, name: str) -> bool: ...
+
+    def array(self, name: str, dtype: type[np.generic], n_dimensions: int) -> NDArray: ...
+
+
+class Format(NamedTuple):
+    """A format of files."""
+
+    name: str
+    last: int  # the version that is read, with all before it
+    plain: int  # that of trees without bounds, smoothing or soft thresholds
+
+    def lines(self, tree: Tree, version: int | None = None) -> dict[str, Any]:
+        """What every header says first: format and version, the writer, the tree's scalars."""
+        from gputree import __version__  # here, for the package imports this module
+
+        return {
+            "format": self.name,
+            "format_version": self.plain + additions(tree) if version is None else version,
+            "gputree_version": __version__,
+            "tree": scalars_of(tree),
+        }
+
+    def check(self, header: Any, path: str, part: str) -> None:
+        """Raise ValueError unless a header is of this format, of a version that is read.
+
+        `path` is the file, and `part` what of it the header is: for messages.
+        """
+        if not isinstance(header, dict) or header.get("format") != self.name:
+            raise InputError(f"{part} does not name the format {self.name!r}.")
+        found = header.get("format_version")
+        if type(found) is not int or found < 1:
+            raise InputError(f"format_version must be an int >= 1, got {found!r}.")
+        if found > self.last:
+            raise FutureModelError(
+                f"{path} was written by a newer gputree ({header.get('gputree_version')}, format "
+                f"version {found}); this one reads format versions up to {self.last}. "
+                "Upgrade with: pip install --upgrade gputree-learn"
+            )
+
+
+# ------------------------------------------------------------------ writing
+def additions(tree: Tree) -> int:
+    """How many versions of a format beyond that of plain trees a tree needs."""
+    if tree.smoothing or tree.soft_lower is not None:
+        return 2
+    return int(tree.lower is not None)
+
+
+def scalars_of(tree: Tree) -> dict[str, Any]:
+    """What JSON says of a tree in any format."""
+    return {
+        "task": tree.task,
+        "criterion": tree.criterion,
+        "n_features": int(tree.n_features),
+        **({"smoothing": float(tree.smoothing)} if additions(tree) == 2 else {}),
+    }
+
+
+def arrays_of(tree: Tree) -> dict[str, NDArray]:
+    """The arrays of a tree, checked, by their names."""
+    tree.check()
+    names = kinds_of(additions(tree), tree.soft_lower is not None)
+    return {name: getattr(tree, name) for name in names}
+
+
+def kinds_of(added: int, is_soft: bool) -> Kinds:
+    """The arrays of trees that need so many versions beyond that of plain ones."""
+    return ARRAYS | ({}, BOUNDS, SOFT if is_soft else {})[added]
+
+
+# ------------------------------------------------------------------ reading
+def read_tree(scalars: Any, added: int, source: Source) -> Tree:
+    """A tree that needs so many versions beyond that of plain ones; below 0, one with tables."""
+    _check_scalars(scalars, added)
+    if added >= 0:
+        tree = Tree(**scalars, **read_arrays(source, kinds_of(added, "soft_lower" in source)))
+    else:
+        per_node = {k: v for k, v in ARRAYS.items() if k not in BranchLists._fields}
+        tree = Tree(**scalars, **read_arrays(source, per_node))
+        tree.check()  # before children are looked up
+        tables = read_arrays(source, _TABLES)
+        tree = replace(tree, **_from_tables(tree, *tables.values())._asdict())
+    tree.check()
+    check_statistics(tree)
+    return tree
+
+
+def read_arrays(source: Source, kinds: Kinds) -> dict[str, Any]:
+    """Arrays of these types and dimensions, by their names."""
+    return {name: source.array(name, *kind) for name, kind in kinds.items()}
+
+
+def _check_scalars(scalars: Any, added: int) -> None:
+    """Raise ValueError unless the header's tree has what is one value a tree, and no more."""
+    keys = {"task", "criterion", "n_features", *(["smoothing"] if added == 2 else [])}
+    if not isinstance(scalars, dict) or set(scalars) != keys:
+        raise InputError(f"the header's tree must have the keys {sorted(keys)}.")
+    _check_among("task", scalars["task"], get_args(Task))
+    _check_among("criterion", scalars["criterion"], CRITERIA[scalars["task"]])
+    if type(scalars.get("smoothing", 0.0)) not in (int, float):
+        raise InputError(f"smoothing must be a number, got {scalars['smoothing']!r}.")
+    if type(scalars["n_features"]) is not int or not 1 <= scalars["n_features"] <= MOST_COLUMNS:
+        raise InputError(
+            f"n_features must be an int from 1 to {MOST_COLUMNS}, got {scalars['n_features']!r}."
+        )
+
+
+def _check_among(name: str, value: Any, known: Iterable[str]) -> None:
+    if value not in known:
+        raise InputError(f"{name} must be one of {known}, got {value!r}.")
+
+
+def _from_tables(tree: Tree, offset: Int64s, child: Int32s) -> BranchLists:
+    """The branches of a file with a table from categories to children a node."""
+    sizes = np.diff(offset)
+    wrong = offset.size != tree.n_nodes + 1 or offset[0] != 0 or offset[-1] != child.size
+    if wrong or (sizes < 0).any():
+        raise InputError("branch_offset does not delimit one table a node.")
+    if ((child < NO_BRANCH) | (child >= np.repeat(tree.n_children, sizes))).any():
+        raise InputError("a branch names no child.")
+    if (tree.first_child[sizes > 0] < 0).any():
+        raise InputError("a leaf has a branch table.")
+    return BranchLists.of_tables(tree.first_child, offset, child)

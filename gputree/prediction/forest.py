@@ -1,0 +1,104 @@
+"""What the trees of a forest say of rows, summed in the order of the trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import kernel
+from gputree.dtypes import NODE
+from gputree.prediction.answers import Before, run_blocks
+from gputree.prediction.descent import Packed, arrange, leaf_depths, pack, walk
+from gputree.tree import Tree
+
+# Rows that descend one tree after the other: a tree stays in a cache while they do. 200,000 rows
+# and 10 trees of 27,000 nodes, processor ms with 2**12, 2**14, 2**16, 2**17: 215, 133, 108, 101.
+BLOCK_ROWS = 1 << 17
+
+
+class PackedTree(NamedTuple):
+    """A tree of N nodes as rows descend it."""
+
+    nodes: Packed
+    depths: tuple[int, int]  # the minimum and the maximum depth of a leaf
+    place: NDArray[np.int32] | None  # (N,) where the nodes have moved to
+    answers: NDArray[np.float64]  # (N, K) what they predict, in the order of the packed nodes
+
+
+def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
+    """A binary tree for rows of float32 or float64 values, depth-first where that pays."""
+    packed, place = arrange(pack(tree, dtype), tree.n_nodes)
+    answers = np.ascontiguousarray(tree.value[:, 0])
+    if place is not None:
+        moved = np.empty_like(answers)
+        moved[place] = answers
+        answers = moved
+    return PackedTree(packed, leaf_depths(tree), place, answers)
+
+
+def mean_answers(
+    trees: Sequence[PackedTree], values: NDArray, n_threads: int = 1, before: Before = None
+) -> NDArray[np.float64]:
+    """Mean over trees of what each row's node predicts.
+
+    Sums are in the order of the trees, so that they depend neither on threads nor on blocks.
+
+    Parameters
+    ----------
+    trees : sequence of PackedTree
+    values : float32 or float64 array of shape (n_rows, n_features)
+    n_threads, before
+        As in `gputree.prediction.apply`.
+
+    Returns
+    -------
+    float64 array of shape (n_rows, K)
+    """
+    out = np.zeros((values.shape[0], trees[0].answers.shape[1]))
+
+    def block(begin: int, end: int) -> None:
+        stop = np.empty(end - begin, NODE)
+        own, sums = values[begin:end], out[begin:end]
+        for tree in trees:
+            add_answers(own, tree.nodes, tree.depths, stop, tree.answers, sums)
+
+    run_blocks(values.shape[0], n_threads, before, block, add_answers, BLOCK_ROWS)
+    out /= len(trees)
+    return out
+
+
+def leaves(
+    trees: Sequence[PackedTree], values: NDArray, n_threads: int = 1, before: Before = None
+) -> NDArray[np.int32]:
+    """Index of the node that each row reaches in each tree, of shape (n_rows, trees)."""
+    out = np.empty((values.shape[0], len(trees)), NODE)
+    back = [None if tree.place is None else np.argsort(tree.place) for tree in trees]
+
+    def block(begin: int, end: int) -> None:
+        stop = np.empty(end - begin, NODE)
+        for t, tree in enumerate(trees):
+            walk(values[begin:end], 0, end - begin, tree.nodes, tree.depths, stop)
+            numbers = back[t]
+            out[begin:end, t] = stop if numbers is None else numbers[stop]
+
+    run_blocks(values.shape[0], n_threads, before, block, walk, BLOCK_ROWS)
+    return out
+
+
+@kernel
+def add_answers(
+    values: NDArray,
+    tree: Packed,
+    depths: tuple[int, int],
+    stop: NDArray[np.int32],
+    answers: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    """Add what `answers` (N, K) has for the node of each row of `values` to `sums` (n, K)."""
+    walk(values, 0, stop.size, tree, depths, stop)
+    for r in range(stop.size):
+        for k in range(sums.shape[1]):
+            sums[r, k] += answers[stop[r], k]

@@ -1,0 +1,275 @@
+"""Quantile regression forests (Meinshausen 2006): targets weighted by the leaves that rows share.
+
+    target      ascending      y0 y1 y2 y3 y4 ...
+    of a row    each tree adds 1 / (weight of the leaf) x (their weights) to those of its leaf
+    quantile    where these sums, added up from the left, reach the level
+    ..........  in cells of 2**k targets, then in those of fewer in the cell where it is reached
+
+So targets are sorted once, and for a row only the members of its leaves are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import borrowing, kernel
+from gputree.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Floats, Int32s, Int64s
+from gputree.prediction.answers import Before, run_blocks
+from gputree.prediction.descent import walk
+from gputree.prediction.forest import PackedTree, leaves
+from gputree.threads import run
+
+# A level is reached where less than this fraction of it is missing: weights are rounded quotients,
+# and eight of ten rows of a leaf are to reach 0.8.
+ROUNDING = 1e-10
+
+BLOCK_ROWS = 1 << 14  # rows whose leaves in all trees are held at a time
+
+BITS = 9  # 2**BITS cells: up to 2**18 targets are found in two steps
+LEAST = 1e-300  # a level of 0 is reached by the least target with a weight
+
+
+class Groups(NamedTuple):
+    """Targets by the leaves that they are in."""
+
+    target: Floats  # (n,) ascending
+    weight: Floats  # (n,), or empty where all are equal
+    first: Int64s  # (T,) where the nodes of each tree begin in `begin`
+    begin: Int32s  # where the members of each node begin, and behind its last node where they end
+    members: Int32s  # (T * n,) places of targets, tree by tree, node by node, ascending
+
+
+class LeafTargets:
+    """The training targets of a forest of T trees, and which leaf of each tree they are in.
+
+    Parameters
+    ----------
+    target : float64 array of shape (n,)
+        Of the rows that have weight, ascending.
+    weight : float64 array of shape (n,)
+    row : int32 array of shape (n,)
+        Places of the rows in the training table.
+    leaf : int32 array of shape (T, n)
+        Indices of nodes.
+    """
+
+    def __init__(self, target: Floats, weight: Floats, row: Int32s, leaf: Int32s) -> None:
+        self.target, self.weight, self.row, self.leaf = target, weight, row, leaf
+        self._packed: tuple[Sequence[PackedTree], Groups] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        trees: Sequence[PackedTree],
+        values: NDArray,
+        target: Floats,
+        weight: Floats | None,
+        n_threads: int,
+    ) -> LeafTargets:
+        """Those of all rows that have weight, in the bag or not."""
+        weight = np.ones(target.size) if weight is None else weight
+        order = np.argsort(target, kind="stable")
+        row: Int32s = order[weight[order] > 0.0].astype(ROW)
+        leaf = np.empty((len(trees), row.size), NODE)
+        for t, tree in enumerate(trees):
+            leaf[t] = leaves([tree], values, n_threads)[row, 0]
+        return cls(target[row], weight[row], row, leaf)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_packed": None}
+
+    def quantiles(
+        self,
+        trees: Sequence[PackedTree],
+        values: NDArray,
+        n_threads: int = 1,
+        before: Before = None,
+        *,
+        levels: Floats,
+    ) -> Floats:
+        """Quantiles of some ascending levels for each row, of shape (n_rows, levels)."""
+        groups = self._grouped(trees, n_threads)
+
+        def block(begin: int, end: int) -> Floats:
+            reached = np.empty((len(trees), end - begin), NODE)
+            for tree, stop in zip(trees, reached, strict=True):
+                walk(values[begin:end], 0, end - begin, tree.nodes, tree.depths, stop)
+            return find_quantiles(groups, reached, np.full(end - begin, NO_TARGET), levels)
+
+        found = run_blocks(len(values), n_threads, before, block, find_quantiles, BLOCK_ROWS)
+        return np.concatenate([np.empty((0, levels.size)), *found])
+
+    def out_of_bag(
+        self,
+        trees: Sequence[PackedTree],
+        drawn: Sequence[NDArray[np.bool_]],
+        n_threads: int,
+        levels: Floats,
+    ) -> Floats:
+        """The same for the training rows, by trees that have not drawn them and without themselves.
+
+        `drawn` are the rows of each tree, masks of the table; NaN where all trees have drawn a row,
+        or it has no weight.
+        """
+        groups = self._grouped(trees, n_threads)
+        reached = np.stack([_placed(*own) for own in zip(trees, self.leaf, strict=True)])
+        for own, mask in zip(reached, drawn, strict=True):
+            own[mask[self.row]] = NO_LEAF
+        places = np.arange(self.row.size)
+
+        def block(begin: int, end: int) -> Floats:
+            own = np.ascontiguousarray(reached[:, begin:end])
+            return find_quantiles(groups, own, places[begin:end], levels)
+
+        found = run_blocks(places.size, n_threads, None, block, find_quantiles, BLOCK_ROWS)
+        out = np.full((drawn[0].size, levels.size), np.nan)
+        out[self.row] = np.concatenate(found)
+        return out
+
+    def _grouped(self, trees: Sequence[PackedTree], n_threads: int) -> Groups:
+        """The targets by the nodes of packed trees; kept, for the next rows."""
+        if self._packed is None or self._packed[0] is not trees:
+            found = run(n_threads, _group, list(zip(trees, self.leaf, strict=True)))
+            first = np.cumsum([0, *(begin.size for begin, _ in found[:-1])])
+            begin = np.concatenate([begin for begin, _ in found])
+            members = np.concatenate([members for _, members in found])
+            weight = self.weight[:0] if (self.weight == self.weight[0]).all() else self.weight
+            self._packed = trees, Groups(self.target, weight, first, begin, members)
+        return self._packed[1]
+
+
+def _placed(tree: PackedTree, leaf: Int32s) -> Int32s:
+    """Nodes of a tree, numbered as it is packed."""
+    return leaf.copy() if tree.place is None else tree.place[leaf].astype(NODE)
+
+
+def _group(tree: PackedTree, leaf: Int32s) -> tuple[Int32s, Int32s]:
+    """Where the members of each node begin, and the members."""
+    place = _placed(tree, leaf)
+    ends = np.zeros(tree.nodes.nodes.size + 1, ROW)
+    np.cumsum(np.bincount(place, minlength=ends.size - 1), out=ends[1:])
+    members = np.empty(leaf.size, ROW)
+    put_in_order(place, ends[:-1].copy(), members)
+    return ends, members
+
+
+@kernel
+def put_in_order(node: Int32s, at: Int32s, members: Int32s) -> None:
+    """Write places ``0 .. n`` node by node, those of a node from ``at[node]`` on."""
+    for i in range(node.size):
+        members[at[node[i]]] = i
+        at[node[i]] += 1
+
+
+@kernel
+def find_quantiles(groups: Groups, reached: Int32s, own: Int64s, levels: Floats) -> Floats:
+    """Quantiles of rows that reach these nodes, (T, n): of shape (n, levels).
+
+    ``own`` (n,) is the target that each row leaves out, or NO_TARGET. A tree without a target where
+    the row is counts for nothing; NaN where none has one.
+    """
+    top = 0
+    while groups.target.size >> (top + BITS) > 0:
+        top += 1
+    cells, finer = np.empty(1 << BITS), np.empty(1 << BITS)
+    begin, end = np.empty(groups.first.size, np.int64), np.empty(groups.first.size, np.int64)
+    share = np.empty(groups.first.size)
+    out = np.full((own.size, levels.size), np.nan)
+    for r in range(own.size):
+        trees = 0
+        for t in range(groups.first.size):
+            if reached[t, r] != NO_LEAF:
+                trees += open_leaf(groups, t, reached[t, r], own[r], begin, end, share, trees)
+        if trees == 0:
+            continue
+        cells[:] = 0.0
+        for m in range(trees):
+            add_range(groups, begin[m], end[m], share[m], own[r], 0, top, cells)
+        for c in range(1, cells.size):
+            cells[c] += cells[c - 1]
+        c = 0
+        for k in range(levels.size):
+            goal = max(levels[k] * trees * (1.0 - ROUNDING), LEAST)
+            while cells[c] < goal and c < cells.size - 1:
+                c += 1
+            first, below, shift = c << top, cells[c - 1] if c > 0 else 0.0, top
+            while shift > 0:
+                width, shift = 1 << shift, max(shift - BITS, 0)
+                finer[: width >> shift] = 0.0
+                for m in range(trees):
+                    low = first_from(groups.members, begin[m], end[m], first)
+                    high = first_from(groups.members, low, end[m], first + width)
+                    add_range(groups, low, high, share[m], own[r], first, shift, finer)
+                found = 0
+                for f in range(width >> shift):
+                    if finer[f] > 0.0:
+                        below += finer[found] if f > found else 0.0
+                        found = f
+                        if below + finer[f] >= goal:
+                            break
+                first += found << shift
+            out[r, k] = groups.target[min(first, groups.target.size - 1)]
+    return out
+
+
+@borrowing
+def open_leaf(
+    groups: Groups,
+    t: int,
+    stop: int,
+    own: int,
+    begin: Int64s,
+    end: Int64s,
+    share: Floats,
+    m: int,
+) -> int:
+    """Write where the members of a leaf are, and what each of weight 1 adds; 0 if it has none."""
+    node = np.uintp(groups.first[t] + stop)
+    before = t * groups.target.size
+    low = before + np.int64(groups.begin[node])
+    high = before + np.int64(groups.begin[node + np.uintp(1)])
+    whole = float(high - low - (own != NO_TARGET))  # a row is in the leaf where it is left out
+    if groups.weight.size > 0:
+        whole = 0.0
+        for j in range(low, high):
+            if groups.members[np.uintp(j)] != own:
+                whole += groups.weight[np.uintp(groups.members[np.uintp(j)])]
+    if whole <= 0.0:
+        return 0
+    begin[m], end[m], share[m] = low, high, 1.0 / whole
+    return 1
+
+
+@borrowing
+def add_range(
+    groups: Groups,
+    begin: int,
+    end: int,
+    share: float,
+    own: int,
+    first: int,
+    shift: int,
+    cells: Floats,
+) -> None:
+    """Add what members ``begin .. end`` weigh to cells of 2**shift places from `first` on."""
+    for j in range(begin, end):
+        i = np.int64(groups.members[np.uintp(j)])
+        if i != own:
+            weight = share if groups.weight.size == 0 else share * groups.weight[np.uintp(i)]
+            cells[np.uintp((i - first) >> shift)] += weight
+
+
+@borrowing
+def first_from(members: Int32s, begin: int, end: int, least: int) -> int:
+    """The first of ascending members ``begin .. end`` that is `least` or more."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if members[np.uintp(middle)] < least:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin

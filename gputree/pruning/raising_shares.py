@@ -1,0 +1,225 @@
+r"""Rows that stay at a node since a value is missing, and go on to every child as fractions.
+
+A row with a value for every split on its way is at its leaf, another at the node where it stays
+(`raising_routing`). What stays becomes entries of the children, the shares, in one range for each
+node of the current path, which is sorted once by what the node's split does with it. The child with
+the most comes last and is visited in place; the others are visited as copies behind the range, so
+that an entry is stored twice at most:
+
+    node            | stay | child a | child b ........ |
+    visiting a      | stay | child a | child b ........ | child a | shares |
+    visiting b      | stay | child a | child b ........ | shares |
+                                       \__ range of b, the next node ___/
+
+A visit may change the order of its range, but leaves the same entries there. Weights are integers,
+so sums do not depend on that order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.compilation import borrowing
+from gputree.dtypes import NO_FRAME
+from gputree.fixed_point import fraction
+from gputree.pruning.error_limit import added_errors
+from gputree.pruning.raising_records import (
+    DONE,
+    ESTIMATED,
+    MOVED,
+    SORTED,
+    Walk,
+    push,
+    put,
+    weight_of,
+)
+from gputree.pruning.raising_routing import next_node, prefetch_value
+
+
+@borrowing
+def _stays(node: Any, child: int) -> bool:
+    """Whether `child` is none of the node's."""
+    return child < node.first_child or child >= node.first_child + node.n_children
+
+
+@borrowing
+def _n_spread(node: Any, frame: Any) -> int:
+    """How many shares and whole rows stay at the node of a frame and go to all of its children."""
+    return frame.n_stay + node.stay_end - node.begin if node.spreads else 0
+
+
+@borrowing
+def n_needed(walk: Walk, at: int) -> int:
+    """Capacity for shares with which the frame `at` can be entered."""
+    frame = walk.frames[at]
+    if frame.above == NO_FRAME:
+        return 0
+    above = walk.frames[frame.above]
+    n_more = _n_spread(walk.nodes[above.node], above)
+    return frame.free + frame.end - frame.begin + n_more if n_more > 0 else 0
+
+
+@borrowing
+def enter(walk: Walk, shares: NDArray, at: int) -> None:
+    """Add to the range of the frame `at` what stays at the node above."""
+    if n_needed(walk, at) == 0:
+        return
+    frame = walk.frames[at]
+    above = walk.frames[frame.above]
+    node = walk.nodes[above.node]
+    begin, end, place = frame.begin, frame.end, frame.end
+    part, whole = weight_of(walk.units[frame.node]), above.known
+    for i in range(begin, end):
+        part += shares[i].units
+    # Only the last child's range ends where places are free.
+    if frame.node != node.first_child + above.last_child or end != frame.free:
+        frame.begin = place = frame.free
+        for i in range(begin, end):
+            put(shares, place, shares[i], shares[i].units)
+            place += 1
+    if whole == 0:  # nothing says how to divide them
+        part, whole = np.int64(1), np.int64(node.n_children)
+    place = _put_shares(shares, above.begin, above.begin + above.n_stay, part, whole, shares, place)
+    place = _put_shares(walk.entries, node.begin, node.stay_end, part, whole, shares, place)
+    frame.end = frame.free = place
+
+
+@borrowing
+def _put_shares(
+    entries: NDArray, begin: int, end: int, part: int, whole: int, shares: NDArray, place: int
+) -> int:
+    """Write ``part / whole`` of each entry of a range from `place` on; return the next place."""
+    for i in range(begin, end):
+        share = fraction(entries[i].units, part, whole)
+        if share > 0:
+            put(shares, place, entries[i], share)
+            place += 1
+    return place
+
+
+@borrowing
+def count(walk: Walk, shares: NDArray, frame: Any) -> None:
+    """Write the class weights of a frame's node to ``scratch.units``: of whole rows and shares."""
+    total = walk.scratch.units
+    for k in range(total.size):
+        total[k] = walk.units[frame.node, k]
+    for i in range(frame.begin, frame.end):
+        total[shares[i].label] += shares[i].units
+
+
+@borrowing
+def distribute(walk: Walk, shares: NDArray, n_frames: int) -> tuple[int, float]:
+    """Put the children of the topmost frame above it; the limit of what stops at its node.
+
+    ``scratch.units`` are the node's class weights.
+    """
+    frame = walk.frames[n_frames - 1]
+    node = walk.nodes[frame.node]
+    frame.state |= DONE
+    _sort_by_children(walk, shares, frame)
+    stopped = 0.0
+    if not node.spreads and frame.n_stay + node.stay_end > node.begin:
+        stopped = _stopped_errors(walk, shares, frame)
+    return _push_children(walk, n_frames), stopped
+
+
+@borrowing
+def _sort_by_children(walk: Walk, shares: NDArray, frame: Any) -> None:
+    """Sort a range: first what stays, then by children; ``scratch.place`` become the ends."""
+    node, scratch = walk.nodes[frame.node], walk.scratch
+    begin, end, place = frame.begin, frame.end, scratch.place
+    place[: node.n_children + 1] = 0
+    for i in range(begin, end):
+        prefetch_value(walk.rows, shares, i, end, frame.node)
+        child = next_node(walk.rows, shares[i].row, frame.node)
+        ordinal = 0 if _stays(node, child) else child - node.first_child + 1
+        scratch.ordinal[i - begin] = ordinal
+        scratch.entries[i - begin] = shares[i]
+        place[ordinal] += 1
+    last, at = 1, begin
+    for part in range(2, node.n_children + 1):
+        if place[part] > place[last]:
+            last = part
+    frame.n_stay, frame.last_child, frame.known = place[0], last - 1, 0
+    # From here, `place` is where the next entry of each part goes.
+    for part in range(node.n_children + 1):
+        if part != last:
+            at, place[part] = at + place[part], at
+    frame.last_begin = place[last] = at
+    for i in range(end - begin):
+        ordinal, entry = scratch.ordinal[i], scratch.entries[i]
+        put(shares, place[ordinal], entry, entry.units)
+        place[ordinal] += 1
+        if ordinal > 0:
+            frame.known += entry.units
+    if _n_spread(node, frame) > 0:
+        for child in range(node.first_child, node.first_child + node.n_children):
+            frame.known += weight_of(walk.units[child])
+
+
+@borrowing
+def _stopped_errors(walk: Walk, shares: NDArray, frame: Any) -> float:
+    """Limit of the errors of what stops at a node: it predicts the majority class."""
+    node, majority = walk.nodes[frame.node], np.argmax(walk.scratch.units)
+    weight, errors = _errors(walk.entries, node.begin, node.stay_end, majority)
+    more, wrong = _errors(shares, frame.begin, frame.begin + frame.n_stay, majority)
+    weight, errors = (weight + more) * walk.unit, (errors + wrong) * walk.unit
+    return errors + added_errors(weight, errors, walk.limit)
+
+
+@borrowing
+def _errors(entries: NDArray, begin: int, end: int, majority: int) -> tuple[np.int64, np.int64]:
+    """Units of a range, and of its entries of other classes."""
+    weight = errors = np.int64(0)
+    for i in range(begin, end):
+        weight += entries[i].units
+        if entries[i].label != majority:
+            errors += entries[i].units
+    return weight, errors
+
+
+@borrowing
+def _push_children(walk: Walk, n: int) -> int:
+    """Put the children of the topmost frame above it, the last one first.
+
+    Settled ones are left out, unless all below the frame is moved or its errors are estimated.
+    """
+    above = n - 1
+    frame = walk.frames[above]
+    node, last = walk.nodes[frame.node], frame.last_child
+    n = _push_child(walk, n, above, node.first_child + last, frame.last_begin, frame.end)
+    begin = frame.begin + frame.n_stay
+    for ordinal in range(node.n_children):
+        if ordinal != last:
+            end = walk.scratch.place[ordinal + 1]
+            n = _push_child(walk, n, above, node.first_child + ordinal, begin, end)
+            begin = end
+    return n
+
+
+@borrowing
+def _push_child(walk: Walk, n: int, above: int, child: int, begin: int, end: int) -> int:
+    state = walk.frames[above].state & (MOVED | ESTIMATED | SORTED)
+    if state & (MOVED | ESTIMATED) == 0 and walk.nodes[child].settled:
+        return n
+    n = push(walk.frames, n, above, child, begin, end, walk.frames[above].free)
+    walk.frames[n - 1].state = state
+    return n
+
+
+@borrowing
+def restore(walk: Walk, shares: NDArray, frame: Any) -> None:
+    """Take the shares out of the last child's range, which its visit has mixed with its entries."""
+    node = walk.nodes[frame.node]
+    if _n_spread(node, frame) == 0:
+        return
+    place = i = frame.last_begin
+    while place < frame.end:
+        prefetch_value(walk.rows, shares, i, frame.end, frame.node)
+        if not _stays(node, next_node(walk.rows, shares[i].row, frame.node)):
+            put(shares, place, shares[i], shares[i].units)
+            place += 1
+        i += 1

@@ -1,0 +1,440 @@
+"""Forests: each tree is the tree of its rows and columns, whatever grows it."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from functools import partial
+from itertools import count
+from threading import Lock
+
+import numpy as np
+import pytest
+from frames import mixed
+from scipy.stats import chisquare
+from sklearn.base import ClassifierMixin, clone
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.metrics import f1_score
+from tunings import TUNING, tuned
+from twin_lists import assert_same_trees
+
+from gputree import (
+    CodedTable,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    load_model,
+    save_model,
+)
+from gputree.ensemble import base
+from gputree.ensemble.draws import bootstrap_counts
+from gputree.export import shap_values
+from gputree.pruning import CostComplexity, CostComplexityCV
+
+TREE_OF = {
+    RandomForestClassifier: DecisionTreeClassifier,
+    RandomForestRegressor: DecisionTreeRegressor,
+}
+DRAWN = {
+    ExtraTreesClassifier: partial(DecisionTreeClassifier, splitter="random"),
+    ExtraTreesRegressor: partial(DecisionTreeRegressor, splitter="random"),
+}
+
+
+@pytest.fixture(params=[*TREE_OF, *DRAWN])
+def fitted(request):
+    X, labels, y = mixed()
+    target = labels if issubclass(request.param, ClassifierMixin) else y
+    forest = request.param(
+        n_estimators=4, random_state=3, max_features=2, bootstrap=True, oob_score=True
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few trees, some rows are out of no bag
+        return forest.fit(X, target), X, target
+
+
+def assert_same_forest(first, second):
+    assert len(first.estimators_) == len(second.estimators_)
+    for a, b in zip(first.estimators_, second.estimators_, strict=True):
+        assert_same_trees(a.tree_, b.tree_)
+
+
+# ---------------------------------------------------------------- trees
+def test_each_tree_is_that_of_the_rows_that_it_has_drawn(fitted):
+    forest, X, y = fitted
+    for member, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        counts = np.bincount(rows, minlength=len(X))
+        kind = (TREE_OF | DRAWN)[type(forest)]
+        alone = kind(max_features=2, random_state=member.random_state, ties="random")
+        alone.fit(X, y, sample_weight=counts)
+        assert_same_trees(alone.tree_, member.tree_)
+        assert (member.predict(X) == alone.predict(X)).all()
+
+
+@pytest.mark.parametrize("kind", list(TREE_OF))
+def test_forests_draw_among_columns_that_tie(kind):
+    """Of five equal columns all are used; a tree by itself uses the first."""
+    x = np.arange(200.0)
+    X, y = np.repeat(x[:, None], 5, axis=1), x % 7 > 2
+    forest = kind(n_estimators=8, max_features=None, random_state=0).fit(X, y)
+    nodes = np.concatenate([own.expand().feature for own in forest._trees])
+    assert chisquare(np.bincount(nodes[nodes >= 0], minlength=5)).pvalue > 1e-3
+    tree = forest.estimators_[0]
+    assert clone(tree).set_params(ties="first").fit(X, y).feature_importances_[0] == 1.0
+
+
+@pytest.mark.parametrize("kind", list(TREE_OF))
+def test_one_tree_of_all_rows_and_columns_is_a_decision_tree(kind):
+    X, labels, y = mixed()
+    target = labels if kind is RandomForestClassifier else y
+    for limits in ({}, {"max_leaf_nodes": 7}, {"ccp_alpha": 0.01}, {"min_samples_leaf": 0.1}):
+        forest = kind(n_estimators=1, bootstrap=False, max_features=None, **limits)
+        tree = TREE_OF[kind](**limits).fit(X, target)
+        assert_same_trees(tree.tree_, forest.fit(X, target).estimators_[0].tree_)
+
+
+def test_trees_with_monotonic_predictions_and_fractional_weights_are_kept():
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:150, :4], y[:150]
+    weight = np.random.default_rng(0).random(150)
+    options = {"monotonic_cst": [1, 0, -1, 0], "min_samples_leaf": 3}
+    forest = RandomForestRegressor(n_estimators=1, bootstrap=False, **options)
+    tree = DecisionTreeRegressor(**options)
+    labels = y > 140
+    for grown, alone, target in [
+        (forest, tree, y),
+        (
+            RandomForestClassifier(n_estimators=1, bootstrap=False, max_features=None, **options),
+            DecisionTreeClassifier(**options),
+            labels,
+        ),
+    ]:
+        grown.fit(X, target, sample_weight=weight)
+        alone.fit(X, target, sample_weight=weight)
+        assert_same_trees(alone.tree_, grown.estimators_[0].tree_)
+        assert (grown.predict(X) == alone.predict(X)).all()
+
+
+def test_threads_tables_and_steps_grow_the_same_forest(fitted):
+    forest, X, y = fitted
+    plain = clone(forest).set_params(oob_score=False)
+    assert_same_forest(forest, clone(plain).set_params(n_jobs=1).fit(X, y))
+    assert_same_forest(forest, clone(plain).set_params(n_jobs=3).fit(X, y))
+    assert_same_forest(forest, clone(plain).fit(CodedTable(X), y))
+    if type(forest) in TREE_OF:
+        halves = CodedTable.from_batches(lambda: iter([X[:50], X[50:]]))
+        assert_same_forest(forest, clone(plain).fit(halves, y))
+    stepwise = clone(plain).set_params(warm_start=True, n_estimators=1).fit(X, y)
+    first = stepwise.estimators_[0].tree_
+    stepwise.set_params(n_estimators=4).fit(X, y)
+    assert_same_trees(first, stepwise.estimators_[0].tree_)
+    assert_same_forest(forest, stepwise)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        RandomForestClassifier,
+        *(pytest.param(kind, marks=pytest.mark.full) for kind in [RandomForestRegressor, *DRAWN]),
+    ],
+)
+def test_wide_tables_grow_the_same_forest(kind):
+    """Whether the columns that a node draws are looked at alone, or all; and in parts."""
+    rng = np.random.default_rng(1)
+    X = np.round(rng.normal(size=(300, 40)), 1)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = np.nan_to_num(X[:, 0]) + rng.normal(size=300) > 0
+    forest = kind(n_estimators=2, max_features=2, random_state=0).fit(X, y)
+    with tuned(TUNING._replace(drawn_share=np.inf)):
+        assert_same_forest(forest, clone(forest).fit(X, y))
+    with tuned(TUNING._replace(drawn_rows=0)):
+        assert_same_forest(forest, clone(forest).fit(X, y))
+    if kind in TREE_OF:
+        halves = CodedTable.from_batches(lambda: iter([X[:150], X[150:]]))
+        assert_same_forest(forest, clone(forest).fit(halves, y))
+
+
+def test_scores_and_quantiles_are_of_trees_that_a_warm_start_kept():
+    X, _, y = mixed()
+    forest = RandomForestRegressor(n_estimators=30, warm_start=True, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="does not fit new trees"):
+        forest.set_params(oob_score=True, quantreg=True).fit(X, y)
+    afresh = clone(forest).fit(X, y)
+    assert forest.oob_score_ == afresh.oob_score_
+    assert (forest.predict_quantiles(X) == afresh.predict_quantiles(X)).all()
+
+
+def test_kept_trees_take_little_memory():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+    forest = RandomForestClassifier(n_estimators=2).fit(X, y)
+    nodes = sum(tree.n_nodes for tree in forest._trees)
+    assert sum(tree.nbytes for tree in forest._trees) <= 16 * nodes
+
+
+# ----------------------------------------------------------- prediction
+def test_predictions_are_means_over_trees(fitted):
+    forest, X, _ = fitted
+    if isinstance(forest, ClassifierMixin):
+        each = [tree.predict_proba(X) for tree in forest.estimators_]
+        mean = sum(each) / len(each)
+        assert (forest.predict_proba(X) == mean).all()
+        assert (forest.predict(X) == forest.classes_[mean.argmax(axis=1)]).all()
+        np.testing.assert_array_equal(np.exp(forest.predict_log_proba(X)) > 0, mean > 0)
+    else:
+        each = [tree.predict(X) for tree in forest.estimators_]
+        assert (forest.predict(X) == sum(each) / len(each)).all()
+
+
+def test_leaves_paths_and_proximity_are_those_of_the_trees(fitted):
+    forest, X, _ = fitted
+    leaves = forest.apply(X)
+    indicator, ends = forest.decision_path(X)
+    for t, tree in enumerate(forest.estimators_):
+        assert (leaves[:, t] == tree.apply(X)).all()
+        own = indicator[:, ends[t] : ends[t + 1]]
+        assert (own != tree.decision_path(X)).nnz == 0
+    shared = (leaves[:, None] == leaves[None]).mean(axis=2)
+    np.testing.assert_array_equal(forest.proximity(X).toarray(), shared)
+    np.testing.assert_array_equal(forest.proximity(X[:3], X).toarray(), shared[:3])
+
+
+def test_a_pickled_forest_is_the_same(fitted):
+    forest, X, _ = fitted
+    again = pickle.loads(pickle.dumps(forest))
+    assert_same_forest(forest, again)
+    assert (again.predict(X) == forest.predict(X)).all()
+    assert again.estimators_[1:3][0].random_state == forest.estimators_[1].random_state
+
+
+def test_importances_are_the_mean_of_the_trees(fitted):
+    forest, *_ = fitted
+    mean = np.mean([tree.feature_importances_ for tree in forest.estimators_], axis=0)
+    np.testing.assert_allclose(forest.feature_importances_, mean / mean.sum())
+    alone = RandomForestRegressor(n_estimators=2).fit([[1.0], [1.0]], [1.0, 2.0])
+    assert alone.feature_importances_ == [0.0]
+
+
+# ----------------------------------------------------------- out of bag
+def test_rows_out_of_the_bag_are_predicted_by_the_trees_that_have_not_drawn_them(fitted):
+    forest, X, y = fitted
+    votes = [[] for _ in range(len(X))]
+    for tree, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        is_class = isinstance(forest, ClassifierMixin)
+        answers = tree.predict_proba(X) if is_class else tree.predict(X)
+        for row in set(range(len(X))) - set(rows):
+            votes[row].append(answers[row])
+    mean = np.array(
+        [np.mean(own, axis=0) if own else np.full_like(answers[0], np.nan) for own in votes]
+    )
+    known = np.array([bool(own) for own in votes])
+    assert not known.all()
+    if is_class:
+        np.testing.assert_allclose(forest.oob_decision_function_, mean)
+        hits = forest.classes_[mean[known].argmax(axis=1)] == y[known]
+        assert forest.oob_score_ == hits.mean()
+    else:
+        np.testing.assert_allclose(forest.oob_prediction_, mean)
+        rest = ((y - mean)[known] ** 2).sum() / ((y[known] - y[known].mean()) ** 2).sum()
+        np.testing.assert_allclose(forest.oob_score_, 1.0 - rest)
+
+
+def test_a_score_of_ones_own_is_taken_out_of_the_bag():
+    X, y = load_iris(return_X_y=True)
+
+    def score(y_true, y_pred):
+        return f1_score(y_true, y_pred, average="macro")
+
+    forest = RandomForestClassifier(n_estimators=40, oob_score=score, random_state=0).fit(X, y)
+    answers = forest.classes_[forest.oob_decision_function_.argmax(axis=1)]
+    assert forest.oob_score_ == score(y, answers)
+
+
+# ----------------------------------------------------------------- draws
+def test_a_fit_without_out_of_bag_scores_has_none_of_the_fit_before():
+    X, y = load_iris(return_X_y=True)
+    forest = RandomForestClassifier(n_estimators=40, oob_score=True, random_state=0).fit(X, y)
+    forest.set_params(oob_score=False).fit(X, y)
+    assert not hasattr(forest, "oob_score_")
+    assert not hasattr(forest, "oob_decision_function_")
+
+
+def test_rows_are_drawn_evenly():
+    counts = sum(bootstrap_counts(7, tree, 50, 50) for tree in range(400))
+    assert counts.sum() == 400 * 50
+    assert chisquare(counts).pvalue > 1e-3
+    weight = np.arange(1.0, 51.0)
+    counts = sum(bootstrap_counts(7, tree, 50, 50, weight) for tree in range(400))
+    assert chisquare(counts, weight * (counts.sum() / weight.sum())).pvalue > 1e-3
+    assert (bootstrap_counts(7, 0, 50, 50) != bootstrap_counts(8, 0, 50, 50)).any()
+
+
+def test_rows_without_weight_are_not_drawn():
+    X, labels, _ = mixed()
+    weight = (np.arange(len(X)) % 3 > 0).astype(float)
+    forest = RandomForestClassifier(n_estimators=3, random_state=0).fit(X, labels, weight)
+    for rows in forest.estimators_samples_:
+        assert rows.size == len(X)
+        assert (weight[rows] > 0).all()
+
+
+def test_columns_are_drawn_evenly():
+    """One column of several alike that a node may cut: the root takes each as often."""
+    X = np.tile([[0.0], [1.0]], (1, 6))
+    forest = RandomForestClassifier(
+        n_estimators=600, max_features=1, bootstrap=False, random_state=0
+    ).fit(X, [0, 1])
+    columns = [tree.feature[0] for tree in forest._trees]
+    assert chisquare(np.bincount(columns, minlength=6)).pvalue > 1e-3
+
+
+def test_classes_are_balanced_in_each_sample():
+    X, labels, _ = mixed()
+    options = {"n_estimators": 3, "random_state": 0, "max_features": 2}
+    forest = RandomForestClassifier(class_weight="balanced_subsample", **options).fit(X, labels)
+    for member, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        counts = np.bincount(rows, minlength=len(X))
+        codes = np.searchsorted(forest.classes_, labels)
+        of_class = np.bincount(codes, counts)
+        weight = counts * (counts.sum() / (3 * of_class))[codes]
+        alone = DecisionTreeClassifier(
+            max_features=2, random_state=member.random_state, ties="random"
+        )
+        assert_same_trees(alone.fit(X, labels, weight).tree_, member.tree_)
+
+
+# --------------------------------------------------------------- threads
+@pytest.mark.parametrize(("n_jobs", "n_estimators"), [(1, 3), (2, 5), (3, 2), (6, 2)])
+def test_threads_of_trees_are_no_more_than_asked_for(monkeypatch, n_jobs, n_estimators):
+    growing, most, lock = [], [], Lock()
+
+    def watched(grower, *arguments):
+        with lock:
+            growing.append(grower.n_jobs)
+            most.append(sum(growing))
+        try:
+            return grow(grower, *arguments)
+        finally:
+            with lock:
+                growing.pop()
+
+    grow = base._grow_tree
+    monkeypatch.setattr(base, "_grow_tree", watched)
+    X, labels, _ = mixed(400)
+    RandomForestClassifier(n_estimators, n_jobs=n_jobs, random_state=0).fit(X, labels)
+    assert len(most) == n_estimators
+    assert max(most) <= n_jobs
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupted_fit_leaves_the_forest_as_it_was(fitted, monkeypatch, n_jobs):
+    forest, X, y = fitted
+    before = forest.predict(X)
+    numbers = count()
+
+    def interrupted(*arguments):
+        if next(numbers) == 2:
+            raise KeyboardInterrupt
+        return grow(*arguments)
+
+    grow = base._grow_tree
+    monkeypatch.setattr(base, "_grow_tree", interrupted)
+    forest.set_params(n_estimators=20, warm_start=True, n_jobs=n_jobs)
+    with pytest.raises(KeyboardInterrupt):
+        forest.fit(X, y)
+    assert len(forest.estimators_) == 4
+    assert (forest.predict(X) == before).all()
+    assert hasattr(forest, "oob_score_")
+
+
+# ---------------------------------------------------------------- errors
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bootstrap": False, "oob_score": True}, "only available if bootstrap=True"),
+        ({"bootstrap": False, "max_samples": 3}, "`max_sample` cannot be set"),
+        ({"n_estimators": 0}, "'n_estimators' parameter"),
+        ({"max_samples": 0.0}, "'max_samples' parameter"),
+        ({"criterion": "squared_error"}, "For numbers use"),
+        ({"splitter": "random"}, "ExtraTreesClassifier draws cuts"),
+    ],
+)
+def test_bad_parameters_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        RandomForestClassifier(**options).fit([[1.0], [2.0]], [0, 1])
+
+
+def test_errors_of_trees_name_the_forest(fitted):
+    forest, X, y = fitted
+    name = type(forest).__name__
+    with pytest.raises(TypeError, match=f"Pruning takes one tree, got {name}: pass one of its"):
+        CostComplexity(0.01).prune(forest)
+    with pytest.raises(TypeError, match=f"got {name}: pass one of its"):
+        CostComplexityCV().prune(forest, X, y)
+    with pytest.raises(ValueError, match=f"have no order. {name} got monotonic_cst with 1 for col"):
+        clone(forest).set_params(monotonic_cst={"c": 1}).fit(X, y == y[0])
+    assert CostComplexity(0.01).prune(forest.estimators_[0]).get_n_leaves() > 0
+
+
+def test_a_warm_start_takes_no_other_table_and_no_fewer_trees():
+    X, labels, _ = mixed()
+    forest = RandomForestClassifier(n_estimators=2, warm_start=True).fit(X, labels)
+    with pytest.warns(UserWarning, match="without increasing n_estimators"):
+        forest.fit(X, labels)
+    forest.set_params(n_estimators=1)
+    with pytest.raises(ValueError, match="must be larger or equal to"):
+        forest.fit(X, labels)
+    forest.set_params(n_estimators=3)
+    with pytest.raises(ValueError, match="the classes of the fit before"):
+        forest.fit(X, labels == "low")
+    with pytest.raises(ValueError, match="the columns and the categories of the fit before"):
+        forest.fit(X.assign(c="v"), labels)
+    assert len(forest.estimators_) == 2
+
+
+def test_few_rows_drawn_and_rows_out_of_no_bag_are_told():
+    X, labels, _ = mixed()
+    with pytest.warns(UserWarning, match="draws 4 rows for a tree"):
+        RandomForestClassifier(n_estimators=1, max_samples=0.05).fit(X, labels)
+    with pytest.warns(UserWarning, match="do not have OOB scores"):
+        RandomForestClassifier(n_estimators=1, oob_score=True).fit(X, labels)
+
+
+# ----------------------------------------------------------------- files
+def test_a_forest_of_a_file_knows_what_its_trees_have_drawn(tmp_path):
+    X, labels, _ = mixed()
+    forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(X, labels)
+    save_model(forest, tmp_path / "forest.gputree")
+    again = load_model(tmp_path / "forest.gputree")
+    for rows, others in zip(forest.estimators_samples_, again.estimators_samples_, strict=True):
+        assert (rows == others).all()
+    forest.fit(X, labels, sample_weight=np.linspace(1.0, 2.0, len(X)))
+    save_model(forest, tmp_path / "forest.gputree")
+    with pytest.raises(ValueError, match="drawn in proportion to weights"):
+        load_model(tmp_path / "forest.gputree").estimators_samples_  # noqa: B018
+
+
+def test_a_report_has_the_size_of_the_forest(fitted):
+    forest, X, y = fitted
+    size = forest.report(X, y).as_dict()
+    assert size["trees"] == 4
+    assert size["leaves"] == sum(tree.get_n_leaves() for tree in forest.estimators_)
+
+
+def test_shapley_values_are_means_over_trees(fitted):
+    forest, X, _ = fitted
+    values, base = shap_values(forest, X[:20])
+    is_class = isinstance(forest, ClassifierMixin)
+    answers = forest.predict_proba(X[:20]) if is_class else forest.predict(X[:20])
+    np.testing.assert_allclose(values.sum(axis=1) + base, answers, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", list(TREE_OF))
+def test_a_device_grows_the_same_forest(cuda_device, kind):
+    X, labels, y = mixed(40)
+    forest = kind(n_estimators=2, max_features=2, random_state=0, device="cuda")
+    target = labels if issubclass(kind, ClassifierMixin) else y
+    assert_same_forest(clone(forest).set_params(device="cpu").fit(X, target), forest.fit(X, target))

@@ -1,0 +1,221 @@
+"""Trees whose cuts are drawn: against one that is grown row by row, and drawn evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracles import tie_rank
+from scipy.stats import kstest
+
+from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreesClassifier
+from gputree.backends.cpu.draw import drawn_columns
+from gputree.compilation.tiers import forced
+from gputree.estimators import cart
+from gputree.hashing import child_key, mix
+
+
+def hashed(key, f, what):
+    with np.errstate(over="ignore"):
+        return mix(mix(np.uint64(key) ^ (np.uint64(what) << np.uint64(56))) + np.uint64(f))
+
+
+def fraction(bits):
+    return int(bits >> np.uint64(11)) * 2.0**-53
+
+
+class Naive:
+    """A tree of drawn cuts, one decision at a time; classes are 0 and 1, by Gini's impurity."""
+
+    def __init__(self, X, y, weight, categories, max_features, least, random_ties):
+        self.X, self.y, self.weight, self.categories = X, y, weight, categories
+        self.max_features, self.least, self.random_ties = max_features, least, random_ties
+
+    def numbers(self, rows, f, key):
+        x = self.X[rows, f].astype(float)
+        if not self.categories[f]:
+            return x
+        with np.errstate(over="ignore"):
+            of = [np.nan if c != c else fraction(mix(hashed(key, f, 3) + np.uint64(c))) for c in x]
+        return np.array(of, self.X.dtype).astype(float)
+
+    def cut(self, rows, f, key):
+        """Which rows go left of the drawn cut; None of a constant column."""
+        x = self.numbers(rows, f, key)
+        missing = np.isnan(x)
+        if missing.all():
+            return None
+        low, high = np.nanmin(x), np.nanmax(x)
+        if low == high:
+            return ~missing if missing.any() else None
+        share = fraction(hashed(key, f, 1))
+        threshold = max(low * (1.0 - share) + high * share, low)
+        left = x <= (threshold if threshold < high else low)
+        if missing.any() and int(hashed(key, f, 2) >> np.uint64(63)) == 0:
+            left = left | missing
+        return left
+
+    def score(self, rows, left):
+        total = 0.0
+        for side in (rows[left], rows[~left]):
+            sums = np.bincount(self.y[side], self.weight[side], minlength=2)
+            total += (sums**2).sum() / sums.sum()
+        return total
+
+    def grow(self, rows, key):
+        """Nodes in preorder: a column and the rows on the left, or the rows of a leaf."""
+        if rows.size < 2 or np.unique(self.y[rows]).size < 2:
+            return [rows]
+        best = None
+        order = drawn_columns(self.max_features, np.uint64(key), self.X.shape[1])
+        for c, f in enumerate(order):
+            if c >= self.max_features and best is not None:
+                break
+            left = self.cut(rows, f, key)
+            if left is None or min(left.sum(), (~left).sum()) < self.least:
+                continue
+            found = (-self.score(rows, left), tie_rank(self.random_ties, int(key), int(f)), f, left)
+            if best is None or found[:2] < best[:2]:
+                best = found
+        if best is None:
+            return [rows]
+        *_, f, left = best
+        with np.errstate(over="ignore"):
+            below = [
+                self.grow(rows[side], child_key(np.uint64(key), ordinal))
+                for ordinal, side in enumerate((left, ~left))
+            ]
+        return [(int(f), rows[left]), *below[0], *below[1]]
+
+
+def in_preorder(tree, reached, node=0):
+    """As `Naive.grow`, of a tree that rows have reached the nodes of."""
+    rows = np.flatnonzero(reached[:, node].toarray()[:, 0])
+    if tree.is_leaf[node]:
+        return [rows]
+    first = tree.first_child[node]
+    left = np.flatnonzero(reached[:, first].toarray()[:, 0])
+    below = [in_preorder(tree, reached, int(first) + side) for side in range(2)]
+    return [(int(tree.feature[node]), left), *below[0], *below[1]]
+
+
+def assert_same(expected, found):
+    assert len(expected) == len(found)
+    for one, other in zip(expected, found, strict=True):
+        if isinstance(one, tuple):
+            assert one[0] == other[0]
+            one, other = one[1], other[1]
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_tree_is_the_naive_one(seed, dtype):
+    rng = np.random.default_rng(seed)
+    n = 60
+    X = np.round(rng.normal(size=(n, 4)), 1).astype(dtype)
+    X[rng.random((n, 4)) < 0.15] = np.nan
+    X[:, 3] = 1.0
+    words = rng.choice(list("abcdef"), n)
+    frame = pd.DataFrame(X, columns=list("pqrs")).assign(word=words)
+    y = rng.integers(0, 2, n)
+    weight = rng.integers(1, 4, n).astype(float)
+    least, k = int(rng.integers(1, 4)), int(rng.integers(1, 6))
+    tree = DecisionTreeClassifier(
+        splitter="random",
+        max_features=k,
+        min_samples_leaf=least,
+        random_state=seed,
+        ties=["first", "random"][seed % 2],
+    ).fit(frame, y, sample_weight=weight)
+    values = np.column_stack([X, np.searchsorted(np.unique(words), words)]).astype(dtype)
+    naive = Naive(values, y, weight, [0, 0, 0, 0, 6], k, least, seed % 2 == 1)
+    key = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
+    expected = naive.grow(np.arange(n), key)
+    assert_same(expected, in_preorder(tree.tree_, tree.decision_path(frame).tocsc()))
+
+
+def test_cuts_are_drawn_evenly_between_the_ends():
+    X = np.array([[2.0], [3.0], [6.0]])
+    cuts = [
+        DecisionTreeRegressor(splitter="random", max_depth=1, random_state=seed)
+        .fit(X, [0.0, 1.0, 5.0])
+        .tree_.threshold[0]
+        for seed in range(400)
+    ]
+    assert kstest(cuts, "uniform", (2.0, 4.0)).pvalue > 1e-3
+
+
+def test_categories_are_parted_in_any_way():
+    """Every subset of three categories is drawn, but for order: three ways to part them."""
+    frame = pd.DataFrame({"word": list("abc")})
+    found = {
+        tuple(
+            DecisionTreeRegressor(splitter="random", max_depth=1, random_state=seed)
+            .fit(frame, [1.0, 2.0, 4.0])
+            .predict(frame)
+        )
+        for seed in range(60)
+    }
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson"])
+def test_targets_are_parted_until_they_are_equal(criterion):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), rng.integers(0, 4, 80).astype(float)
+    tree = DecisionTreeRegressor(splitter="random", criterion=criterion, random_state=0).fit(X, y)
+    if criterion == "squared_error":
+        assert (tree.predict(X) == y).all()
+    else:  # of which no leaf predicts 0
+        assert tree.get_n_leaves() > 20
+        assert (tree.predict(X) > 0).all()
+    tree.tree_.check()
+    limited = DecisionTreeRegressor(
+        splitter="random", criterion=criterion, max_depth=3, min_samples_leaf=9, random_state=0
+    ).fit(X, y)
+    assert limited.get_depth() <= 3
+    assert limited.tree_.n_rows.min() >= 9
+
+
+def test_predictions_rise_with_a_column_that_they_are_to_rise_with():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] + rng.normal(size=200)
+    forest = DecisionTreeRegressor(splitter="random", monotonic_cst=[1, 0], random_state=0)
+    grid = np.column_stack([np.linspace(-3, 3, 50), np.zeros(50)])
+    assert (np.diff(forest.fit(X, y).predict(grid)) >= 0).all()
+
+
+def test_tables_in_batches_are_refused():
+    X, y = np.arange(8.0)[:, None], [0, 1] * 4
+    table = CodedTable.from_batches(lambda: iter([X[:4], X[4:]]))
+    for estimator in (
+        ExtraTreesClassifier(n_estimators=1),
+        DecisionTreeClassifier(splitter="random"),
+    ):
+        with pytest.raises(ValueError, match="Cuts are drawn on the CPU, in tables in memory"):
+            estimator.fit(table, y)
+
+
+def test_cuts_are_drawn_on_the_cpu_where_there_is_a_device(monkeypatch):
+    monkeypatch.setattr(cart, "resolve_device", lambda device, verbose: "cuda")
+    tree = DecisionTreeClassifier(splitter="random").fit([[1.0], [2.0]], [0, 1])
+    assert tree.growth_report_["device"] == "cpu"
+
+
+@pytest.mark.full  # 10 s, of compiling
+def test_the_compiled_tree_is_the_interpreted_one():
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"a": rng.normal(size=150), "b": rng.choice(list("xyz"), 150)})
+    X.loc[::9, "a"] = np.nan
+    weight = rng.integers(1, 4, 150)
+    for tree, y in [
+        (DecisionTreeClassifier(splitter="random", random_state=0), rng.integers(0, 3, 150)),
+        (DecisionTreeRegressor(splitter="random", random_state=0), rng.normal(size=150)),
+    ]:
+        found = []
+        for tier in ("never", "always"):
+            with forced(tier):
+                found.append(tree.fit(X, y, sample_weight=weight).tree_)
+        assert found[0].equals(found[1])

@@ -1,0 +1,72 @@
+"""Arrays of a checked launch, each in a place of its own: no access of one can land in another.
+
+Those that are carved from one allocation lie side by side, and an index beyond the end of one is
+within the bounds of the next. Kernels therefore get copies that lie far apart:
+
+    one allocation   |  a  |  b  |  c  |
+    a launch         |  a  |      ...      |  b  |      ...      |  c  |
+"""
+
+import ctypes
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAGE = 4096
+
+# Bytes between two arrays; what nothing touches of them takes no memory.
+GAP = 1 << 28
+
+MAP_NORESERVE = 0x4000
+
+
+class Pointed(NamedTuple):
+    """A device array that a kernel is given, and where the kernel reads its address."""
+
+    host: NDArray
+    read_only: bool
+    pointer: NDArray[np.uint64]  # (1,)
+
+
+@contextmanager
+def set_apart(arrays: list[Pointed]) -> Iterator[None]:
+    """Let pointers be those of copies that lie apart; what is written to these is copied back."""
+    groups = list(_overlapping(arrays))
+    places = np.cumsum([0, *(size // PAGE * PAGE + 2 * PAGE + GAP for _, size, _ in groups)])
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+    with mmap.mmap(-1, int(places[-1]) + PAGE, flags) as room:
+        copies = []
+        own = ctypes.c_char.from_buffer(room)
+        first = ctypes.addressof(own)
+        del own  # or the room could not be closed
+        for (begin, size, members), place in zip(groups, places, strict=False):
+            copy = first + int(place) + begin % PAGE  # aligned as the array itself
+            ctypes.memmove(copy, begin, size)
+            for array in members:
+                array.pointer[0] = int(array.pointer[0]) - begin + copy
+            copies.append((copy, begin, size))
+        yield
+        for (copy, begin, size), (*_, members) in zip(copies, groups, strict=True):
+            if not all(array.read_only for array in members):
+                ctypes.memmove(begin, copy, size)
+
+
+def _overlapping(arrays: list[Pointed]) -> Iterator[tuple[int, int, list[Pointed]]]:
+    """The address and size of what arrays take, and them: those that share memory are together."""
+    group: list[Pointed] = []
+    begin = end = 0
+    for array in sorted(arrays, key=lambda array: int(array.pointer[0])):
+        address = int(array.pointer[0])
+        if group and address >= end:
+            yield begin, end - begin, group
+            group = []
+        if not group:
+            begin = end = address
+        group.append(array)
+        end = max(end, address + array.host.nbytes)
+    if group:
+        yield begin, end - begin, group

@@ -1,0 +1,145 @@
+"""What NVRTC makes of kernels, as PTX has it: parameters, where they are read, instructions."""
+
+import ctypes
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gputree.backends.cuda.kernels import source
+from gputree.backends.cuda.structs import STRUCTS
+
+# Numbers that are passed by value: launches give them 8 bytes each.
+NUMBERS = {"i64": 8, "u64": 8, "double": 8}
+POINTER_BYTES = 8
+
+_KERNEL = re.compile(
+    r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(\s*([^)]*?)\s*\)'
+)
+_ENTRY = re.compile(r"\.entry (\w+)\((.*?)\)(.*?)(?=\.visible|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"\.param (?:\.align (\d+) \.b8 \w+\[(\d+)\]|\.[uf](\d+)\b[^,]*)")
+_LOAD = re.compile(r"ld\.param(\.v\d)?\.[a-z](\d+)\s+[^[]*\[\w+_param_(\d+)(?:\+(\d+))?\]")
+
+# Sums in 32 bits or fused with a product differ from the CPU's; what is approximate does, too.
+# Calls and local memory are of no kernel as it is meant.
+_UNWANTED = re.compile(
+    r"^\s*(?:@\S+\s+)?((?:\w+\.)*(?:f32|ftz|approx|local)\b[\w.]*|fma\.[\w.]+|mad\.[\w.]*f64|call[\w.]*)",
+    re.MULTILINE,
+)
+
+
+class Parameter(NamedTuple):
+    bytes: int
+    align: int
+    fields: frozenset[tuple[int, int]]  # offset and bytes of each
+
+
+def declared(name: str) -> dict[str, list[Parameter]]:
+    """The parameters of a module's kernels as launches pass them."""
+    return {
+        kernel: [_declared(text) for text in parameters.split(",")]
+        for kernel, parameters in _KERNEL.findall(source(name))
+    }
+
+
+@cache
+def _declared(text: str) -> Parameter:
+    words = text.replace("__grid_constant__", "").replace("const ", "").split()
+    if "*" in text:
+        return _plain(POINTER_BYTES)
+    if words[0] in NUMBERS:
+        return _plain(NUMBERS[words[0]])
+    (own,) = (struct.dtype for struct in STRUCTS if struct.name == words[0])
+    return Parameter(own.itemsize, own.alignment, frozenset(_fields(own)))
+
+
+def _plain(size: int) -> Parameter:
+    return Parameter(size, size, frozenset({(0, size)}))
+
+
+def _fields(dtype: np.dtype) -> Iterator[tuple[int, int]]:
+    """Offset and bytes of all numbers and pointers of a struct."""
+    if dtype.names is None:
+        yield 0, dtype.itemsize
+        return
+    for field, offset, *_ in (dtype.fields[name] for name in dtype.names):
+        yield from ((offset + place, size) for place, size in _fields(field))
+
+
+def problems(ptx: str, kernels: dict[str, list[Parameter]]) -> list[str]:
+    """Where PTX is other than declared, or has instructions that no kernel should have."""
+    found = [f"unwanted: {text}" for text in sorted(set(_UNWANTED.findall(ptx)))]
+    for kernel, parameters, body in _ENTRY.findall(ptx):
+        own = [
+            (int(size), int(align)) if size else (int(bits) // 8, int(bits) // 8)
+            for align, size, bits in _PARAMETER.findall(parameters)
+        ]
+        expected = kernels[kernel]
+        if own != [(one.bytes, one.align) for one in expected]:
+            found.append(f"{kernel}: parameters of {own} bytes and alignment, declared {expected}")
+            continue
+        for count, bits, number, place in _LOAD.findall(body):
+            offset, size = int(place or 0), int(bits) // 8
+            loads = {(offset + i * size, size) for i in range(int(count[2:] or 1))}
+            if not loads <= expected[int(number)].fields:
+                found.append(f"{kernel}: parameter {number} is read at {sorted(loads)}")
+    return found
+
+
+def entries(ptx: str) -> set[str]:
+    """Names of the kernels."""
+    return {kernel for kernel, *_ in _ENTRY.findall(ptx)}
+
+
+class Nvrtc:
+    """A library of NVRTC, called as CuPy's module is."""
+
+    def __init__(self, path: Path) -> None:
+        for builtins in path.parent.glob("libnvrtc-builtins.so.*"):  # which it looks for elsewhere
+            ctypes.CDLL(str(builtins))
+        self._library = ctypes.CDLL(str(path))
+        self.version = tuple(self._integers("nvrtcVersion", 2))
+
+    def architectures(self) -> list[int]:
+        (count,) = self._integers("nvrtcGetNumSupportedArchs", 1)
+        found = (ctypes.c_int * count)()
+        self._library.nvrtcGetSupportedArchs(found)
+        return list(found)
+
+    def compile(self, text: str, options: tuple[str, ...]) -> tuple[str, str]:
+        """The log and the PTX of a source."""
+        program, own = ctypes.c_void_p(), [option.encode() for option in options]
+        self._library.nvrtcCreateProgram(
+            ctypes.byref(program), text.encode(), b"kernels.cu", 0, None, None
+        )
+        failed = self._library.nvrtcCompileProgram(
+            program, len(own), (ctypes.c_char_p * len(own))(*own)
+        )
+        log = self._text("ProgramLog", program)
+        assert not failed, log
+        ptx = self._text("PTX", program)
+        self._library.nvrtcDestroyProgram(ctypes.byref(program))
+        return log, ptx
+
+    def _integers(self, function: str, count: int) -> list[int]:
+        numbers = [ctypes.c_int() for _ in range(count)]
+        getattr(self._library, function)(*map(ctypes.byref, numbers))
+        return [number.value for number in numbers]
+
+    def _text(self, what: str, program: Any) -> str:
+        size = ctypes.c_size_t()
+        getattr(self._library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+        text = ctypes.create_string_buffer(size.value)
+        getattr(self._library, f"nvrtcGet{what}")(program, text)
+        return text.value.decode()
+
+
+def libraries() -> list[Path]:
+    """Libraries of NVRTC that Python packages have brought."""
+    spec = find_spec("nvidia")
+    folders = map(Path, spec.submodule_search_locations or []) if spec else []
+    return sorted(path for folder in folders for path in folder.glob("*/lib/libnvrtc.so.*"))
