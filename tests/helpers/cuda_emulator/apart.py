@@ -5,6 +5,9 @@ within the bounds of the next. Kernels therefore get copies that lie far apart:
 
     one allocation   |  a  |  b  |  c  |
     a launch         |  a  |      ...      |  b  |      ...      |  c  |
+
+Those as large as the gap stay where they are: the system maps each alone, and copies of them would
+fill the memory that their untouched pages do not take.
 """
 
 import ctypes
@@ -35,7 +38,7 @@ class Pointed(NamedTuple):
 @contextmanager
 def set_apart(arrays: list[Pointed]) -> Iterator[None]:
     """Let pointers be those of copies that lie apart; what is written to these is copied back."""
-    groups = list(_overlapping(arrays))
+    groups = [group for group in _overlapping(arrays) if group[1] < GAP]
     places = np.cumsum([0, *(size // PAGE * PAGE + 2 * PAGE + GAP for _, size, _ in groups)])
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
     with mmap.mmap(-1, int(places[-1]) + PAGE, flags) as room:
