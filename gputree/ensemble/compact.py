@@ -8,8 +8,8 @@ about a hundred.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from gputree.growth.assembly import breadth_first, over_leaves
 from gputree.prediction.forest import PackedTree, pack_tree
 from gputree.threads import run
 from gputree.tree import Tree
+
+T = TypeVar("T")
 
 # Types of whole numbers, the narrowest first.
 _NARROW = (np.uint8, np.uint16, np.uint32, np.int64)
@@ -141,6 +143,28 @@ class CompactTree(NamedTuple):
         )
 
 
+class MadeOnUse(Sequence[T]):
+    """What `make` makes of each item, when it is needed."""
+
+    def __init__(self, items: list[Any], make: Callable[[Any], T], what: str) -> None:
+        self._items, self._make, self._what = items, make, what
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        if isinstance(place, slice):
+            return list(map(self._make, self._items[place]))
+        return self._make(self._items[place])
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self._what}>"
+
+
 class Trees(Sequence[CompactTree]):
     """The trees of a forest; also as rows descend them, made when they are needed."""
 
@@ -160,6 +184,11 @@ class Trees(Sequence[CompactTree]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_trees": self._trees, "_packed": None}
+
+    @property
+    def expanded(self) -> MadeOnUse[Tree]:
+        """The trees, field by field."""
+        return MadeOnUse(self._trees, CompactTree.expand, "trees")
 
     @property
     def node_ends(self) -> NDArray[np.int64]:
