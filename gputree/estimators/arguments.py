@@ -64,7 +64,6 @@ FOREST_LACKS = {
     "replace": "write bootstrap: rows are drawn with replacement, or each tree has all.",
     "maxnodes": "write max_leaf_nodes.",
     **dict.fromkeys(("nodesize", "min_node_size"), "write min_samples_leaf."),
-    "quantreg": "classes have no quantiles; for numbers use a regressor.",
 }
 
 # Parameters of methods of scikit-learn's trees.
