@@ -217,9 +217,13 @@ def _pack(tree: CompactTree, dtype: Any) -> PackedTree:
 
 
 def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:
-    """The values of leaves, whose sums those of all nodes are; of all nodes where they are not."""
+    """The values of leaves, whose sums those of all nodes are; of all nodes where sums are rounded.
+
+    Whole numbers add up.
+    """
     leaves = _narrow(values[tree.is_leaf])
-    return leaves if _same(values, _over(tree.first_child, leaves)) else values
+    is_sum = leaves.dtype.kind != "f" or _same(values, _over(tree.first_child, leaves))
+    return leaves if is_sum else values
 
 
 def _over(first_child: NDArray, values: NDArray) -> NDArray[np.float64]:
