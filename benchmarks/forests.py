@@ -7,9 +7,9 @@
     GPUTREE_DATA=... python -m benchmarks.forests --tables    # real ones, beside scikit-learn
 
 Each forest is grown in a process of its own, after one tree that compiles, so that its memory is
-seen: seconds of the clock, of fit and of prediction; the score on rows that it was not grown on
-(100,000 of a generated table, half of a real one, whose rows are drawn by seed); the most memory of
-the process beyond that before growth. The median over seeds.
+seen: seconds of the clock (or of processors, --cpu), of fit and of prediction; the score on rows
+that it was not grown on (100,000 of a generated table, half of a real one, whose rows are drawn by
+seed); the most memory of the process beyond that before growth. The median over seeds.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ def new_forest(library: str, kind: str, trees: int, seed: int, threads: int, d: 
     return getattr(package, name)(max_features=columns, **options)
 
 
-def generated(kind: str, rows: int, columns: int, seed: int) -> tuple[NDArray, ...]:
+def generated(kind: str, rows: int, columns: int, seed: int, others: int) -> tuple[NDArray, ...]:
     """Rows to grow on with their targets, and others to score."""
     make = binary_table if KINDS[kind][0] == "classification" else regression_table
-    X, y = make(rows + TEST_ROWS, columns, seed=seed)
+    X, y = make(rows + others, columns, seed=seed)
     return X[:rows], y[:rows], X[rows:], y[rows:]
 
 
@@ -116,23 +116,26 @@ def real(name: str, seed: int) -> tuple[NDArray, ...]:
     return X[grown], table.y[grown], X[held], table.y[held]
 
 
-def measure(library: str, kind: str, table: str, trees: int, seed: int, threads: int) -> None:
+def measure(library: str, table: str, seed: int, given: argparse.Namespace) -> None:
     """Print the figures of one forest; `table` is "rows x columns", or a real one's name."""
+    kind, clock = given.kinds[0], time.process_time if given.cpu else time.perf_counter
     rows, by, columns = table.partition("x")
     is_generated = by and rows.isdigit()
     X, y, test, truth = (
-        generated(kind, int(rows), int(columns), seed) if is_generated else real(table, seed)
+        generated(kind, int(rows), int(columns), seed, given.predicted)
+        if is_generated
+        else real(table, seed)
     )
-    given = trees, seed, threads, X.shape[1]
-    new_forest(library, kind, 1, *given[1:]).fit(X, y).predict(test[:100])  # compiles
+    options = seed, given.threads, X.shape[1]
+    new_forest(library, kind, 1, *options).fit(X, y).predict(test[:100])  # compiles
     before = peak()
-    start = time.perf_counter()
-    forest = new_forest(library, kind, *given).fit(X, y)
-    grown = time.perf_counter()
+    start = clock()
+    forest = new_forest(library, kind, given.trees, *options).fit(X, y)
+    grown = clock()
     forest.predict(test[:1])  # what is made for prediction once
-    begin = time.perf_counter()
+    begin = clock()
     answers = forest.predict(test)
-    seconds = time.perf_counter() - begin
+    seconds = clock() - begin
     score = accuracy_score if KINDS[kind][0] == "classification" else r2_score
     found = {"fit": grown - start, "predict": seconds, "memory": peak() - before}
     print(json.dumps({**found, "score": float(score(truth, answers))}))
@@ -147,7 +150,9 @@ def measured(library: str, kind: str, table: str, given: argparse.Namespace) -> 
     """Medians over seeds of the figures of a library."""
     runs = []
     for seed in range(given.seeds):
-        own = [library, kind, table, given.trees, seed, given.threads]
+        own = [library, table, seed, "--kinds", kind, "--trees", given.trees]
+        own += ["--threads", given.threads, "--predicted", given.predicted]
+        own += ["--cpu"] if given.cpu else []
         command = [sys.executable, "-m", "benchmarks.forests", "--one", *map(str, own)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
         runs.append(json.loads(done.stdout.splitlines()[-1]))
@@ -181,11 +186,13 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=[])
     parser.add_argument("--tables", nargs="*", help="real tables, by name; all of 2,000 rows")
-    parser.add_argument("--one", nargs=6, help=argparse.SUPPRESS)
+    parser.add_argument("--predicted", type=int, default=TEST_ROWS, help="rows, of generated ones")
+    parser.add_argument("--cpu", action="store_true", help="seconds of processors, of all threads")
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        library, kind, table, *numbers = given.one
-        measure(library, kind, table, *map(int, numbers))
+        library, table, seed = given.one
+        measure(library, table, int(seed), given)
         return
     print(f"{given.trees} trees, {given.threads} threads, {given.seeds} seeds")
     print("| forest | library | fit, s | times gputree | predict, s | times | score | MiB |")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from gputree.dtypes import Floats
@@ -19,3 +21,12 @@ def impurity_importances(tree: Tree, normalize: bool = True) -> Floats:
     np.add.at(total, tree.feature[inner], decrease)
     whole = total.sum()
     return total / whole if normalize and whole > 0 else total
+
+
+def mean_importances(trees: Iterable[Tree]) -> Floats:
+    """Mean of the normalized importances of trees, normalized again: those without splits add none.
+
+    Zeros where no tree has splits.
+    """
+    mean: Floats = np.mean([impurity_importances(tree) for tree in trees], axis=0)
+    return mean / (mean.sum() or 1.0)

@@ -223,6 +223,8 @@ def _refuse(name: str, arguments: argparse.Namespace, kind: Any) -> NoReturn:
     """Say of which algorithm an option is."""
     if name in ("class_weight", "classes"):
         _require_classes(kind, flag(name))
+    if name == "quantreg" and getattr(kind, "_averages", False):  # regressors take it
+        raise UsageError("--quantreg is for regression; the task is classification.")
     if name == "max_leaf_ratio" and arguments.algorithm == "c45":
         raise UsageError(f"{flag(name)} is for boosted trees: add --trials, without --rules.")
     if name == "mdl_gain_threshold" and arguments.rules and arguments.n_trials is not None:

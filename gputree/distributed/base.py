@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from gputree.estimators.table_estimator import TableEstimator
 from gputree.evaluation import Report
 from gputree.validation import check_target_range
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 
 def with_client(plain: type) -> Callable[..., None]:
     """The constructor of a plain estimator with a client in addition to its parameters."""
@@ -38,6 +41,43 @@ def with_client(plain: type) -> Callable[..., None]:
         parameters=[*own.parameters.values(), client]
     )
     return __init__
+
+
+_ANSWERED = """
+
+Parameters
+----------
+X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
+
+Returns
+-------
+{}
+    A dask array, not computed yet, where X is a collection.
+"""
+
+
+def lazy(returns: str) -> Callable[[Method], Method]:
+    """The method of the plain estimator, lazily mapped over the partitions of a collection.
+
+    The method that is decorated tells the type of the answer, and its columns or None; `returns` is
+    what its docstring says of it.
+    """
+
+    def decorated(method: Method) -> Method:
+        name = method.__name__
+
+        @wraps(method)
+        def answer(self: Any, X: Any) -> Any:
+            if not collections.is_collection(X):
+                return getattr(self._plain, name)(self, X)
+            dtype, width = method(self, X)
+            return collections.mapped(_Answer(name, width), self._model(), X, dtype, width)
+
+        if method.__doc__:  # python -OO has none
+            answer.__doc__ = inspect.cleandoc(method.__doc__) + _ANSWERED.format(returns)
+        return cast("Method", answer)
+
+    return decorated
 
 
 class OverPartitions(TableEstimator):
@@ -120,9 +160,6 @@ class OverPartitions(TableEstimator):
         """The plain estimator, as tasks have it: one thread each."""
         return self.to_local().set_params(n_jobs=1)
 
-    def _lazily(self, method: str, X: Any, dtype: Any, width: int | None) -> Any:
-        return collections.mapped(_Answer(method, width), self._model(), X, dtype, width)
-
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
         """As of the plain estimator; rows of collections are gathered for it.
 
@@ -190,37 +227,18 @@ class ClassifierOverPartitions(OverPartitions, TableClassifier):
         every = np.arange(self.n_classes_)
         return self._combine_weights(None, every)
 
+    @lazy("labels : array of shape (n_rows,)")
     def predict(self, X: Any) -> Any:
-        """Label of the majority class where each row stops; of equals, the first.
+        """Label of the most probable class of each row; of equals, the first."""
+        return self.classes_.dtype, None
 
-        Parameters
-        ----------
-        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
-
-        Returns
-        -------
-        labels : array of shape (n_rows,)
-            A dask array, not computed yet, where X is a collection.
-        """
-        if not collections.is_collection(X):
-            return super().predict(X)
-        return self._lazily("predict", X, self.classes_.dtype, None)
-
+    @lazy("probabilities : float64 array of shape (n_rows, n_classes)")
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class: its fraction of the weight in the node where a row stops.
 
-        Parameters
-        ----------
-        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_classes)
-            A dask array, not computed yet, where X is a collection.
+        Of a forest, the mean over the trees.
         """
-        if not collections.is_collection(X):
-            return super().predict_proba(X)
-        return self._lazily("predict_proba", X, np.float64, self.n_classes_)
+        return np.float64, self.n_classes_
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy, computed partition by partition.
@@ -251,21 +269,10 @@ class RegressorOverPartitions(OverPartitions):
     def _by_class(self, found: Look) -> None:
         """Targets have no classes."""
 
+    @lazy("targets : float64 array of shape (n_rows,)")
     def predict(self, X: Any) -> Any:
-        """Mean target of each row's leaf.
-
-        Parameters
-        ----------
-        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
-
-        Returns
-        -------
-        targets : float64 array of shape (n_rows,)
-            A dask array, not computed yet, where X is a collection.
-        """
-        if not collections.is_collection(X):
-            return super().predict(X)
-        return self._lazily("predict", X, np.float64, None)
+        """Mean target of each row's leaf; of a forest, the mean over the trees."""
+        return np.float64, None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination, computed partition by partition.

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gputree._docs import fill
-from gputree.distributed import collections, growing
+from gputree.distributed import growing
 from gputree.distributed.base import (
     ClassifierOverPartitions,
     OverPartitions,
     RegressorOverPartitions,
+    lazy,
     with_client,
 )
 from gputree.errors import InputError
@@ -72,21 +73,10 @@ class _DaskTree(OverPartitions, Cart):
             )
         return pruner
 
+    @lazy("leaves : int32 array of shape (n_rows,)")
     def apply(self, X: Any) -> Any:
-        """Index of the leaf that each row reaches; see the plain estimator.
-
-        Parameters
-        ----------
-        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
-
-        Returns
-        -------
-        leaves : int32 array of shape (n_rows,)
-            A dask array, not computed yet, where X is a collection.
-        """
-        if not collections.is_collection(X):
-            return super().apply(X)
-        return self._lazily("apply", X, np.int32, None)
+        """Index of the leaf that each row reaches; see the plain estimator."""
+        return np.int32, None
 
 
 @fill(sections=_SECTIONS)

@@ -15,14 +15,15 @@ import numpy as np
 
 from gputree._docs import fill
 from gputree.backends.base import Floats
-from gputree.backends.sharded.coding import fit_all
+from gputree.backends.sharded.coding import code_rows, fit_all
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.backends.sharded.tasks import Tasks
-from gputree.distributed import collections, growing
+from gputree.distributed import growing
 from gputree.distributed.base import (
     ClassifierOverPartitions,
     OverPartitions,
     RegressorOverPartitions,
+    lazy,
     with_client,
 )
 from gputree.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -59,10 +60,7 @@ class _DaskForest(OverPartitions, Forest):
         name = type(self).__name__
         for option in ("oob_score", "quantreg"):
             if getattr(self, option):
-                raise InputError(
-                    f"{name} takes no {option!r}: it looks at all rows again, which lie in "
-                    f"partitions. Use {name.removeprefix('Dask')} on a table in memory."
-                )
+                raise self._lacking(option)
         before = copy(self)
         tasks, found, rowsets, _ = self._read(X, y, sample_weight)
         known = self._known_trees(before)
@@ -82,8 +80,10 @@ class _DaskForest(OverPartitions, Forest):
         at_once = min(threads, self.n_estimators - len(known))
         grower = self._new_tree(device="cpu", verbose=0, n_jobs=max(threads // at_once, 1))
         shape = (found.n_rows, self.n_features_in_)
-        layout = layout_of(rowsets, grower._options(*shape, "cpu"))
-        bins = fit_all(tasks, rowsets.parts, tasks.share(layout))
+        layout = tasks.share(layout_of(rowsets, grower._options(*shape, "cpu")))
+        bins = fit_all(tasks, rowsets.parts, layout)
+        coded = tasks.each(code_rows, rowsets.parts, tasks.share(bins), layout)
+        rowsets = rowsets._replace(parts=coded)  # trees have some of the rows: codes are the same
         rows = _Rows(self, tasks, rowsets, weights)
 
         def grow(t: int) -> CompactTree:
@@ -97,21 +97,17 @@ class _DaskForest(OverPartitions, Forest):
         self._grow_trees(known, grow, at_once)
         return self
 
+    @lazy("leaves : int32 array of shape (n_rows, n_estimators)")
     def apply(self, X: Any) -> Any:
-        """Index of the leaf that each row reaches in each tree; see the plain estimator.
+        """Index of the leaf that each row reaches in each tree; see the plain estimator."""
+        return np.int32, len(self._trees)
 
-        Parameters
-        ----------
-        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
-
-        Returns
-        -------
-        leaves : int32 array of shape (n_rows, n_estimators)
-            A dask array, not computed yet, where X is a collection.
-        """
-        if not collections.is_collection(X):
-            return super().apply(X)
-        return self._lazily("apply", X, np.int32, len(self._trees))
+    def _lacking(self, option: str) -> InputError:
+        name = type(self).__name__
+        return InputError(
+            f"{name} takes no {option!r}: it looks at all rows again, which lie in partitions. Use "
+            f"{name.removeprefix('Dask')} on a table in memory."
+        )
 
 
 class _Rows:
@@ -263,3 +259,7 @@ class DaskRandomForestRegressor(RegressorOverPartitions, _DaskForest, RandomFore
         "client": [object],
     }
     __init__ = with_client(RandomForestRegressor)
+
+    def predict_quantiles(self, X: Any = None, quantiles: Any = None) -> Any:
+        """Raise ValueError: the targets in leaves are not kept; see ``quantreg``."""
+        raise self._lacking("quantreg")

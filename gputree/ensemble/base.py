@@ -7,12 +7,12 @@ are in their order, so that a forest depends neither on threads nor on which tre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from copy import copy
 from inspect import signature
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import forbid_infinity
 from gputree.backends.inspection import Inspection
 from gputree.columns import Columns
-from gputree.ensemble.compact import CompactTree, Trees
+from gputree.ensemble.compact import CompactTree, MadeOnUse, Trees
 from gputree.ensemble.draws import bootstrap_counts, tree_seed
 from gputree.ensemble.out_of_bag import out_of_bag_means, permutation_importances
 from gputree.errors import InputError
@@ -40,7 +40,7 @@ from gputree.estimators.reporting import Reporting
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.growth.progress import new_bar
 from gputree.growth.stopping import FEWEST_ROWS
-from gputree.importance import impurity_importances
+from gputree.importance import mean_importances
 from gputree.prediction.forest import leaves
 from gputree.threads import n_threads, run
 from gputree.validation import check_weight_range, check_weights
@@ -59,28 +59,6 @@ class Draws(NamedTuple):
     n: int  # rows of the table
     draws: int | None  # rows drawn for each tree; None where every tree has all rows
     weight: Weight  # (n,) rows are drawn in proportion to it; empty where it is not held
-
-
-class Members(Sequence):
-    """The trees of a forest as estimators, each made when it is needed."""
-
-    def __init__(self, forest: Forest) -> None:
-        self._forest = forest
-
-    def __len__(self) -> int:
-        return len(self._forest._trees)
-
-    @overload
-    def __getitem__(self, place: int) -> Any: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Any]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self._forest._member(t) for t in range(len(self))[place]]
-        return self._forest._member(range(len(self))[place])
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} trees of {type(self._forest).__name__}>"
 
 
 class Forest(Reporting, TableEstimator):
@@ -302,10 +280,20 @@ class Forest(Reporting, TableEstimator):
 
     # ------------------------------------------------------------ trees
     @property
-    def estimators_(self) -> Members:
+    def estimators_(self) -> MadeOnUse[Any]:
         """The trees as estimators of one tree, each made when it is needed."""
         check_is_fitted(self)
-        return Members(self)
+        numbers = list(range(len(self._trees)))
+        return MadeOnUse(numbers, self._member, f"trees of {type(self).__name__}")
+
+    def __len__(self) -> int:
+        return len(self.estimators_)
+
+    def __getitem__(self, place: int) -> Any:
+        return self.estimators_[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.estimators_)
 
     def _member(self, t: int) -> Any:
         """Tree t as an estimator."""
@@ -328,11 +316,7 @@ class Forest(Reporting, TableEstimator):
         That of a tree is the fraction of each column in the total decrease of impurity.
         """
         check_is_fitted(self)
-        each = [impurity_importances(own.expand()) for own in self._trees if own.n_nodes > 1]
-        if not each:
-            return np.zeros(self.n_features_in_)
-        mean: NDArray[np.float64] = np.mean(each, axis=0)
-        return mean / mean.sum()
+        return mean_importances(self._trees.expanded)
 
     def _report_size(self) -> dict[str, int]:
         leaves = sum(tree.n_rows.size for tree in self._trees)
@@ -388,7 +372,7 @@ class Forest(Reporting, TableEstimator):
         check_is_fitted(self)
         values = self._values(X)
         threads = n_threads(self.n_jobs)
-        paths = [prediction.decision_path(own.expand(), values, threads) for own in self._trees]
+        paths = [prediction.decision_path(tree, values, threads) for tree in self._trees.expanded]
         return hstack(paths, "csr"), self._trees.node_ends
 
     @explained
@@ -551,6 +535,10 @@ def _draw_count(forest: Forest, n: int, total: float) -> int | None:
         return None
     if most is None:
         return n
+    if isinstance(most, bool):
+        raise InputError(
+            f"max_samples={most} of {type(forest).__name__}: give a number of rows, or a fraction."
+        )
     if isinstance(most, Integral):
         return int(most)
     draws = max(int(most * total), 1)

@@ -2,14 +2,14 @@
 
 Of a binary tree numbered breadth-first, the k-th node that is split has the children 2 k + 1 and
 2 k + 2, the rows and class weights of a node are those of the leaves below it, and impurities are
-a function of class weights. What is left takes 14 to 16 bytes a node of two classes; a `Tree` takes
+a function of class weights. What is left takes 13 to 15 bytes a node of two classes; a `Tree` takes
 about a hundred.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ from gputree.prediction.forest import PackedTree, pack_tree
 from gputree.threads import run
 from gputree.tree import Tree
 
+T = TypeVar("T")
+
 # Types of whole numbers, the narrowest first.
 _NARROW = (np.uint8, np.uint16, np.uint32, np.int64)
 
@@ -48,7 +50,8 @@ class CompactTree(NamedTuple):
     is_subset: NDArray[np.bool_] | None  # (S,) None where all splits are thresholds
     gain: NDArray[np.float64]  # (S,)
     n_rows: NDArray  # (L,)
-    weight: NDArray  # (L,); (N,) where sums over leaves are rounded
+    # (L,); (N,) where sums over leaves are rounded; None where it is the sum of class weights
+    weight: NDArray | None
     statistics: NDArray  # (L, K); (N, K) where sums over leaves are rounded, and of means
     impurity: NDArray[np.float64] | None  # (N,) None where class weights give it
     lower: NDArray[np.float64] | None  # (N,)
@@ -62,10 +65,14 @@ class CompactTree(NamedTuple):
         subset = tree.split_kind[split] == SUBSET_SPLIT
         statistics = tree.statistics
         impurity: NDArray | None = tree.impurity
-        if tree.task == "classification":
+        classifies = tree.task == "classification"
+        if classifies:
             statistics = _of_leaves(tree, statistics)
             if _same(impurity, _impurity(tree.criterion, tree.statistics)):
                 impurity = None
+        weight = None
+        if not (classifies and _same(tree.weight, tree.statistics.sum(axis=1))):
+            weight = _of_leaves(tree, tree.weight[:, None])[:, 0]
         return cls(
             task=tree.task,
             criterion=tree.criterion,
@@ -77,7 +84,7 @@ class CompactTree(NamedTuple):
             is_subset=subset if subset.any() else None,
             gain=tree.gain[split],
             n_rows=_narrow(tree.n_rows[~split]),
-            weight=_of_leaves(tree, tree.weight[:, None])[:, 0],
+            weight=weight,
             statistics=statistics,
             impurity=impurity,
             lower=tree.lower,
@@ -117,6 +124,9 @@ class CompactTree(NamedTuple):
         if impurity is None:
             impurity = _impurity(self.criterion, statistics)
             assert impurity is not None
+        weight = statistics.sum(axis=1)
+        if self.weight is not None:
+            weight = _over(first_child, self.weight[:, None])[:, 0]
         lists = BranchLists.none(self.n_nodes) if self.lists is None else self.lists
         return Tree(
             task=self.task,
@@ -130,7 +140,7 @@ class CompactTree(NamedTuple):
             feature=of_splits(self.feature, np.int32, NO_FEATURE),
             threshold=of_splits(self.threshold, np.float64, NO_THRESHOLD),
             missing_child=of_splits(self.missing_child, NODE, MISSING_STOPS),
-            weight=_over(first_child, self.weight[:, None])[:, 0],
+            weight=weight,
             n_rows=over_leaves(first_child, self.n_rows.astype(np.int64)[:, None])[:, 0],
             statistics=statistics,
             impurity=impurity,
@@ -139,6 +149,28 @@ class CompactTree(NamedTuple):
             upper=self.upper,
             **lists._asdict(),
         )
+
+
+class MadeOnUse(Sequence[T]):
+    """What `make` makes of each item, when it is needed."""
+
+    def __init__(self, items: list[Any], make: Callable[[Any], T], what: str) -> None:
+        self._items, self._make, self._what = items, make, what
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        if isinstance(place, slice):
+            return list(map(self._make, self._items[place]))
+        return self._make(self._items[place])
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self._what}>"
 
 
 class Trees(Sequence[CompactTree]):
@@ -162,6 +194,11 @@ class Trees(Sequence[CompactTree]):
         return {"_trees": self._trees, "_packed": None}
 
     @property
+    def expanded(self) -> MadeOnUse[Tree]:
+        """The trees, field by field."""
+        return MadeOnUse(self._trees, CompactTree.expand, "trees")
+
+    @property
     def node_ends(self) -> NDArray[np.int64]:
         """Nodes of all trees before each, and of all: of shape (trees + 1,)."""
         return np.cumsum([0, *(tree.n_nodes for tree in self._trees)])
@@ -180,9 +217,13 @@ def _pack(tree: CompactTree, dtype: Any) -> PackedTree:
 
 
 def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:
-    """The values of leaves, whose sums those of all nodes are; of all nodes where they are not."""
+    """The values of leaves, whose sums those of all nodes are; of all nodes where sums are rounded.
+
+    Whole numbers add up.
+    """
     leaves = _narrow(values[tree.is_leaf])
-    return leaves if _same(values, _over(tree.first_child, leaves)) else values
+    is_sum = leaves.dtype.kind != "f" or _same(values, _over(tree.first_child, leaves))
+    return leaves if is_sum else values
 
 
 def _over(first_child: NDArray, values: NDArray) -> NDArray[np.float64]:
@@ -203,11 +244,11 @@ def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.flo
 
 def _narrow(values: NDArray) -> NDArray:
     """Whole numbers in the narrowest type that holds them; others as they are."""
+    least, greatest = values.min(), values.max()
     for dtype in _NARROW:
-        with np.errstate(invalid="ignore"):
+        if np.iinfo(dtype).min <= least and greatest <= np.iinfo(dtype).max:
             narrow = values.astype(dtype)
-        if np.array_equal(narrow, values):
-            return narrow
+            return narrow if (narrow == values).all() else values
     return values
 
 

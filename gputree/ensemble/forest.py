@@ -51,7 +51,9 @@ class ForestClassifier(TableClassifier, Forest):
     misclassification_costs = None
 
     _tree_class = DecisionTreeClassifier
-    _lacks = FOREST_LACKS
+    _lacks = FOREST_LACKS | {
+        "quantreg": "classes have no quantiles; of numbers regressors know them."
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Forest._parameter_constraints,

@@ -60,7 +60,10 @@ FOREST_LACKS = {
     "learning_rate": "trees are averaged, not boosted. Leave it out.",
     **dict.fromkeys(("ntree", "num_trees", "num_parallel_tree"), "write n_estimators."),
     **dict.fromkeys(("mtry", "colsample_bynode"), "write max_features."),
-    **dict.fromkeys(("sampsize", "subsample"), "write max_samples."),
+    **dict.fromkeys(("sampsize", "sample_fraction", "subsample"), "write max_samples."),
+    "replace": "write bootstrap: rows are drawn with replacement, or each tree has all.",
+    "maxnodes": "write max_leaf_nodes.",
+    **dict.fromkeys(("nodesize", "min_node_size"), "write min_samples_leaf."),
 }
 
 # Parameters of methods of scikit-learn's trees.

@@ -13,8 +13,9 @@ from gputree.errors import InputError
 from gputree.export.describe import describe, shorten
 from gputree.export.digits import format_number
 from gputree.export.glyphs import hint_at_fonts, new_axes
+from gputree.export.model import averaged, tree_of
 from gputree.export.parameters import checked
-from gputree.importance import impurity_importances
+from gputree.importance import mean_importances
 
 _MOST_TICKS = 8  # labels of cp along the upper axis
 
@@ -130,6 +131,7 @@ def plot_importance(
     Parameters
     ----------
     estimator_or_tree : fitted estimator or Tree
+        Of a forest, the mean of its trees' importances.
     {features}
     most : int or None, default=20
         How many columns to draw; None for all. Those without a split come last.
@@ -155,8 +157,9 @@ def plot_importance(
     >>> tree = DecisionTreeClassifier(max_depth=3).fit(iris.data, iris.target)
     >>> ax = plot_importance(tree, feature_names=iris.feature_names)
     """
-    shown = describe(estimator_or_tree, feature_names=feature_names)
-    values = impurity_importances(shown.tree)
+    members = averaged(estimator_or_tree) or [estimator_or_tree]
+    shown = describe(members[0], feature_names=feature_names)
+    values = mean_importances(map(tree_of, members))
     order = np.argsort(-values, kind="stable")
     names = [shown.feature_names[j] for j in order]
     return _draw_bars("plot_importance", ax, names, values[order], most, "importance")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -71,7 +72,7 @@ def _numbers(header: dict[str, Any], key: str, count: int, most: float) -> Float
     return numbers
 
 
-def _members(boosted: Boosted, trees: list[Tree], least: int) -> list[C45Classifier]:
+def _members(boosted: Boosted, trees: Sequence[Tree], least: int) -> list[C45Classifier]:
     """The estimators of the trees, as what boosts has them."""
     grower: C45Classifier = coded_grower(boosted, C45Classifier, 1)
     grower.min_samples_split = least

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,13 +45,14 @@ class RefusedError(InputError):
 
 
 # ------------------------------------------------------------------ writing
-def write_container(path: FilePath, members: Mapping[str, bytes]) -> None:
+def write_container(path: FilePath, members: Iterable[tuple[str, bytes]]) -> None:
     """Write an archive; an older file of that name is replaced, or kept on failure.
 
-    The same members give the same bytes (under one zlib): they have an order and no time stamp.
+    Members are asked for one by one. The same ones give the same bytes (under one zlib): they have
+    an order and no time stamp.
     """
     with replaced_file(path) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
+        for name, content in members:
             info = zipfile.ZipInfo(name)  # dated 1980: equal models, equal bytes
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, content)

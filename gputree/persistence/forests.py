@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def contents_of(forest: Forest) -> Contents:
     seed, n, draws, weight = forest._draws
     of_draws = {"seed": seed, "n_rows": n, "draws": draws, "by_weight": weight is not None}
     header = header_of(forest) | {"bootstrap": of_draws}
-    trees = [tree.expand() for tree in forest._trees]
+    trees = forest._trees.expanded
     if not hasattr(forest, "_leaf_targets"):
         return Contents(header, trees)
     return Contents(
@@ -63,7 +64,7 @@ def _draws(found: dict[str, Any]) -> Draws:
     return Draws(seed, n, draws, np.empty(0) if field_of(found, "by_weight", bool) else None)
 
 
-def _leaf_targets(arrays: dict[str, NDArray], trees: list[Tree], n_rows: int) -> LeafTargets:
+def _leaf_targets(arrays: dict[str, NDArray], trees: Sequence[Tree], n_rows: int) -> LeafTargets:
     """Targets and their leaves; ValueError where they are not those of so many rows and trees."""
     found = LeafTargets(**arrays)
     n = found.row.size

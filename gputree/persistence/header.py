@@ -5,7 +5,7 @@ README.md lists its keys. Nothing here needs scikit-learn, or an estimator's cla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -98,7 +98,7 @@ def with_params(kind: Any, header: dict[str, Any]) -> Any:
     return estimator
 
 
-def complete(estimator: Any, header: dict[str, Any], trees: list[Tree]) -> Any:
+def complete(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> Any:
     """The estimator with what the header says of its columns and classes, those of its trees."""
     d = trees[0].n_features
     estimator.n_features_in_ = d
@@ -181,7 +181,7 @@ def _classes(labels: Any) -> NDArray[Any]:
     return labels
 
 
-def _columns(header: dict[str, Any], trees: list[Tree]) -> Columns:
+def _columns(header: dict[str, Any], trees: Sequence[Tree]) -> Columns:
     """The columns' specifications, if they are those of the trees."""
     d = trees[0].n_features
     if header.get("format") == FORMAT and header.get("format_version") == 1:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +57,7 @@ class Contents(NamedTuple):
     """What a model file holds."""
 
     header: dict[str, Any]
-    trees: list[Tree]  # one or more
+    trees: Sequence[Tree]  # one or more
     # by the names of `RULES`, or of `LEAF_TARGETS`
     arrays: dict[str, NDArray] | None = None
 
@@ -65,35 +67,46 @@ def write_model(path: FilePath, header: dict[str, Any], tree: Tree) -> None:
 
     The header is what JSON can represent, without the keys that this module writes.
     """
-    _write(path, MODEL_FILE.lines(tree), header, {"tree": arrays_of(tree)})
+    _write(path, MODEL_FILE.lines(tree), header, [("tree", arrays_of(tree))])
 
 
 def write_contents(path: FilePath, contents: Contents) -> None:
-    """Write a model file of several trees, or with rules; otherwise as `write_model`."""
-    header, trees, arrays = contents
+    """Write a model file of several trees, or with rules; otherwise as `write_model`.
+
+    Trees are asked for one by one, since those of a forest are made when they are needed.
+    """
+    header, trees, _ = contents
     lines = MODEL_FILE.lines(trees[0], FORMAT_VERSION)
     del lines["tree"]
-    lines["trees"] = [scalars_of(tree) for tree in trees]
-    folders = {f"trees/{place}": arrays_of(tree) for place, tree in enumerate(trees)}
+    lines["trees"] = list(map(scalars_of, trees))
+    _write(path, lines, header, _folders(contents))
+
+
+def _folders(contents: Contents) -> Iterator[tuple[str, dict[str, NDArray]]]:
+    """Names and arrays of the folders of an archive, one after the other."""
+    for place, tree in enumerate(contents.trees):
+        yield f"trees/{place}", arrays_of(tree)
+    arrays = contents.arrays or {}
     for folder, kinds in _FOLDERS.items():
-        if arrays is not None and arrays.keys() >= kinds.keys():
-            folders[folder] = {name: arrays[name] for name in kinds}
-    _write(path, lines, header, folders)
+        if arrays.keys() >= kinds.keys():
+            yield folder, {name: arrays[name] for name in kinds}
 
 
 def _write(
     path: FilePath,
     lines: dict[str, Any],
     header: dict[str, Any],
-    folders: dict[str, dict[str, NDArray]],
+    folders: Iterable[tuple[str, dict[str, NDArray]]],
 ) -> None:
     if reserved := [key for key in _RESERVED if key in header]:
         raise InputError(f"The header keys {reserved} are reserved.")
     text = json.dumps(lines | header, indent=2, ensure_ascii=False, allow_nan=False)
-    members = {_HEADER: _utf8(text)}
-    for folder, arrays in folders.items():
-        members |= {Folder.member(folder, name): npy_bytes(a) for name, a in arrays.items()}
-    write_container(path, members)
+    members = (
+        (Folder.member(folder, name), npy_bytes(array))
+        for folder, arrays in folders
+        for name, array in arrays.items()
+    )
+    write_container(path, chain([(_HEADER, _utf8(text))], members))
 
 
 def _utf8(text: str) -> bytes:

@@ -90,6 +90,7 @@ def test_one_tree_is_explained_and_exported(trained, gputree, tmp_path):
     [
         (["--algorithm", "rf"], "Write --algorithm random-forest"),
         (["--n-estimators", 3], "is no option of cart: add --algorithm random-forest"),
+        (["--algorithm", "extra-trees", "--quantreg"], "is for regression; the task is class"),
         (["--ntree", 50, "--mtry", 2], "Write --n-estimators 50 --max-features 2"),
         (["--algorithm", "random-forest", "--trials", 3], "add --algorithm c45"),
         (["--algorithm", "random-forest", "--rules"], "add --algorithm c45"),

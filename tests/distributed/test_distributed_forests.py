@@ -17,6 +17,7 @@ import pandas as pd  # noqa: E402  a part of Dask's data frames
 from eager_client import EagerClient  # noqa: E402  what follows needs Dask
 
 from gputree import RandomForestClassifier, RandomForestRegressor, load_model, save_model  # noqa: E402
+from gputree.backends.sharded import coding  # noqa: E402
 from gputree.distributed import (  # noqa: E402
     DaskDecisionTreeClassifier,
     DaskRandomForestClassifier,
@@ -108,6 +109,20 @@ def test_data_frames_with_categories_and_missing_values(kind, weight):
     np.testing.assert_array_equal(found.feature_importances_, model.feature_importances_)
 
 
+def test_rows_are_coded_once(monkeypatch):
+    X, labels, _ = numbers()
+    coded = []
+
+    def encode(table, *arguments):
+        coded.append(len(table.values))
+        return encode_columns(table, *arguments)
+
+    encode_columns = coding.encode_columns
+    monkeypatch.setattr(coding, "encode_columns", encode)
+    on_dask(RandomForestClassifier(n_estimators=3)).fit(*partitions(0, X, labels))
+    assert sum(coded) == len(X)
+
+
 def test_trees_are_added_and_told_which_rows_they_have(tmp_path):
     X, labels, _ = numbers()
     model = RandomForestClassifier(n_estimators=3, random_state=4).fit(X, labels)
@@ -138,6 +153,9 @@ def test_what_is_refused():
         target = y if isinstance(model, RandomForestRegressor) else labels
         with pytest.raises(ValueError, match=message):
             on_dask(model).fit(X, target)
+    model = on_dask(RandomForestRegressor(n_estimators=1)).fit(X, y)
+    with pytest.raises(ValueError, match="takes no 'quantreg': it looks at all rows"):
+        model.predict_quantiles(X)
     model = RandomForestClassifier(class_weight="balanced_subsample", bootstrap=False)
     with pytest.raises(ValueError, match="needs bootstrap=True, or no sample_weight"):
         on_dask(model).fit(X, labels, weight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+import weakref
 from functools import partial
 from itertools import count
 from threading import Lock
@@ -26,10 +27,12 @@ from gputree import (
     ExtraTreesRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    export_json,
     load_model,
     save_model,
 )
 from gputree.ensemble import base
+from gputree.ensemble.compact import CompactTree
 from gputree.ensemble.draws import bootstrap_counts
 from gputree.export import shap_values
 from gputree.pruning import CostComplexity, CostComplexityCV
@@ -172,7 +175,7 @@ def test_kept_trees_take_little_memory():
     X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
     forest = RandomForestClassifier(n_estimators=2).fit(X, y)
     nodes = sum(tree.n_nodes for tree in forest._trees)
-    assert sum(tree.nbytes for tree in forest._trees) <= 16 * nodes
+    assert sum(tree.nbytes for tree in forest._trees) <= 15 * nodes
 
 
 # ----------------------------------------------------------- prediction
@@ -350,6 +353,18 @@ def test_an_interrupted_fit_leaves_the_forest_as_it_was(fitted, monkeypatch, n_j
     assert hasattr(forest, "oob_score_")
 
 
+def test_a_forest_is_a_sequence_of_its_trees(fitted):
+    forest, *_ = fitted
+    assert len(forest) == len(forest.estimators_) == 4
+    assert_same_trees(forest[-1].tree_, forest.estimators_[3].tree_)
+    assert [tree.tree_.n_nodes for tree in forest] == [
+        tree.tree_.n_nodes for tree in [*forest.estimators_[:2], *forest.estimators_[2:]]
+    ]
+    for place in (4, -5):
+        with pytest.raises(IndexError, match="list index out of range"):
+            forest.estimators_[place]
+
+
 # ---------------------------------------------------------------- errors
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -358,6 +373,7 @@ def test_an_interrupted_fit_leaves_the_forest_as_it_was(fitted, monkeypatch, n_j
         ({"bootstrap": False, "max_samples": 3}, "`max_sample` cannot be set"),
         ({"n_estimators": 0}, "'n_estimators' parameter"),
         ({"max_samples": 0.0}, "'max_samples' parameter"),
+        ({"max_samples": True}, "give a number of rows, or a fraction"),
         ({"criterion": "squared_error"}, "For numbers use"),
         ({"splitter": "random"}, "ExtraTreesClassifier draws cuts"),
     ],
@@ -404,6 +420,25 @@ def test_few_rows_drawn_and_rows_out_of_no_bag_are_told():
 
 
 # ----------------------------------------------------------------- files
+def test_trees_are_written_one_by_one(fitted, monkeypatch, tmp_path):
+    forest, *_ = fitted
+    alive, most = [], 0
+
+    def expand(own):
+        nonlocal most
+        tree = original(own)
+        alive.append(weakref.ref(tree))
+        most = max(most, sum(one() is not None for one in alive))
+        return tree
+
+    original = CompactTree.expand
+    monkeypatch.setattr(CompactTree, "expand", expand)
+    save_model(forest, tmp_path / "forest.gputree")
+    export_json(forest)
+    assert len(alive) >= 8
+    assert most <= 2  # one is let go of once there is the next
+
+
 def test_a_forest_of_a_file_knows_what_its_trees_have_drawn(tmp_path):
     X, labels, _ = mixed()
     forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(X, labels)

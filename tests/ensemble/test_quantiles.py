@@ -170,7 +170,7 @@ def test_what_is_refused(fitted):
         clone(forest).predict_quantiles(X)
     with pytest.raises(ValueError, match="'quantreg' parameter"):
         clone(forest).set_params(quantreg="yes").fit(X, y)
-    with pytest.raises(TypeError, match="RandomForestClassifier has no parameter 'quantreg'"):
+    with pytest.raises(TypeError, match="no parameter 'quantreg': classes have no quant"):
         RandomForestClassifier(quantreg=True)
 
 

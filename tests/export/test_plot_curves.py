@@ -6,7 +6,12 @@ from figures import any_overlap, close_figures  # noqa: F401
 from matplotlib import pyplot
 from sklearn.utils import Bunch
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, rank_features
+from gputree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestRegressor,
+    rank_features,
+)
 from gputree.datasets import load_auto_mpg
 from gputree.export import (
     plot_cp_table,
@@ -177,8 +182,9 @@ def test_what_is_no_path(wrong):
 
 
 # ---------------------------------------------------------------- importance
-def test_importance():
-    model = DecisionTreeRegressor(min_samples_leaf=20).fit(CARS.data, CARS.target)
+@pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestRegressor])
+def test_importance(kind):
+    model = kind(min_samples_leaf=20).fit(CARS.data, CARS.target)
     ax = plot_importance(model, feature_names=CARS.feature_names)
     expected = np.sort(model.feature_importances_)[::-1]
     assert [bar.get_width() for bar in ax.patches] == expected.tolist()

@@ -114,12 +114,13 @@ def fraction_of(bits):
 def take_targets(rules, criterion, entries, drawn, s, t, total):
     """Copy targets and weights of places ``s .. t``, and sum them up."""
     clear(total)
-    for i in range(s, t):
-        row = entries.local[i]
+    local = entries.local[s:t]
+    for i in range(np.uintp(t - s)):
+        row = np.uintp(local[i])
         target = np.int64(entries.target[row])
         weight = np.int64(entries.weight[row]) if rules.weighted else np.int64(1)
-        drawn.target[i - s] = target
-        drawn.weight[i - s] = weight
+        drawn.target[i] = target
+        drawn.weight[i] = weight
         add_row(criterion, total, 0, target, weight, 0)
 
 
@@ -130,23 +131,23 @@ def take_numbers(entries, key, drawn, c, s, first, last):
     Its ends are widened by it.
     """
     f = drawn.column[c]
-    local, numbers = entries.local, drawn.number[c]
+    local, numbers = entries.local[first:last], drawn.number[c][first - s : last - s]
     values, step = entries.values[f * entries.column_step :], np.uintp(entries.row_step)
     low, high, missing = drawn.low[c], drawn.high[c], np.int64(0)
     if entries.categories[f] == 0:
-        for i in range(first, last):
+        for i in range(np.uintp(last - first)):
             x = values[np.uintp(local[i]) * step]
-            numbers[i - s] = x
+            numbers[i] = x
             low = x if x < low else low
             high = x if x > high else high
             missing += np.int64(x != x)
     else:
         own = hash_of(key, f, _CATEGORY)
-        for i in range(first, last):
+        for i in range(np.uintp(last - first)):
             x = values[np.uintp(local[i]) * step]
             if x == x:
                 x = values.dtype.type(fraction_of(mix(own + np.uint64(x))))
-            numbers[i - s] = x
+            numbers[i] = x
             low = x if x < low else low
             high = x if x > high else high
             missing += np.int64(x != x)
@@ -275,18 +276,18 @@ def find_cut(scan, entries, limits, order, drawn, sorting):
 @borrowing
 def part_entries(entries, drawn, cut, s, t):
     """Part places ``s .. t`` at a cut, stably; returns the first place on the right."""
-    local, spill, numbers = entries.local, entries.spill, drawn.number[cut[3]]
-    to_left, to_spill = s, np.int64(0)
-    for i in range(s, t):
+    local, spill, numbers = entries.local[s:t], entries.spill, drawn.number[cut[3]]
+    to_left = to_spill = np.uintp(0)
+    for i in range(np.uintp(t - s)):
         row = local[i]
-        is_left = np.int64(goes_left(numbers[i - s], cut[5], cut[2]))
+        is_left = np.uintp(goes_left(numbers[i], cut[5], cut[2]))
         local[to_left] = row
         spill[to_spill] = row
         to_left += is_left
-        to_spill += 1 - is_left
+        to_spill += np.uintp(1) - is_left
     for i in range(to_spill):
         local[to_left + i] = spill[i]
-    return to_left
+    return s + np.int64(to_left)
 
 
 @borrowing

@@ -167,6 +167,11 @@ def code(own: Read, bins: Bins, layout: Layout) -> Table:
     return with_codes(held, bins, codes, layout.exact)
 
 
+def code_rows(own: Read, bins: Bins, layout: Layout) -> Read:
+    """The rows of a partition, and their codes."""
+    return own._replace(codes=code(own, bins, layout).codes)
+
+
 def empty_table(bins: Bins, layout: Layout) -> Table:
     """The coded table without rows: what all shards share."""
     return code(

@@ -31,7 +31,7 @@ from gputree.backends.sharded.coding import Layout, code, empty_table
 from gputree.backends.sharded.histograms import Block, Histograms, add_up, all_nodes, cut_columns
 from gputree.backends.sharded.keys import BinKeys
 from gputree.backends.sharded.ranges import ShardRanges
-from gputree.backends.sharded.rows import Read
+from gputree.backends.sharded.rows import Read, rows_of
 from gputree.backends.sharded.shard import HostShard, Partitioned, RowBlock, Shard, join_partitions
 from gputree.backends.sharded.shards import Budget, Shape, SmallNodes, Sum
 from gputree.backends.sharded.subtrees import (
@@ -322,8 +322,8 @@ def spread(
 
 def make_block(own: Read, bins: Bins, layout: Layout, how: Statistics) -> RowBlock:
     """The rows of a partition, coded, with their statistics in units."""
-    table = code(own, bins, layout)
-    return RowBlock(table.values, table.codes, in_units(own, *how))
+    codes = code(own, bins, layout).codes if own.codes is None else own.codes
+    return RowBlock(rows_of(own).values, codes, in_units(own, *how))
 
 
 def count_rows(own: Read) -> int:

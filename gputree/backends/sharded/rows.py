@@ -21,13 +21,15 @@ class Read(NamedTuple):
     values: NDArray  # (n, d)
     target: NDArray  # class codes or float64
     weight: Floats | None
+    codes: NDArray | None = None  # (n, d) of the values, where bins are known
 
     def that_count(self) -> Read:
         """The rows that have weight."""
         if self.weight is None or self.weight.all():
             return self
         rows = np.flatnonzero(self.weight)
-        return Read(self.values[rows], self.target[rows], self.weight[rows])
+        codes = None if self.codes is None else self.codes[rows]
+        return Read(self.values[rows], self.target[rows], self.weight[rows], codes)
 
 
 @dataclass(frozen=True)
