@@ -121,20 +121,18 @@ extern "C" __global__ void __launch_bounds__(256) gather_inside(
     Inside inside, Bits* keys, i32* items
 ) {
     if (inside.overflows()) return;
-    const i64 c = blockIdx.x, j = of.owner[c], first = of.first[c], columns = table.columns;
-    const i64 own = lead[j], searched = others ? columns : 1;
-    if (!others && own < 0) return;
-    for (i64 item = threadIdx.x; item < (of.last[c] - first) * searched; item += blockDim.x) {
-        const i64 f = others ? item % searched : own;
-        if ((f == own) == (others != 0) || inside.found.number[j * columns + f] == 0) continue;
-        const i64 row = entries[first + item / searched];
-        const i64 code = table.codes[row * table.stride + f];
-        const i64 bin = j * table.offset[columns] + table.offset[f] + code;
-        if (inside.place[bin] < 0) continue;
+    const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
+    const i64 own = lead[j], bins = j * table.offset[columns];
+    const auto is_searched = [&](i64 f) {
+        return (f == own) != (others != 0) && inside.found.number[j * columns + f] > 0;
+    };
+    visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
+        const i64 bin = bins + table.offset[f] + table.codes[row * table.stride + f];
+        if (inside.place[bin] < 0) return;
         const i64 slot = inside.place[bin] + atomicAdd(&inside.taken[bin], 1u);
         keys[slot] = key_of(values[row * columns + f]);
         items[slot] = i32(row);
-    }
+    });
 }
 
 // A warp: sort n keys, and their items along, with room for the next power of two.

@@ -50,19 +50,20 @@ extern "C" __global__ void __launch_bounds__(256, 1) gather_rows(
     const Bits* values, Table table, const i32* entries, Chunks of, i64 begin, i64 end, Grid grid,
     const i64* start, const i32* place, u32* taken, u32* segment, Bits* keys, i32* items
 ) {
-    const i64 c = blockIdx.x, j = of.owner[c], first = of.first[c], columns = table.columns;
-    for (i64 item = threadIdx.x; item < (of.last[c] - first) * columns; item += blockDim.x) {
-        const i64 f = item % columns, column = j * columns + f;
-        if (column < begin || column >= end) continue;
-        const i32 row = entries[first + item / columns];
+    const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
+    const auto is_searched = [&](i64 f) {
+        const i64 column = j * columns + f;
+        return column >= begin && column < end && start[column] < start[column + 1];
+    };
+    visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
         const i64 cell = grid.cell_of(table, j, f, row, values);
-        if (cell < 0 || place[cell] < 0) continue;
-        const i64 base = start[column] + place[cell];
+        if (cell < 0 || place[cell] < 0) return;
+        const i64 base = start[j * columns + f] + place[cell];
         const i64 slot = base + atomicAdd(&taken[cell], 1u);
         segment[slot] = u32(base);
         keys[slot] = key_of(values[row * columns + f]);
-        items[slot] = row;
-    }
+        items[slot] = i32(row);
+    });
 }
 
 // Grid: the columns from `begin` on, counted through all nodes; block: one warp, a lane a bin or

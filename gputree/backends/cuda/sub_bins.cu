@@ -15,12 +15,12 @@ extern "C" __global__ void __launch_bounds__(256) count_sub_bins(
     const Bits* values, Table table, Rows rows, const i32* entries, Chunks of, i64 channels,
     Grid grid, SubBins sub_bins
 ) {
-    const i64 c = blockIdx.x, j = of.owner[c], first = of.first[c], columns = table.columns;
-    for (i64 item = threadIdx.x; item < (of.last[c] - first) * columns; item += blockDim.x) {
-        const i64 f = item % columns, row = entries[first + item / columns];
+    const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
+    const auto is_searched = [&](i64 f) { return grid.used[j * columns + f] > 0; };
+    visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
         const i64 cell = grid.cell_of(table, j, f, row, values);
         if (cell >= 0) add_row<InGlobal>(sub_bins.counts + cell * channels, channels, rows, row);
-    }
+    });
 }
 
 // Grid: nodes x columns; block: one warp, a lane a bin. Sums over the sub-bins of each candidate

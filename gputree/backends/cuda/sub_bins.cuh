@@ -17,15 +17,15 @@ struct Grid {
     const double* low;
     const double* scale;
 
-    // The bin, or sub-bin, of a row's value in column f of node j; -1 where it is no candidate's.
+    // The bin, or sub-bin, of a row's value in a column of node j that has any; -1 where it is no
+    // candidate's.
     __device__ i64 cell_of(const Table& table, i64 j, i64 f, i64 row, const Bits* values) const {
-        const i64 column = j * table.columns + f;
-        if (used[column] == 0) return -1;
         const i64 bin = table.offset[f] + table.codes[row * table.stride + f];
         const i64 at = j * table.offset[table.columns] + bin;
         if (place[at] < 0 || !start) return place[at] < 0 ? -1 : at;
         const Bits bits = values[row * table.columns + f];
-        return start[column] + place[at] + sub_bin_in(low[bin], scale[bin], taken[at], bits);
+        const i64 first = start[j * table.columns + f] + place[at];
+        return first + sub_bin_in(low[bin], scale[bin], taken[at], bits);
     }
 };
 
