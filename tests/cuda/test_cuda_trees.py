@@ -18,7 +18,7 @@ from strategies import PROBLEMS, examples, make_task, problems, random_problems,
 from twins import as_dtype, assert_same_tree, fit_both, grown, pair, table
 
 from gputree import DecisionTreeClassifier
-from gputree.backends.cuda import encode, kernels
+from gputree.backends.cuda import encode, inside, kernels
 from gputree.criteria import ManyClassEntropy
 from gputree.growth import grower
 
@@ -72,8 +72,11 @@ def test_more_columns_than_lanes(cuda_device):
         assert_same_tree(sample, task, finish_rows=25, max_bins=8)
 
 
-def test_bins_of_more_rows_than_a_warp_sorts(cuda_device):
-    """Seen at the end of a level, they are looked into again, with drawn columns too."""
+@pytest.mark.parametrize("is_expected", [True, False])
+def test_bins_of_more_rows_than_a_warp_sorts(cuda_device, monkeypatch, is_expected):
+    """Unless that is expected, it is seen at the end of a level; with drawn columns too."""
+    if not is_expected:
+        monkeypatch.setattr(inside, "MOST_SORTED", 10_000)
     sample = random_sample(1, 2300, 2, 2, False)
     for max_features in (2, 1):
         task = make_task("gini", sample, max_features=max_features, max_depth=1)

@@ -1,8 +1,8 @@
 """Cuts inside bins of few rows: sizes stay on the device, and the host does not wait for any.
 
-Where there are more candidate pairs than are efficient without sub-bins, or a bin has more rows
-than a warp sorts, the device reports it at the level's end, and `gputree.backends.cuda.refine`
-searches again.
+Where bins are expected to have more rows than a warp sorts, `gputree.backends.cuda.refine` searches
+instead. Where some have all the same, or there are more candidate pairs than are efficient without
+sub-bins, the device reports it at the level's end, and it searches again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from gputree.backends.cuda.workspace import Shaped, bytes_of
 # A cut on the device, as int64: see cut.cuh.
 CUT_WORDS = 5
 
+# Rows of a bin that a warp sorts, at most: see inside.cu.
+MOST_SORTED = 1024
+
 NOTHING_FOUND = FOUND.pack(None, None, None)
 
 
@@ -32,6 +35,11 @@ class Inside(NamedTuple):
     lefts: Any  # (blocks, channels, LANES) int64
     packed: Packed  # the rest, for kernels
     found: Packed
+
+
+def has_small_bins(grower: Grower, level: Level) -> bool:
+    """Whether a warp sorts an average bin of the largest node, in the column with most bins."""
+    return level.largest <= MOST_SORTED * grower.table.divisible
 
 
 def look_inside(grower: Grower, level: Level, boundaries: Packed) -> Packed:

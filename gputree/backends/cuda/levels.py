@@ -15,6 +15,7 @@ class Level(NamedTuple):
     """Nodes whose splits are searched."""
 
     rows: int
+    largest: int  # rows of the largest node
     plan: Plan
     histograms: Any
     scores: Scores

@@ -3,7 +3,8 @@
 Every bin whose bound reaches the best score is searched, so the order of work does not matter. The
 column of the largest bound goes first, since its cuts raise the best score for all others. Bins of
 few rows are searched without the host (`gputree.backends.cuda.inside`), which sees the splits at
-the end; else it sees the number of rows to gather.
+the end; else it sees the number of rows to gather. The rows of the largest node say which, before
+any bin is searched.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from gputree.backends.base import Int64s
 from gputree.backends.cuda import sub_bins, tuning
 from gputree.backends.cuda.categories import MASK_WORDS, Subsets, codes_of, score_subsets
-from gputree.backends.cuda.inside import CUT_WORDS, NOTHING_FOUND, look_inside
+from gputree.backends.cuda.inside import CUT_WORDS, NOTHING_FOUND, has_small_bins, look_inside
 from gputree.backends.cuda.kernels import LANES, cupy
 from gputree.backends.cuda.layout import TALLY_WORDS, Chunks, Grower, Plan, sort_segments
 from gputree.backends.cuda.levels import Batch, Candidates, Level, Results
@@ -77,6 +78,7 @@ def _open(
     visits = (*(drawn or (None, None)), done, upto)
     return Level(
         rows=int((end - begin).sum()),
+        largest=int((end - begin).max()),
         plan=plan,
         histograms=histograms,
         scores=scores,
@@ -127,20 +129,22 @@ def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Results, int]:
     boundaries = BOUNDARIES.pack(
         int(is_first), *targets, level.scores.fields, level.visits, level.cuts, level.lead
     )
-    if not grower.task.exact:
+    divisible, pairs = grower.table.divisible > 0, 0
+    if divisible and has_small_bins(grower, level):
+        inside = look_inside(grower, level, boundaries)
+        results = _choose_splits(grower, level, inside)
+        if not results.tally[_OVERFLOWS].any():
+            return results, int(results.tally[_SLOTS].sum())
+        del inside
+        plan.tally.fill(0)
+    else:
         grower.kernels(
             "choose", "choose_boundary", (level.nodes,), grower.rules, grower.table.columns,
             level.packed, boundaries, threads=LANES,
         )  # fmt: skip
-        return _choose_splits(grower, level, NOTHING_FOUND), 0
-    inside = look_inside(grower, level, boundaries)
-    results = _choose_splits(grower, level, inside)
-    if not results.tally[_OVERFLOWS].any():
-        return results, int(results.tally[_SLOTS].sum())
-    del inside
-    grower.workspace.inside.release()  # its memory is worked in
-    plan.tally.fill(0)
-    pairs = _look_inside(grower, level, lead_only=1) + _look_inside(grower, level, lead_only=0)
+    if divisible:
+        grower.workspace.inside.release()  # its memory is worked in
+        pairs = sum(_look_inside(grower, level, lead_only) for lead_only in (1, 0))
     return _choose_splits(grower, level, NOTHING_FOUND), pairs
 
 
