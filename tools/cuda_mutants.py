@@ -50,14 +50,30 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    Mutant(
-        "encode: strict bound",
-        "return keys[i] >= key;",
-        "return keys[i] > key;",
-    ),
+    Mutant("encode: strict bound", "edge[bin + step - 1] < key", "edge[bin + step - 1] <= key"),
     Mutant("encode: negative zero", "if (bits == SIGN_BIT) return SIGN_BIT;", ""),
-    Mutant("encode: missing values", "if (key == MISSING_KEY) {", "if (false) {"),
+    Mutant(
+        "encode: missing values",
+        "const bool missing = key == MISSING_KEY;",
+        "const bool missing = false;",
+    ),
     Mutant("encode: inexact not told", "atomicOr(&inexact[f], 1)", "0"),
+    Mutant(
+        "encode: edges of the first group",
+        "own[i] = edges[first * ROOM + i];",
+        "own[i] = edges[i];",
+    ),
+    Mutant(
+        "encode: no barrier after edges",
+        "own[i] = edges[first * ROOM + i];\n    __syncthreads();",
+        "own[i] = edges[first * ROOM + i];",
+    ),
+    Mutant(
+        "encode: a group too many",
+        "const i64 last = first + 4 * group_words < columns ? first + 4 * group_words : columns;",
+        "const i64 last = columns;",
+    ),
+    Mutant("fit: strict bound", "return keys[i] >= key;", "return keys[i] > key;"),
     Mutant("inspect: infinite as missing", "if (size > INFINITY", "if (size >= INFINITY"),
     Mutant(
         "inspect: plain or",

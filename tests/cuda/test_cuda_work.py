@@ -6,8 +6,9 @@ from cuda_emulator import accesses, emulated_cuda, launches
 from devices import needs_emulator, new_backend
 from strategies import Sample, make_task
 from tunings import DEVICE, tuned
-from twins import grown
+from twins import grown, table
 
+from gputree.backends import binning
 from gputree.backends.cuda import inside, kernels
 
 pytestmark = needs_emulator
@@ -66,3 +67,10 @@ def test_bins_of_single_values_are_not_searched():
 
 def test_rows_that_a_warp_sorts():
     assert f"#define MOST_SORTED {inside.MOST_SORTED} " in kernels.source("inside")
+
+
+def test_a_code_takes_a_value_and_a_flag():
+    """Edges are read once a chunk of rows."""
+    sample = table("gini", False, n=ROWS, d=5)
+    edges = 5 * binning.MAX_BINS
+    assert loads(sample, max_bins=200)["encode_values"] < 3 * sample.values.size + edges
