@@ -49,7 +49,7 @@ def test_columns_without_candidates_are_not_visited(way):
 
 # Of the search in bins of few rows, and in those of many.
 SMALL = {"mark_leading", "mark_others", "gather_inside", "scan_inside"}
-LARGE = {"mark_candidates", "gather_rows", "scan_chunks"}
+LARGE = {"mark_candidates", "count_sub_bins", "gather_rows", "scan_candidates"}
 
 
 @pytest.mark.parametrize(("most", "used"), [(100, SMALL), (99, LARGE)])

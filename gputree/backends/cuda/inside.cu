@@ -183,22 +183,14 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_inside(
             own_items[s] = items[slot + s];
         }
         sort_slots(own_keys, own_items, n);
-        const i64 piece = (n - 1 + 31) / 32;  // no cut follows the last row
-        const i64 first = lane * piece;
-        const i64 last = first + piece < n - 1 ? first + piece : n - 1;
-        sum_slots(rows, channels, own_items, first, last, left);
-        const i64 cell = (j * bins + table.offset[at % table.columns] + b) * channels;
-        const Cell* in_bin = level.cells(table, j, channels) + cell - j * bins * channels;
-        for (i64 k = 0; k < channels; ++k) {
-            const i64 own = left[k];
-            left[k] = level.cumulatives[cell + k] - i64(in_bin[k]) + inclusive_sum(own) - own;
-        }
-        Cut cut = no_cut();
-        if (first < last)
-            cut = scan_piece(
-                rules, table, level, monotonic, rows, own_keys, own_items, at, b, first, last, left
-            );
-        cut = warp_first(cut);
+        const i64 cell = (table.offset[at % table.columns] + b) * channels;
+        const BeforeBin before = {
+            level.cumulatives + j * bins * channels + cell,
+            level.cells(table, j, channels) + cell, nullptr
+        };
+        const Cut cut = scan_sorted(  // no cut follows the last row
+            rules, table, level, monotonic, rows, own_keys, own_items, at, b, 0, n - 1, before, left
+        );
         if (lane == 0) ((Cut*)inside.found.cuts)[i] = cut;
         __syncwarp();
     }

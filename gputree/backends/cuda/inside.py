@@ -80,14 +80,19 @@ def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
     table, channels = grower.table, grower.task.channels
     cells, pairs, slots = grower.cells, m * table.columns, _slots(grower, rows)
     bins = _leading_bins(grower, m, rows) + min(m * cells, slots // 2)
-    scratch = grower.memory.gathered_bytes // 4 // (8 * LANES * channels)
-    blocks = max(min(tuning.TUNING.candidate_blocks, scratch, bins), 1)
+    blocks = scanning_blocks(grower, bins)
     i4, i8 = np.int32, np.int64
     return [
         (slots, table.bits), (slots, i4), ((blocks, channels, LANES), i8), ((m, cells), i4),
         ((m, cells), np.uint32), (pairs, i8), (pairs, i4), (bins, i8), (bins, i4), (bins, i8),
         (bins, i8), ((bins, CUT_WORDS), i8),
     ]  # fmt: skip
+
+
+def scanning_blocks(grower: Grower, bins: int) -> int:
+    """Warps that scan so many bins; each has memory for the statistics of its lanes."""
+    most = grower.memory.gathered_bytes // 4 // (8 * LANES * grower.task.channels)
+    return max(min(tuning.TUNING.candidate_blocks, most, bins), 1)
 
 
 def _leading_bins(grower: Grower, m: int, rows: int) -> int:
