@@ -6,6 +6,8 @@ The host does not know how many sub-bins there are: it has room for as many as t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from gputree.backends.cuda.kernels import LANES, cupy
 from gputree.backends.cuda.layout import Grower, HostTable
 from gputree.backends.cuda.levels import Candidates, Level
 from gputree.backends.cuda.structs import GRID, SUB_BINS
-from gputree.backends.cuda.workspace import allocate, send
+from gputree.backends.cuda.workspace import allocate
 
 
 def least_worth(rows: int) -> float:
@@ -42,15 +44,14 @@ def _cell_bytes(grower: Grower) -> int:
     return grower.cell_bytes + 8 * grower.task.channels + 16
 
 
-def subdivide(grower: Grower, level: Level, lead_only: int) -> Candidates:
+def subdivide(grower: Grower, level: Level, lead_only: int, scales: list[Any]) -> Candidates:
     """Candidates among the sub-bins of candidate bins, with the rows that they take.
 
-    Of the leading column of each node, or of all others.
+    Of the leading column of each node, or of all others; `scales` are `bin_scales` on the device.
     """
     xp, kernels, table = cupy(), grower.kernels, grower.table
     m, d, channels = level.nodes, table.columns, grower.task.channels
     cell_rows, n = _rows_and_number(grower, level, 1 if lead_only else d)
-    low, scale = send(*bin_scales(table.host))
     bin_place, size, sums, bin_of, listed, place, taken, best_scores = allocate(
         ((m, grower.cells), np.int32), ((m, grower.cells), np.uint32), (n * channels, np.int64),
         (n, np.int32), (n, np.int32), (n, np.int32), (n, np.uint32), (m, np.int64),
@@ -62,7 +63,7 @@ def subdivide(grower: Grower, level: Level, lead_only: int) -> Candidates:
         level.scores.bound, level.visited, level.cuts, level.lead, lead_only, cell_rows,
         bin_place, size, used[1:], best_scores, threads=LANES,
     )  # fmt: skip
-    grid = GRID.pack(xp.cumsum(used), bin_place, size, low, scale)
+    grid = GRID.pack(xp.cumsum(used), bin_place, size, *scales)
     packed = SUB_BINS.pack(counts, sums, bin_of, place, taken, listed)
     kernels(
         "sub_bins", "count_sub_bins", (level.chunks.number,), table.values, table.packed,
