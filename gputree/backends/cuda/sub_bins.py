@@ -1,7 +1,7 @@
 """Candidate bins counted into sub-bins on the device, so that few of their rows are sorted.
 
 The result is marks of candidate sub-bins, counted in rows, which are gathered, sorted and scanned.
-The host does not know how many sub-bins there are: it has room for as many as there may be.
+The host does not know how many sub-bins there are: memory is allocated for as many as there may be.
 """
 
 from __future__ import annotations
