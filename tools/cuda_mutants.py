@@ -166,7 +166,11 @@ MUTANTS = [
         "place[b] = n > 0 ? i32(sum - places) : -1;",
         "place[b] = n > 0 ? 0 : -1;",
     ),
-    Mutant("mark: sizes of bins", "taken[j * bins + b] = u32(own);", "taken[j * bins + b] = 1;"),
+    Mutant(
+        "mark: sizes of bins",
+        "taken[j * bins + b] = u32(own);",
+        "taken[j * bins + b] = u32(own + 1);",
+    ),
     Mutant("mark: score of the cut", "if (f == 0) best_scores[j] =", "if (false) best_scores[j] ="),
     Mutant("cells: values fall", "i64(place < top ? place : top) : 0", "i64(top) / 2 : size - 1"),
     Mutant("cells: not added up", "sum += i64(sub_bins.counts[c * channels + k]);", ""),
