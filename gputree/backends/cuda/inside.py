@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.cuda import sub_bins, tuning
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES
 from gputree.backends.cuda.layout import Grower
 from gputree.backends.cuda.levels import Level
@@ -103,9 +103,10 @@ def _leading_bins(grower: Grower, m: int, rows: int) -> int:
 
 def _slots(grower: Grower, rows: int) -> int:
     """Rows of candidate bins up to which sub-bins are not worth it, and that fit memory."""
-    least = sub_bins.least_worth(rows)
-    pairs = grower.most_gathered_pairs
-    return int(min(least, pairs, tuning.TUNING.candidate_pairs, rows * grower.table.columns))
+    own = tuning.TUNING
+    least_worth = max(own.counted_pairs, own.candidate_share * rows)
+    most = min(own.candidate_pairs, grower.most_gathered_pairs)
+    return int(min(least_worth, most, rows * grower.table.columns))
 
 
 def _scan(grower: Grower, level: Level, inside: Inside, others: int) -> None:

@@ -19,12 +19,6 @@ from gputree.backends.cuda.structs import GRID, SUB_BINS
 from gputree.backends.cuda.workspace import allocate
 
 
-def least_worth(rows: int) -> float:
-    """Pairs of candidate bins from which on they are subdivided, in a level of so many rows."""
-    own = tuning.TUNING
-    return max(own.counted_pairs, own.candidate_share * rows)
-
-
 def _rows_and_number(grower: Grower, level: Level, columns: int) -> tuple[int, int]:
     """Rows of a sub-bin, on average, and the most sub-bins of so many columns of each node.
 
