@@ -138,7 +138,7 @@ __device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
 // The edges of a group's columns are in shared memory. Rows of codes are padded to `words`; edges
 // and `least` are keys, ROOM a column. inexact[f] is set where a column taken for lossless has
 // another value.
-extern "C" __global__ void __launch_bounds__(256) encode_values(
+extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
     const Bits* values, i64 rows, i64 columns, i64 words, i64 chunk_rows, i64 group_words,
     const Bits* edges, const Bits* least, const i64* count, const u8* lossless, u8* codes,
     i32* inexact
