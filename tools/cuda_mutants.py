@@ -50,14 +50,30 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    Mutant(
-        "encode: strict bound",
-        "return keys[i] >= key;",
-        "return keys[i] > key;",
-    ),
+    Mutant("encode: strict bound", "edge[bin + step - 1] < key", "edge[bin + step - 1] <= key"),
     Mutant("encode: negative zero", "if (bits == SIGN_BIT) return SIGN_BIT;", ""),
-    Mutant("encode: missing values", "if (key == MISSING_KEY) {", "if (false) {"),
+    Mutant(
+        "encode: missing values",
+        "const bool missing = key == MISSING_KEY;",
+        "const bool missing = false;",
+    ),
     Mutant("encode: inexact not told", "atomicOr(&inexact[f], 1)", "0"),
+    Mutant(
+        "encode: edges of the first group",
+        "own[i] = edges[first * ROOM + i];",
+        "own[i] = edges[i];",
+    ),
+    Mutant(
+        "encode: no barrier after edges",
+        "own[i] = edges[first * ROOM + i];\n    __syncthreads();",
+        "own[i] = edges[first * ROOM + i];",
+    ),
+    Mutant(
+        "encode: a group too many",
+        "const i64 last = first + 4 * group_words < columns ? first + 4 * group_words : columns;",
+        "const i64 last = columns;",
+    ),
+    Mutant("fit: strict bound", "return keys[i] >= key;", "return keys[i] > key;"),
     Mutant("inspect: infinite as missing", "if (size > INFINITY", "if (size >= INFINITY"),
     Mutant(
         "inspect: plain or",
@@ -151,10 +167,11 @@ MUTANTS = [
         "place[b] = n > 0 ? 0 : -1;",
     ),
     Mutant(
-        "mark: cursor not reset",
-        "taken[j * bins + b] = cell_rows ?",
-        "if (cell_rows) taken[j * bins + b] = cell_rows ?",
+        "mark: sizes of bins",
+        "taken[j * bins + b] = u32(own);",
+        "taken[j * bins + b] = u32(own + 1);",
     ),
+    Mutant("mark: score of the cut", "if (f == 0) best_scores[j] =", "if (false) best_scores[j] ="),
     Mutant("cells: values fall", "i64(place < top ? place : top) : 0", "i64(top) / 2 : size - 1"),
     Mutant("cells: not added up", "sum += i64(sub_bins.counts[c * channels + k]);", ""),
     Mutant(
@@ -164,28 +181,31 @@ MUTANTS = [
     ),
     Mutant(
         "cells: slots collide",
-        "            place[c] = candidate ? i32(sum - n) : -1;",
-        "            place[c] = candidate ? 0 : -1;",
+        "sub_bins.place[c] = candidate ? i32(sum - n) : -1;",
+        "sub_bins.place[c] = candidate ? 0 : -1;",
     ),
-    Mutant("cells: cursor not reset", "            taken[c] = 0;", ""),
+    Mutant("cells: cursor not reset", "sub_bins.taken[c] = 0;", ""),
     Mutant(
-        "cells: last row of a bin scanned",
-        "stop = first + n - (is_last ? 1 : 0);",
-        "stop = first + n;",
+        "cells: listed anywhere", "number + __popc(vote & before)] = i32(c);", "number] = i32(c);"
+    ),
+    Mutant("cells: last row of a bin scanned", "channels) - (is_last ? 1 : 0);", "channels);"),
+    Mutant("cells: boundaries not scanned", "channels) - (is_last ? 1 : 0);", "channels) - 1;"),
+    Mutant("cells: last of a column", "i + 1 == first[at + 1] ||", "false ||"),
+    Mutant(
+        "cells: own candidate left of it",
+        "sub_bins.counts + c * channels, nullptr",
+        "sub_bins.counts, nullptr",
     ),
     Mutant(
-        "cells: boundaries not scanned",
-        "stop = first + n - (is_last ? 1 : 0);",
-        "stop = first + n - 1;",
+        "cells: one candidate a warp",
+        "i < first[end]; i += gridDim.x)",
+        "i < first[end]; i = first[end])",
     ),
     Mutant(
-        "chunks: own candidate left of it",
-        "sums[at] - i64(sub_bins.counts_in(level, table, j, channels)[at]);",
-        "sums[at];",
+        "gather: plain cursor",
+        "base + atomicAdd(&sub_bins.taken[cell], 1u)",
+        "base + sub_bins.taken[cell]++",
     ),
-    Mutant("gather: plain cursor", "base + atomicAdd(&taken[cell], 1u)", "base + taken[cell]++"),
-    Mutant("chunks: last row scanned", "is_last = !bin_of ||", "is_last ="),
-    Mutant("chunks: earlier ones forgotten", "left += own;", ""),
     Mutant(
         "scan: equal values cut",
         "if (keys[i] == keys[i + 1]) continue;\n        const i64 n = before",
@@ -372,12 +392,13 @@ COMPARISONS = {
 FIRST = {name: name for name in ("subsets", "lists", "monotonic", "cells", "parts")}
 FIRST |= {"inspect": "inspection", "admitted": "limits", "subtract": "bins"}
 FIRST |= dict.fromkeys(("encode", "pick", "keys", "fit"), "bins")
-FIRST |= dict.fromkeys(("mark", "gather", "chunks"), "limits")
+FIRST |= dict.fromkeys(("mark", "gather"), "limits")
 FIRST |= {
     "scan: not limited": "limits",
     "visit: waiting nodes dropped": "limits",
     "histogram: one entry too few": "limits",
     "inside: one bin a warp": "limits",
+    "cells: one candidate a warp": "limits",
     "inside: sorted before all have scanned": "limits",
     "inside: too many slots": "limits",
     "inside: overflow not told": "limits",

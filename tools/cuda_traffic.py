@@ -1,6 +1,7 @@
 """What the host asks of a device per level of a tree: counted on the emulator.
 
     PYTHONPATH=tests/helpers python tools/cuda_traffic.py [--rows N] [--columns D] [--depth D]
+        [--bins N] [--cases NAME ...] [--work [PART ...]]
 
 Kernels launched, copies to the device and to the host, arrays allocated (what CuPy's functions
 return included), and waits for the device, as means over the levels of a tree that is grown by
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from cuda_emulator import emulated_cuda, launches, memory, transfers
+from cuda_emulator import KINDS, accesses, emulated_cuda, launches, memory, transfers
 from strategies import Sample, is_regression, make_task
 from twins import grown
 
@@ -79,7 +80,9 @@ def numeric_table(rows: int, columns: int, criterion: str) -> Sample:
     )
 
 
-def prepared(case: Case, rows: int, columns: int, depth: int) -> tuple[Sample, Task, Backend]:
+def prepared(
+    case: Case, rows: int, columns: int, depth: int, bins: int
+) -> tuple[Sample, Task, Backend]:
     """What is grown by what; the table is coded."""
     sample = numeric_table(rows, columns, case.criterion)
     limits: dict[str, Any] = {"max_depth": depth}
@@ -92,13 +95,15 @@ def prepared(case: Case, rows: int, columns: int, depth: int) -> tuple[Sample, T
         codes = np.floor((CATEGORIES / 2 + 2 * sample.values).clip(0, CATEGORIES - 1))
         sample = sample._replace(values=np.where(categories > 0, codes, sample.values))
     backend = CudaBackend(CudaTable(sample.values, sample.missing, categories), task, 1)
-    backend.encode(64)
+    backend.encode(bins)
     return sample, task, backend
 
 
-def traffic(case: Case, rows: int = 3000, columns: int = 5, depth: int = 8) -> Traffic:
+def traffic(
+    case: Case, rows: int = 3000, columns: int = 5, depth: int = 8, bins: int = 64
+) -> Traffic:
     """Per level of a tree on the emulated device that is there."""
-    sample, task, backend = prepared(case, rows, columns, depth)
+    sample, task, backend = prepared(case, rows, columns, depth, bins)
     spent = []
     with pytest.MonkeyPatch.context() as patch:
         whole = grower._grow_level
@@ -111,7 +116,7 @@ def traffic(case: Case, rows: int = 3000, columns: int = 5, depth: int = 8) -> T
             return result
 
         patch.setattr(grower, "_grow_level", counted)
-        grown(backend, sample, task, max_bins=64, finish_rows=1)
+        grown(backend, sample, task, max_bins=bins, finish_rows=1)
     assert len(spent) == depth
     means, allocated = (
         np.mean(spent, axis=0),
@@ -122,16 +127,34 @@ def traffic(case: Case, rows: int = 3000, columns: int = 5, depth: int = 8) -> T
     return found._replace(allocations=float(others), rooms=float(rooms))
 
 
+def work(case: Case, parts: list[str], **sizes: int) -> dict[str, list[int]]:
+    """What kernels did whose names contain a part, or all, for a whole tree."""
+    launches.clear()
+    accesses.clear()
+    traffic(case, **sizes)
+    chosen = [name for name in launches if not parts or any(part in name for part in parts)]
+    return {
+        name: [launches[name], *(accesses[name, kind] for kind in KINDS)] for name in sorted(chosen)
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for name, size in (("rows", 3000), ("columns", 5), ("depth", 8)):
+    for name, size in (("rows", 3000), ("columns", 5), ("depth", 8), ("bins", 64)):
         parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument("--cases", nargs="*", choices=CASES, default=[*CASES])
+    parser.add_argument("--work", nargs="*", metavar="PART", help="parts of names of kernels")
     sizes = vars(parser.parse_args())
-    print("".join(f"{name:>12}" for name in ("", *Traffic._fields)))
-    with emulated_cuda():
-        for name, case in CASES.items():
-            means = traffic(case, **sizes)
-            print(f"{name:>12}" + "".join(f"{mean:12.1f}" for mean in means))
+    cases, parts = sizes.pop("cases"), sizes.pop("work")
+    fields = Traffic._fields if parts is None else ("launches", *KINDS)
+    print(f"{'':24}" + "".join(f"{field:>14}" for field in fields))
+    with emulated_cuda(check=parts is not None):
+        for case in cases:
+            own = CASES[case]
+            found = {"": traffic(own, **sizes)} if parts is None else work(own, parts, **sizes)
+            for name, counts in found.items():
+                numbers = "".join(f"{count:14,.{int(parts is None)}f}" for count in counts)
+                print(f"{case + ' ' + name:24}{numbers}")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,15 @@ def test_bins_of_a_sample_of_values(cuda_device, monkeypatch, dtype, seed):
     assert_same_bins(sample, make_task("gini", sample, exact=False), 16)
 
 
+@pytest.mark.parametrize("d", [30, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_codes_of_groups_of_columns(cuda_device, monkeypatch, dtype, d):
+    """Whose edges fit shared memory; the last group, and the last word, are not full."""
+    tune(monkeypatch, "cuda", shared_bytes=3 * 8192, chunk_rows=70)
+    sample = table("gini", False, n=150, d=d, dtype=dtype)
+    assert_same_bins(sample, make_task("gini", sample), 256)
+
+
 @given(problems(), st.booleans(), st.integers(2, 8))
 def test_bins_of_heavy_values(cuda_device, problem, exact, max_bins):
     _, sample = problem

@@ -15,10 +15,10 @@ from devices import tune
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import PROBLEMS, examples, make_task, problems, random_problems, random_sample
-from twins import as_dtype, assert_same_tree, fit_both, grown, pair, table
+from twins import as_dtype, assert_equal, assert_same_tree, fit_both, grown, pair, table
 
 from gputree import DecisionTreeClassifier
-from gputree.backends.cuda import encode, kernels
+from gputree.backends.cuda import encode, inside, kernels
 from gputree.criteria import ManyClassEntropy
 from gputree.growth import grower
 
@@ -72,8 +72,11 @@ def test_more_columns_than_lanes(cuda_device):
         assert_same_tree(sample, task, finish_rows=25, max_bins=8)
 
 
-def test_bins_of_more_rows_than_a_warp_sorts(cuda_device):
-    """Seen at the end of a level, they are looked into again, with drawn columns too."""
+@pytest.mark.parametrize("is_expected", [True, False])
+def test_bins_of_more_rows_than_a_warp_sorts(cuda_device, monkeypatch, is_expected):
+    """Unless that is expected, it is seen at the end of a level; with drawn columns too."""
+    if not is_expected:
+        monkeypatch.setattr(inside, "MOST_SORTED", 10_000)
     sample = random_sample(1, 2300, 2, 2, False)
     for max_features in (2, 1):
         task = make_task("gini", sample, max_features=max_features, max_depth=1)
@@ -86,19 +89,31 @@ def test_rows_are_refined_in_batches(cuda_device, monkeypatch):
     assert_same_tree(sample, make_task("squared_error", sample), finish_rows=20, max_bins=4)
 
 
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_bins_are_not_subdivided_where_memory_is_short(cuda_device, monkeypatch, criterion):
+    """Each has one sub-bin, and one column is refined after another."""
+    tune(monkeypatch, "cuda", candidate_pairs=0, cell_rows=1)
+    sample = table(criterion, False, n=120)
+    task = make_task(criterion, sample)
+    cpu, cuda = pair(sample, task)
+    memory = cuda.grower.memory._replace(gathered_pairs=2)
+    cuda.grower = cuda.grower._replace(memory=memory)
+    expected, found = (grown(own, sample, task, finish_rows=20, max_bins=4) for own in (cpu, cuda))
+    for name, field in expected.items():
+        assert_equal(field, found[name], name)
+
+
 def test_every_kernel_runs(emulated_device, monkeypatch):
     """What is not launched is not checked: no kernel is left out of what trees are made of."""
     launches.clear()
     monkeypatch.setattr("gputree.backends.binning.SAMPLE_ROWS", 50)
     for criterion, shared_bytes in (("gini", 48 * 1024), ("squared_error", 64)):
         tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
-        pairs = 1 if criterion == "gini" else np.inf  # of bins that are counted into cells
         sample = table(criterion, False, n=120)
         for max_features, exact in ((4, True), (1, False)):
             task = make_task(criterion, sample, max_features=max_features, exact=exact)
             assert_same_tree(sample, task, finish_rows=20, max_bins=6)
-        tune(monkeypatch, "cuda", candidate_pairs=0, counted_pairs=pairs)
-        tune(monkeypatch, "cuda", candidate_share=0, cell_rows=4)
+        tune(monkeypatch, "cuda", candidate_pairs=0, cell_rows=4)
         assert_same_tree(sample, make_task(criterion, sample), finish_rows=20, max_bins=6)
     monkeypatch.setattr(grower, "finish_rows", lambda *_: 20)
     monkeypatch.setattr(grower, "FEWEST_ROWS", 0)

@@ -167,9 +167,9 @@ def test_rows_are_gathered_where_the_room_inside_bins_was(cuda_device, monkeypat
     task = make_task("gini", sample, max_depth=3)
     gathered, look_inside = [], refine._look_inside
 
-    def looked(grower, level, lead_only):
+    def looked(grower, *rest):
         gathered.append(grower.workspace.inside.nbytes)
-        return look_inside(grower, level, lead_only)
+        return look_inside(grower, *rest)
 
     monkeypatch.setattr(refine, "_look_inside", looked)
     grown(new_backend("cuda", sample, task), sample, task, max_bins=4, finish_rows=30)

@@ -29,7 +29,7 @@ def compare_trees() -> None:
 
 
 def compare_cells() -> None:
-    """Bins counted into cells: of a row each, and of more rows than a chunk."""
+    """Bins counted into cells: of a row each, and of more rows than a warp has lanes."""
     for cell_rows in (1, 100):
         with pytest.MonkeyPatch.context() as patch:
             tune(patch, "cuda", counted_pairs=1, candidate_share=0.0, cell_rows=cell_rows)
@@ -39,7 +39,7 @@ def compare_cells() -> None:
 
 
 def compare_limits() -> None:
-    """The best cut leaves 39 rows; bins of many chunks; columns that have no cut if drawn."""
+    """The best cut leaves 39 rows; bins in many chunks; columns that have no cut if drawn."""
     rng = np.random.default_rng(0)
     values = np.zeros((300, 4))
     values[:, 1] = rng.normal(size=300)
@@ -50,7 +50,7 @@ def compare_limits() -> None:
     for limits in ({"max_features": 1}, {"min_samples_leaf": 40}, {"min_weight_leaf": 40}):
         task = make_task("gini", sample, max_depth=4, **limits)
         for finish_rows, max_bins, pairs in ((1, 2, 0), (1, 4, 1 << 20), (None, 4, 500)):
-            with pytest.MonkeyPatch.context() as patch:  # looked into by chunks, and by few warps
+            with pytest.MonkeyPatch.context() as patch:  # subdivided, or not; by few warps
                 tune(patch, "cuda", candidate_pairs=pairs, candidate_blocks=2)
                 assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
 
@@ -80,7 +80,9 @@ def compare_bins() -> None:
     columns[4] = rng.choice([-0.0, 0.0, 1.0, 2.0], 250)
     sample = Sample(columns.T.copy(), np.zeros(250, np.uint8), None)
     for exact, max_bins in product((True, False), (4, 9)):
-        assert_same_bins(sample, make_task("gini", sample, exact=exact), max_bins)
+        with pytest.MonkeyPatch.context() as patch:
+            tune(patch, "cuda", shared_bytes=1 << (13 if exact else 14))  # edges of 4 columns, or 8
+            assert_same_bins(sample, make_task("gini", sample, exact=exact), max_bins)
     rare = np.where(np.arange(300) % 16 == 7, np.arange(300.0), 0.0)
     sample = Sample(rare[:, None], (np.arange(300) % 48 == 7).astype(np.uint8), None)
     assert_same_tree(sample, make_task("gini", sample), finish_rows=1, max_bins=8)

@@ -68,5 +68,4 @@ struct Pieces {  // of sorted rows: their (node, column), bin and slots
     i64* last;
 };
 
-#define CHUNK 64  // sorted rows that one thread scans; not measured
 #define MOST_CELLS (i64(1) << 20)  // that a bin is counted into

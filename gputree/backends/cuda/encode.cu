@@ -125,25 +125,45 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     distinct[f] = changes;
 }
 
-// One thread a code; rows of codes are padded to `stride`. `edges` and `least` are keys,
-// `room` a column. inexact[f] is set where a column taken for lossless has another value.
-extern "C" __global__ void __launch_bounds__(256) encode_values(
-    const Bits* values, i64 rows, i64 columns, i64 stride, const Bits* edges, const Bits* least,
-    i64 room, const i64* count, const u8* lossless, u8* codes, i32* inexact
+// How many of a column's edges are below a key; behind them are keys of infinity, up to ROOM.
+__device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
+    u32 bin = 0;
+#pragma unroll
+    for (u32 step = ROOM / 2; step > 0; step /= 2)
+        if (edge[bin + step - 1] < key) bin += step;
+    return bin;
+}
+
+// Grid: chunks of rows x groups of columns, side by side; one thread a word, four columns of a row.
+// The edges of a group's columns are in shared memory. Rows of codes are padded to `words`; edges
+// and `least` are keys, ROOM a column. inexact[f] is set where a column taken for lossless has
+// another value.
+extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
+    const Bits* values, i64 rows, i64 columns, i64 words, i64 chunk_rows, i64 group_words,
+    const Bits* edges, const Bits* least, const i64* count, const u8* lossless, u8* codes,
+    i32* inexact
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= rows * stride) return;
-    const i64 row = at / stride, f = at % stride;
-    if (f >= columns) {
-        codes[at] = 0;
-        return;
+    extern __shared__ u64 dynamic[];
+    Bits* own = (Bits*)dynamic;
+    const i64 groups = (words + group_words - 1) / group_words;
+    const i64 first_row = blockIdx.x / groups * chunk_rows;
+    const i64 first_word = blockIdx.x % groups * group_words, first = 4 * first_word;
+    const i64 last = first + 4 * group_words < columns ? first + 4 * group_words : columns;
+    for (i64 i = threadIdx.x; i < (last - first) * ROOM; i += blockDim.x)
+        own[i] = edges[first * ROOM + i];
+    __syncthreads();
+    const u32 width = u32((last - first + 3) / 4);
+    const u32 height = u32(rows - first_row < chunk_rows ? rows - first_row : chunk_rows);
+    for (u32 item = threadIdx.x; item < height * width; item += blockDim.x) {
+        const i64 row = first_row + item / width, word = first_word + item % width;
+        u32 packed = 0;
+        for (i64 f = 4 * word; f < 4 * word + 4 && f < columns; ++f) {
+            const Bits key = key_of(values[row * columns + f]);
+            const bool missing = key == MISSING_KEY;
+            const u32 code = missing ? u32(count[f]) : bin_of(own + (f - first) * ROOM, key);
+            packed |= code << 8 * (f % 4);
+            if (!missing && lossless[f] && least[f * ROOM + code] != key) atomicOr(&inexact[f], 1);
+        }
+        ((u32*)codes)[row * words + word] = packed;
     }
-    const Bits key = key_of(values[row * columns + f]);
-    if (key == MISSING_KEY) {
-        codes[at] = u8(count[f]);
-        return;
-    }
-    const i64 bin = lower_bound(edges + f * room, count[f] - 1, key);
-    codes[at] = u8(bin);
-    if (lossless[f] && least[f * room + bin] != key) atomicOr(&inexact[f], 1);
 }

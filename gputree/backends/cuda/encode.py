@@ -168,14 +168,17 @@ def _encode_values(
     kernels: Kernels, source: Source, bins: Bins, most: Int64s, codes: Any
 ) -> Int64s:
     """Code the table; returns the columns taken for lossless that are not."""
-    d, stride = source.shape[1], codes.shape[1]
+    d, words, chunk = source.shape[1], codes.shape[1] // WORD, tuning.TUNING.chunk_rows
+    word_bytes = WORD * binning.MAX_BINS * source.bits.itemsize  # of edges
+    groups = -(-words // max(tuning.TUNING.shared_bytes // word_bytes, 1))
+    width = -(-words // groups)
     inexact = cupy().zeros(d, dtype=np.int32)
     lossless = to_device(bins.distinct.get() <= most, np.uint8)
     source.visit(
-        lambda block, first: kernels.each(
-            "encode", "encode_values", block.shape[0] * stride, block, block.shape[0], d, stride,
-            bins.edge, bins.least, binning.MAX_BINS, bins.count, lossless,
-            codes[first : first + block.shape[0]], inexact,
+        lambda block, first: kernels(
+            "encode", "encode_values", (-(-block.shape[0] // chunk) * groups,), block,
+            block.shape[0], d, words, chunk, width, bins.edge, bins.least, bins.count, lossless,
+            codes[first : first + block.shape[0]], inexact, shared=width * word_bytes,
         )
     )  # fmt: skip
     return np.flatnonzero(inexact.get())

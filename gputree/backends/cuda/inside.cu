@@ -121,20 +121,18 @@ extern "C" __global__ void __launch_bounds__(256) gather_inside(
     Inside inside, Bits* keys, i32* items
 ) {
     if (inside.overflows()) return;
-    const i64 c = blockIdx.x, j = of.owner[c], first = of.first[c], columns = table.columns;
-    const i64 own = lead[j], searched = others ? columns : 1;
-    if (!others && own < 0) return;
-    for (i64 item = threadIdx.x; item < (of.last[c] - first) * searched; item += blockDim.x) {
-        const i64 f = others ? item % searched : own;
-        if ((f == own) == (others != 0) || inside.found.number[j * columns + f] == 0) continue;
-        const i64 row = entries[first + item / searched];
-        const i64 code = table.codes[row * table.stride + f];
-        const i64 bin = j * table.offset[columns] + table.offset[f] + code;
-        if (inside.place[bin] < 0) continue;
+    const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
+    const i64 own = lead[j], bins = j * table.offset[columns];
+    const auto is_searched = [&](i64 f) {
+        return (f == own) != (others != 0) && inside.found.number[j * columns + f] > 0;
+    };
+    visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
+        const i64 bin = bins + table.offset[f] + table.codes[row * table.stride + f];
+        if (inside.place[bin] < 0) return;
         const i64 slot = inside.place[bin] + atomicAdd(&inside.taken[bin], 1u);
         keys[slot] = key_of(values[row * columns + f]);
         items[slot] = i32(row);
-    }
+    });
 }
 
 // A warp: sort n keys, and their items along, with room for the next power of two.
@@ -185,22 +183,14 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_inside(
             own_items[s] = items[slot + s];
         }
         sort_slots(own_keys, own_items, n);
-        const i64 piece = (n - 1 + 31) / 32;  // no cut follows the last row
-        const i64 first = lane * piece;
-        const i64 last = first + piece < n - 1 ? first + piece : n - 1;
-        sum_slots(rows, channels, own_items, first, last, left);
-        const i64 cell = (j * bins + table.offset[at % table.columns] + b) * channels;
-        const Cell* in_bin = level.cells(table, j, channels) + cell - j * bins * channels;
-        for (i64 k = 0; k < channels; ++k) {
-            const i64 own = left[k];
-            left[k] = level.cumulatives[cell + k] - i64(in_bin[k]) + inclusive_sum(own) - own;
-        }
-        Cut cut = no_cut();
-        if (first < last)
-            cut = scan_piece(
-                rules, table, level, monotonic, rows, own_keys, own_items, at, b, first, last, left
-            );
-        cut = warp_first(cut);
+        const i64 cell = (table.offset[at % table.columns] + b) * channels;
+        const BeforeBin before = {
+            level.cumulatives + j * bins * channels + cell,
+            level.cells(table, j, channels) + cell, nullptr
+        };
+        const Cut cut = scan_sorted(  // no cut follows the last row
+            rules, table, level, monotonic, rows, own_keys, own_items, at, b, 0, n - 1, before, left
+        );
         if (lane == 0) ((Cut*)inside.found.cuts)[i] = cut;
         __syncwarp();
     }

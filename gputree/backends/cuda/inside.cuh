@@ -86,8 +86,8 @@ __device__ Cut scan_slots(
     return cut;
 }
 
-// The best cut between the sorted slots first .. last of a bin, missing values right and left;
-// `left` lies before them, and is used up.
+// One lane: the best cut between the sorted slots first .. last of a bin, missing values right and
+// left; `left` lies before them, and is used up.
 __device__ Cut scan_piece(
     const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
     const Rows& rows, const Bits* keys, const i32* items, i64 at, i32 bin, i64 first, i64 last,
@@ -112,4 +112,25 @@ __device__ Cut scan_piece(
             scan_slots(rules, constraint, rows, keys, items, first, last, left, total, found, cut);
     }
     return cut;
+}
+
+// A warp: the same, a piece of the slots a lane, in every lane; `left` is scratch of the lane.
+__device__ Cut scan_sorted(
+    const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
+    const Rows& rows, const Bits* keys, const i32* items, i64 at, i32 bin, i64 first, i64 last,
+    const BeforeBin& before, auto left
+) {
+    const i64 channels = rules.channels, piece = (last - first + 31) / 32;
+    const i64 begin = first + threadIdx.x * piece, end = begin + piece < last ? begin + piece : last;
+    sum_slots(rows, channels, items, begin, end, left);
+    for (i64 k = 0; k < channels; ++k) {
+        const i64 own = left[k];
+        left[k] = before[k] + inclusive_sum(own) - own;
+    }
+    Cut cut = no_cut();
+    if (begin < end)
+        cut = scan_piece(
+            rules, table, level, monotonic, rows, keys, items, at, bin, begin, end, left
+        );
+    return warp_first(cut);
 }

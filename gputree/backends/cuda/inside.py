@@ -1,8 +1,8 @@
 """Cuts inside bins of few rows: sizes stay on the device, and the host does not wait for any.
 
-Where there are more candidate pairs than are efficient without sub-bins, or a bin has more rows
-than a warp sorts, the device reports it at the level's end, and `gputree.backends.cuda.refine`
-searches again.
+Where bins are expected to have more rows than a warp sorts, `gputree.backends.cuda.refine` searches
+instead. Where some have all the same, or there are more candidate pairs than are efficient without
+sub-bins, the device reports it at the level's end, and it searches again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.cuda import sub_bins, tuning
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES
 from gputree.backends.cuda.layout import Grower
 from gputree.backends.cuda.levels import Level
@@ -20,6 +20,9 @@ from gputree.backends.cuda.workspace import Shaped, bytes_of
 
 # A cut on the device, as int64: see cut.cuh.
 CUT_WORDS = 5
+
+# Rows of a bin that a warp sorts, at most: see inside.cu.
+MOST_SORTED = 1024
 
 NOTHING_FOUND = FOUND.pack(None, None, None)
 
@@ -32,6 +35,11 @@ class Inside(NamedTuple):
     lefts: Any  # (blocks, channels, LANES) int64
     packed: Packed  # the rest, for kernels
     found: Packed
+
+
+def has_small_bins(grower: Grower, level: Level) -> bool:
+    """Whether a warp sorts an average bin of the largest node, in the column with most bins."""
+    return level.largest <= MOST_SORTED * grower.table.divisible
 
 
 def look_inside(grower: Grower, level: Level, boundaries: Packed) -> Packed:
@@ -72,14 +80,19 @@ def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
     table, channels = grower.table, grower.task.channels
     cells, pairs, slots = grower.cells, m * table.columns, _slots(grower, rows)
     bins = _leading_bins(grower, m, rows) + min(m * cells, slots // 2)
-    scratch = grower.memory.gathered_bytes // 4 // (8 * LANES * channels)
-    blocks = max(min(tuning.TUNING.candidate_blocks, scratch, bins), 1)
+    blocks = scanning_blocks(grower, bins)
     i4, i8 = np.int32, np.int64
     return [
         (slots, table.bits), (slots, i4), ((blocks, channels, LANES), i8), ((m, cells), i4),
         ((m, cells), np.uint32), (pairs, i8), (pairs, i4), (bins, i8), (bins, i4), (bins, i8),
         (bins, i8), ((bins, CUT_WORDS), i8),
     ]  # fmt: skip
+
+
+def scanning_blocks(grower: Grower, bins: int) -> int:
+    """Warps that scan so many bins; each has memory for the statistics of its lanes."""
+    most = grower.memory.gathered_bytes // 4 // (8 * LANES * grower.task.channels)
+    return max(min(tuning.TUNING.candidate_blocks, most, bins), 1)
 
 
 def _leading_bins(grower: Grower, m: int, rows: int) -> int:
@@ -90,9 +103,10 @@ def _leading_bins(grower: Grower, m: int, rows: int) -> int:
 
 def _slots(grower: Grower, rows: int) -> int:
     """Rows of candidate bins up to which sub-bins are not worth it, and that fit memory."""
-    least = sub_bins.least_worth(rows)
-    pairs = grower.most_gathered_pairs
-    return int(min(least, pairs, tuning.TUNING.candidate_pairs, rows * grower.table.columns))
+    own = tuning.TUNING
+    least_worth = max(own.counted_pairs, own.candidate_share * rows)
+    most = min(own.candidate_pairs, grower.most_gathered_pairs)
+    return int(min(least_worth, most, rows * grower.table.columns))
 
 
 def _scan(grower: Grower, level: Level, inside: Inside, others: int) -> None:

@@ -51,6 +51,7 @@ CRITERIA = (
     "bounds.cuh",
 )
 _CUT = (*CRITERIA, "limits.cuh", "table.cuh", "draw.cuh", "views.cuh", "warp.cuh", "cut.cuh")
+_INSIDE = ("searched.cuh", "inside.cuh")
 _SUBSETS = ("sorted_lists.cuh", "runs.cuh", "subsets.cuh")
 _LISTS = (
     "lists/information.cuh",
@@ -65,9 +66,9 @@ HEADERS = {
     "encode": ("values.cuh", "draw.cuh"),
     "histogram": ("table.cuh", "atomics.cuh", "add_row.cuh"),
     "score": _CUT,
-    "inside": ("values.cuh", *_CUT, "record.cuh", "boundary.cuh", "inside.cuh"),
-    "refine": ("values.cuh", *_CUT, "inside.cuh", "sub_bins.cuh"),
-    "sub_bins": ("atomics.cuh", "values.cuh", *_CUT, "add_row.cuh", "sub_bins.cuh"),
+    "inside": ("values.cuh", *_CUT, "record.cuh", "boundary.cuh", *_INSIDE),
+    "refine": ("values.cuh", *_CUT, *_INSIDE, "sub_bins.cuh"),
+    "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE, "sub_bins.cuh"),
     "choose": (*_CUT, "record.cuh", "boundary.cuh"),
     "partition": ("table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),

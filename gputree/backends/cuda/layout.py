@@ -39,6 +39,7 @@ class Table(NamedTuple):
     least: Any  # (d, 256) float64
     host: HostTable
     packed: Packed  # for kernels; without values
+    divisible: int  # bins of the widest column that has bins of several values; 0 without any
     stored: StoredColumns | None = None  # None where `values` has all columns
 
     @classmethod
@@ -49,8 +50,9 @@ class Table(NamedTuple):
         flags = (to_device(own, np.uint8) for own in (host.missing, single, host.by_code))
         rest = map(to_device, (host.categories, host.greatest, host.least))
         columns = (to_device(host.offset), *flags, *rest)
-        packed = _pack_table(codes, columns)
-        return cls._make([bits, values, codes, *columns, host, packed, None])
+        packed, widths = _pack_table(codes, columns), np.diff(host.offset)
+        divisible = int(np.repeat(widths, widths)[np.logical_not(single)].max(initial=0))
+        return cls._make([bits, values, codes, *columns, host, packed, divisible, None])
 
     def with_codes(self, codes: Any) -> Table:
         """The same columns with other codes."""

@@ -15,6 +15,7 @@ class Level(NamedTuple):
     """Nodes whose splits are searched."""
 
     rows: int
+    largest: int  # rows of the largest node
     plan: Plan
     histograms: Any
     scores: Scores
@@ -58,14 +59,12 @@ class Results(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Bins, or sub-bins of them, that may contain the best cut, and the slots of their rows."""
+    """Sub-bins of bins that may contain the best cut, and the slots of their rows."""
 
-    place: Any  # int32: first slot among those of the (node, column), -1 of others
-    taken: Any  # uint32: slots that are filled
-    used: Any  # (m x d,) int64: slots by (node, column)
-    starts: Any  # (2, m x d + 1) int64: slots, and chunks of them, in the columns before
-    grid: Packed  # for kernels: the bins and sub-bins that rows are in
-    counted: Packed  # statistics of sub-bins; those of bins are the level's
+    starts: Any  # (2, m x d + 1) int64: slots, and candidates, in the columns before
+    grid: Packed  # for kernels: the sub-bins that rows are in
+    counted: Packed  # what is known of them
+    free_bytes: int  # that rows may be gathered in
 
 
 class Batch(NamedTuple):
@@ -74,6 +73,6 @@ class Batch(NamedTuple):
     begin: int
     end: int
     rows: int
-    chunks: int
+    candidates: int
     row_start: Any  # (m x d + 1,) int64: counted from the batch's first
-    chunk_start: Any
+    first: Any  # the same of candidates

@@ -10,17 +10,53 @@
 // and is found again among their rows. A cut between a candidate sub-bin and rows that were not
 // gathered has a wrong threshold, but its score is too low for it to be chosen.
 
+// Sub-bins of a bin of n rows: of `cell_rows` rows on average.
+__device__ __forceinline__ i64 cells_of(i64 n, i64 cell_rows) {
+    i64 cells = 1;
+    while (cells * cell_rows < n && cells < MOST_CELLS) cells *= 2;
+    return cells;
+}
+
+// Grid: nodes x columns; block: one warp. Mark the bins that may hold the best cut: place[] becomes
+// the first of a bin's sub-bins among those of the column, taken[] how many it has, used[] those of
+// the column; without any, `place` is not set. Only the leading column of each node is searched, or
+// (`lead_only` = 0) all others. best_scores[j] becomes the order of the score of node j's cut.
+extern "C" __global__ void __launch_bounds__(32, 1) mark_candidates(
+    Rules rules, Table table, Level level, const double* bounds, Visits visits, const i64* cuts,
+    const i32* lead, i64 lead_only, i64 cell_rows, i32* place, u32* taken, i64* used,
+    i64* best_scores
+) {
+    const i64 columns = table.columns, bins = table.offset[columns];
+    const i64 at = blockIdx.x, f = at % columns, j = at / columns;
+    const i64* total = level.totals + j * rules.channels;
+    const Cut cut = ((const Cut*)cuts)[j];
+    const double needed = needed_bound(rules.criterion, cut, total);
+    i64 cells = 0;
+    const bool is_searched = (f == lead[j]) == (lead_only != 0) && visits.include(j, f, columns);
+    if (is_searched && bounds[at] >= needed) {
+        const auto take = [&](i64 b, bool exists, i64 n) {
+            const i64 own = n > 0 ? cells_of(n, cell_rows) : 0;
+            if (exists) taken[j * bins + b] = u32(own);
+            return own;
+        };
+        cells = mark_bins(rules, table, level, j, f, needed, place + j * bins, take);
+    }
+    if (threadIdx.x != 0) return;
+    used[at] = cells;
+    if (f == 0) best_scores[j] = order_of(cut.score);
+}
+
 // Grid: chunks of entries. Add them to the sub-bins of the candidate bins.
 extern "C" __global__ void __launch_bounds__(256) count_sub_bins(
     const Bits* values, Table table, Rows rows, const i32* entries, Chunks of, i64 channels,
     Grid grid, SubBins sub_bins
 ) {
-    const i64 c = blockIdx.x, j = of.owner[c], first = of.first[c], columns = table.columns;
-    for (i64 item = threadIdx.x; item < (of.last[c] - first) * columns; item += blockDim.x) {
-        const i64 f = item % columns, row = entries[first + item / columns];
+    const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
+    const auto is_searched = [&](i64 f) { return grid.has_any(j * columns + f); };
+    visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
         const i64 cell = grid.cell_of(table, j, f, row, values);
         if (cell >= 0) add_row<InGlobal>(sub_bins.counts + cell * channels, channels, rows, row);
-    }
+    });
 }
 
 // Grid: nodes x columns; block: one warp, a lane a bin. Sums over the sub-bins of each candidate
@@ -32,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(32) accumulate_sub_bins(
     const i64 at = blockIdx.x, f = at % columns, j = at / columns;
     const i32* place = grid.place + j * bins;
     const u32* taken = grid.taken + j * bins;
-    if (grid.used[at] == 0) return;
+    if (!grid.has_any(at)) return;
     const Column column = column_of(table, f);
     for (i64 b = threadIdx.x; b < column.value_bins; b += 32) {
         const i64 bin = column.first + b;
@@ -50,8 +86,8 @@ extern "C" __global__ void __launch_bounds__(32) accumulate_sub_bins(
     }
 }
 
-// Grid: nodes x columns; block: 128 threads, a thread a sub-bin. best_scores[j] becomes the order
-// (see order_of) of the best score of node j: of its cut, or of a boundary of sub-bins.
+// Grid: nodes x columns; block: 128 threads, a thread a sub-bin. Raise best_scores[j] to the order
+// (see order_of) of the best score of a boundary of sub-bins of node j.
 extern "C" __global__ void __launch_bounds__(128, 1) raise_best(
     Rules rules, Table table, Level level, Monotonic monotonic, Grid grid, SubBins sub_bins,
     i64* best_scores
@@ -64,8 +100,8 @@ extern "C" __global__ void __launch_bounds__(128, 1) raise_best(
     const Cell* cells = level.cells(table, j, channels);
     const Cell* absent = missing_cell(column_of(table, f), cells, channels);
     double best = -infinity();
-    for (i64 i = threadIdx.x; i < grid.used[at]; i += blockDim.x) {
-        const i64 c = (grid.start[at] + i) * channels;
+    for (i64 i = grid.start[at] + threadIdx.x; i < grid.start[at + 1]; i += blockDim.x) {
+        const i64 c = i * channels;
         if (rows_in(criterion, sub_bins.counts + c, channels) == 0) continue;
         for (int side = 0; side < (absent ? 2 : 1); ++side) {
             const AfterBin left = {sub_bins.sums + c, side ? absent : nullptr};
@@ -76,24 +112,16 @@ extern "C" __global__ void __launch_bounds__(128, 1) raise_best(
     if ((threadIdx.x & 31) == 0 && best > -infinity()) atomicMax(best_scores + j, order_of(best));
 }
 
-// One thread a node: best_scores[j] becomes the order of the score of its cut.
-extern "C" __global__ void __launch_bounds__(256) start_best(
-    i64 nodes, const i64* cuts, i64* best_scores
-) {
-    const i64 j = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (j < nodes) best_scores[j] = order_of(((const Cut*)cuts)[j].score);
-}
-
 // The double behind order_of.
 __device__ __forceinline__ double of_order(i64 order) {
     return __longlong_as_double(order ^ (order >> 63 & 0x7fffffffffffffffll));
 }
 
-// Grid: nodes x columns; block: one warp, a lane a sub-bin. place[] becomes the first slot of a
-// sub-bin among those of the column, -1 where it is no candidate.
+// Grid: nodes x columns; block: one warp, a lane a sub-bin. Mark and list the candidates;
+// used[] and listed[] become the slots and candidates of the column.
 extern "C" __global__ void __launch_bounds__(32, 1) mark_sub_bins(
     Rules rules, Table table, Level level, Monotonic monotonic, Grid grid, SubBins sub_bins,
-    const i64* best_scores, i32* place, u32* taken, i64* used, i64* chunks
+    const i64* best_scores, i64* used, i64* listed
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
@@ -105,11 +133,12 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_sub_bins(
     Cut best = no_cut();
     best.score = of_order(best_scores[j]);
     const double needed = needed_bound(criterion, best, total);
-    i64 rows = 0, pieces = 0;
-    for (i64 i0 = 0; i0 < grid.used[at]; i0 += 32) {
-        const i64 i = i0 + threadIdx.x, c = grid.start[at] + i;
+    i64 rows = 0, number = 0;
+    const i64 end = grid.start[at + 1];
+    for (i64 c0 = grid.start[at]; c0 < end; c0 += 32) {
+        const i64 c = c0 + threadIdx.x;
         const Cell* cell = sub_bins.counts + c * channels;
-        const i64 n = i < grid.used[at] ? rows_in(criterion, cell, channels) : 0;
+        const i64 n = c < end ? rows_in(criterion, cell, channels) : 0;
         bool candidate = false;
         for (int side = 0; n > 0 && !candidate && side < (absent ? 2 : 1); ++side) {
             const Cell* to_left = side ? absent : nullptr;
@@ -122,14 +151,17 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_sub_bins(
             candidate = most >= needed && tighten(criterion, before, cell, total, most) >= needed;
         }
         const i64 sum = rows + inclusive_sum(candidate ? n : 0);
-        if (i < grid.used[at]) {
-            place[c] = candidate ? i32(sum - n) : -1;
-            taken[c] = 0;
+        if (c < end) {
+            sub_bins.place[c] = candidate ? i32(sum - n) : -1;
+            sub_bins.taken[c] = 0;
         }
         rows = last_lane(sum);
-        pieces += last_lane(inclusive_sum(candidate ? (n - 1) / CHUNK + 1 : 0));
+        const u32 vote = __ballot_sync(ALL_LANES, candidate), before = (1u << threadIdx.x) - 1u;
+        if (candidate)
+            sub_bins.candidates[grid.start[at] + number + __popc(vote & before)] = i32(c);
+        number += __popc(vote);
     }
     if (threadIdx.x != 0) return;
     used[at] = rows;
-    chunks[at] = pieces;
+    listed[at] = number;
 }

@@ -1,47 +1,64 @@
 """Candidate bins counted into sub-bins on the device, so that few of their rows are sorted.
 
-The marks of candidate bins, counted in sub-bins, say where each bin's sub-bins are; the result is
-marks of candidate sub-bins, counted in rows, which are gathered, sorted and scanned as those of
-bins.
+The result is marks of candidate sub-bins, counted in rows, which are gathered, sorted and scanned.
+The host does not know how many sub-bins there are: memory is allocated for as many as there may be.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES, cupy
-from gputree.backends.cuda.layout import Grower, HostTable, to_device
+from gputree.backends.cuda.layout import Grower, HostTable
 from gputree.backends.cuda.levels import Candidates, Level
 from gputree.backends.cuda.structs import GRID, SUB_BINS
 from gputree.backends.cuda.workspace import allocate
 
 
-def least_worth(rows: int) -> float:
-    """Pairs of candidate bins from which on they are subdivided, in a level of so many rows."""
-    own = tuning.TUNING
-    return max(own.counted_pairs, own.candidate_share * rows)
+def _rows_and_number(grower: Grower, level: Level, columns: int) -> tuple[int, int]:
+    """Rows of a sub-bin, on average, and the most sub-bins of so many columns of each node.
+
+    Of more rows where memory is short: a quarter of that for pairs, or one sub-bin for each bin.
+    """
+    pairs = level.rows * columns
+    bins = min(level.nodes * grower.cells, pairs // 2)  # a candidate has two rows, or more
+    rows = tuning.TUNING.cell_rows
+    most = grower.memory.gathered_bytes // 4 // _cell_bytes(grower)
+    while rows < level.largest and bins + 2 * pairs // rows > most:
+        rows *= 8
+    return rows, bins + (2 * pairs // rows if rows < level.largest else 0)
 
 
-def most_sub_bins(grower: Grower, level: Level) -> int:
-    """Sub-bins that fit the memory for gathered pairs."""
-    nbytes = grower.task.channels * (level.histograms.dtype.itemsize + 8) + 12
-    return grower.memory.gathered_bytes // 4 // nbytes
+def _cell_bytes(grower: Grower) -> int:
+    """Of a sub-bin: counts, sums, its bin, its number, place and cursor."""
+    return grower.cell_bytes + 8 * grower.task.channels + 16
 
 
-def subdivide(grower: Grower, level: Level, bins: Candidates, n: int) -> Candidates:
-    """Candidates among the n sub-bins of candidate bins, with the rows that they take."""
+def subdivide(grower: Grower, level: Level, lead_only: int, scales: list[Any]) -> Candidates:
+    """Candidates among the sub-bins of candidate bins, with the rows that they take.
+
+    Of the leading column of each node, or of all others; `scales` are `bin_scales` on the device.
+    """
     xp, kernels, table = cupy(), grower.kernels, grower.table
     m, d, channels = level.nodes, table.columns, grower.task.channels
-    low, scale = map(to_device, bin_scales(table.host))
-    grid = GRID.pack(bins.used, bins.starts[0], bins.place, bins.taken, low, scale)
-    counts = xp.zeros(n * channels, dtype=level.histograms.dtype)
-    sums, bin_of, place, taken, best_scores = allocate(
-        (n * channels, np.int64), (n, np.int32), (n, np.int32), (n, np.uint32), (m, np.int64)
-    )
-    packed = SUB_BINS.pack(counts, sums, bin_of)
-    kernels.each("sub_bins", "start_best", m, m, level.cuts, best_scores)
+    cell_rows, n = _rows_and_number(grower, level, 1 if lead_only else d)
+    bin_place, size, sums, bin_of, listed, place, taken, best_scores = allocate(
+        ((m, grower.cells), np.int32), ((m, grower.cells), np.uint32), (n * channels, np.int64),
+        (n, np.int32), (n, np.int32), (n, np.int32), (n, np.uint32), (m, np.int64),
+    )  # fmt: skip
+    counts = xp.zeros(n * channels, dtype=grower.cell_dtype)
+    used, rows = (xp.zeros((*k, m * d + 1), dtype=np.int64) for k in ((), (2,)))
+    kernels(
+        "sub_bins", "mark_candidates", (m * d,), grower.rules, table.packed, level.packed,
+        level.scores.bound, level.visited, level.cuts, level.lead, lead_only, cell_rows,
+        bin_place, size, used[1:], best_scores, threads=LANES,
+    )  # fmt: skip
+    grid = GRID.pack(xp.cumsum(used), bin_place, size, *scales)
+    packed = SUB_BINS.pack(counts, sums, bin_of, place, taken, listed)
     kernels(
         "sub_bins", "count_sub_bins", (level.chunks.number,), table.values, table.packed,
         grower.statistics, grower.entries, level.chunks.packed, channels, grid, packed,
@@ -54,12 +71,11 @@ def subdivide(grower: Grower, level: Level, bins: Candidates, n: int) -> Candida
         grower.rules, table.packed, level.packed, level.scores.monotonic, grid, packed, best_scores,
     )  # fmt: skip
     kernels("sub_bins", "raise_best", (m * d,), *shared, threads=128)
-    used = xp.zeros((2, m * d + 1), dtype=np.int64)
     kernels(
-        "sub_bins", "mark_sub_bins", (m * d,), *shared, place, taken, used[0, 1:], used[1, 1:],
-        threads=LANES,
+        "sub_bins", "mark_sub_bins", (m * d,), *shared, rows[0, 1:], rows[1, 1:], threads=LANES,
     )  # fmt: skip
-    return Candidates(place, taken, used[0, 1:], xp.cumsum(used, axis=1), grid, packed)
+    free = grower.memory.gathered_bytes - n * _cell_bytes(grower)
+    return Candidates(xp.cumsum(rows, axis=1), grid, packed, free)
 
 
 def bin_scales(table: HostTable) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

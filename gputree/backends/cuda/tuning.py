@@ -40,8 +40,8 @@ class Tuning(NamedTuple):
     # Of these, those that are searched without the host; and by so many warps.
     candidate_pairs: int = 1 << 25
     candidate_blocks: int = 2048
-    # Bins are subdivided from so many pairs of candidate bins on (infinity: never) that are so
-    # many a row of the level; rows a sub-bin on average.
+    # Bins are subdivided from so many pairs of candidate bins on that are so many a row of the
+    # level, or where a warp does not sort one; rows a sub-bin on average.
     counted_pairs: float = 1 << 16
     candidate_share: float = 0.25
     cell_rows: int = 64

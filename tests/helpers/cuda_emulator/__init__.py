@@ -9,15 +9,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from .compiler import unavailable
-from .library import Kernel, Library, Schedule, launches
+from .library import KINDS, Kernel, Library, Schedule, accesses, launches
 from .memory import LaunchError, memory
 from .stand_in import make_module, ndarray, transfers
 
 __all__ = [
+    "KINDS",
     "Kernel",
     "LaunchError",
     "Library",
     "Schedule",
+    "accesses",
     "emulated_cuda",
     "launches",
     "memory",

@@ -47,6 +47,11 @@ std::vector<Region> of_blocks;  // shared memory, the same number for each block
 std::vector<Variable> static_shared;
 size_t static_bytes;
 std::vector<Span> image;  // the library itself: its constants may be read
+
+// Of a launch, in the order of library.py: loads of device arrays, their bytes, stores and atomics
+// there, and all accesses of shared memory.
+enum Kind { LOADS, LOADED_BYTES, STORES, ATOMICS, SHARED, KINDS };
+uint64_t accesses[KINDS];
 }  // namespace
 
 static uint32_t warp_of(uint32_t thread) {
@@ -131,6 +136,11 @@ static Region* find_region(const char* begin, unsigned size) {
     return nullptr;
 }
 
+static void count_access(bool shared, unsigned size, bool write, bool atomic) {
+    ++accesses[shared ? SHARED : atomic ? ATOMICS : write ? STORES : LOADS];
+    if (!shared && !write) accesses[LOADED_BYTES] += size;
+}
+
 static void check(const void* address, unsigned size, bool write, bool atomic, const void* pc) {
     char* begin = (char*)address;
     if (!current || failed) return;
@@ -141,6 +151,7 @@ static void check(const void* address, unsigned size, bool write, bool atomic, c
             fail("pc 0x%zx: write to read-only %s", size_t(pc), region.name.c_str());
             stop_thread();
         }
+        count_access(region.shared, size, write, atomic);
         const size_t offset = begin - region.begin;
         const size_t first = offset / region.granule;
         const size_t last = (offset + size - 1) / region.granule;
@@ -181,6 +192,7 @@ static void add_region(std::vector<Region>& regions, void* begin, size_t bytes, 
 }
 
 void begin_checks(const Buffer* buffers, int count) {
+    memset(accesses, 0, sizeof accesses);
     for (int i = 0; i < count; ++i)
         add_region(arrays, buffers[i].begin, buffers[i].bytes, buffers[i].granule,
                    buffers[i].read_only, buffers[i].defined, "array " + std::to_string(i));
@@ -224,6 +236,8 @@ static int find_image(dl_phdr_info* info, size_t, void* own) {
 }  // namespace emulator
 
 EMULATOR_API void emulator_anchor() {}
+
+EMULATOR_API const uint64_t* emulator_accesses() { return emulator::accesses; }
 
 EMULATOR_API void emulator_set_shared(const size_t* offset, const size_t* bytes, int count) {
     using namespace emulator;

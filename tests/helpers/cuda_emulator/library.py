@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from contextlib import nullcontext
 from functools import cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,11 @@ SHARED_BYTES = 48 * 1024
 # Of a grid's second and third dimension.
 MOST_BLOCKS_Y = 65535
 
-# How often each kernel ran.
+# How often each kernel ran, and what it accessed where that is checked: see checker.cpp.
 launches: Counter[str] = Counter()
+accesses: Counter[tuple[str, str]] = Counter()
+
+KINDS = ("loads", "loaded bytes", "stores", "atomics", "shared")
 
 DTYPES = {letter: np.dtype(letter) for letter in "?BbHhIiQqfd"}
 
@@ -61,6 +65,7 @@ class Library:
         self.path, self.limits, self.check = built.path, built.kernels, check
         self.code = ctypes.CDLL(str(built.path))
         self.code.emulator_message.restype = ctypes.c_char_p
+        self.code.emulator_accesses.restype = ctypes.POINTER(ctypes.c_uint64)
         self.code.emulator_launch.argtypes = [
             ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int,
             ctypes.c_uint64, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int,
@@ -97,6 +102,9 @@ class Library:
                 *schedule, int(self.check), table, len(buffers), LAUNCH_SECONDS,
             )  # fmt: skip
             message = self.code.emulator_message().decode()
+            if self.check:
+                found = self.code.emulator_accesses()[: len(KINDS)]
+                accesses.update(dict(zip(product([name], KINDS), found, strict=True)))
         return self._locate(message) if failed else None
 
     def _locate(self, message: str) -> str:

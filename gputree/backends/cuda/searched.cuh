@@ -1,0 +1,24 @@
+// Rows of a node in the columns that are searched: no others are visited.
+
+// A block: visit(f, row) for the entries of chunk c and each column that `is_searched`. Columns are
+// listed in shared memory, as many at once as there are threads; a chunk has fewer than 2**24 rows.
+__device__ void visit_searched(
+    const Chunks& of, i64 c, const i32* entries, i64 columns, const auto& is_searched,
+    const auto& visit
+) {
+    __shared__ i32 searched[256];
+    __shared__ u32 number;
+    const i32* own = entries + of.first[c];
+    const u32 rows = u32(of.last[c] - of.first[c]);
+    for (i64 f0 = 0; f0 < columns; f0 += blockDim.x) {
+        if (threadIdx.x == 0) number = 0;
+        __syncthreads();
+        const i64 f = f0 + threadIdx.x;
+        if (f < columns && is_searched(f)) searched[atomicAdd(&number, 1u)] = i32(f);
+        __syncthreads();
+        const u32 width = number;
+        for (u32 item = threadIdx.x; item < rows * width; item += blockDim.x)
+            visit(i64(searched[item % width]), i64(own[item / width]));
+        __syncthreads();
+    }
+}

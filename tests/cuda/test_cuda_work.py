@@ -1,0 +1,76 @@
+"""What kernels read, as the emulator counts it: no more than their work takes."""
+
+import numpy as np
+import pytest
+from cuda_emulator import accesses, emulated_cuda, launches
+from devices import needs_emulator, new_backend
+from strategies import Sample, make_task
+from tunings import DEVICE, tuned
+from twins import grown, table
+
+from gputree.backends import binning
+from gputree.backends.cuda import inside, kernels
+
+pytestmark = needs_emulator
+
+ROWS = 400
+
+
+def numbers_beside(others: int) -> Sample:
+    """A column of numbers and one that tells less; `others` of two values, which have no cuts."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (ROWS, others + 2)).astype(np.float32)
+    values[:, :2] = rng.normal(size=(ROWS, 2))
+    classes = (values[:, 0] + 0.8 * values[:, 1] + rng.normal(size=ROWS)) > 0
+    return Sample(values, classes.astype(np.uint8), None)
+
+
+def loads(sample: Sample, max_bins: int = 4, max_depth: int = 1) -> dict[str, int]:
+    """Loads from device arrays by kernel while a tree is grown."""
+    with emulated_cuda(check=True):
+        launches.clear()
+        accesses.clear()
+        task = make_task("gini", sample, max_depth=max_depth)
+        grown(new_backend("cuda", sample, task), sample, task, max_bins=max_bins, finish_rows=1)
+        return {name: accesses[name, "loads"] for name in launches}
+
+
+@pytest.mark.parametrize("way", ["never", "asked", "always"])
+def test_columns_without_candidates_are_not_visited(way):
+    """They are seen once a chunk of rows, not once a row."""
+    with tuned(DEVICE[way]):
+        few, many = (loads(numbers_beside(others)) for others in (2, 40))
+    gathering = {"gather_inside", "gather_rows", "count_sub_bins"} & few.keys()
+    assert gathering
+    for name in gathering:
+        assert few[name] > ROWS
+        assert many[name] - few[name] < ROWS
+
+
+# Of the search in bins of few rows, and in those of many.
+SMALL = {"mark_leading", "mark_others", "gather_inside", "scan_inside"}
+LARGE = {"mark_candidates", "count_sub_bins", "gather_rows", "scan_candidates"}
+
+
+@pytest.mark.parametrize(("most", "used"), [(100, SMALL), (99, LARGE)])
+def test_the_rows_of_bins_say_how_they_are_searched(monkeypatch, most, used):
+    """Four bins of 100 rows; before any is searched, not after it was in vain."""
+    monkeypatch.setattr(inside, "MOST_SORTED", most)
+    assert loads(numbers_beside(0)).keys() & (SMALL | LARGE) == used
+
+
+def test_bins_of_single_values_are_not_searched():
+    sample = numbers_beside(3)
+    sample = sample._replace(values=np.ascontiguousarray(sample.values[:, 2:]))
+    assert not loads(sample).keys() & (SMALL | LARGE)
+
+
+def test_rows_that_a_warp_sorts():
+    assert f"#define MOST_SORTED {inside.MOST_SORTED} " in kernels.source("inside")
+
+
+def test_a_code_takes_a_value_and_a_flag():
+    """Edges are read once a chunk of rows."""
+    sample = table("gini", False, n=ROWS, d=5)
+    edges = 5 * binning.MAX_BINS
+    assert loads(sample, max_bins=200)["encode_values"] < 3 * sample.values.size + edges
