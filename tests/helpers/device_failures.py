@@ -71,10 +71,12 @@ class Process:
             return
         try:
             cupy.cuda.Device().synchronize()
+            return
         except Exception as error:
-            self.cause = item.nodeid
-            item.user_properties.append((STAYS, str(error)))
-            pytest.fail(f"{STAYS}: {type(error).__name__}: {error}", pytrace=False)
+            reason = f"{STAYS}: {type(error).__name__}: {error}"
+        self.cause = item.nodeid
+        item.user_properties.append((STAYS, reason))
+        pytest.fail(reason, pytrace=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
