@@ -280,31 +280,36 @@ USES: dict[str, Callable[[Any], Any]] = {
 
 # ------------------------------------------------------------------------ warm
 def modules() -> list[tuple[str, Variant]]:
-    """Modules and variants that launches ask for, those that take longest to compile first."""
-    criteria = get_args(Criterion)
-    plain = [Variant(*v) for v in product(criteria, (False, True), (32, 64))]
-    categories = [Variant(kind, True, 64, categories=True) for kind in criteria]
-    monotonic = [Variant(kind, True, 64, monotonic=True) for kind in criteria]
-    asked = [(name, Variant(None, True, bits)) for name, bits in product(sorted(PLAIN), (32, 64))]
-    for name in HEADERS.keys() - PLAIN:
-        asked += product([name], plain)
-        asked += product([name], categories if name in WITH_CATEGORIES else [])
-        asked += product([name], monotonic if name in WITH_MONOTONIC else [])
-    return sorted(asked, key=lambda pair: -len(kernels.source(pair[0])))
+    """Modules and variants that launches use: of 64 bits first, and those that take longest."""
+    kinds, both = get_args(Criterion), (False, True)
+    plain = [Variant(*v) for v in product(kinds, both, (64, 32))]
+    categories = [Variant(*v, 64, categories=True) for v in product(kinds, both)]
+    monotonic = [Variant(kind, True, 64, monotonic=True) for kind in kinds]
+    used = [(name, Variant(None, False, bits)) for name, bits in product(sorted(PLAIN), (64, 32))]
+    for name in sorted(HEADERS.keys() - PLAIN):
+        used += product([name], plain)
+        used += product([name], categories if name in WITH_CATEGORIES else [])
+        used += product([name], monotonic if name in WITH_MONOTONIC else [])
+    return sorted(used, key=lambda pair: (-pair[1].value_bits, -len(kernels.source(pair[0]))))
 
 
 def warm(most: int | None) -> bool:
     """Compile modules, on all cores: CuPy keeps them for other processes."""
-    started = time.perf_counter()
-    device = machine.current_device()
+    started, device = time.perf_counter(), machine.current_device()
 
-    def compile_one(pair: tuple[str, Variant]) -> None:
+    def compile_one(pair: tuple[str, Variant]) -> tuple[float, str]:
+        begin = time.perf_counter()
         with machine.device(device):
             kernels.load(*pair).compile()
+        return time.perf_counter() - begin, pair[0]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        count = sum(1 for _ in pool.map(compile_one, modules()[:most]))
-    print(f"{count} modules in {time.perf_counter() - started:.1f} s")
+    chosen, done = modules()[:most], []
+    try:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            done.extend(pool.map(compile_one, chosen))
+    finally:  # also where it is interrupted
+        print(f"{len(done)} of {len(chosen)} modules in {time.perf_counter() - started:.1f} s")
+        print("the longest:", *max(done, default=("none",)))
     return True
 
 

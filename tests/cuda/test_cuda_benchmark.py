@@ -75,7 +75,7 @@ def test_one_case_its_longest_kernels_and_a_run_for_a_profiler(small, tmp_path, 
     ("what", "said"),
     [
         ("machine", ["a module compiled", "Event(), get_elapsed_time: works", "compiles for 75"]),
-        ("warm", ["2 modules in"]),
+        ("warm", ["2 of 2 modules in"]),
         ("bits", 2 * ["  equal\n"]),
         ("small", 2 * ["  equal\n"]),
     ],

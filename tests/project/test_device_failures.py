@@ -49,6 +49,10 @@ def test_last():
 """
 
 
+# Plugins that are installed and not used.
+ALONE = ("-p", "no:xdist", "-p", "no:xdist.looponfail")
+
+
 def run(folder, *options):
     """The output, the numbers of its last line, and the names of tests that failed."""
     (folder / "test_them.py").write_text(TESTS)
@@ -69,7 +73,7 @@ def run(folder, *options):
 
 
 def test_without_other_processes_what_would_follow_is_skipped(tmp_path):
-    done, counts, failed = run(tmp_path, "-k", "not never")
+    done, counts, failed = run(tmp_path, *ALONE, "-k", "not never")
     assert failed == ["breaks", "fails"]  # the cause first
     assert counts["failed"] == counts["errors" if "errors" in counts else "error"] == 1
     assert counts["skipped"] == 3
@@ -95,7 +99,7 @@ def test_a_test_that_never_ends_is_told_and_the_others_run(tmp_path):
 
 
 def test_what_failed_is_printed_before_a_process_ends_for_good(tmp_path):
-    done, _, failed = run(tmp_path, "-k", "fails or never")
+    done, _, failed = run(tmp_path, *ALONE, "-k", "fails or never")
     assert failed == ["fails"]
     assert "this" in done.stdout.split("FAILED test_them.py::test_fails (call)")[1]
     assert "in test_never_ends" in done.stderr
