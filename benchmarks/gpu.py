@@ -7,7 +7,8 @@ splitter: seconds from the table to the nodes, seconds of `fit`, of every stage 
 kernel, the bytes that a stage moves at least, their share of the bandwidth of a plain copy on
 the device, and how often the device's time fits into the CPU backend's on all threads; XGBoost
 beside it where it is installed. Trees are compared to the bit. The case that tells most comes
-first, and the output is written anew after every case, so that a run cut short leaves some.
+first, and the CPU backend last; after each measurement a line of JSON is printed and the output
+written anew, so that a run cut short leaves some.
 
 Stages are timed in runs of their own: there each ends with a synchronisation. So are
 kernels, between two events; those of CuPy (sorts, scans) are not among them.
@@ -51,7 +52,6 @@ DEPTHS = {"8": 8, "unlimited": UNLIMITED}
 SPLITTERS = ("exact", "binned")
 PLACES = ("device", "host")
 STAGES = ("encode", "histogram", "score", "refine", "partition", "finish")
-COPY_BYTES = 1 << 30  # of the array whose copy measures the bandwidth
 WARM_ROWS = 5000  # of the table that compiles the kernels
 REPEATS = 3
 
@@ -163,28 +163,26 @@ def best_of(runs: list[Run]) -> Run:
     return min(runs, key=lambda run: run.seconds)
 
 
-def measure_device(case: Case, bandwidth: float, threads: int) -> dict[str, Any]:
-    """The fastest of a few growths on the device, and of as many timed stage by stage."""
+def measure_device(case: Case, bandwidth: float, threads: int) -> Iterator[dict[str, Any]]:
+    """What is measured of a case, one after the other: the fastest of a few growths first."""
     values, y = classes_table(case.rows, COLUMNS, CLASSES)
     table = importlib.import_module("cupy").asarray(values) if case.place == "device" else values
     whole = best_of([grow_once("cuda", table, y, case, threads, False) for _ in _repeats()])
+    yield {"seconds": whole.seconds, "nodes": whole.nodes, "digest": whole.digest}
+    yield {"fit_seconds": min(fit_seconds(case, table, y) for _ in _repeats())}
+    yield {"kernels": kernel_times(case, table, y, threads)}
     staged = best_of([grow_once("cuda", table, y, case, threads, True) for _ in _repeats()])
-    coding = staged.stages.get("encode", 0.0)
-    return {
-        **case._asdict(),
-        "seconds": whole.seconds,
-        "after_coding": max(whole.seconds - coding - staged.stages["arrive"], 0.0),
+    coding = staged.stages.get("encode", 0.0) + staged.stages["arrive"]
+    yield {
+        "after_coding": max(whole.seconds - coding, 0.0),
         "stages": staged.stages,
         "bytes": staged.bytes,
         "share_of_copy_bandwidth": {
             name: moved / staged.stages[name] / bandwidth for name, moved in staged.bytes.items()
         },
-        "fit_seconds": min(fit_seconds(case, table, y) for _ in _repeats()),
-        "kernels": kernel_times(case, table, y, threads),
-        "xgboost": measure_xgboost(case, table, y) if case.place == "device" else {},
-        "nodes": whole.nodes,
-        "digest": whole.digest,
     }
+    if case.place == "device" and DEPTHS[case.depth] != UNLIMITED:
+        yield {"xgboost": measure_xgboost(case, table, y)}
 
 
 def fit_seconds(case: Case, table: Any, y: NDArray) -> float:
@@ -235,8 +233,6 @@ def kernel_times(case: Case, table: Any, y: NDArray, threads: int) -> dict[str, 
 
 def measure_xgboost(case: Case, table: Any, y: NDArray) -> dict[str, Any]:
     """Seconds of XGBoost's one tree of the same depth from histograms, or why there are none."""
-    if DEPTHS[case.depth] == UNLIMITED:
-        return {}
     try:
         xgboost = importlib.import_module("xgboost")
         options = {"device": "cuda", "tree_method": "hist", "max_bin": MAX_BINS}
@@ -262,21 +258,23 @@ def _repeats() -> range:
     return range(REPEATS)
 
 
-def compare_to_cpu(results: list[dict[str, Any]], threads: int) -> None:
+def compare_to_cpu(results: list[dict[str, Any]], threads: int) -> Iterator[dict[str, Any]]:
     """Grow the tree of `results`, one table in several places, on the CPU as well."""
     case = Case(*(results[0][name] for name in Case._fields))
     values, y = classes_table(case.rows, COLUMNS, CLASSES)
     run = grow_once("cpu", values, y, case, threads, False)
     for result in results:
-        result["cpu_seconds"] = run.seconds
-        result["ratio_to_cpu"] = run.seconds / result["seconds"]
-        result["same_tree"] = run.digest == result["digest"]
+        yield {
+            "cpu_seconds": run.seconds,
+            "ratio_to_cpu": run.seconds / result["seconds"],
+            "same_tree": run.digest == result["digest"],
+        }
 
 
-def copy_bandwidth() -> float:
-    """Bytes a second, read and written, of a copy on the device."""
+def copy_bandwidth(nbytes: int) -> float:
+    """Bytes a second, read and written, of a copy of so many on the device."""
     cupy = importlib.import_module("cupy")
-    source, target = cupy.zeros(COPY_BYTES, dtype=np.uint8), cupy.empty(COPY_BYTES, dtype=np.uint8)
+    source, target = cupy.zeros(nbytes, dtype=np.uint8), cupy.empty(nbytes, dtype=np.uint8)
     best = np.inf
     for _ in range(REPEATS + 1):
         synchronize("cuda")
@@ -284,17 +282,16 @@ def copy_bandwidth() -> float:
         target[:] = source
         synchronize("cuda")
         best = min(best, time.perf_counter() - started)
-    return 2 * COPY_BYTES / best
+    return 2 * nbytes / best
 
 
-def warm_up(threads: int) -> float:
-    """Compile all kernels on a small table; returns the seconds that took."""
+def warm_up(device: str, options: argparse.Namespace) -> float:
+    """Compile the kernels of the cases on a small table; returns the seconds that took."""
     values, y = classes_table(WARM_ROWS, COLUMNS, CLASSES)
     started = time.perf_counter()
-    for depth, splitter in product(DEPTHS, ("exact", "binned")):
+    for depth, splitter in product(options.depths, options.splitters):
         case = Case(WARM_ROWS, "host", depth, splitter)
-        for device in ("cuda", "cpu"):
-            grow_once(device, values, y, case, threads, False)
+        grow_once(device, values, y, case, options.threads, False)
     return time.perf_counter() - started
 
 
@@ -358,22 +355,25 @@ def markdown(report: dict[str, Any]) -> str:
         f"| rows | table on | depth | splitter | arrive | {' | '.join(STAGES)} |",
         "| --- " * (5 + len(STAGES)) + "|",
         *(_stages(result) for result in report["cases"] if "stages" in result),
-        *(line for result in report["cases"] if "stages" in result for line in _details(result)),
+        *(line for result in report["cases"] if "kernels" in result for line in _details(result)),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _summary(result: dict[str, Any]) -> str:
-    if "error" in result:
-        return f"| {_label(result)} | {result['error']} | | | | | | |"
     cpu = f"{result['cpu_seconds']:.2f} s" if "cpu_seconds" in result else ""
     ratio = f"{result['ratio_to_cpu']:.1f}x" if cpu else ""
     same = {True: "yes", False: "NO", None: ""}[result.get("same_tree")]
+    growth = " ".join(filter(None, (_ms(result, "seconds"), result.get("error"))))
     return (
-        f"| {_label(result)} | {1e3 * result['seconds']:.1f} ms "
-        f"| {1e3 * result['after_coding']:.1f} ms | {1e3 * result['fit_seconds']:.1f} ms | {cpu} "
-        f"| {ratio} | {same} | {result['nodes']:,} |"
+        f"| {_label(result)} | {growth} | {_ms(result, 'after_coding')} "
+        f"| {_ms(result, 'fit_seconds')} | {cpu} | {ratio} | {same} | {result.get('nodes', 0):,} |"
     )
+
+
+def _ms(result: dict[str, Any], name: str) -> str:
+    """Milliseconds, where they were measured."""
+    return f"{1e3 * result[name]:.1f} ms" if name in result else ""
 
 
 def _stages(result: dict[str, Any]) -> str:
@@ -391,7 +391,7 @@ def _stages(result: dict[str, Any]) -> str:
 def _details(result: dict[str, Any]) -> Iterator[str]:
     """Kernels of a case, and XGBoost's time for it."""
     yield f"\n## {_label(result).replace(' | ', ', ')}\n"
-    peer = result["xgboost"]
+    peer = result.get("xgboost", {})
     if "seconds" in peer:
         yield (
             f"XGBoost {peer['version']}, one tree: {1e3 * peer['seconds']:.1f} ms, of which "
@@ -411,21 +411,29 @@ def _label(result: dict[str, Any]) -> str:
 
 # ------------------------------------------------------------------------ main
 def run_all(report: dict[str, Any], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Measure every case; a failure is its result. Those of one tree come together."""
+    """Measure every case, then the CPU; yields what is new. A failure is its case's result."""
+    trees = []
     for rows, depth, splitter in product(options.rows, options.depths, options.splitters):
-        group = []
+        trees.append([])
         for place in options.places:
             case = Case(rows, place, depth, splitter)
+            report["cases"].append(case._asdict())
             try:
-                result = measure_device(case, report["copy_bandwidth"], options.threads)
-                group.append(result)
+                for found in measure_device(case, report["copy_bandwidth"], options.threads):
+                    report["cases"][-1].update(found)
+                    yield {**case._asdict(), **found}
             except Exception as error:
-                result = {**case._asdict(), "error": f"{type(error).__name__}: {error}"}
-            report["cases"].append(result)
-            yield result
-        if group and not options.no_cpu:
-            compare_to_cpu(group, options.threads)
-            yield group[-1]
+                report["cases"][-1]["error"] = f"{type(error).__name__}: {error}"
+                yield report["cases"][-1]
+            if "digest" in report["cases"][-1]:
+                trees[-1].append(report["cases"][-1])
+    if options.no_cpu:
+        return
+    warm_up("cpu", options)
+    for results in filter(None, trees):
+        for result, found in zip(results, compare_to_cpu(results, options.threads), strict=True):
+            result.update(found)
+            yield {**{name: result[name] for name in Case._fields}, **found}
 
 
 def grow_all(options: argparse.Namespace) -> int:
@@ -460,12 +468,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     if options.once:
         return grow_all(options)
-    report = {
-        "machine": describe_machine(options.threads),
-        "copy_bandwidth": copy_bandwidth(),
-        "warm_up_seconds": warm_up(options.threads),
-        "cases": [],
-    }
+    report: dict[str, Any] = {"machine": describe_machine(options.threads)}
+    print(json.dumps(report), flush=True)
+    report["copy_bandwidth"] = copy_bandwidth(max(options.rows) * COLUMNS * VALUE)
+    report["warm_up_seconds"] = warm_up("cuda", options)
+    report["cases"] = []
+    print(json.dumps(report), flush=True)
     for result in run_all(report, options):
         print(json.dumps(result), flush=True)
         write(report, options.output)
@@ -473,6 +481,7 @@ def main(arguments: list[str] | None = None) -> int:
             longest = list(report["cases"][0]["kernels"])[:3]
             options.longest.write_text("".join(f"{name}\n" for name in longest), "utf-8")
     print(markdown(report))
+    print(_summary(report["cases"][0]))
     failed = any("error" in case or case.get("same_tree") is False for case in report["cases"])
     return int(failed)
 

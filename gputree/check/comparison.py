@@ -195,7 +195,7 @@ def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
     for j, side in enumerate(sides):
         begin = time.perf_counter()
         try:
-            trees.append(_grow(case, table, side))
+            trees.append(grow_case(case, table, side))
         except Exception as error:  # of any kind: the results of a device are in doubt
             nodes = trees[0].n_nodes if trees else 0
             first = next(iter(str(error).splitlines()), "")
@@ -206,7 +206,8 @@ def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
     return Outcome(case.name, trees[0].n_nodes, (seconds[0], seconds[1]), difference)
 
 
-def _grow(case: Case, table: Table, side: Side) -> Tree:
+def grow_case(case: Case, table: Table, side: Side) -> Tree:
+    """The tree of a case, as it is before it is pruned."""
     X: Any = table.X
     if case.resident and side.device == "cuda":
         from gputree.backends.cuda.kernels import cupy

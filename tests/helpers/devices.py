@@ -15,8 +15,10 @@ from strategies import Sample
 from gputree.backends.base import Backend, DeviceTable, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.table import CpuTable
+from gputree.backends.cuda import machine
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
+from gputree.check import record
 
 # Ways of emulation: the order of blocks, warps and lanes, whether accesses are checked, and
 # what every byte of fresh memory holds unless the option says.
@@ -80,8 +82,10 @@ def opened(name: str) -> Iterator[str]:
         with emulated_cuda(order, check, fill=fill):
             yield name
         return
-    if name == "cuda" and (reason := _no_device()):
-        absent("GPU", reason)
+    if name == "cuda":
+        if reason := _no_device():
+            absent("GPU", reason)
+        record.remember(machine.identity(), [])  # or the first fit of each process would check it
     yield name
 
 

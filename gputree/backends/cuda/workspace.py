@@ -40,12 +40,17 @@ def allocate_in(memory: Any, *arrays: Shaped) -> list[Any]:
     ]
 
 
+def sent_to(memory: Any, *arrays: Shaped) -> list[Any]:
+    """The same of what was sent there."""
+    return allocate_in(memory, *arrays)
+
+
 def send(*arrays: NDArray[Any]) -> list[Any]:
     """Copies of host arrays on the device, sent as one."""
     shaped = _shaped(arrays)
     block = np.zeros(max(bytes_of(*shaped), 1), np.uint8)
     _fill(block, arrays)
-    return allocate_in(cupy().asarray(block).data, *shaped)
+    return sent_to(cupy().asarray(block).data, *shaped)
 
 
 def bytes_of(*arrays: Shaped) -> int:
@@ -116,7 +121,7 @@ class Buffer:
             self._staging = _Staging(self.nbytes)
         memory = self._lend()
         self._staging.send(memory, arrays)
-        return allocate_in(memory, *shaped)
+        return sent_to(memory, *shaped)
 
     def release(self) -> None:
         """Release the memory: at once, or when the last array in it is gone."""

@@ -34,7 +34,7 @@ PROPERTIES = {"name": b"an emulated device", "major": 9, "minor": 0}
 SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 FUNCTIONS = ["arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "flatnonzero"]
 FUNCTIONS += ["ones", "searchsorted", "sort", "zeros"]
-METHODS = ["all", "any", "astype", "max", "min", "reshape", "sum", "view"]
+METHODS = ["all", "any", "astype", "copy", "max", "min", "reshape", "sum", "view"]
 BINARY = ["add", "sub", "mul", "floordiv", "mod", "lshift", "rshift", "and", "or"]
 COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
 
