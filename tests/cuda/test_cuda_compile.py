@@ -17,6 +17,7 @@ from typing import NamedTuple, get_args
 
 import ptx
 import pytest
+from cuda_emulator.nvrtc import CUPY_OPTIONS, Nvrtc, libraries
 from cuda_mutants import MUTANTS
 from devices import absent
 
@@ -28,9 +29,6 @@ ARCHITECTURES = (75, 80, 86, 90, 100, 120)
 
 # Bytes that the registers of a kernel may spill, stores and loads together.
 MOST_SPILLED = 0
-
-# What CuPy adds to the options it is given.
-CUPY_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
 
 CRITERIA = get_args(Criterion)
 
@@ -189,7 +187,7 @@ def test_compiled_kernels_are_what_is_launched(compiled, case):
 @pytest.mark.parametrize("name", HEADERS)
 def test_other_releases_of_the_compiler(nvrtc, name, variant):
     """That CuPy does not use here, for the oldest device that they compile for."""
-    others = [own for own in map(ptx.Nvrtc, ptx.libraries()) if own.version != nvrtc.getVersion()]
+    others = [own for own in map(Nvrtc, libraries()) if own.version != nvrtc.getVersion()]
     if not others:
         pytest.skip("no other NVRTC is installed")
     for own in others:

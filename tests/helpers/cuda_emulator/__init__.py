@@ -1,5 +1,7 @@
 """CUDA kernels on a machine without a GPU: compiled by g++, run thread by thread on the CPU.
 
+Or compiled by NVRTC, and its PTX run: that is what `is_ptx` asks for.
+
 What it cannot show: memory order, speed, and CuPy's own sorts and scans. Those need a device.
 """
 
@@ -8,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .compiler import unavailable
+from .compiler import ptx_unavailable, unavailable
 from .library import Kernel, Library, Schedule, launches
 from .memory import LaunchError, memory
 from .stand_in import make_module, ndarray, transfers
@@ -22,6 +24,7 @@ __all__ = [
     "launches",
     "memory",
     "ndarray",
+    "ptx_unavailable",
     "transfers",
     "unavailable",
 ]
@@ -38,6 +41,7 @@ def emulated_cuda(
     fill: int = 0xCD,
     devices: int = 1,
     believed: bool = True,
+    is_ptx: bool = False,
 ) -> Iterator[Any]:
     """Run ``device="cuda"`` on the emulator; yields the stand-in for the module cupy.
 
@@ -59,13 +63,16 @@ def emulated_cuda(
         Device 0 is current.
     believed : bool
         ``device="auto"`` takes the emulated device without checking it.
+    is_ptx : bool
+        Run what NVRTC makes of the kernels, instead of what g++ does. Text is replaced in both,
+        source and PTX.
     """
     from gputree.backends.cuda import kernels, machine
     from gputree.check import record
 
     missing = object()
     before = Kernel.schedule
-    module = make_module(check, replace, fill, devices)
+    module = make_module(check, replace, fill, devices, is_ptx)
     previous = sys.modules.get("cupy", missing)
     sys.modules["cupy"] = module
     Kernel.schedule = Schedule(ORDERS[order], seed, fill)
