@@ -35,6 +35,11 @@ needs_emulator = [
     pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())),
 ]
 
+# For those that look at what g++ makes of CUDA C++, where it is PTX that is to run.
+of_source = pytest.mark.skipif(
+    "all(way.startswith('ptx') for way in config.getoption('emulate'))",
+    reason="looks at CUDA C++ as g++ compiles it",
+)
 needs_ptx = pytest.mark.skipif(ptx_unavailable() is not None, reason=str(ptx_unavailable()))
 
 
@@ -83,7 +88,7 @@ def opened(name: str) -> Iterator[str]:
             absent("EMULATOR", reason)
         if is_ptx and (reason := ptx_unavailable()):
             absent("NVRTC", reason)
-        with emulated_cuda(order, check, fill=fill, is_ptx=is_ptx):
+        with emulated_cuda(order, check, fill=fill, ptx={} if is_ptx else None):
             yield name
         return
     if name == "cuda" and (reason := _no_device()):

@@ -1,10 +1,11 @@
 """CUDA kernels on a machine without a GPU: compiled by g++, run thread by thread on the CPU.
 
-Or compiled by NVRTC, and its PTX run: that is what `is_ptx` asks for.
+Or compiled by NVRTC, and its PTX run: that is what `ptx` asks for.
 
 What it cannot show: memory order, speed, and CuPy's own sorts and scans. Those need a device.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ def emulated_cuda(
     fill: int = 0xCD,
     devices: int = 1,
     believed: bool = True,
-    is_ptx: bool = False,
+    ptx: dict[str, str] | None = None,
 ) -> Iterator[Any]:
     """Run ``device="cuda"`` on the emulator; yields the stand-in for the module cupy.
 
@@ -55,7 +56,7 @@ def emulated_cuda(
     seed : int
         Of the random order.
     replace : dict of str to str, optional
-        Text of the kernels to change: seeded bugs that tests must catch. What is compiled
+        Text of the sources to change: seeded bugs that tests must catch. What is compiled
         for it, changed or not, is not optimised: it runs once.
     fill : int
         Every byte of fresh memory, global and shared.
@@ -63,16 +64,18 @@ def emulated_cuda(
         Device 0 is current.
     believed : bool
         ``device="auto"`` takes the emulated device without checking it.
-    is_ptx : bool
-        Run what NVRTC makes of the kernels, instead of what g++ does. Text is replaced in both,
-        source and PTX.
+    ptx : dict of str to str, optional
+        Run what NVRTC makes of the kernels, with these patterns changed in it, instead of what
+        g++ makes of them: ``{}`` where the environment has GPUTREE_EMULATE=ptx.
     """
     from gputree.backends.cuda import kernels, machine
     from gputree.check import record
 
+    if ptx is None and os.environ.get("GPUTREE_EMULATE") == "ptx":
+        ptx = {}
     missing = object()
     before = Kernel.schedule
-    module = make_module(check, replace, fill, devices, is_ptx)
+    module = make_module(check, replace, fill, devices, ptx)
     previous = sys.modules.get("cupy", missing)
     sys.modules["cupy"] = module
     Kernel.schedule = Schedule(ORDERS[order], seed, fill)

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from .nvrtc import CUPY_OPTIONS, newest
+from .nvrtc import CUPY_OPTIONS, libraries, newest
 from .translator import translate
 
 HERE = Path(__file__).parent
@@ -39,7 +39,7 @@ WRAPPED = ["-fwrapv"]
 # That PTX is made for.
 ARCHITECTURE = 90
 
-# Text and what replaces it.
+# Patterns and what replaces them.
 Changes = tuple[tuple[str, str], ...]
 
 _EXTERN_SHARED = re.compile(
@@ -70,7 +70,7 @@ def unavailable() -> str | None:
 
 def ptx_unavailable() -> str | None:
     """Why no PTX can be run here, or None."""
-    if newest() is None:
+    if not libraries():
         return "no NVRTC is installed, which makes PTX: pip install nvidia-cuda-nvrtc"
     return unavailable()
 
@@ -95,7 +95,10 @@ def build(
         key = _digest(repr((text, macros, mode)) + _words())
     else:
         others = tuple(option for option in options if not option.startswith("-D"))
-        text, kernels = translate(_changed(_ptx(source, (*others, *macros)), ptx))
+        made = _ptx(source, (*others, *macros))
+        for pattern, new in ptx:
+            made = re.sub(pattern, new, made)
+        text, kernels = translate(made)
         mode = (CHECKED if check else OF_PTX) + WRAPPED
         key = _digest(repr((text, mode)) + _words() + (HERE / "ptx.h").read_text())
     folder = CACHE / key
@@ -114,8 +117,6 @@ def build(
 def _ptx(source: str, options: tuple[str, ...]) -> str:
     """What NVRTC makes of a source as CuPy calls it, or made of it before."""
     compiler = newest()
-    if compiler is None:
-        raise RuntimeError(ptx_unavailable())
     options = (*options, *CUPY_OPTIONS, f"-arch=compute_{ARCHITECTURE}")
     path = CACHE / ("ptx-" + _digest(repr((source, options, compiler.version)))) / "kernels.ptx"
     if not path.exists():
@@ -124,12 +125,6 @@ def _ptx(source: str, options: tuple[str, ...]) -> str:
         part.write_text(compiler.compile(source, options)[1])
         os.replace(part, path)
     return path.read_text()
-
-
-def _changed(text: str, changes: Changes) -> str:
-    for old, new in changes:
-        text = text.replace(old, new, 1)
-    return text
 
 
 @cache

@@ -61,6 +61,6 @@ def libraries() -> list[Path]:
 
 
 @cache
-def newest() -> Nvrtc | None:
-    """The library of the highest version, or None where there is none."""
-    return max(map(Nvrtc, libraries()), key=lambda own: own.version, default=None)
+def newest() -> Nvrtc:
+    """The library of the highest version."""
+    return max(map(Nvrtc, libraries()), key=lambda own: own.version)

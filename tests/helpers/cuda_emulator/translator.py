@@ -258,22 +258,22 @@ class _Entry:
         local = f"{{(char*){self.local}, sizeof {self.local}}}" if self.local else "{}"
         return (
             f"struct Of_{self.name} {{ alignas(16) char bytes[{self.bytes or 1}]; }}; "
-            f"static __attribute__((noinline)) void run_{self.name}(Of_{self.name} own) {{ "
-            f"{self.depot}const Room param{{own.bytes, {self.bytes}}}, local{local}; "
+            f"static __attribute__((noinline)) void run_{self.name}(Of_{self.name} given) {{ "
+            f"{self.depot}const Room param{{given.bytes, {self.bytes}}}, local{local}; "
             f"{_variables(self.registers)}"
         )
 
     def tail(self) -> str:
         """Its end, and how it is called: with pointers to its arguments."""
         copies = "".join(
-            f"memcpy(own.bytes + {begin}, a[{i}], {size}); "
+            f"memcpy(given.bytes + {begin}, a[{i}], {size}); "
             for i, (begin, size) in enumerate(self.parameters.values())
         )
         sizes = " ".join(f"b{size}" for _, size in self.parameters.values())
         name = self.name
         return (
             f'}} EMULATOR_API __attribute__((no_sanitize("thread"))) void emulator_call_{name}'
-            f"(void** a) {{ Of_{name} own; {copies}run_{name}(own); }} "
+            f"(void** a) {{ Of_{name} given; {copies}run_{name}(given); }} "
             f'EMULATOR_API const char* emulator_signature_{name}() {{ return "{sizes}"; }}'
         )
 
