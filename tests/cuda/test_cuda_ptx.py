@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_comparisons import compare_bins, compare_places
+from cuda_comparisons import compare_bins, compare_cells
 from cuda_emulator import LaunchError, emulated_cuda
 from cuda_emulator.compiler import build
 from cuda_emulator.translator import UnknownPTX, translate
@@ -54,9 +54,9 @@ class TestSeededErrors:
     @pytest.mark.full
     def test_a_shared_array_in_the_place_of_another(self):
         """In what is compiled alone: each use of the one has the address of the other."""
-        overlap = {"_ZZ11scan_insideE9own_items;": "_ZZ11scan_insideE8own_keys;"}
+        overlap = {"_ZZ13place_entriesE10warp_lefts;": "_ZZ13place_entriesE3sum;"}
         with emulated_cuda(ptx=overlap), pytest.raises((AssertionError, LaunchError)):
-            compare_places()
+            compare_cells()
 
     @pytest.mark.full
     def test_fused_multiply_add(self, monkeypatch):
