@@ -21,10 +21,11 @@ _ENTRY = re.compile(r"\.entry (\w+)\((.*?)\)(.*?)(?=\.visible|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"\.param (?:\.align (\d+) \.b8 \w+\[(\d+)\]|\.[uf](\d+)\b[^,]*)")
 _LOAD = re.compile(r"ld\.param(\.v\d)?\.[a-z](\d+)\s+[^[]*\[\w+_param_(\d+)(?:\+(\d+))?\]")
 
-# Sums in 32 bits or fused with a product differ from the CPU's; what is approximate does, too.
+# Sums in 32 bits or fused with a product differ from the CPU's; what is approximate does, too. The
+# assembler may fuse what has no rounding, .rn.
 # Calls and local memory are of no kernel as it is meant.
 _UNWANTED = re.compile(
-    r"^\s*(?:@\S+\s+)?((?:\w+\.)*(?:f32|ftz|approx|local)\b[\w.]*|fma\.[\w.]+|mad\.[\w.]*f64|call[\w.]*)",
+    r"^\s*(?:@\S+\s+)?((?:\w+\.)*(?:f32|ftz|approx|local)\b[\w.]*|fma\.[\w.]+|(?:add|sub|mul)\.f64|mad\.[\w.]*f64|call[\w.]*)",
     re.MULTILINE,
 )
 
