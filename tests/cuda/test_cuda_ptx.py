@@ -62,6 +62,7 @@ class TestSeededErrors:
     def test_fused_multiply_add(self, monkeypatch):
         options = tuple(text.replace("=false", "=true") for text in kernels.OPTIONS)
         monkeypatch.setattr(kernels, "OPTIONS", options)
+        monkeypatch.delenv("GPUTREE_EMULATE", raising=False)
         with emulated_cuda():  # g++ has no such option
             compare_lists()
         with emulated_cuda(ptx={}), pytest.raises(AssertionError):
@@ -446,6 +447,16 @@ def test_what_is_not_known_is_an_error(text):
 
 def test_the_threads_of_a_block_are_those_that_ptx_names():
     assert translate(MODULE.replace("BODY", "")).kernels == {"f": 64}
+
+
+def test_arguments_have_the_size_of_parameters(run):
+    with emulated_cuda(ptx={}) as cupy:
+        kernel = cupy.RawModule(code=MODULE.replace("BODY", "")).get_function("f")
+        array = cupy.zeros(4, dtype=np.uint64)
+        for wrong in (np.int32(1), np.zeros(1, np.dtype([("a", "i8"), ("b", "i8")], align=True))):
+            with pytest.raises(TypeError, match=r"argument 1.*8 bytes"):
+                kernel((1,), (1,), (array, wrong))
+        kernel((1,), (1,), (array, np.uint64(0)))
 
 
 def test_ptx_is_found_again(monkeypatch):
