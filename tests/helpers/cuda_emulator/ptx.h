@@ -30,8 +30,6 @@ PTX_PURE T high(T a, T b) {
     using Wide = std::conditional_t<is_signed, __int128, unsigned __int128>;
     return T((Wide(a) * b) >> 8 * sizeof(T));
 }
-PTX_PURE T shl(T a, u32 by) { return by < 8 * sizeof(T) ? T(a << by) : T(0); }
-PTX_PURE T shr(T a, u32 by) { return by < 8 * sizeof(T) ? T(a >> by) : T(a < 0 ? -1 : 0); }
 PTX_PURE u32 clz(T a) { return a ? __builtin_clzll(a) - (64 - 8 * sizeof(T)) : 8 * sizeof(T); }
 PTX_PURE u32 popc(T a) { return __builtin_popcountll(a); }
 PTX_PURE T brev(T a) {
@@ -120,70 +118,32 @@ PTX_PURE T to_integer(f64 a) {
     return a <= f64(least) ? least : a >= __builtin_ldexp(1.0, bits) ? most : T(a);
 }
 
-// ------------------------------------------------------------------ comparisons
-// Those that end in u are true where one is NaN.
-PTX_PURE pred eq(T a, T b) { return a == b; }
-PTX_PURE pred ne(T a, T b) { return a < b || a > b; }
-PTX_PURE pred lt(T a, T b) { return a < b; }
-PTX_PURE pred le(T a, T b) { return a <= b; }
-PTX_PURE pred gt(T a, T b) { return a > b; }
-PTX_PURE pred ge(T a, T b) { return a >= b; }
-PTX_PURE pred equ(T a, T b) { return !ne(a, b); }
-PTX_PURE pred neu(T a, T b) { return !(a == b); }
-PTX_PURE pred ltu(T a, T b) { return !(a >= b); }
-PTX_PURE pred leu(T a, T b) { return !(a > b); }
-PTX_PURE pred gtu(T a, T b) { return !(a <= b); }
-PTX_PURE pred geu(T a, T b) { return !(a < b); }
-PTX_PURE pred num(T a, T b) { return a == a && b == b; }
-PTX_PURE pred nan(T a, T b) { return a != a || b != b; }
-
 // ------------------------------------------------------------------ memory
-EMULATOR_WORD bool is_shared(u64 address) {
-    using emulator::shared;
-    return address - u64(shared.begin) < shared.blocks * shared.bytes;
-}
-EMULATOR_WORD void require(bool is_met, const char* why, int line) {
-    if (__builtin_expect(!is_met, 0)) emulator::trap(why, line);
-}
-template <class T, unsigned N>
-EMULATOR_WORD T* aligned_place(u64 address, int line) {
-    require(address % (N * sizeof(T)) == 0, "misaligned address", line);
-    return (T*)address;
-}
+// Where an access of so many bytes is, which must be a multiple of them.
 struct Room {  // parameters or local memory of a thread
     char* begin;
     u64 bytes;
 };
-template <class T, unsigned N>
-EMULATOR_WORD T* generic_place(u64 address, Room, int line) {
-    return aligned_place<T, N>(address, line);
+EMULATOR_WORD void require(bool is_met, const char* why, int line) {
+    if (__builtin_expect(!is_met, 0)) emulator::trap(why, line);
 }
-template <class T, unsigned N>
-EMULATOR_WORD T* global_place(u64 address, Room, int line) {
-    require(!is_shared(address), "shared memory as global memory", line);
-    return aligned_place<T, N>(address, line);
+EMULATOR_WORD void* generic_place(u64 address, unsigned size, int line) {
+    require(address % size == 0, "misaligned address", line);
+    return (void*)address;
 }
-template <class T, unsigned N>
-EMULATOR_WORD T* const_place(u64 address, Room own, int line) {
-    return global_place<T, N>(address, own, line);
+EMULATOR_WORD void* global_place(u64 address, unsigned size, int line) {
+    using emulator::shared;
+    const bool is_shared = address - u64(shared.begin) < shared.blocks * shared.bytes;
+    require(!is_shared, "shared memory as global memory", line);
+    return generic_place(address, size, line);
 }
-template <class T, unsigned N>
-EMULATOR_WORD T* room_place(u64 address, Room own, const char* why, int line) {
-    require(address <= own.bytes && N * sizeof(T) <= own.bytes - address, why, line);
-    return aligned_place<T, N>(u64(own.begin) + address, line);
+EMULATOR_WORD void* place_within(Room own, u64 address, unsigned size, const char* why, int line) {
+    require(address <= own.bytes && size <= own.bytes - address, why, line);
+    return generic_place(u64(own.begin) + address, size, line);
 }
-template <class T, unsigned N>
-EMULATOR_WORD T* shared_place(u64 address, Room, int line) {
+EMULATOR_WORD void* shared_place(u64 address, unsigned size, int line) {
     const Room own{emulator::block->shared, emulator::shared.bytes};
-    return room_place<T, N>(address, own, "outside of shared memory", line);
-}
-template <class T, unsigned N>
-EMULATOR_WORD T* local_place(u64 address, Room own, int line) {
-    return room_place<T, N>(address, own, "outside of local memory", line);
-}
-template <class T, unsigned N>
-EMULATOR_WORD T* param_place(u64 address, Room own, int line) {
-    return room_place<T, N>(address, own, "outside of the parameters", line);
+    return place_within(own, address, size, "outside of shared memory", line);
 }
 EMULATOR_WORD u64 shared_begin() { return u64(emulator::block->shared); }
 EMULATOR_WORD u64 shared_offset(const void* variable) {

@@ -26,9 +26,24 @@ class Form(NamedTuple):
 
 
 _TYPE = r"[bsu](?:16|32|64)"
-_INTEGERS = "(eq|ne|lt|le|gt|ge)"
-_DOUBLES = "(eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan)"
-_WITH = "(and|or|xor)"  # words of C++, too
+# A comparison alone, or with another predicate.
+_GUARDS = [("", "", ""), (r"\.and", " pred", " && {2}"), (r"\.or", " pred", " || {2}")]
+_GUARDS += [(r"\.xor", " pred", " != {2}")]
+
+_ORDERED = {"eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_INTEGERS = {**_ORDERED, "ne": "!="}
+# Those that end in u are true where one is NaN, which C++ has of != alone.
+_DOUBLES = {name: f"{{0}} {sign} {{1}}" for name, sign in _ORDERED.items()} | {
+    "neu": "{0} != {1}",
+    "ne": "({0} < {1} || {0} > {1})",
+    "equ": "!({0} < {1} || {0} > {1})",
+    "ltu": "!({0} >= {1})",
+    "leu": "!({0} > {1})",
+    "gtu": "!({0} <= {1})",
+    "geu": "!({0} < {1})",
+    "num": "({0} == {0} && {1} == {1})",
+    "nan": "({0} != {0} || {1} != {1})",
+}
 
 # \1 is the first group of a pattern, {0} the first operand.
 FORMS = [
@@ -51,8 +66,9 @@ FORMS = [
     Form(r"xor\.(pred|b16|b32|b64)", r"\1", r"\1 \1", "{0} ^ {1}"),
     Form(r"not\.(b16|b32|b64)", r"\1", r"\1", "~{0}"),
     Form(r"not\.pred", "pred", "pred", "!{0}"),
-    Form(r"shl\.b(16|32|64)", r"u\1", r"u\1 u32", "shl({0}, {1})"),
-    Form(r"shr\.([bsu])(16|32|64)", r"\1\2", r"\1\2 u32", "shr({0}, {1})"),
+    Form(r"shl\.b(16|32|64)", r"u\1", r"u\1 u32", r"{1} < \1 ? {0} << {1} : 0"),
+    Form(r"shr\.[bu](16|32|64)", r"u\1", r"u\1 u32", r"{1} < \1 ? {0} >> {1} : 0"),
+    Form(r"shr\.s(16|32|64)", r"s\1", r"s\1 u32", r"{0} >> ({1} < \1 ? {1} : \1 - 1)"),
     Form(r"shf\.([lr])\.clamp\.b32", "u32", "u32 u32 u32", r"shf_\1({0}, {1}, min({2}, 32u))"),
     Form(r"shf\.([lr])\.wrap\.b32", "u32", "u32 u32 u32", r"shf_\1({0}, {1}, {2} & 31)"),
     Form(r"(popc|clz)\.b(32|64)", "u32", r"u\2", r"\1({0})"),
@@ -75,10 +91,18 @@ FORMS = [
     Form(r"abs\.f64", "f64", "f64", "__builtin_fabs({0})"),
     Form(r"(min|max)\.f64", "f64", "f64 f64", r"\1({0}, {1})"),
     # choices and conversions
-    Form(rf"setp\.{_INTEGERS}\.({_TYPE})", "pred", r"\2 \2", r"\1({0}, {1})"),
-    Form(rf"setp\.{_DOUBLES}\.f64", "pred", "f64 f64", r"\1({0}, {1})"),
-    Form(rf"setp\.{_INTEGERS}\.{_WITH}\.({_TYPE})", "pred", r"\3 \3 pred", r"\1({0}, {1}) \2 {2}"),
-    Form(rf"setp\.{_DOUBLES}\.{_WITH}\.f64", "pred", "f64 f64 pred", r"\1({0}, {1}) \2 {2}"),
+    *(
+        Form(
+            rf"setp\.{name}{with_}\.({_TYPE})", "pred", rf"\1 \1{more}", f"{{0}} {sign} {{1}}{end}"
+        )
+        for name, sign in _INTEGERS.items()
+        for with_, more, end in _GUARDS
+    ),
+    *(
+        Form(rf"setp\.{name}{with_}\.f64", "pred", f"f64 f64{more}", f"{value}{end}")
+        for name, value in _DOUBLES.items()
+        for with_, more, end in _GUARDS
+    ),
     Form(rf"selp\.({_TYPE}|f64)", r"\1", r"\1 \1 pred", "{2} ? {0} : {1}"),
     Form(rf"mov\.({_TYPE}|f64|pred)", r"\1", r"\1", "{0}"),
     Form(r"cvt\.([su](?:8|16|32|64))\.([su](?:8|16|32|64))", r"\1", r"\2", r"(\1){0}"),
@@ -149,6 +173,9 @@ _PLAIN = {
     "exit": "return;",
     "trap": 'emulator::trap("trap", LINE);',
 }
+
+# Who finds the place of an access.
+_PLACES = {None: "generic", "global": "global", "const": "global", "shared": "shared"}
 
 # What the name of a variable in a state space stands for.
 _ADDRESSES = {
@@ -350,19 +377,22 @@ class _Entry:
             else f"at[{i}] = {self._read(own, kind)};"
             for i, own in enumerate(registers)
         ]
-        return f"auto* at = {place}; {' '.join(moves)}"
+        return f"{_ctype(kind)}* at = {place}; {' '.join(moves)}"
 
     def _place(self, space: str, kind: str, count: int, address: str) -> str:
         """A pointer to what an address stands for."""
         base, offset = _ADDRESS.fullmatch(address).groups()
-        place = int(offset or 0)
-        own = "param" if space == "param" else "local"
+        place, size = int(offset or 0), BITS[kind] // 8 * count
         if base in self.parameters:
-            size = self.parameters[base][1]
-            if space != "param" or not 0 <= place <= size - BITS[kind] // 8 * count:
+            own = self.parameters[base][1]
+            if space != "param" or not 0 <= place <= own - size:
                 raise ValueError("outside of the parameter")
-        value = f"{self._read(base, 'u64')} + (u64){place}"
-        return f"{space or 'generic'}_place<{_ctype(kind)}, {count}>({value}, {own}, LINE)"
+        value = f"{self._read(base, 'u64')} + (u64){place}, {size}"
+        if space in ("param", "local"):
+            found = f'place_within({space}, {value}, "outside of {space} memory", LINE)'
+        else:
+            found = f"{_PLACES[space]}_place({value}, LINE)"
+        return f"({_ctype(kind)}*){found}"
 
     def _atomic(self, way: str, space: str, what: str, kind: str, operands: list[str]) -> str:
         function, kinds = _ATOMICS[what]
