@@ -76,6 +76,7 @@ MODULE = """
 .address_size 64
 
 .shared .align 8 .b8 _ZZ1fE3own[512];
+.const .align 1 .b8 table[3] = {10, 20, 30};
 
 .visible .entry f(
     .param .u64 f_param_0,
@@ -391,6 +392,25 @@ def test_shared_memory_has_addresses_of_its_own(run, check):
     assert run(SHARED, inputs, check=check).tolist() == [inputs[:, 0].tolist()]
     with pytest.raises(LaunchError, match=r"outside of shared memory|illegal"):
         run(SHARED.replace("mov.u64 %rd5, _ZZ1fE3own;", "mov.u64 %rd5, 100000;"), inputs)
+
+
+def test_local_and_constant_memory(run):
+    body = """
+    .local .align 8 .b8 __local_depot0[16];
+    mov.u64 %rd5, __local_depot0;
+    st.local.u64 [%rd5+8], %rd1;
+    cvta.local.u64 %rd6, %rd5;
+    ld.u64 %rd7, [%rd6+8];
+    mov.u64 %rd5, table;
+    ld.const.u8 %rs1, [%rd5+2];
+    cvt.u64.u16 %rd8, %rs1;
+    add.s64 %rd7, %rd7, %rd8;
+    st.global.u64 [%rd11], %rd7;
+    """
+    inputs = np.arange(32, dtype=np.uint64).reshape(8, 4)
+    assert run(body, inputs).tolist() == [(inputs[:, 0] + 30).tolist()]
+    with pytest.raises(LaunchError, match="outside of local memory"):
+        run(body.replace("[%rd5+8]", "[%rd5+16]"), inputs)
 
 
 @pytest.mark.parametrize(
