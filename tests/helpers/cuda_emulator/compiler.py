@@ -32,7 +32,7 @@ QUICK = ["-O0"]  # the last -O holds: half the time of compiling, twice that of 
 # Every access is instrumented; what is undefined in C++ traps.
 CHECKED = ["-O1", "-g1", "-fsanitize=thread", "-fsanitize-undefined-trap-on-error"]
 CHECKED += ["-fsanitize=shift,signed-integer-overflow,float-cast-overflow,bounds"]
-# Two fifths of the time of -O1 (docs/decisions/kernels_cuda.md); signed sums wrap.
+# Registers do not fit a fibre's stack with -O0, -O1 takes longer; signed sums wrap.
 OF_PTX = ["-Og", "-fwrapv"]
 
 # That PTX is made for.
