@@ -57,7 +57,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="WAY[:FILL],...",
         help=f"emulate CUDA in these orders of work: {', '.join(devices.WAYS)}. checked is a "
         "random order, with races, accesses out of bounds, undefined operations and reads of "
-        "undefined memory reported. FILL is every byte of fresh memory, as ascending:ff.",
+        "undefined memory reported. ptx runs what NVRTC makes of kernels; where no other way is "
+        "named, in tests that name none, too. FILL is every byte of fresh memory, as ascending:ff.",
     )
 
 
@@ -73,6 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Few examples by default, and kernels as Python runs them, unless anyone says otherwise."""
     if not config.getoption("--hypothesis-profile"):
         settings.load_profile("default" if is_default(config) else "full")
+    if all(way.startswith("ptx") for way in config.getoption("--emulate")):
+        os.environ["GPUTREE_EMULATE"] = "ptx"
     if is_default(config) and "GPUTREE_JIT" not in os.environ:
         stack = ExitStack()
         stack.enter_context(tiers.forced("never"))

@@ -8,6 +8,8 @@ What is compiled has the parameters that launches pass, and no instruction that 
 import importlib
 import os
 import re
+import shutil
+import subprocess
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -17,6 +19,7 @@ from typing import NamedTuple, get_args
 
 import ptx
 import pytest
+from cuda_emulator.nvrtc import CUPY_OPTIONS, Nvrtc, libraries, newest
 from cuda_mutants import MUTANTS
 from devices import absent
 
@@ -26,11 +29,11 @@ from gputree.criteria import Criterion, Gini, SquaredError
 
 ARCHITECTURES = (75, 80, 86, 90, 100, 120)
 
+# Those that a separate assembler reports.
+ASSEMBLED = (75, 90, 100)
+
 # Bytes that the registers of a kernel may spill, stores and loads together.
 MOST_SPILLED = 0
-
-# What CuPy adds to the options it is given.
-CUPY_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
 
 CRITERIA = get_args(Criterion)
 
@@ -152,11 +155,15 @@ def figures():
     """The most that each kernel takes on each architecture, in any variant; printed at the end."""
     found: dict[str, dict[int, Usage]] = defaultdict(dict)
     yield found
-    columns = "".join(f"{f'sm_{arch}':>8}" for arch in ARCHITECTURES)
+    show(found, ARCHITECTURES)
+
+
+def show(found: dict[str, dict[int, Usage]], architectures: tuple[int, ...]) -> None:
+    columns = "".join(f"{f'sm_{arch}':>8}" for arch in architectures)
     print(f"\n{'registers':36}{columns}{'shared':>9}{'spilled':>9}  (bytes)")
     for kernel, by_arch in sorted(found.items()):
         registers = "".join(
-            f"{by_arch[a].registers if a in by_arch else '':>8}" for a in ARCHITECTURES
+            f"{by_arch[a].registers if a in by_arch else '':>8}" for a in architectures
         )
         most = [max(u) for u in zip(*by_arch.values(), strict=True)]
         print(f"{kernel:36}{registers}{most[1]:9}{most[2]:9}")
@@ -189,7 +196,7 @@ def test_compiled_kernels_are_what_is_launched(compiled, case):
 @pytest.mark.parametrize("name", HEADERS)
 def test_other_releases_of_the_compiler(nvrtc, name, variant):
     """That CuPy does not use here, for the oldest device that they compile for."""
-    others = [own for own in map(ptx.Nvrtc, ptx.libraries()) if own.version != nvrtc.getVersion()]
+    others = [own for own in map(Nvrtc, libraries()) if own.version != nvrtc.getVersion()]
     if not others:
         pytest.skip("no other NVRTC is installed")
     for own in others:
@@ -198,6 +205,33 @@ def test_other_releases_of_the_compiler(nvrtc, name, variant):
         log, text = own.compile(source(name), options)
         assert "warning" not in re.sub(".*Architectures prior to .* are deprecated.*", "", log), log
         assert ptx.problems(text, ptx.declared(name)) == []
+
+
+def assembler() -> str | None:
+    """The ptxas of a Python package or of a toolkit, which may be of another release than NVRTC."""
+    tools = (str(library.parent.parent / "bin/ptxas") for library in libraries())
+    return next(filter(os.path.exists, tools), None) or shutil.which("ptxas")
+
+
+@pytest.mark.full
+def test_what_the_assembler_makes_of_it(tmp_path):
+    """Registers and spills are reported, not promised: a driver may bring any assembler."""
+    tool = assembler()
+    if tool is None or not libraries():
+        pytest.skip("no ptxas is installed: pip install nvidia-cuda-nvcc")
+    found: dict[str, dict[int, Usage]] = defaultdict(dict)
+    for arch, name in product(ASSEMBLED, HEADERS):
+        options = (*OPTIONS, *CUPY_OPTIONS, *seen(name, WIDEST), f"-arch=compute_{arch}")
+        (tmp_path / "own.ptx").write_text(newest().compile(source(name), options)[1])
+        command = [tool, "-v", f"-arch=sm_{arch}", "-o", os.devnull, str(tmp_path / "own.ptx")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        used = dict(usage(done.stderr))
+        assert used
+        for kernel, use in used.items():
+            found[f"{name}: {kernel}"][arch] = use
+    print(subprocess.run([tool, "--version"], capture_output=True, text=True).stdout)
+    show(found, ASSEMBLED)
 
 
 PTX = """
@@ -210,7 +244,7 @@ PTX = """
     ld.param.v2.u64 {%rd2, %rd3}, [f_param_1];
     ld.param.f64 %fd1, [f_param_1+8];
     @%p1 bra $L;
-    add.f64 %fd2, %fd1, %fd1;
+    add.rn.f64 %fd2, %fd1, %fd1;
     div.rn.f64 %fd2, %fd1, %fd1;
 }
 """
@@ -227,9 +261,11 @@ PTX = """
         ("[f_param_1+8]", "[f_param_1+4]", "parameter 1 is read at"),
         ("ld.param.f64 %fd1", "ld.param.u32 %r1", "parameter 1 is read at"),
         ("[f_param_1];", "[f_param_1+8];", "parameter 1 is read at"),
-        ("add.f64", "fma.rn.f64", "unwanted: fma.rn.f64"),
-        ("add.f64", "add.f32", "unwanted: add.f32"),
-        ("add.f64", "add.ftz.f64", "unwanted: add.ftz.f64"),
+        ("add.rn.f64", "fma.rn.f64", "unwanted: fma.rn.f64"),
+        ("add.rn.f64", "add.f64", "unwanted: add.f64"),
+        ("add.rn.f64", "mul.f64", "unwanted: mul.f64"),
+        ("add.rn.f64", "add.f32", "unwanted: add.f32"),
+        ("add.rn.f64", "add.ftz.f64", "unwanted: add.ftz.f64"),
         ("div.rn.f64", "div.approx.f64", "unwanted: div.approx.f64"),
         ("div.rn.f64", "st.local.u64", "unwanted: st.local.u64"),
         ("@%p1 bra", "@%p1 call.uni", "unwanted: call.uni"),

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from cuda_emulator import LaunchError, emulated_cuda, library, transfers
-from devices import needs_emulator
+from devices import needs_emulator, needs_ptx, of_source
 
 from gputree.backends.cuda import workspace
 
-pytestmark = needs_emulator
+pytestmark = [*needs_emulator, of_source]
 
 WORDS = r"""
 extern "C" __global__ void words(int* o, unsigned* u, unsigned long long* q, double* d) {
@@ -43,9 +43,17 @@ extern "C" __global__ void words(int* o, unsigned* u, unsigned long long* q, dou
 }"""
 
 
-@pytest.mark.parametrize("order", ["ascending", "descending", "random"])
-def test_words_of_warps_and_blocks(order):
-    with emulated_cuda(order) as cupy:
+@pytest.mark.parametrize(
+    ("order", "ptx"),
+    [
+        ("ascending", None),
+        ("descending", None),
+        ("random", None),
+        pytest.param("random", {}, marks=needs_ptx),
+    ],
+)
+def test_words_of_warps_and_blocks(order, ptx):
+    with emulated_cuda(order, ptx=ptx) as cupy:
         arrays = [cupy.zeros(400, dtype=t) for t in (np.int32, np.uint32, np.uint64, np.float64)]
         cupy.RawModule(code=WORDS).get_function("words")((1,), (64,), tuple(arrays))
         o, u, q, d = (array.get() for array in arrays)

@@ -4,7 +4,7 @@ import pytest
 from cuda_comparisons import compare_places
 from cuda_emulator import LaunchError, emulated_cuda
 from cuda_mutants import COMPARISONS
-from devices import needs_emulator
+from devices import needs_emulator, of_source
 
 pytestmark = needs_emulator
 
@@ -28,6 +28,7 @@ def test_blocks_that_run_side_by_side_stay_within_their_list():
         compare_places()
 
 
+@of_source
 def test_a_race_between_blocks_is_found():
     """Which no order of blocks that run one after another shows."""
     compare_old_take("ascending", 0)

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 from cuda_emulator import LaunchError, compiler, emulated_cuda
-from devices import needs_emulator
+from devices import needs_emulator, of_source
 
 from gputree.backends.cuda.kernels import HEADERS, source
 from gputree.backends.cuda.structs import STRUCTS, Struct
@@ -108,6 +108,7 @@ def run(where: str, check: bool, n: int = 4) -> np.ndarray:
         return written.get()
 
 
+@of_source
 class TestByValue:
     pytestmark = needs_emulator
 

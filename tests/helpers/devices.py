@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from cuda_emulator import emulated_cuda, unavailable
+from cuda_emulator import emulated_cuda, ptx_unavailable, unavailable
 from strategies import Sample
 
 from gputree.backends.base import Backend, DeviceTable, Task
@@ -20,12 +20,14 @@ from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
 from gputree.check import record
 
-# Ways of emulation: the order of blocks, warps and lanes, whether accesses are checked, and
-# what every byte of fresh memory holds unless the option says.
+# Ways of emulation: the order of blocks, warps and lanes, whether accesses are checked, what
+# every byte of fresh memory holds unless the option says, and whether it is NVRTC's PTX that runs.
 WAYS = {
-    "ascending": ("ascending", False, 0x01),
-    "descending": ("descending", False, 0xFF),
-    "checked": ("random", True, 0xCD),
+    "ascending": ("ascending", False, 0x01, False),
+    "descending": ("descending", False, 0xFF, False),
+    "checked": ("random", True, 0xCD, False),
+    "ptx": ("ascending", False, 0x01, True),
+    "ptx-checked": ("random", True, 0xCD, True),
 }
 PREFIX = "cuda-emulated-"
 
@@ -34,6 +36,13 @@ needs_emulator = [
     pytest.mark.emulated,
     pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())),
 ]
+
+# For those that look at what g++ makes of CUDA C++, where it is PTX that is to run.
+of_source = pytest.mark.skipif(
+    "all(way.startswith('ptx') for way in config.getoption('emulate'))",
+    reason="looks at CUDA C++ as g++ compiles it",
+)
+needs_ptx = pytest.mark.skipif(ptx_unavailable() is not None, reason=str(ptx_unavailable()))
 
 
 def parse_ways(text: str) -> list[str]:
@@ -46,11 +55,11 @@ def parse_ways(text: str) -> list[str]:
     return ways
 
 
-def parse_way(text: str) -> tuple[str, bool, int]:
-    """Order, whether checked and fill of a way, such as ``checked`` or ``ascending:ff``."""
+def parse_way(text: str) -> tuple[str, bool, int, bool]:
+    """A way, such as ``checked`` or ``ascending:ff``, as in `WAYS`."""
     way, _, fill = text.partition(":")
-    order, check, own = WAYS[way]
-    return order, check, int(fill, 16) & 0xFF if fill else own
+    order, check, own, is_ptx = WAYS[way]
+    return order, check, int(fill, 16) & 0xFF if fill else own, is_ptx
 
 
 def names(ways: list[str], *, cpu: bool) -> list[Any]:
@@ -76,10 +85,12 @@ def absent(what: str, reason: str) -> NoReturn:
 def opened(name: str) -> Iterator[str]:
     """Make `name` the device that kernels run on, or skip with the reason why it cannot be."""
     if name.startswith(PREFIX):
+        order, check, fill, is_ptx = parse_way(name.removeprefix(PREFIX))
         if reason := unavailable():
             absent("EMULATOR", reason)
-        order, check, fill = parse_way(name.removeprefix(PREFIX))
-        with emulated_cuda(order, check, fill=fill):
+        if is_ptx and (reason := ptx_unavailable()):
+            absent("NVRTC", reason)
+        with emulated_cuda(order, check, fill=fill, ptx={} if is_ptx else None):
             yield name
         return
     if name == "cuda":

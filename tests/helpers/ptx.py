@@ -1,12 +1,9 @@
 """What NVRTC makes of kernels, as PTX has it: parameters, where they are read, instructions."""
 
-import ctypes
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,10 +21,11 @@ _ENTRY = re.compile(r"\.entry (\w+)\((.*?)\)(.*?)(?=\.visible|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"\.param (?:\.align (\d+) \.b8 \w+\[(\d+)\]|\.[uf](\d+)\b[^,]*)")
 _LOAD = re.compile(r"ld\.param(\.v\d)?\.[a-z](\d+)\s+[^[]*\[\w+_param_(\d+)(?:\+(\d+))?\]")
 
-# Sums in 32 bits or fused with a product differ from the CPU's; what is approximate does, too.
+# Sums in 32 bits or fused with a product differ from the CPU's; what is approximate does, too. The
+# assembler may fuse what has no rounding, .rn.
 # Calls and local memory are of no kernel as it is meant.
 _UNWANTED = re.compile(
-    r"^\s*(?:@\S+\s+)?((?:\w+\.)*(?:f32|ftz|approx|local)\b[\w.]*|fma\.[\w.]+|mad\.[\w.]*f64|call[\w.]*)",
+    r"^\s*(?:@\S+\s+)?((?:\w+\.)*(?:f32|ftz|approx|local)\b[\w.]*|fma\.[\w.]+|(?:add|sub|mul)\.f64|mad\.[\w.]*f64|call[\w.]*)",
     re.MULTILINE,
 )
 
@@ -93,53 +91,3 @@ def problems(ptx: str, kernels: dict[str, list[Parameter]]) -> list[str]:
 def entries(ptx: str) -> set[str]:
     """Names of the kernels."""
     return {kernel for kernel, *_ in _ENTRY.findall(ptx)}
-
-
-class Nvrtc:
-    """A library of NVRTC, called as CuPy's module is."""
-
-    def __init__(self, path: Path) -> None:
-        for builtins in path.parent.glob("libnvrtc-builtins.so.*"):  # which it looks for elsewhere
-            ctypes.CDLL(str(builtins))
-        self._library = ctypes.CDLL(str(path))
-        self.version = tuple(self._integers("nvrtcVersion", 2))
-
-    def architectures(self) -> list[int]:
-        (count,) = self._integers("nvrtcGetNumSupportedArchs", 1)
-        found = (ctypes.c_int * count)()
-        self._library.nvrtcGetSupportedArchs(found)
-        return list(found)
-
-    def compile(self, text: str, options: tuple[str, ...]) -> tuple[str, str]:
-        """The log and the PTX of a source."""
-        program, own = ctypes.c_void_p(), [option.encode() for option in options]
-        self._library.nvrtcCreateProgram(
-            ctypes.byref(program), text.encode(), b"kernels.cu", 0, None, None
-        )
-        failed = self._library.nvrtcCompileProgram(
-            program, len(own), (ctypes.c_char_p * len(own))(*own)
-        )
-        log = self._text("ProgramLog", program)
-        assert not failed, log
-        ptx = self._text("PTX", program)
-        self._library.nvrtcDestroyProgram(ctypes.byref(program))
-        return log, ptx
-
-    def _integers(self, function: str, count: int) -> list[int]:
-        numbers = [ctypes.c_int() for _ in range(count)]
-        getattr(self._library, function)(*map(ctypes.byref, numbers))
-        return [number.value for number in numbers]
-
-    def _text(self, what: str, program: Any) -> str:
-        size = ctypes.c_size_t()
-        getattr(self._library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-        text = ctypes.create_string_buffer(size.value)
-        getattr(self._library, f"nvrtcGet{what}")(program, text)
-        return text.value.decode()
-
-
-def libraries() -> list[Path]:
-    """Libraries of NVRTC that Python packages have brought."""
-    spec = find_spec("nvidia")
-    folders = map(Path, spec.submodule_search_locations or []) if spec else []
-    return sorted(path for folder in folders for path in folder.glob("*/lib/libnvrtc.so.*"))

@@ -1,15 +1,23 @@
 """CUDA kernels on a machine without a GPU: compiled by g++, run thread by thread on the CPU.
 
+Or compiled by NVRTC, and its PTX run: that is what `ptx` asks for.
+
 What it cannot show: memory order, speed, and CuPy's own sorts and scans. Those need a device.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+<<<<<<< HEAD
 from .compiler import unavailable
 from .library import KINDS, Kernel, Library, Schedule, accesses, launches
+=======
+from .compiler import ptx_unavailable, unavailable
+from .library import Kernel, Library, Schedule, launches
+>>>>>>> ptx
 from .memory import LaunchError, memory
 from .stand_in import make_module, ndarray, transfers
 
@@ -24,6 +32,7 @@ __all__ = [
     "launches",
     "memory",
     "ndarray",
+    "ptx_unavailable",
     "transfers",
     "unavailable",
 ]
@@ -40,6 +49,7 @@ def emulated_cuda(
     fill: int = 0xCD,
     devices: int = 1,
     believed: bool = True,
+    ptx: dict[str, str] | None = None,
 ) -> Iterator[Any]:
     """Run ``device="cuda"`` on the emulator; yields the stand-in for the module cupy.
 
@@ -53,7 +63,7 @@ def emulated_cuda(
     seed : int
         Of the random order.
     replace : dict of str to str, optional
-        Text of the kernels to change: seeded bugs that tests must catch. What is compiled
+        Text of the sources to change: seeded bugs that tests must catch. What is compiled
         for it, changed or not, is not optimised: it runs once.
     fill : int
         Every byte of fresh memory, global and shared.
@@ -61,13 +71,18 @@ def emulated_cuda(
         Device 0 is current.
     believed : bool
         ``device="auto"`` takes the emulated device without checking it.
+    ptx : dict of str to str, optional
+        Run what NVRTC makes of the kernels, with these patterns changed in it, instead of what
+        g++ makes of them: ``{}`` where the environment has GPUTREE_EMULATE=ptx.
     """
     from gputree.backends.cuda import kernels, machine
     from gputree.check import record
 
+    if ptx is None and os.environ.get("GPUTREE_EMULATE") == "ptx":
+        ptx = {}
     missing = object()
     before = Kernel.schedule
-    module = make_module(check, replace, fill, devices)
+    module = make_module(check, replace, fill, devices, ptx)
     previous = sys.modules.get("cupy", missing)
     sys.modules["cupy"] = module
     Kernel.schedule = Schedule(ORDERS[order], seed, fill)

@@ -1,4 +1,7 @@
-"""Kernel source, unmodified, to a shared library: g++ behind the words of `cuda.h`."""
+"""Kernel source, unmodified, to a shared library: g++ behind the words of `cuda.h`.
+
+Or what NVRTC makes of it: its PTX in C++ (`translator.py`), behind those of `ptx.h`, too.
+"""
 
 import hashlib
 import json
@@ -10,6 +13,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from .nvrtc import CUPY_OPTIONS, libraries, newest
+from .translator import translate
 
 HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"gputree-cuda-emulator-{os.getuid()}"
@@ -26,7 +32,14 @@ QUICK = ["-O0"]  # the last -O holds: half the time of compiling, twice that of 
 # Every access is instrumented; what is undefined in C++ traps.
 CHECKED = ["-O1", "-g1", "-fsanitize=thread", "-fsanitize-undefined-trap-on-error"]
 CHECKED += ["-fsanitize=shift,signed-integer-overflow,float-cast-overflow,bounds"]
+# Registers do not fit a fibre's stack with -O0, -O1 takes longer; signed sums wrap.
+OF_PTX = ["-Og", "-fwrapv"]
 
+# That PTX is made for.
+ARCHITECTURE = 90
+
+# Patterns and what replaces them.
+Changes = tuple[tuple[str, str], ...]
 
 _EXTERN_SHARED = re.compile(
     r"extern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s+)?([A-Za-z_][\w\s:]*?)\s+(\w+)\s*\[\s*\]\s*;"
@@ -54,23 +67,63 @@ def unavailable() -> str | None:
     return None
 
 
-def build(source: str, macros: tuple[str, ...], check: bool, is_quick: bool = False) -> Built:
-    """Compile `source` with the options `macros` (-D...), or find it compiled."""
-    mode = (CHECKED if check else FAST) + (QUICK if is_quick else [])
+def ptx_unavailable() -> str | None:
+    """Why no PTX can be run here, or None."""
+    if not libraries():
+        return "no NVRTC is installed, which makes PTX: pip install nvidia-cuda-nvrtc"
+    return unavailable()
+
+
+def build(
+    source: str,
+    options: tuple[str, ...],
+    check: bool,
+    is_quick: bool = False,
+    ptx: Changes | None = None,
+) -> Built:
+    """Compile `source` with the options (-D...), or its PTX with `ptx` changed; or find it."""
     words = set(re.findall(r"\w+", source))  # options that it does not see make no other library
-    macros = tuple(macro for macro in macros if macro[2:].partition("=")[0] in words)
-    key = _digest(repr((source, macros, mode)) + _words())
+    macros = tuple(
+        option
+        for option in options
+        if option.startswith("-D") and option[2:].partition("=")[0] in words
+    )
+    if ptx is None:
+        text, kernels = source, None
+        mode = (CHECKED if check else FAST) + (QUICK if is_quick else [])
+        key = _digest(repr((text, macros, mode)) + _words())
+    else:
+        others = tuple(option for option in options if not option.startswith("-D"))
+        made = _ptx(source, (*others, *macros))
+        for pattern, new in ptx:
+            made = re.sub(pattern, new, made)
+        text, kernels = translate(made)
+        mode = (CHECKED if check else FAST) + OF_PTX
+        key = _digest(repr((text, mode)) + _words() + (HERE / "ptx.h").read_text())
     folder = CACHE / key
     library = folder / "kernels.so"
     if not library.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            found = _compile(source, macros, mode, Path(scratch))
+            found = _compile(text, kernels, macros, mode, Path(scratch))
             (Path(scratch) / "found.json").write_text(json.dumps(found))
             os.replace(Path(scratch) / "found.json", folder / "found.json")
             os.replace(Path(scratch) / "kernels.so", library)
     kernels, anchor, shared = json.loads((folder / "found.json").read_text())
     return Built(library, kernels, anchor, shared)
+
+
+def _ptx(source: str, options: tuple[str, ...]) -> str:
+    """What NVRTC makes of a source as CuPy calls it, or made of it before."""
+    compiler = newest()
+    options = (*options, *CUPY_OPTIONS, f"-arch=compute_{ARCHITECTURE}")
+    path = CACHE / ("ptx-" + _digest(repr((source, options, compiler.version)))) / "kernels.ptx"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_text(compiler.compile(source, options)[1])
+        os.replace(part, path)
+    return path.read_text()
 
 
 @cache
@@ -111,20 +164,34 @@ def _runtime() -> list[Path]:
     return objects
 
 
-def _compile(source: str, macros: tuple[str, ...], mode: list[str], scratch: Path) -> tuple:
-    """Make ``kernels.so``; returns the fields of `Built` after the path."""
+def _compile(
+    text: str,
+    kernels: dict[str, int] | None,
+    macros: tuple[str, ...],
+    mode: list[str],
+    scratch: Path,
+) -> tuple:
+    """Make ``kernels.so``, of CUDA C++ or of PTX in C++; the fields of `Built` after the path."""
+    if kernels is None:
+        kernels = _kernels(text, macros, scratch)
+        text = _behind_words(text, kernels)
+        options = [*macros, "-include", str(_header(mode))]
+    else:
+        options = ["-I", str(HERE)]
+    (scratch / "kernels.cpp").write_text(text)
+    output, library = scratch / "kernels.o", scratch / "kernels.so"
+    compiled = ["-c", str(scratch / "kernels.cpp"), "-o", str(output)]
+    run([COMPILER, *COMMON, *mode, *options, *compiled])
+    run([COMPILER, "-shared", *LINKER, "-o", str(library), str(output), *map(str, _runtime())])
+    return kernels, *_find_shared(library)
+
+
+def _behind_words(source: str, kernels: dict[str, int]) -> str:
     body = _EXTERN_SHARED.sub(r"\1* const \2 = (\1*)emulator::dynamic_shared();", source)
     if re.search(r"extern\s+__shared__", body):
         raise RuntimeError("an 'extern __shared__' declaration was not understood")
-    kernels = _kernels(source, macros, scratch)
     lines = [f"EMULATOR_KERNEL({name})" for name in kernels]
-    text = scratch / "kernels.cpp"
-    text.write_text("\n".join(['#line 1 "kernel.cu"', body, *lines]))
-    output, library = scratch / "kernels.o", scratch / "kernels.so"
-    header = ["-include", str(_header(mode))]
-    run([COMPILER, *COMMON, *mode, *macros, *header, "-c", str(text), "-o", str(output)])
-    run([COMPILER, "-shared", *LINKER, "-o", str(library), str(output), *map(str, _runtime())])
-    return kernels, *_find_shared(library)
+    return "\n".join(['#line 1 "kernel.cu"', body, *lines])
 
 
 def _kernels(source: str, macros: tuple[str, ...], scratch: Path) -> dict[str, int]:

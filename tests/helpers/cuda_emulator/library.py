@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .apart import Pointed, set_apart
-from .compiler import build, run
+from .compiler import Changes, build, run
 from .memory import LaunchError, current_device, memory
 
 # Stops endless loops: processor seconds of one launch.
@@ -59,9 +59,15 @@ class Library:
     _running = threading.Lock()  # the runtime keeps its state in globals
 
     def __init__(
-        self, source: str, macros: tuple[str, ...], check: bool, *, is_quick: bool = False
+        self,
+        source: str,
+        options: tuple[str, ...],
+        check: bool,
+        *,
+        is_quick: bool = False,
+        ptx: Changes | None = None,
     ) -> None:
-        built = build(source, macros, check, is_quick)
+        built = build(source, options, check, is_quick, ptx)
         self.path, self.limits, self.check = built.path, built.kernels, check
         self.code = ctypes.CDLL(str(built.path))
         self.code.emulator_message.restype = ctypes.c_char_p
@@ -85,7 +91,7 @@ class Library:
         return sum(size for function, _, size in self._shared if function not in others)
 
     def signature(self, name: str) -> list[str]:
-        """A word a parameter: see `cuda.h`."""
+        """A word a parameter: see `cuda.h`; of PTX b (bytes), and how many."""
         describe = getattr(self.code, f"emulator_signature_{name}")
         describe.restype = ctypes.c_char_p
         return describe().decode().split()
@@ -142,6 +148,8 @@ class Kernel:
                 values.append(self._value(place, argument, DTYPES[kind[1]]))
             elif kind[0] == "s":
                 values.append(self._struct(place, argument, int(kind[1:]), arrays))
+            elif kind[0] == "b":
+                values.append(self._bytes(place, argument, int(kind[1:]), arrays))
             else:
                 values.append(self._pointer(place, argument, kind, arrays))
         with set_apart(arrays) if self.library.check else nullcontext():
@@ -180,12 +188,12 @@ class Kernel:
         values = getattr(argument, "host", None)
         if values is None:
             raise TypeError(f"{self.name} argument {place}: {type(argument)} is no device array")
-        if values.dtype != DTYPES[kind[1]]:
+        if kind and values.dtype != DTYPES[kind[1]]:
             raise TypeError(f"{self.name} argument {place}: {values.dtype}, not {DTYPES[kind[1]]}")
         if not values.flags.c_contiguous:
             raise TypeError(f"{self.name} argument {place}: not C-contiguous")
         pointer[0] = values.ctypes.data
-        arrays.append(Pointed(values, kind[0] == "c", pointer))
+        arrays.append(Pointed(values, kind[:1] == "c", pointer))
         return pointer
 
     def _struct(self, place: int, argument: Any, size: int, arrays: list[Pointed]) -> Any:
@@ -200,6 +208,18 @@ class Kernel:
         for (array, is_written), pointer in zip(argument.arrays, held, strict=True):
             arrays.append(Pointed(array.host, not is_written, pointer))
         return copy
+
+    def _bytes(self, place: int, argument: Any, size: int, arrays: list[Pointed]) -> Any:
+        """A parameter of which PTX tells the size alone: what CuPy passes must have it."""
+        if isinstance(argument, np.ndarray):
+            return self._struct(place, argument, size, arrays)
+        if type(argument) in (int, float):
+            argument = np.array([argument])[0]
+        elif not isinstance(argument, np.generic):
+            argument = self._pointer(place, argument, "", arrays)
+        if argument.nbytes != size:
+            raise TypeError(f"{self.name} argument {place}: {argument!r}, not {size} bytes")
+        return argument if isinstance(argument, np.ndarray) else np.array([argument])
 
     def _value(self, place: int, argument: Any, dtype: np.dtype) -> Any:
         """A parameter passed by value. CuPy passes Python's int and float as 64 bits."""

@@ -387,15 +387,18 @@ class _MemoryPointer:
 _library = cache(Library)
 
 
-def _raw_module(check: bool, replace: dict[str, str] | None) -> type:
+def _raw_module(check: bool, replace: dict[str, str] | None, ptx: dict[str, str] | None) -> type:
+    changes = None if ptx is None else tuple(ptx.items())
+
     class RawModule:
         """Source behind `cupy.RawModule`'s interface; some text `replace`d, for mutation runs."""
 
         def __init__(self, *, code: str, options: tuple[str, ...] = ()) -> None:
             for old, new in (replace or {}).items():
                 code = code.replace(old, new, 1)
-            macros = tuple(option for option in options if option.startswith("-D"))
-            self._library = _library(code, macros, check, is_quick=replace is not None)
+            self._library = _library(
+                code, options, check, is_quick=replace is not None, ptx=changes
+            )
 
         def compile(self) -> None:
             """It is compiled."""
@@ -415,7 +418,11 @@ def _real_cupy() -> types.ModuleType | None:
 
 
 def make_module(
-    check: bool, replace: dict[str, str] | None, fill: int, devices: int
+    check: bool,
+    replace: dict[str, str] | None,
+    fill: int,
+    devices: int,
+    ptx: dict[str, str] | None = None,
 ) -> types.ModuleType:
     """A fresh stand-in for the module `cupy`."""
     real = _real_cupy()
@@ -428,7 +435,7 @@ def make_module(
     module.float32, module.float64, module.dtype = np.float32, np.float64, np.dtype
     module.ndarray, module.empty = ndarray, _empty(fill, check)
     module.asarray, module.asnumpy, module.from_dlpack = asarray, asnumpy, from_dlpack
-    module.RawModule = _raw_module(check, replace)
+    module.RawModule = _raw_module(check, replace, ptx)
     registry = Registry()
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices,
