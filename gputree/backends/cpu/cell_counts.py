@@ -29,15 +29,18 @@ def count_cells(criterion, source, cells, channels, begin, end, columns, out):
     """Add entries ``begin .. end`` to the sub-bins of `columns`, flat, `channels` each."""
     table, rows, entries = source
     codes, values = table.codes, table.values
-    final = entries.size - 1
-    for i in range(begin, end):
-        ahead = entries[min(i + PREFETCH_ROWS, final)]
+    final = np.uintp(entries.size - 1)
+    width = np.uintp(channels)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        ahead = entries[min(i + np.uintp(PREFETCH_ROWS), final)]
         prefetch(codes, ahead, columns[0])
         prefetch(values, ahead, columns[0])
         prefetch(rows.target, ahead, 0)
-        row = entries[i]
+        row = np.uintp(entries[i])
         for f in columns:
-            at = np.uintp(cell_of(cells, f, codes[row, f], values[row, f]) * channels)
+            column = np.uintp(f)
+            c = cell_of(cells, column, codes[row, column], values[row, column])
+            at = c * width
             count_row(criterion, rows, row, out, at, channels)
 
 

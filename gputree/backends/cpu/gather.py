@@ -27,7 +27,7 @@ def collect_rows(table, entries, begin, end, f, bins, is_first, rows, kept, code
         if is_first:
             prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], column)
         row = entries[i]
-        code = codes[row, column]
+        code = np.uintp(codes[np.uintp(row), column])
         if kept:
             codes_read[i] = code
         rows[n] = row

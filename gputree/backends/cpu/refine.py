@@ -210,22 +210,24 @@ def gather_columns(finer, source, search, columns, n_columns, pairs, lead):
 @borrowing
 def put_rows(table, f, rows, found, bins, pairs):
     """Put the first `found` rows, all of candidate bins of column f, to their places."""
-    for i in range(found):
-        row = rows[i]
-        b = table.codes[row, f]
-        place = bins[b]
-        bins[b] = place + 1
+    one, column = np.uintp(1), np.uintp(f)
+    for i in range(np.uintp(found)):
+        row = np.uintp(rows[i])
+        b = np.uintp(table.codes[row, column])
+        place = np.uintp(bins[b])
+        bins[b] = place + one
         pairs.items[place] = row
-        pairs.values[place] = table.values[row, f]
+        pairs.values[place] = table.values[row, column]
 
 
 @borrowing
 def put_counted(cells, table, f, rows, found, places, pairs):
     """Put those of the first `found` rows whose sub-bin of column f is a candidate."""
-    for i in range(found):
-        row = rows[i]
-        x = table.values[row, f]
-        c = cell_of(cells, f, table.codes[row, f], x)
+    column = np.uintp(f)
+    for i in range(np.uintp(found)):
+        row = np.uintp(rows[i])
+        x = table.values[row, column]
+        c = cell_of(cells, column, table.codes[row, column], x)
         place = places[c]
         if place >= 0:
             pairs.items[place] = row

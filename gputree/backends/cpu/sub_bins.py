@@ -113,8 +113,9 @@ def keep_left(left, copy):
 @borrowing
 def cell_of(cells, f, b, x):
     """Sub-bin of a value x in bin b of column f; missing values are in the first of theirs."""
-    inside = grid_cell(x, cells.low[f, b], cells.scale[f, b], cells.half, cells.top)
-    return cells.first[f] + np.int64(b) * cells.size + np.int64(inside)
+    bin_ = np.uintp(b)
+    inside = grid_cell(x, cells.low[f, bin_], cells.scale[f, bin_], cells.half, cells.top)
+    return np.uintp(cells.first[f]) + bin_ * np.uintp(cells.size) + np.uintp(inside)
 
 
 @borrowing
