@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.cut import count_row, narrow, new_cut, no_cut, precedes, row_count
 from gputree.backends.cpu.draw import draw_columns, tie_rank
-from gputree.backends.cpu.gather import GATHER_ROWS, collect_rows
+from gputree.backends.cpu.gather import GATHER_ROWS, READ_ROWS, collect_rows
 from gputree.backends.cpu.jit import (
     PREFETCH_ROWS,
     borrowing,
@@ -189,31 +189,38 @@ def gather_columns(finer, source, search, columns, n_columns, pairs, lead):
     """
     table, entries = source.table, source.entries
     kept = lead.column[search.j] < 0
-    rows = np.empty(min(GATHER_ROWS, search.last - search.first), entries.dtype)
+    size = min(GATHER_ROWS, search.last - search.first) + 1
+    rows = np.empty(n_columns * size, entries.dtype)
+    ends = np.empty(n_columns, np.int64)
     for start in range(search.first, search.last, GATHER_ROWS):
-        end = min(start + GATHER_ROWS, search.last)
+        last = min(start + GATHER_ROWS, search.last)
+        for begin in range(start, last, READ_ROWS):
+            end = min(begin + READ_ROWS, last)
+            for c in range(n_columns):
+                to = c * size if begin == start else ends[c]
+                ends[c] = collect_rows(
+                    table, entries, begin, end, columns[c], search.marks.bins, c == 0, rows, to,
+                    kept and c == 0, lead.code,
+                )  # fmt: skip
         for c in range(n_columns):
             f = columns[c]
-            bins = search.marks.bins[table.offset[f] : table.offset[f + 1]]
-            found = collect_rows(
-                table, entries, start, end, f, bins, c == 0, rows, kept and c == 0, lead.code
-            )
+            found = rows[c * size : ends[c]]
             if is_counted(finer, f):
                 if finer is not None:
-                    put_counted(finer.cells, table, f, rows, found, search.marks.cells, pairs)
+                    put_counted(finer.cells, table, f, found, search.marks.cells, pairs)
             else:
-                put_rows(table, f, rows, found, bins, pairs)
+                put_rows(table, f, found, search.marks.bins, pairs)
     if kept:
         lead.column[search.j] = columns[0]
 
 
 @borrowing
-def put_rows(table, f, rows, found, bins, pairs):
-    """Put the first `found` rows, all of candidate bins of column f, to their places."""
-    one, column = np.uintp(1), np.uintp(f)
-    for i in range(np.uintp(found)):
+def put_rows(table, f, rows, bins, pairs):
+    """Put some rows, all of candidate bins of column f, to their places."""
+    one, column, first = np.uintp(1), np.uintp(f), np.uintp(table.offset[f])
+    for i in range(np.uintp(rows.size)):
         row = np.uintp(rows[i])
-        b = np.uintp(table.codes[row, column])
+        b = first + np.uintp(table.codes[row, column])
         place = np.uintp(bins[b])
         bins[b] = place + one
         pairs.items[place] = row
@@ -221,10 +228,10 @@ def put_rows(table, f, rows, found, bins, pairs):
 
 
 @borrowing
-def put_counted(cells, table, f, rows, found, places, pairs):
-    """Put those of the first `found` rows whose sub-bin of column f is a candidate."""
+def put_counted(cells, table, f, rows, places, pairs):
+    """Put those of some rows whose sub-bin of column f is a candidate."""
     column = np.uintp(f)
-    for i in range(np.uintp(found)):
+    for i in range(np.uintp(rows.size)):
         row = np.uintp(rows[i])
         x = table.values[row, column]
         c = cell_of(cells, column, table.codes[row, column], x)
