@@ -227,32 +227,6 @@ def _gini_bound(criterion, left, cells, at, total):
     return value
 
 
-@borrowing
-def _corner_bound(state, n):
-    """The score of a corner, of n in all, and what it may be off by."""
-    a, square_left, square_right, off_left, off_right = state
-    share_left = (square_left + off_left) / a if a > 0.0 else 0.0
-    share_right = (square_right + off_right) / (n - a) if n > a else 0.0
-    return share_left + share_right
-
-
-@borrowing
-def _cross(state, left, cells, at, total, k, back):
-    """The corner whose class k, right of the cut or `back` from the left, is on the other side."""
-    a, square_left, square_right, off_left, off_right = state
-    width = np.float64(cells[at + k])
-    start = np.float64(left[k])
-    if back:
-        start += width
-        width = -width
-    rest = np.float64(total[k]) - start
-    more_left = square_left + width * (2.0 * start + width)
-    more_right = square_right - width * (2.0 * rest - width)
-    off_left += CROSSING * max(square_left, more_left)
-    off_right += CROSSING * max(square_right, more_right)
-    return a + width, more_left, more_right, off_left, off_right
-
-
 @formula(dispatch.tighten, Gini, WideGini)
 def _gini_tighten(criterion, left, cells, at, total, value, needed):
     """The greatest score at the corners: each class present wholly left or wholly right.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Bools, Int64s, Task
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import count_row
-from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.backends.cpu.layout import Nodes, Rows, Rules, Scores, Source, Table
 from gputree.backends.cpu.refine import candidate_rows
 from gputree.backends.cpu.sub_bins import Cells, Finer, cell_of
@@ -24,24 +24,35 @@ from gputree.threads import even_spans, run
 WIDEST_SCALE = 1 << 24
 
 
+# Entries that are counted at once, column by column.
+COUNTED_ROWS = 1 << 10
+
+
 @kernel
 def count_cells(criterion, source, cells, channels, begin, end, columns, out):
     """Add entries ``begin .. end`` to the sub-bins of `columns`, flat, `channels` each."""
+    for first in range(begin, end, COUNTED_ROWS):
+        last = min(first + COUNTED_ROWS, end)
+        for f in columns:
+            count_column(criterion, source, cells, channels, first, last, f, f == columns[0], out)
+
+
+@borrowing
+def count_column(criterion, source, cells, channels, begin, end, f, is_first, out):
+    """As `count_cells`, of one column; the first brings the rows of the others."""
     table, rows, entries = source
     codes, values = table.codes, table.values
     final = np.uintp(entries.size - 1)
-    width = np.uintp(channels)
+    width, column = np.uintp(channels), np.uintp(f)
     for i in range(np.uintp(begin), np.uintp(end)):
-        ahead = entries[min(i + np.uintp(PREFETCH_ROWS), final)]
-        prefetch(codes, ahead, columns[0])
-        prefetch(values, ahead, columns[0])
-        prefetch(rows.target, ahead, 0)
+        if is_first:
+            ahead = entries[min(i + np.uintp(PREFETCH_ROWS), final)]
+            prefetch(codes, ahead, column)
+            prefetch(values, ahead, column)
+            prefetch(rows.target, ahead, 0)
         row = np.uintp(entries[i])
-        for f in columns:
-            column = np.uintp(f)
-            c = cell_of(cells, column, codes[row, column], values[row, column])
-            at = c * width
-            count_row(criterion, rows, row, out, at, channels)
+        cell = cell_of(cells, column, codes[row, column], values[row, column])
+        count_row(criterion, rows, row, out, cell * width, channels)
 
 
 class Counts(NamedTuple):
@@ -111,6 +122,7 @@ class CellCounts:
         """Columns (m, d) that are worth counting."""
         few = np.maximum(self.tuning.candidate_share * rows, 1)
         wanted = candidates >= few[:, None]
+        wanted &= (np.where(wanted, candidates, 0).sum(axis=1) >= rows)[:, None]
         wanted &= (rows >= self.tuning.node_share * self.table.values.shape[0])[:, None]
         return wanted & (self.cells.size > 1)
 

@@ -42,7 +42,7 @@ class Tuning(NamedTuple):
     cell_rows: int = 64
     # Counters of a column, at most; and those that are filled at once: they stay in a cache.
     column_bytes: int = 1 << 17
-    group_bytes: int = 1 << 18
+    group_bytes: int = 1 << 24
     # Only the columns that a node draws are counted where they are one in so many, or fewer.
     drawn_share: float = 16
     # Of tables of so many rows, at most, each node then sorts what it draws, from the root on; and
@@ -50,8 +50,8 @@ class Tuning(NamedTuple):
     drawn_rows: float = 1 << 14
     sorted_column: float = 3.0
 
-    subdivided_rows: int = 256  # bins of so many rows are subdivided, not sorted whole
-    sub_bin_rows: int = 64  # rows a sub-bin then
+    subdivided_rows: int = 128  # bins of so many rows are subdivided, not sorted whole
+    sub_bin_rows: int = 16  # rows a sub-bin then
 
     # See `Finishing`.
     rows_per_statistic: float = 9.0
