@@ -188,14 +188,12 @@ class CellCounts:
         return [cells[first[f] : first[f + 1]] for f in np.flatnonzero(columns)]
 
     def _run(self, entries: NDArray, work: list[tuple[Counts, Bools]]) -> None:
-        """Count columns of nodes, some at a time so that their counters stay in a cache."""
-        widest = int(np.diff(self.cells.first).max()) * self.channels * self.dtype.itemsize
-        width = max(self.tuning.group_bytes // max(widest, 1), 1)
+        """Count columns of nodes; threads share those of one."""
         source = Source(self.table, self.rows, entries)
         tasks = []
         for counts, columns in sorted(work, key=lambda item: -item[0].rows):
-            chosen = np.flatnonzero(columns)
-            tasks += [(counts, chosen[i : i + width]) for i in range(0, chosen.size, width)]
+            parts = np.array_split(np.flatnonzero(columns), self.n_threads)
+            tasks += [(counts, chosen) for chosen in parts if chosen.size]
         given = self.task.criterion, source, self.cells, self.channels
 
         def count(counts: Counts, columns: Int64s) -> None:

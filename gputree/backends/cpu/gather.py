@@ -16,11 +16,10 @@ READ_ROWS = 1 << 9
 
 
 @borrowing
-def collect_rows(table, entries, begin, end, f, bins, is_first, rows, to, kept, codes_read):
-    """Collect the rows among entries ``begin .. end`` whose bin of column f has a place.
+def collect_rows(table, entries, begin, end, f, candidate, is_first, rows, to, kept, codes_read):
+    """Collect the rows among entries ``begin .. end`` whose bin of column f is a candidate.
 
-    They are written to ``rows[to:]``; returns the place after the last.
-    `bins` is -1 for the other bins. Which rows are in such bins is found without a branch.
+    They are written to ``rows[to:]``, without a branch; returns the place after the last.
     The first column that is read brings the codes of the others; its own are `kept`, by entry.
     """
     codes = table.codes
@@ -35,7 +34,7 @@ def collect_rows(table, entries, begin, end, f, bins, is_first, rows, to, kept, 
         if kept:
             codes_read[i] = code
         rows[n] = row
-        n += np.uintp(bins[first + code] >= 0)
+        n += np.uintp(candidate[first + code])
     for i in range(np.uintp(to), n):
         prefetch(table.values, rows[i], column)
     return n

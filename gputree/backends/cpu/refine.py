@@ -63,6 +63,7 @@ class Marks(NamedTuple):
     """Where the next pair of each candidate goes, -1 of others."""
 
     bins: NDArray  # (bins,) int64
+    candidate: NDArray  # (bins,) uint8: 1 of candidates
     cells: NDArray  # (sub-bins,) int64, of columns that are counted into them
 
 
@@ -92,7 +93,8 @@ def new_marks(finer, table):
     size = 0
     if finer is not None:
         size = finer.cells.first[-1]
-    return Marks(np.empty(table.offset[-1], np.int64), np.empty(size, np.int64))
+    bins = table.offset[-1]
+    return Marks(np.empty(bins, np.int64), np.empty(bins, np.uint8), np.empty(size, np.int64))
 
 
 @borrowing
@@ -153,6 +155,7 @@ def mark_column(finer, table, node, histogram, f, needed, marks, work, used):
     first, value_bins, missing_at = column_bins(table, f, channels)
     for b in range(first, table.offset[f + 1]):
         bins[b] = -1
+        marks.candidate[b] = 0
     if finer is not None and counted:
         marks.cells[finer.cells.first[f] : finer.cells.first[f + 1]] = -1
     for side in range(2):
@@ -178,6 +181,7 @@ def mark_column(finer, table, node, histogram, f, needed, marks, work, used):
         if finer is not None and counted:
             used = place_cells(own, sub_bins(finer, marks.cells, f, b), before)
         bins[first + b] = before if used > before else -1
+        marks.candidate[first + b] = used > before
     return used
 
 
@@ -199,8 +203,8 @@ def gather_columns(finer, source, search, columns, n_columns, pairs, lead):
             for c in range(n_columns):
                 to = c * size if begin == start else ends[c]
                 ends[c] = collect_rows(
-                    table, entries, begin, end, columns[c], search.marks.bins, c == 0, rows, to,
-                    kept and c == 0, lead.code,
+                    table, entries, begin, end, columns[c], search.marks.candidate, c == 0,
+                    rows, to, kept and c == 0, lead.code,
                 )  # fmt: skip
         for c in range(n_columns):
             f = columns[c]

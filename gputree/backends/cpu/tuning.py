@@ -39,10 +39,9 @@ class Tuning(NamedTuple):
     # Of a table's rows, in the smallest node that is counted: cells are the same for all nodes.
     node_share: float = 1 / 16
     # Rows of the table a cell, at least.
-    cell_rows: int = 64
-    # Counters of a column, at most; and those that are filled at once: they stay in a cache.
+    cell_rows: int = 32
+    # Counters of a column, at most: they stay in a cache.
     column_bytes: int = 1 << 17
-    group_bytes: int = 1 << 24
     # Only the columns that a node draws are counted where they are one in so many, or fewer.
     drawn_share: float = 16
     # Of tables of so many rows, at most, each node then sorts what it draws, from the root on; and
