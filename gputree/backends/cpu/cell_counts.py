@@ -23,8 +23,8 @@ from gputree.threads import even_spans, run
 # Cells to a bin, at most: beyond, cells to a unit could overflow in a narrow bin.
 WIDEST_SCALE = 1 << 24
 
-
-# Entries that are counted at once, column by column.
+# Entries that are counted at once, column by column: their values stay in a cache, and so do the
+# counters of a column.
 COUNTED_ROWS = 1 << 10
 
 
@@ -119,7 +119,9 @@ class CellCounts:
         return [(self._finer(own, at_once), those) for own, those in [*alone, (none, others)]]
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:
-        """Columns (m, d) that are worth counting."""
+        """Columns (m, d) that are worth counting: of a node, those that hold as many candidates,
+        together, as it has rows. To count one takes as long as to find most of its rows.
+        """
         few = np.maximum(self.tuning.candidate_share * rows, 1)
         wanted = candidates >= few[:, None]
         wanted &= (np.where(wanted, candidates, 0).sum(axis=1) >= rows)[:, None]

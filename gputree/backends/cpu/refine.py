@@ -4,8 +4,7 @@
     rows of the node     gathered by bin, each bin sorted by value, then scanned
 
 In large nodes, bins of columns with many rows in candidates are counted again into sub-bins
-(`gputree.backends.cpu.sub_bins`): their boundaries raise the best score, and the rows of candidate
-sub-bins alone are gathered.
+(`gputree.backends.cpu.sub_bins`): the rows of candidate sub-bins alone are gathered.
 
 The cut found does not depend on the order of work: every bin that could hold a cut as
 good as the best is scanned, and one order (`precedes`) decides among equals.
@@ -44,7 +43,6 @@ from gputree.backends.cpu.sub_bins import (
     Spot,
     SubBins,
     Work,
-    best_boundary,
     cell_of,
     mark_cells,
     new_work,
@@ -120,29 +118,6 @@ def in_column(node, f):
 
 
 @borrowing
-def raise_best(finer, table, node, histogram, f, marks, work, best):
-    """The better of the score `best` and those of boundaries of sub-bins of column f."""
-    criterion, limits, weighted, total, _ = node
-    left, channels = work.left, total.size
-    own = in_column(node, f)
-    first, value_bins, missing_at = column_bins(table, f, channels)
-    for side in range(2):
-        if not start_side(histogram, missing_at, side == 1, left):
-            continue
-        for b in range(value_bins):
-            at = (first + b) * channels
-            n = row_count(criterion, histogram, at, channels, weighted)
-            needed = needed_bound(criterion, best, total)
-            if not table.single[first + b] and is_candidate(
-                criterion, limits, weighted, left, histogram, at, n, total, needed
-            ):
-                cells = sub_bins(finer, marks.cells, f, b)
-                best = best_boundary(own, cells, n, work, best)
-            add_cell(left, histogram, at)
-    return best
-
-
-@borrowing
 def mark_column(finer, table, node, histogram, f, needed, marks, work, used):
     """Reserve places from `used` on for the rows of candidate bins, or sub-bins, of column f.
 
@@ -198,12 +173,12 @@ def gather_columns(finer, source, search, columns, n_columns, pairs, lead):
     ends = np.empty(n_columns, np.int64)
     for start in range(search.first, search.last, GATHER_ROWS):
         last = min(start + GATHER_ROWS, search.last)
-        for begin in range(start, last, READ_ROWS):
-            end = min(begin + READ_ROWS, last)
+        for at in range(start, last, READ_ROWS):
+            end = min(at + READ_ROWS, last)
             for c in range(n_columns):
-                to = c * size if begin == start else ends[c]
+                to = c * size if at == start else ends[c]
                 ends[c] = collect_rows(
-                    table, entries, begin, end, columns[c], search.marks.candidate, c == 0,
+                    table, entries, at, end, columns[c], search.marks.candidate, c == 0,
                     rows, to, kept and c == 0, lead.code,
                 )  # fmt: skip
         for c in range(n_columns):
@@ -296,14 +271,8 @@ def refine_columns(finer, source, node, search, pending, cut, lead):
         most = GATHER_SHARE * (search.last - search.first)
         room = most if finer.at_once[search.j] else room
         counted, pending = take_counted(finer, pending)
-        best = cut[0]
-        for f in counted:
-            if search.bound[f] >= needed_bound(node.criterion, best, node.total):
-                best = raise_best(
-                    finer, source.table, node, search.histogram, f, search.marks, search.work, best
-                )
-        cut = gather_and_scan(finer, source, node, search, counted, most, best, cut, lead)
-    return gather_and_scan(finer, source, node, search, pending, room, cut[0], cut, lead)
+        cut = gather_and_scan(finer, source, node, search, counted, most, cut, lead)
+    return gather_and_scan(finer, source, node, search, pending, room, cut, lead)
 
 
 @inner
@@ -320,10 +289,10 @@ def take_counted(finer, pending):
 
 
 @inner
-def gather_and_scan(finer, source, node, search, pending, room, best, cut, lead):
+def gather_and_scan(finer, source, node, search, pending, room, cut, lead):
     """As `refine_columns`, of columns in the order of their bounds.
 
-    Those that still reach the score `best` are gathered together, one pass over the rows for many
+    Those that still reach the best score are gathered together, one pass over the rows for many
     columns, after one with up to `room` pairs.
     """
     criterion, total, table = node.criterion, node.total, source.table
@@ -331,7 +300,7 @@ def gather_and_scan(finer, source, node, search, pending, room, best, cut, lead)
     group = np.empty(pending.size, np.int64)
     n_pending = pending.size
     while True:
-        needed = needed_bound(criterion, max(best, cut[0]), total)
+        needed = needed_bound(criterion, cut[0], total)
         used = np.int64(0)
         n_group = 0
         while used < room:
