@@ -237,10 +237,14 @@ def _gini_tighten(criterion, left, cells, at, total, value, needed):
     """
     if criterion.n_classes == 2:
         return value
+    present = 0
     middle = n = 0.0
     for k in range(criterion.n_classes):
+        present += cells[at + k] > 0
         middle += np.float64(left[k]) + 0.5 * np.float64(cells[at + k])
         n += np.float64(total[k])
+    if present > MOST_CORNER_CLASSES:
+        return value
     a = square_left = square_right = 0.0
     for k in range(criterion.n_classes):
         own = np.float64(left[k])
@@ -252,17 +256,13 @@ def _gini_tighten(criterion, left, cells, at, total, value, needed):
         square_right += (whole - own) * (whole - own)
     if 0.0 < a < n and square_left / a + square_right / (n - a) >= needed:
         return value
-    present = 0
     a = square_left = square_right = 0.0
     for k in range(criterion.n_classes):
-        present += cells[at + k] > 0
         start = np.float64(left[k])
         whole = np.float64(total[k])
         a += start
         square_left += start * start
         square_right += (whole - start) * (whole - start)
-    if present > MOST_CORNER_CLASSES:
-        return value
     best = off_left = off_right = 0.0
     crossed = np.int64(0)
     for corner in range(1, (1 << present) + 1):
