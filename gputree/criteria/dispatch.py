@@ -70,8 +70,10 @@ def bound(criterion, left, cells, at, total):
 
 
 @stub
-def tighten(criterion, left, cells, at, total, value):
-    """A bound as `bound` gives, at most `value`, at greater cost."""
+def tighten(criterion, left, cells, at, total, value, needed):
+    """A bound as `bound` gives, at most `value`, at greater cost; or `value`, if a least upper
+    bound would surely reach `needed`.
+    """
 
 
 @stub

@@ -228,26 +228,41 @@ def _gini_bound(criterion, left, cells, at, total):
 
 
 @formula(dispatch.tighten, Gini, WideGini)
-def _gini_tighten(criterion, left, cells, at, total, value):
+def _gini_tighten(criterion, left, cells, at, total, value, needed):
     """The greatest score at the corners: each class present wholly left or wholly right.
 
-    Corners follow a Gray code, one class crossing at a time. Those of two classes are the bound.
+    First that where each class joins the side that has more of it than its share. Then all follow a
+    Gray code, one class crossing at a time. Those of two classes are the bound.
     What is left of squares after a heavy class has crossed is off by the rounding of its own.
     """
     if criterion.n_classes == 2:
         return value
     present = 0
-    a = n = square_left = square_right = 0.0
+    middle = n = 0.0
     for k in range(criterion.n_classes):
         present += cells[at + k] > 0
+        middle += np.float64(left[k]) + 0.5 * np.float64(cells[at + k])
+        n += np.float64(total[k])
+    if present > MOST_CORNER_CLASSES:
+        return value
+    a = square_left = square_right = 0.0
+    for k in range(criterion.n_classes):
+        own = np.float64(left[k])
+        width = np.float64(cells[at + k])
+        whole = np.float64(total[k])
+        own += width * np.float64((own + 0.5 * width) * n > whole * middle)
+        a += own
+        square_left += own * own
+        square_right += (whole - own) * (whole - own)
+    if 0.0 < a < n and square_left / a + square_right / (n - a) >= needed:
+        return value
+    a = square_left = square_right = 0.0
+    for k in range(criterion.n_classes):
         start = np.float64(left[k])
         whole = np.float64(total[k])
         a += start
-        n += whole
         square_left += start * start
         square_right += (whole - start) * (whole - start)
-    if present > MOST_CORNER_CLASSES:
-        return value
     best = off_left = off_right = 0.0
     crossed = np.int64(0)
     for corner in range(1, (1 << present) + 1):

@@ -27,7 +27,7 @@ def _may_always_exceed(criterion, state, left, total, value):
 
 
 @formula(dispatch.tighten, Entropy, ManyClassEntropy, *OF_TARGETS)
-def _tight_already(criterion, left, cells, at, total, value):
+def _tight_already(criterion, left, cells, at, total, value, needed):
     return value
 
 

@@ -121,8 +121,3 @@ def _squared_bound(criterion, left, cells, at, total):
     if free_right:
         return (alone + most_left) / n
     return most_both / n
-
-
-@formula(dispatch.tighten, SquaredError)
-def _squared_tighten(criterion, left, cells, at, total, value):
-    return value

@@ -115,9 +115,9 @@ def test_node_statistics(backend, criterion, weighted, n_threads):
 
 # ------------------------------------------------------------------ rows of some bins, collected
 @kernel
-def collect(table, entries, begin, end, f, bins, is_first, rows, kept, codes_read):
+def collect(table, entries, begin, end, f, candidate, is_first, rows, to, kept, codes_read):
     return gather.collect_rows(
-        table, entries, begin, end, f, bins, is_first, rows, kept, codes_read
+        table, entries, begin, end, f, candidate, is_first, rows, to, kept, codes_read
     )
 
 
@@ -129,13 +129,15 @@ def test_rows_of_marked_bins_are_collected(seed, n, d, is_first, kept):
     table = CpuTable(rng.normal(size=(n, d)), np.zeros(d, bool)).coded(6, True, 1)
     entries = rng.permutation(n).astype(np.int32)
     begin, end = np.sort(rng.integers(0, n + 1, 2))
-    bins = np.where(rng.random(6) < 0.5, rng.integers(0, 9, 6), -1)
     f = int(rng.integers(d))
-    rows = np.empty(n, np.int32)
+    candidate = (rng.random(table.offset[-1]) < 0.5).astype(np.uint8)
+    before = rng.integers(0, n, 3)
+    rows = np.append(before, np.empty(n)).astype(np.int32)
     codes_read = np.full(n, 77, np.uint8)
-    found = collect(table, entries, begin, end, f, bins, is_first, rows, kept, codes_read)
-    expected = [row for row in entries[begin:end] if bins[table.codes[row, f]] >= 0]
-    assert rows[:found].tolist() == expected
+    found = collect(table, entries, begin, end, f, candidate, is_first, rows, 3, kept, codes_read)
+    own = candidate[table.offset[f] :]
+    expected = [row for row in entries[begin:end] if own[table.codes[row, f]]]
+    assert rows[:found].tolist() == before.tolist() + expected
     codes = np.full(n, 77, np.uint8)
     if kept:
         codes[begin:end] = table.codes[entries[begin:end], f]

@@ -61,7 +61,7 @@ def formulas(criterion, before, bin_, left, total, out):
         out[i, 1] = criteria.bound(criterion, before[i], bin_[i], 0, total[i])
         out[i, 2] = criteria.gain(criterion, value, total[i])
         out[i, 3] = criteria.margin(criterion, value, total[i])
-        out[i, 4] = criteria.tighten(criterion, before[i], bin_[i], 0, total[i], out[i, 1])
+        out[i, 4] = criteria.tighten(criterion, before[i], bin_[i], 0, total[i], out[i, 1], np.inf)
 
 
 def class_cases(rng, n):

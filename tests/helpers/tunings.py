@@ -14,7 +14,7 @@ NEVER = TUNING._replace(counted_rows=np.inf)
 # Every column of every node is counted, into cells of a row on average.
 ALWAYS = Tuning(
     counted_table_rows=0, counted_rows=0, candidate_share=0.0, node_share=0.0, cell_rows=1,
-    column_bytes=1 << 17, group_bytes=1 << 8, subdivided_rows=3, sub_bin_rows=1,
+    column_bytes=1 << 17, subdivided_rows=3, sub_bin_rows=1,
 )  # fmt: skip
 HOST = {
     "never": NEVER,

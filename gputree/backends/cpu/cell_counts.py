@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Bools, Int64s, Task
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import count_row
-from gputree.backends.cpu.jit import PREFETCH_ROWS, kernel, prefetch
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.backends.cpu.layout import Nodes, Rows, Rules, Scores, Source, Table
 from gputree.backends.cpu.refine import candidate_rows
 from gputree.backends.cpu.sub_bins import Cells, Finer, cell_of
@@ -23,22 +23,36 @@ from gputree.threads import even_spans, run
 # Cells to a bin, at most: beyond, cells to a unit could overflow in a narrow bin.
 WIDEST_SCALE = 1 << 24
 
+# Entries that are counted at once, column by column: their values stay in a cache, and so do the
+# counters of a column.
+COUNTED_ROWS = 1 << 10
+
 
 @kernel
 def count_cells(criterion, source, cells, channels, begin, end, columns, out):
     """Add entries ``begin .. end`` to the sub-bins of `columns`, flat, `channels` each."""
+    for first in range(begin, end, COUNTED_ROWS):
+        last = min(first + COUNTED_ROWS, end)
+        for f in columns:
+            count_column(criterion, source, cells, channels, first, last, f, f == columns[0], out)
+
+
+@borrowing
+def count_column(criterion, source, cells, channels, begin, end, f, is_first, out):
+    """As `count_cells`, of one column; the first brings the rows of the others."""
     table, rows, entries = source
     codes, values = table.codes, table.values
-    final = entries.size - 1
-    for i in range(begin, end):
-        ahead = entries[min(i + PREFETCH_ROWS, final)]
-        prefetch(codes, ahead, columns[0])
-        prefetch(values, ahead, columns[0])
-        prefetch(rows.target, ahead, 0)
-        row = entries[i]
-        for f in columns:
-            at = np.uintp(cell_of(cells, f, codes[row, f], values[row, f]) * channels)
-            count_row(criterion, rows, row, out, at, channels)
+    final = np.uintp(entries.size - 1)
+    width, column = np.uintp(channels), np.uintp(f)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        if is_first:
+            ahead = entries[min(i + np.uintp(PREFETCH_ROWS), final)]
+            prefetch(codes, ahead, column)
+            prefetch(values, ahead, column)
+            prefetch(rows.target, ahead, 0)
+        row = np.uintp(entries[i])
+        cell = cell_of(cells, column, codes[row, column], values[row, column])
+        count_row(criterion, rows, row, out, cell * width, channels)
 
 
 class Counts(NamedTuple):
@@ -105,9 +119,12 @@ class CellCounts:
         return [(self._finer(own, at_once), those) for own, those in [*alone, (none, others)]]
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:
-        """Columns (m, d) that are worth counting."""
+        """Columns (m, d) that are worth counting: of a node, those that hold as many candidates,
+        together, as it has rows. To count one takes as long as to find most of its rows.
+        """
         few = np.maximum(self.tuning.candidate_share * rows, 1)
         wanted = candidates >= few[:, None]
+        wanted &= (np.where(wanted, candidates, 0).sum(axis=1) >= rows)[:, None]
         wanted &= (rows >= self.tuning.node_share * self.table.values.shape[0])[:, None]
         return wanted & (self.cells.size > 1)
 
@@ -173,14 +190,12 @@ class CellCounts:
         return [cells[first[f] : first[f + 1]] for f in np.flatnonzero(columns)]
 
     def _run(self, entries: NDArray, work: list[tuple[Counts, Bools]]) -> None:
-        """Count columns of nodes, some at a time so that their counters stay in a cache."""
-        widest = int(np.diff(self.cells.first).max()) * self.channels * self.dtype.itemsize
-        width = max(self.tuning.group_bytes // max(widest, 1), 1)
+        """Count columns of nodes; threads share those of one."""
         source = Source(self.table, self.rows, entries)
         tasks = []
         for counts, columns in sorted(work, key=lambda item: -item[0].rows):
-            chosen = np.flatnonzero(columns)
-            tasks += [(counts, chosen[i : i + width]) for i in range(0, chosen.size, width)]
+            parts = np.array_split(np.flatnonzero(columns), self.n_threads)
+            tasks += [(counts, chosen) for chosen in parts if chosen.size]
         given = self.task.criterion, source, self.cells, self.channels
 
         def count(counts: Counts, columns: Int64s) -> None:

@@ -6,32 +6,35 @@ import numpy as np
 
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, prefetch
 
-# Entries that are looked through at once for rows of few bins: enough to find some, whose values
-# are asked for together. 1,000,000 rows of noise x 14, depth 8, refinement: 296 ms with 256, 225 ms
-# with 1,024, 212 ms with 4,096.
+# Entries whose rows are put to their places together: enough that the values of those found, which
+# were asked for, have come.
 GATHER_ROWS = 1 << 12
+
+# Of these, entries that are looked through at once, column by column: their codes stay in the
+# innermost cache.
+READ_ROWS = 1 << 9
 
 
 @borrowing
-def collect_rows(table, entries, begin, end, f, bins, is_first, rows, kept, codes_read):
-    """Collect the rows among entries ``begin .. end`` whose bin of column f has a place; how many.
+def collect_rows(table, entries, begin, end, f, candidate, is_first, rows, to, kept, codes_read):
+    """Collect the rows among entries ``begin .. end`` whose bin of column f is a candidate.
 
-    ``bins[b]`` is -1 for the other bins. Which rows are in such bins is found without a branch.
+    They are written to ``rows[to:]``, without a branch; returns the place after the last.
     The first column that is read brings the codes of the others; its own are `kept`, by entry.
     """
     codes = table.codes
-    column = np.uintp(f)
+    column, first = np.uintp(f), np.uintp(table.offset[f])
     final = np.uintp(max(entries.size, 1) - 1)
-    n = np.uintp(0)
+    n = np.uintp(to)
     for i in range(np.uintp(begin), np.uintp(end)):
         if is_first:
             prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], column)
         row = entries[i]
-        code = codes[row, column]
+        code = np.uintp(codes[np.uintp(row), column])
         if kept:
             codes_read[i] = code
         rows[n] = row
-        n += np.uintp(bins[code] >= 0)
-    for i in range(n):
+        n += np.uintp(candidate[first + code])
+    for i in range(np.uintp(to), n):
         prefetch(table.values, rows[i], column)
     return n

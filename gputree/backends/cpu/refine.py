@@ -4,8 +4,7 @@
     rows of the node     gathered by bin, each bin sorted by value, then scanned
 
 In large nodes, bins of columns with many rows in candidates are counted again into sub-bins
-(`gputree.backends.cpu.sub_bins`): their boundaries raise the best score, and the rows of candidate
-sub-bins alone are gathered.
+(`gputree.backends.cpu.sub_bins`): the rows of candidate sub-bins alone are gathered.
 
 The cut found does not depend on the order of work: every bin that could hold a cut as
 good as the best is scanned, and one order (`precedes`) decides among equals.
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.cut import count_row, narrow, new_cut, no_cut, precedes, row_count
 from gputree.backends.cpu.draw import draw_columns, tie_rank
-from gputree.backends.cpu.gather import GATHER_ROWS, collect_rows
+from gputree.backends.cpu.gather import GATHER_ROWS, READ_ROWS, collect_rows
 from gputree.backends.cpu.jit import (
     PREFETCH_ROWS,
     borrowing,
@@ -44,7 +43,6 @@ from gputree.backends.cpu.sub_bins import (
     Spot,
     SubBins,
     Work,
-    best_boundary,
     cell_of,
     mark_cells,
     new_work,
@@ -63,6 +61,7 @@ class Marks(NamedTuple):
     """Where the next pair of each candidate goes, -1 of others."""
 
     bins: NDArray  # (bins,) int64
+    candidate: NDArray  # (bins,) uint8: 1 of candidates
     cells: NDArray  # (sub-bins,) int64, of columns that are counted into them
 
 
@@ -92,7 +91,8 @@ def new_marks(finer, table):
     size = 0
     if finer is not None:
         size = finer.cells.first[-1]
-    return Marks(np.empty(table.offset[-1], np.int64), np.empty(size, np.int64))
+    bins = table.offset[-1]
+    return Marks(np.empty(bins, np.int64), np.empty(bins, np.uint8), np.empty(size, np.int64))
 
 
 @borrowing
@@ -118,29 +118,6 @@ def in_column(node, f):
 
 
 @borrowing
-def raise_best(finer, table, node, histogram, f, marks, work, best):
-    """The better of the score `best` and those of boundaries of sub-bins of column f."""
-    criterion, limits, weighted, total, _ = node
-    left, channels = work.left, total.size
-    own = in_column(node, f)
-    first, value_bins, missing_at = column_bins(table, f, channels)
-    for side in range(2):
-        if not start_side(histogram, missing_at, side == 1, left):
-            continue
-        for b in range(value_bins):
-            at = (first + b) * channels
-            n = row_count(criterion, histogram, at, channels, weighted)
-            needed = needed_bound(criterion, best, total)
-            if not table.single[first + b] and is_candidate(
-                criterion, limits, weighted, left, histogram, at, n, total, needed
-            ):
-                cells = sub_bins(finer, marks.cells, f, b)
-                best = best_boundary(own, cells, n, work, best)
-            add_cell(left, histogram, at)
-    return best
-
-
-@borrowing
 def mark_column(finer, table, node, histogram, f, needed, marks, work, used):
     """Reserve places from `used` on for the rows of candidate bins, or sub-bins, of column f.
 
@@ -153,6 +130,7 @@ def mark_column(finer, table, node, histogram, f, needed, marks, work, used):
     first, value_bins, missing_at = column_bins(table, f, channels)
     for b in range(first, table.offset[f + 1]):
         bins[b] = -1
+        marks.candidate[b] = 0
     if finer is not None and counted:
         marks.cells[finer.cells.first[f] : finer.cells.first[f + 1]] = -1
     for side in range(2):
@@ -178,6 +156,7 @@ def mark_column(finer, table, node, histogram, f, needed, marks, work, used):
         if finer is not None and counted:
             used = place_cells(own, sub_bins(finer, marks.cells, f, b), before)
         bins[first + b] = before if used > before else -1
+        marks.candidate[first + b] = used > before
     return used
 
 
@@ -189,43 +168,52 @@ def gather_columns(finer, source, search, columns, n_columns, pairs, lead):
     """
     table, entries = source.table, source.entries
     kept = lead.column[search.j] < 0
-    rows = np.empty(min(GATHER_ROWS, search.last - search.first), entries.dtype)
+    size = min(GATHER_ROWS, search.last - search.first) + 1
+    rows = np.empty(n_columns * size, entries.dtype)
+    ends = np.empty(n_columns, np.int64)
     for start in range(search.first, search.last, GATHER_ROWS):
-        end = min(start + GATHER_ROWS, search.last)
+        last = min(start + GATHER_ROWS, search.last)
+        for at in range(start, last, READ_ROWS):
+            end = min(at + READ_ROWS, last)
+            for c in range(n_columns):
+                to = c * size if at == start else ends[c]
+                ends[c] = collect_rows(
+                    table, entries, at, end, columns[c], search.marks.candidate, c == 0,
+                    rows, to, kept and c == 0, lead.code,
+                )  # fmt: skip
         for c in range(n_columns):
             f = columns[c]
-            bins = search.marks.bins[table.offset[f] : table.offset[f + 1]]
-            found = collect_rows(
-                table, entries, start, end, f, bins, c == 0, rows, kept and c == 0, lead.code
-            )
+            found = rows[c * size : ends[c]]
             if is_counted(finer, f):
                 if finer is not None:
-                    put_counted(finer.cells, table, f, rows, found, search.marks.cells, pairs)
+                    put_counted(finer.cells, table, f, found, search.marks.cells, pairs)
             else:
-                put_rows(table, f, rows, found, bins, pairs)
+                put_rows(table, f, found, search.marks.bins, pairs)
     if kept:
         lead.column[search.j] = columns[0]
 
 
 @borrowing
-def put_rows(table, f, rows, found, bins, pairs):
-    """Put the first `found` rows, all of candidate bins of column f, to their places."""
-    for i in range(found):
-        row = rows[i]
-        b = table.codes[row, f]
-        place = bins[b]
-        bins[b] = place + 1
+def put_rows(table, f, rows, bins, pairs):
+    """Put some rows, all of candidate bins of column f, to their places."""
+    one, column, first = np.uintp(1), np.uintp(f), np.uintp(table.offset[f])
+    for i in range(np.uintp(rows.size)):
+        row = np.uintp(rows[i])
+        b = first + np.uintp(table.codes[row, column])
+        place = np.uintp(bins[b])
+        bins[b] = place + one
         pairs.items[place] = row
-        pairs.values[place] = table.values[row, f]
+        pairs.values[place] = table.values[row, column]
 
 
 @borrowing
-def put_counted(cells, table, f, rows, found, places, pairs):
-    """Put those of the first `found` rows whose sub-bin of column f is a candidate."""
-    for i in range(found):
-        row = rows[i]
-        x = table.values[row, f]
-        c = cell_of(cells, f, table.codes[row, f], x)
+def put_counted(cells, table, f, rows, places, pairs):
+    """Put those of some rows whose sub-bin of column f is a candidate."""
+    column = np.uintp(f)
+    for i in range(np.uintp(rows.size)):
+        row = np.uintp(rows[i])
+        x = table.values[row, column]
+        c = cell_of(cells, column, table.codes[row, column], x)
         place = places[c]
         if place >= 0:
             pairs.items[place] = row
@@ -283,14 +271,8 @@ def refine_columns(finer, source, node, search, pending, cut, lead):
         most = GATHER_SHARE * (search.last - search.first)
         room = most if finer.at_once[search.j] else room
         counted, pending = take_counted(finer, pending)
-        best = cut[0]
-        for f in counted:
-            if search.bound[f] >= needed_bound(node.criterion, best, node.total):
-                best = raise_best(
-                    finer, source.table, node, search.histogram, f, search.marks, search.work, best
-                )
-        cut = gather_and_scan(finer, source, node, search, counted, most, best, cut, lead)
-    return gather_and_scan(finer, source, node, search, pending, room, cut[0], cut, lead)
+        cut = gather_and_scan(finer, source, node, search, counted, most, cut, lead)
+    return gather_and_scan(finer, source, node, search, pending, room, cut, lead)
 
 
 @inner
@@ -307,10 +289,10 @@ def take_counted(finer, pending):
 
 
 @inner
-def gather_and_scan(finer, source, node, search, pending, room, best, cut, lead):
+def gather_and_scan(finer, source, node, search, pending, room, cut, lead):
     """As `refine_columns`, of columns in the order of their bounds.
 
-    Those that still reach the score `best` are gathered together, one pass over the rows for many
+    Those that still reach the best score are gathered together, one pass over the rows for many
     columns, after one with up to `room` pairs.
     """
     criterion, total, table = node.criterion, node.total, source.table
@@ -318,7 +300,7 @@ def gather_and_scan(finer, source, node, search, pending, room, best, cut, lead)
     group = np.empty(pending.size, np.int64)
     n_pending = pending.size
     while True:
-        needed = needed_bound(criterion, max(best, cut[0]), total)
+        needed = needed_bound(criterion, cut[0], total)
         used = np.int64(0)
         n_group = 0
         while used < room:

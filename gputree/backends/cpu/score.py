@@ -59,7 +59,7 @@ def is_candidate(criterion, limits, weighted, left, cells, at, n, total, needed)
     if not cut_inside(criterion, limits, weighted, left, n, total):
         return False
     most = bound(criterion, left, cells, at, total)
-    return most >= needed and tighten(criterion, left, cells, at, total, most) >= needed
+    return most >= needed and tighten(criterion, left, cells, at, total, most, needed) >= needed
 
 
 @borrowing

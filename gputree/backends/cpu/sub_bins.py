@@ -4,9 +4,9 @@
     its sub-bins   |    |    |    |    |    |    |    |  |     equal widths, or nearly
 
 The sub-bin of a value never falls as the value grows, so that the boundary of two sub-bins is a
-real cut, whose score raises the best so far, and the bound of a sub-bin holds as that of a bin
-does. A boundary worth choosing keeps the filled sub-bins on both its sides candidates: it is found
-again, with its threshold, among their sorted rows. So which sub-bins there are never changes a cut.
+real cut, and the bound of a sub-bin holds as that of a bin does. A boundary worth choosing keeps
+the filled sub-bins on both its sides candidates: it is found, with its threshold, among their
+sorted rows. So which sub-bins there are never changes a cut.
 
 Two sources are counted: the pairs gathered for one bin (`subdivide`), where few bins are
 candidates; and all rows of a node, column by column (`gputree.backends.cpu.cell_counts`), where
@@ -113,8 +113,9 @@ def keep_left(left, copy):
 @borrowing
 def cell_of(cells, f, b, x):
     """Sub-bin of a value x in bin b of column f; missing values are in the first of theirs."""
-    inside = grid_cell(x, cells.low[f, b], cells.scale[f, b], cells.half, cells.top)
-    return cells.first[f] + np.int64(b) * cells.size + np.int64(inside)
+    bin_ = np.uintp(b)
+    inside = grid_cell(x, cells.low[f, bin_], cells.scale[f, bin_], cells.half, cells.top)
+    return np.uintp(cells.first[f]) + bin_ * np.uintp(cells.size) + np.uintp(inside)
 
 
 @borrowing
@@ -124,40 +125,6 @@ def add_run(counts, at, size, total):
         total[k] = 0
     for c in range(size):
         add_cell(total, counts, at + c * total.size)
-
-
-@borrowing
-def best_boundary(node, cells, rows, work, best):
-    """The better of the score `best` and those of boundaries between filled sub-bins.
-
-    They hold `rows` rows.
-    """
-    criterion, limits, weighted, total, _ = node
-    counts, left, run = cells.counts, work.inside, work.run
-    channels = left.size
-    keep_left(work.left, left)
-    at = cells.first * channels
-    end = at + cells.size * channels
-    while at < end:
-        length = min(RUN_CELLS * channels, end - at)
-        add_run(counts, at, length // channels, run)
-        n = row_count(criterion, run, 0, channels, weighted)
-        if n == 0 or bound(criterion, left, run, 0, total) < needed_bound(criterion, best, total):
-            add_cell(left, run, 0)
-            rows -= n
-            at += length
-            continue
-        for _ in range(length // channels):
-            n = row_count(criterion, counts, at, channels, weighted)
-            if n > 0:
-                add_cell(left, counts, at)
-                rows -= n
-                if rows == 0:
-                    return best
-                if admissible(criterion, limits, weighted, left, total):
-                    best = max(best, score(criterion, begin(criterion, left, total), left, total))
-            at += channels
-    return best
 
 
 @borrowing
@@ -316,8 +283,7 @@ def subdivide(finer, node, rows, pairs, start, end, ends, spot, work, report, cu
         count_row(node.criterion, rows, items[i], counts, at, channels)
     place = np.full(size, -1, np.int64)
     cells = SubBins(counts, place, np.int64(0), size)
-    best = best_boundary(node, cells, end - start, work, cut[0])
-    mark_cells(node, cells, end - start, work, needed_bound(node.criterion, best, node.total))
+    mark_cells(node, cells, end - start, work, needed_bound(node.criterion, cut[0], node.total))
     used = place_cells(node, cells, np.int64(0))
     if used == 0:
         return cut

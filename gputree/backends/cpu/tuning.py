@@ -34,15 +34,14 @@ class Tuning(NamedTuple):
     counted_table_rows: float = 1 << 16
     # Nodes of fewer rows are refined by sorting alone; infinity: all are.
     counted_rows: float = 1 << 13
-    # Of a column's rows, from where it is counted into cells: 0.25 and 0.5 are alike.
+    # Of a column's rows, from where it is counted into cells: noise takes a seventh more with 0.5.
     candidate_share: float = 0.25
     # Of a table's rows, in the smallest node that is counted: cells are the same for all nodes.
     node_share: float = 1 / 16
     # Rows of the table a cell, at least.
-    cell_rows: int = 64
-    # Counters of a column, at most; and those that are filled at once: they stay in a cache.
+    cell_rows: int = 32
+    # Counters of a column, at most: they stay in a cache.
     column_bytes: int = 1 << 17
-    group_bytes: int = 1 << 18
     # Only the columns that a node draws are counted where they are one in so many, or fewer.
     drawn_share: float = 16
     # Of tables of so many rows, at most, each node then sorts what it draws, from the root on; and
@@ -50,8 +49,8 @@ class Tuning(NamedTuple):
     drawn_rows: float = 1 << 14
     sorted_column: float = 3.0
 
-    subdivided_rows: int = 256  # bins of so many rows are subdivided, not sorted whole
-    sub_bin_rows: int = 64  # rows a sub-bin then
+    subdivided_rows: int = 128  # bins of so many rows are subdivided, not sorted whole
+    sub_bin_rows: int = 16  # rows a sub-bin then
 
     # See `Finishing`.
     rows_per_statistic: float = 9.0
