@@ -11,13 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-<<<<<<< HEAD
-from .compiler import unavailable
-from .library import KINDS, Kernel, Library, Schedule, accesses, launches
-=======
 from .compiler import ptx_unavailable, unavailable
-from .library import Kernel, Library, Schedule, launches
->>>>>>> ptx
+from .library import KINDS, Kernel, Library, Schedule, accesses, launches
 from .memory import LaunchError, memory
 from .stand_in import make_module, ndarray, transfers
 
