@@ -107,6 +107,7 @@ def test_random_state():
     assert fit(0, max_features=2).equals(fit(0, max_features=2))
     assert not fit(0, max_features=2).equals(fit(1, max_features=2))
     generator = np.random.RandomState(0)
+    assert fit(0, max_features=2).equals(fit(np.random.RandomState(0), max_features=2))
     assert not fit(generator, max_features=2).equals(fit(generator, max_features=2))
 
 
