@@ -386,10 +386,22 @@ SHARED = """
 """
 
 
+# Other releases take 32 bits for them.
+SHORT = """
+    mov.b32 %r5, _ZZ1fE3own;
+    shl.b32 %r6, %r9, 3;
+    add.s32 %r5, %r5, %r6;
+    st.shared.u64 [%r5], %rd1;
+    ld.shared.u64 %rd7, [%r5];
+    st.global.u64 [%rd11], %rd7;
+"""
+
+
 @pytest.mark.parametrize("check", [False, True])
 def test_shared_memory_has_addresses_of_its_own(run, check):
     inputs = np.arange(32, dtype=np.uint64).reshape(8, 4)
-    assert run(SHARED, inputs, check=check).tolist() == [inputs[:, 0].tolist()]
+    for body in (SHARED, SHORT):
+        assert run(body, inputs, check=check).tolist() == [inputs[:, 0].tolist()]
     with pytest.raises(LaunchError, match=r"outside of shared memory|illegal"):
         run(SHARED.replace("mov.u64 %rd5, _ZZ1fE3own;", "mov.u64 %rd5, 100000;"), inputs)
 
@@ -454,6 +466,8 @@ def test_what_a_device_refuses(run, body, reason):
         "st.param.u64 [f_param_0], %rd1;",
         "ld.global.v2.u64 %rd1, [%rd2];",
         "add.s64 %rd1, %r2, %rd3;",
+        "ld.global.u64 %rd1, [%r2];",
+        "mov.u32 %r1, table;",
         "add.s64 %rd1, %rd3;",
         "mov.u64 %rd1, %fd99;",
         "atom.global.inc.u32 %r1, [%rd1], %r2;",

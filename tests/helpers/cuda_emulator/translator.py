@@ -271,7 +271,8 @@ class _Entry:
             own = self.parameters[base][1]
             if space != "param" or not 0 <= place <= own - size:
                 raise ValueError("outside of the parameter")
-        value = f"{self._read(base, 'u64')} + (u64){place}, {size}"
+        is_short = space in ("shared", "local", "param") and self.registers.get(base) == "b32"
+        value = f"(u64){self._read(base, 'u32' if is_short else 'u64')} + (u64){place}, {size}"
         if space in ("param", "local"):
             found = f'place_within({space}, {value}, "outside of {space} memory", LINE)'
         else:
@@ -328,6 +329,8 @@ class _Entry:
         if operand in self.parameters:
             return f"{self.parameters[operand][0]}ull"
         if operand in self.variables:
+            if BITS[kind] < 64 and self.variables[operand] in ("const", "global"):
+                raise ValueError("an address of 64 bits")
             return _ADDRESSES[self.variables[operand]].format(operand)
         if kind == "f64":
             raise ValueError(f"{operand} is no double")
