@@ -115,6 +115,8 @@ def build(
 
 def _ptx(source: str, options: tuple[str, ...]) -> str:
     """What NVRTC makes of a source as CuPy calls it, or made of it before."""
+    if reason := ptx_unavailable():
+        raise RuntimeError(reason)
     compiler = newest()
     options = (*options, *CUPY_OPTIONS, f"-arch=compute_{ARCHITECTURE}")
     path = CACHE / ("ptx-" + _digest(repr((source, options, compiler.version)))) / "kernels.ptx"
