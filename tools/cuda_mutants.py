@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import resource
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -413,6 +414,9 @@ FIRST |= {
 # Mutants that a process takes at once: it loads what they need once, and forks.
 MOST = 16
 
+# Processor seconds of a comparison with a bug: trees that do not end take more.
+MOST_SECONDS = 60
+
 
 def first_comparison(mutant: Mutant) -> str:
     part = mutant.name.partition(":")[0]
@@ -445,11 +449,17 @@ def outcome(mutant: Mutant | None, comparison: str, way: Way) -> str:
     return "-"
 
 
+def bounded_outcome(mutant: Mutant, comparison: str, way: Way) -> str:
+    """`outcome`; the system kills a process that takes too long."""
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    return outcome(mutant, comparison, way)
+
+
 def outcome_apart(mutant: Mutant, comparison: str, way: Way) -> str:
-    """`outcome` in a process of its own, which a bug may crash: ``crashed``."""
+    """`outcome` in a process of its own, which a bug may crash, or keep for ever: ``crashed``."""
     with ProcessPoolExecutor(1, get_context("fork")) as pool:
         try:
-            return pool.submit(outcome, mutant, comparison, way).result()
+            return pool.submit(bounded_outcome, mutant, comparison, way).result()
         except BrokenProcessPool:
             return "crashed"
 
