@@ -8,9 +8,8 @@ undefined memory. Prints one line a mutant, with the first comparison and way of
 catch it, and the catch rate; exits with 1 if the kernels as they are fail, or a mutant is not
 caught.
 
-Two processes take 75 to 90 seconds for all of them once the CPU's kernels are compiled, and half
-a minute where what is emulated has been built before. A part is every M-th mutant from the K-th
-on; K may be any number, such as one that counts commits, so that a run of each takes turns.
+One process takes five minutes for all of them. A part is every M-th mutant from the K-th on; K may
+be any number, such as one that counts commits, so that a run of each takes turns.
 """
 
 from __future__ import annotations

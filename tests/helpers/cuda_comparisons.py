@@ -26,6 +26,10 @@ def compare_trees() -> None:
         task = make_task("gini", sample, max_depth=8)  # a bug may split off no row, for ever
         for finish_rows in (1, None):
             assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=3)
+    twice = sample._replace(values=np.hstack([values, values]))  # cuts tie in every node
+    task = make_task("gini", twice, max_depth=8, random_ties=True)
+    for finish_rows in (1, None):
+        assert_same_tree(twice, task, finish_rows=finish_rows, max_bins=3)
 
 
 def compare_cells() -> None:
