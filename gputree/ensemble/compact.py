@@ -71,7 +71,7 @@ class CompactTree(NamedTuple):
             if _same(impurity, _impurity(tree.criterion, tree.statistics)):
                 impurity = None
         weight = None
-        if not (classifies and _same(tree.weight, tree.statistics.sum(axis=1))):
+        if not (classifies and _same(tree.weight, _sums(tree.statistics))):
             weight = _of_leaves(tree, tree.weight[:, None])[:, 0]
         return cls(
             task=tree.task,
@@ -124,7 +124,7 @@ class CompactTree(NamedTuple):
         if impurity is None:
             impurity = _impurity(self.criterion, statistics)
             assert impurity is not None
-        weight = statistics.sum(axis=1)
+        weight = _sums(statistics)
         if self.weight is not None:
             weight = _over(first_child, self.weight[:, None])[:, 0]
         lists = BranchLists.none(self.n_nodes) if self.lists is None else self.lists
@@ -217,13 +217,12 @@ def _pack(tree: CompactTree, dtype: Any) -> PackedTree:
 
 
 def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:
-    """The values of leaves, whose sums those of all nodes are; of all nodes where sums are rounded.
+    """The values of leaves, whose sums those of all nodes are; of all nodes where they are not.
 
-    Whole numbers add up.
+    Sums are rounded, and those of whole numbers may pass the greatest integer.
     """
     leaves = _narrow(values[tree.is_leaf])
-    is_sum = leaves.dtype.kind != "f" or _same(values, _over(tree.first_child, leaves))
-    return leaves if is_sum else values
+    return leaves if _same(values, _over(tree.first_child, leaves)) else values
 
 
 def _over(first_child: NDArray, values: NDArray) -> NDArray[np.float64]:
@@ -232,6 +231,11 @@ def _over(first_child: NDArray, values: NDArray) -> NDArray[np.float64]:
         return values
     kind = np.int64 if values.dtype.kind in "iu" else np.float64
     return over_leaves(first_child, values.astype(kind)).astype(np.float64)
+
+
+def _sums(statistics: NDArray) -> NDArray:
+    """Sums over classes, in the same order for any layout."""
+    return np.ascontiguousarray(statistics).sum(axis=1)
 
 
 def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -246,7 +250,7 @@ def _narrow(values: NDArray) -> NDArray:
     """Whole numbers in the narrowest type that holds them; others as they are."""
     least, greatest = values.min(), values.max()
     for dtype in _NARROW:
-        if np.iinfo(dtype).min <= least and greatest <= np.iinfo(dtype).max:
+        if np.iinfo(dtype).min <= least and greatest < float(np.iinfo(dtype).max) + 1:
             narrow = values.astype(dtype)
             return narrow if (narrow == values).all() else values
     return values

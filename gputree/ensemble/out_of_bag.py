@@ -101,4 +101,4 @@ def _error(
     walk(values, 0, len(values), tree.nodes, tree.depths, stop)
     found = said[stop]
     losses = (found - true) ** 2 if true.dtype.kind == "f" else found != true
-    return float(losses.sum() if weight is None else losses @ weight)
+    return float(losses.sum() if weight is None else (losses * weight).sum())

@@ -77,6 +77,26 @@ def test_each_tree_is_that_of_the_rows_that_it_has_drawn(fitted):
         assert (member.predict(X) == alone.predict(X)).all()
 
 
+@pytest.mark.parametrize("weight", [1e17 / 3, 2.0**60, 1 / 91, 1 / 75, 0.1, "drawn", "huge"])
+@pytest.mark.parametrize("model", [DecisionTreeClassifier, DecisionTreeRegressor])
+def test_compact_trees_have_the_weights_of_grown_ones(model, weight, tmp_path):
+    """Also where sums of leaves pass the greatest integer, or are rounded otherwise."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(273, 3)), rng.integers(0, 2, 273)
+    y[X[:, 0] > 0.5] = 1
+    drawn = {"drawn": rng.uniform(0, 1, 273), "huge": rng.uniform(1e17, 5e17, 273)}
+    weights = drawn.get(weight, np.full(273, weight))
+    for depth in (1, None):
+        tree = model(max_depth=depth).fit(X, y, sample_weight=weights).tree_
+        assert_same_trees(tree, CompactTree.of(tree).expand())
+    forest = {DecisionTreeClassifier: ExtraTreesClassifier}.get(model, ExtraTreesRegressor)
+    forest = forest(n_estimators=2, random_state=0).fit(X, y, sample_weight=weights)
+    for member in forest.estimators_:
+        assert member.tree_.weight[0] == pytest.approx(weights.sum(), rel=1e-9)
+    save_model(forest, tmp_path / "forest")
+    assert (load_model(tmp_path / "forest").predict(X) == forest.predict(X)).all()
+
+
 @pytest.mark.parametrize("kind", list(TREE_OF))
 def test_forests_draw_among_columns_that_tie(kind):
     """Of five equal columns all are used; a tree by itself uses the first."""

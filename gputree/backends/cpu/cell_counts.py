@@ -119,8 +119,10 @@ class CellCounts:
         return [(self._finer(own, at_once), those) for own, those in [*alone, (none, others)]]
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:
-        """Columns (m, d) that are worth counting: of a node, those that hold as many candidates,
-        together, as it has rows. To count one takes as long as to find most of its rows.
+        """Columns (m, d) that are worth counting: those of many candidates, in large nodes.
+
+        Together they have as many candidates as the node has rows: to count one takes as long as
+        to find most of its rows.
         """
         few = np.maximum(self.tuning.candidate_share * rows, 1)
         wanted = candidates >= few[:, None]

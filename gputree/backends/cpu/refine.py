@@ -56,6 +56,9 @@ from gputree.criteria import begin, gain, is_pure
 # the memory of a refinement.
 GATHER_SHARE = 2
 
+# Columns gathered at once: there is room for the rows that are found of each.
+GATHER_COLUMNS = 64
+
 
 class Marks(NamedTuple):
     """Where the next pair of each candidate goes, -1 of others."""
@@ -168,7 +171,7 @@ def gather_columns(finer, source, search, columns, n_columns, pairs, lead):
     """
     table, entries = source.table, source.entries
     kept = lead.column[search.j] < 0
-    size = min(GATHER_ROWS, search.last - search.first) + 1
+    size = min(GATHER_ROWS, search.last - search.first)
     rows = np.empty(n_columns * size, entries.dtype)
     ends = np.empty(n_columns, np.int64)
     for start in range(search.first, search.last, GATHER_ROWS):
@@ -303,7 +306,7 @@ def gather_and_scan(finer, source, node, search, pending, room, cut, lead):
         needed = needed_bound(criterion, cut[0], total)
         used = np.int64(0)
         n_group = 0
-        while used < room:
+        while used < room and n_group < GATHER_COLUMNS:
             at = next_column(search.bound, pending, n_pending, needed)
             if at < 0:
                 break
