@@ -28,7 +28,7 @@ from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import forbid_infinity
 from gputree.backends.inspection import Inspection
 from gputree.columns import Columns
-from gputree.ensemble.compact import CompactTree, MadeOnUse, Trees
+from gputree.ensemble.compact import CompactTree, LazySequence, Trees
 from gputree.ensemble.draws import bootstrap_counts, tree_seed
 from gputree.ensemble.out_of_bag import out_of_bag_means, permutation_importances
 from gputree.errors import InputError
@@ -280,11 +280,11 @@ class Forest(Reporting, TableEstimator):
 
     # ------------------------------------------------------------ trees
     @property
-    def estimators_(self) -> MadeOnUse[Any]:
+    def estimators_(self) -> LazySequence[Any]:
         """The trees as estimators of one tree, each made when it is needed."""
         check_is_fitted(self)
         numbers = list(range(len(self._trees)))
-        return MadeOnUse(numbers, self._member, f"trees of {type(self).__name__}")
+        return LazySequence(numbers, self._member, f"trees of {type(self).__name__}")
 
     def __len__(self) -> int:
         return len(self.estimators_)

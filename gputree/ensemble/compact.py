@@ -151,8 +151,8 @@ class CompactTree(NamedTuple):
         )
 
 
-class MadeOnUse(Sequence[T]):
-    """What `make` makes of each item, when it is needed."""
+class LazySequence(Sequence[T]):
+    """The results of `make` for each item, computed on access."""
 
     def __init__(self, items: list[Any], make: Callable[[Any], T], what: str) -> None:
         self._items, self._make, self._what = items, make, what
@@ -194,9 +194,9 @@ class Trees(Sequence[CompactTree]):
         return {"_trees": self._trees, "_packed": None}
 
     @property
-    def expanded(self) -> MadeOnUse[Tree]:
+    def expanded(self) -> LazySequence[Tree]:
         """The trees, field by field."""
-        return MadeOnUse(self._trees, CompactTree.expand, "trees")
+        return LazySequence(self._trees, CompactTree.expand, "trees")
 
     @property
     def node_ends(self) -> NDArray[np.int64]:

@@ -56,7 +56,7 @@ from gputree.criteria import begin, gain, is_pure
 # the memory of a refinement.
 GATHER_SHARE = 2
 
-# Columns gathered at once: there is room for the rows that are found of each.
+# Columns gathered at once, at most: each has room for the rows that are found (not measured).
 GATHER_COLUMNS = 64
 
 
