@@ -125,12 +125,17 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     distinct[f] = changes;
 }
 
+// Where edge i of a column is in shared memory: edges that searches read at once, a power of two
+// apart, or in columns four apart, lie in different banks.
+#define EDGE_STRIDE 265  // of columns
+__device__ __forceinline__ u32 edge_place(u32 i) { return i + i / 32; }
+
 // How many of a column's edges are below a key; behind them are keys of infinity, up to ROOM.
 __device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
     u32 bin = 0;
 #pragma unroll
     for (u32 step = ROOM / 2; step > 0; step /= 2)
-        if (edge[bin + step - 1] < key) bin += step;
+        if (edge[edge_place(bin + step - 1)] < key) bin += step;
     return bin;
 }
 
@@ -149,8 +154,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
     const i64 first_row = blockIdx.x / groups * chunk_rows;
     const i64 first_word = blockIdx.x % groups * group_words, first = 4 * first_word;
     const i64 last = first + 4 * group_words < columns ? first + 4 * group_words : columns;
-    for (i64 i = threadIdx.x; i < (last - first) * ROOM; i += blockDim.x)
-        own[i] = edges[first * ROOM + i];
+    for (u32 i = threadIdx.x; i < u32(last - first) * ROOM; i += blockDim.x)
+        own[i / ROOM * EDGE_STRIDE + edge_place(i % ROOM)] = edges[first * ROOM + i];
     __syncthreads();
     const u32 width = u32((last - first + 3) / 4);
     const u32 height = u32(rows - first_row < chunk_rows ? rows - first_row : chunk_rows);
@@ -160,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
         for (i64 f = 4 * word; f < 4 * word + 4 && f < columns; ++f) {
             const Bits key = key_of(values[row * columns + f]);
             const bool missing = key == MISSING_KEY;
-            const u32 code = missing ? u32(count[f]) : bin_of(own + (f - first) * ROOM, key);
+            const u32 code = missing ? u32(count[f]) : bin_of(own + (f - first) * EDGE_STRIDE, key);
             packed |= code << 8 * (f % 4);
             if (!missing && lossless[f] && least[f * ROOM + code] != key) atomicOr(&inexact[f], 1);
         }

@@ -18,6 +18,9 @@ from gputree.backends.cuda.source import Source, bits_of
 # Columns of codes that are read as one word.
 WORD = 4
 
+# Of a column's edges in shared memory: see encode.cu.
+EDGE_STRIDE = 265
+
 
 class Bins(NamedTuple):
     """Bins of d columns on the device, by keys of values; padded as `binning.Bins`."""
@@ -169,7 +172,7 @@ def _encode_values(
 ) -> Int64s:
     """Code the table; returns the columns taken for lossless that are not."""
     d, words, chunk = source.shape[1], codes.shape[1] // WORD, tuning.TUNING.chunk_rows
-    word_bytes = WORD * binning.MAX_BINS * source.bits.itemsize  # of edges
+    word_bytes = WORD * EDGE_STRIDE * source.bits.itemsize  # of edges
     groups = -(-words // max(tuning.TUNING.shared_bytes // word_bytes, 1))
     width = -(-words // groups)
     inexact = cupy().zeros(d, dtype=np.int32)

@@ -7,8 +7,8 @@ __device__ void add_entries(
     const Table& table, const Rows& rows, const i32* entries, i64 first, i64 last, i64 first_word,
     i64 last_word, i64 channels, Cell* cells
 ) {
-    const i64 words = last_word - first_word;
-    for (i64 item = threadIdx.x; item < (last - first) * words; item += blockDim.x) {
+    const u32 words = u32(last_word - first_word), items = u32(last - first) * words;
+    for (u32 item = threadIdx.x; item < items; item += blockDim.x) {
         const i64 row = entries[first + item / words];
         const i64 word = first_word + item % words;
         u32 packed = ((const u32*)(table.codes + row * table.stride))[word];

@@ -24,7 +24,9 @@ def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
     for word in range(words):
         if edges[word + 1] - edges[bounds[-1]] > tuning.TUNING.shared_bytes:
             bounds.append(word)
-    return np.array([*bounds, words])
+    even = np.searchsorted(edges, np.linspace(0, edges[-1], len(bounds) + 1))
+    fits = np.diff(edges[even]).max() <= tuning.TUNING.shared_bytes
+    return np.unique(even) if fits else np.array([*bounds, words])
 
 
 def new_histograms(grower: Grower, m: int) -> Any:

@@ -8,8 +8,6 @@
 // Where slots do not suffice, or a bin has more rows than a warp sorts, the tally says so: the rest
 // is left out, and refine.cu does it all.
 
-#define MOST_SORTED 1024  // rows of a bin; not measured
-
 // What lies inside candidate bins of a level.
 struct Inside {
     i64 slots;   // that there are
@@ -135,32 +133,6 @@ extern "C" __global__ void __launch_bounds__(256) gather_inside(
     });
 }
 
-// A warp: sort n keys, and their items along, with room for the next power of two.
-__device__ void sort_slots(Bits* keys, i32* items, i64 n) {
-    const int lane = threadIdx.x;
-    i64 size = 2;
-    while (size < n) size *= 2;
-    for (i64 i = n + lane; i < size; i += 32) {
-        keys[i] = MISSING_KEY;
-        items[i] = -1;
-    }
-    __syncwarp();
-    for (i64 run = 2; run <= size; run *= 2)
-        for (i64 step = run / 2; step > 0; step /= 2) {
-            for (i64 t = lane; t < size / 2; t += 32) {
-                const i64 low = 2 * t - (t & (step - 1)), high = low + step;
-                const Bits a = keys[low], b = keys[high];
-                if ((low & run) == 0 ? a <= b : a >= b) continue;
-                const i32 item = items[low];
-                keys[low] = b;
-                keys[high] = a;
-                items[low] = items[high];
-                items[high] = item;
-            }
-            __syncwarp();
-        }
-}
-
 // Block: one warp; blocks take the listed bins in turn. The best cut inside each. A lane has a
 // piece of the rows; `lefts` has room for 32 x channels a block.
 extern "C" __global__ void __launch_bounds__(32, 1) scan_inside(
@@ -178,11 +150,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_inside(
         const i64 at = inside.bins.column[i], j = at / table.columns;
         const i64 slot = inside.bins.first[i], n = inside.bins.last[i] - slot;
         const i32 b = inside.bins.bin[i];
-        for (i64 s = lane; s < n; s += 32) {
-            own_keys[s] = keys[slot + s];
-            own_items[s] = items[slot + s];
-        }
-        sort_slots(own_keys, own_items, n);
+        sort_slots(keys + slot, items + slot, n, own_keys, own_items);
         const i64 cell = (table.offset[at % table.columns] + b) * channels;
         const BeforeBin before = {
             level.cumulatives + j * bins * channels + cell,

@@ -15,33 +15,61 @@ __device__ __forceinline__ bool is_candidate(
     return false;
 }
 
-// A warp: mark the bins of column f of node j that may hold the best cut. place[] becomes the first
+// A block: mark the bins of column f of node j that may hold the best cut. place[] becomes the first
 // place of a bin among those of the column, -1 where it is no candidate, as the bin of missing
 // values never is. take() tells how many places its rows take, 0 of others. Returns all of them.
 __device__ __forceinline__ i64 mark_bins(
     const Rules& rules, const Table& table, const Level& level, i64 j, i64 f, double needed,
     i32* place, const auto& take
 ) {
-    const int lane = threadIdx.x;
     const i64 channels = rules.channels, bins = table.offset[table.columns];
     const i64* total = level.totals + j * channels;
     const Column column = column_of(table, f);
     const Cell* cells = level.cells(table, j, channels);
     const Cell* absent = missing_cell(column, cells, channels);
     i64 used = 0;
-    for (i64 b0 = 0; b0 < column.value_bins; b0 += 32) {
-        const i64 b = column.first + b0 + lane;
-        const bool exists = b0 + lane < column.value_bins;
+    for (i64 b0 = 0; b0 < column.value_bins; b0 += blockDim.x) {
+        const i64 b = column.first + b0 + threadIdx.x;
+        const bool exists = b0 + threadIdx.x < column.value_bins;
         const Cell* bin = cells + b * channels;
         const i64 rows = exists && !table.single[b] ? rows_in(rules.criterion, bin, channels) : 0;
         const BeforeBin before = {level.cumulatives + (j * bins + b) * channels, bin, nullptr};
         const i64 n = is_candidate(rules, before, absent, rows, total, needed) ? rows : 0;
-        const i64 places = take(b, exists, n), sum = used + inclusive_sum(places);
-        if (exists) place[b] = n > 0 ? i32(sum - places) : -1;
-        used = last_lane(sum);
+        const i64 before_it = sum_before(take(b, exists, n), used);
+        if (exists) place[b] = n > 0 ? i32(before_it) : -1;
     }
-    if (lane == 0 && column.has_missing) place[column.first + column.value_bins] = -1;
+    if (threadIdx.x == 0 && column.has_missing) place[column.first + column.value_bins] = -1;
     return used;
+}
+
+#define MOST_SORTED 1024  // rows that a warp sorts in shared memory; not measured
+
+// A warp: n slots by their keys; where they are put, there is room for the next power of two.
+__device__ void sort_slots(
+    const Bits* from_keys, const i32* from_items, i64 n, Bits* keys, i32* items
+) {
+    const int lane = threadIdx.x;
+    i64 size = 2;
+    while (size < n) size *= 2;
+    for (i64 i = lane; i < size; i += 32) {
+        keys[i] = i < n ? from_keys[i] : MISSING_KEY;
+        items[i] = i < n ? from_items[i] : -1;
+    }
+    __syncwarp();
+    for (i64 run = 2; run <= size; run *= 2)
+        for (i64 step = run / 2; step > 0; step /= 2) {
+            for (i64 t = lane; t < size / 2; t += 32) {
+                const i64 low = 2 * t - (t & (step - 1)), high = low + step;
+                const Bits a = keys[low], b = keys[high];
+                if ((low & run) == 0 ? a <= b : a >= b) continue;
+                const i32 item = items[low];
+                keys[low] = b;
+                keys[high] = a;
+                items[low] = items[high];
+                items[high] = item;
+            }
+            __syncwarp();
+        }
 }
 
 // The statistics of the rows in slots first .. last.

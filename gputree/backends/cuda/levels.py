@@ -61,7 +61,9 @@ class Results(NamedTuple):
 class Candidates(NamedTuple):
     """Sub-bins of bins that may contain the best cut, and the slots of their rows."""
 
-    starts: Any  # (2, m x d + 1) int64: slots, and candidates, in the columns before
+    starts: (
+        Any  # (3, m x d + 1) int64: in the columns before, slots, candidates, those no warp sorts
+    )
     grid: Packed  # for kernels: the sub-bins that rows are in
     counted: Packed  # what is known of them
     free_bytes: int  # that rows may be gathered in
@@ -74,5 +76,6 @@ class Batch(NamedTuple):
     end: int
     rows: int
     candidates: int
+    sorts: bool  # each is sorted by the warp that scans it
     row_start: Any  # (m x d + 1,) int64: counted from the batch's first
     first: Any  # the same of candidates

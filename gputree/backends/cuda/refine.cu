@@ -1,12 +1,15 @@
 // Exact cuts inside sub-bins whose bound reaches the best score known: see sub_bins.cu.
 //
 //   sub-bins of a column   |   |   |xxx|xx|  |xxx|     x: candidates; their rows are gathered,
-//   slots                  |xxxxxxxxxxx|xxxxx|xxx|     sorted by (sub-bin, value),
+//   slots                  |xxxxxxxxxxx|xxxxx|xxx|     sorted by value,
 //   warps                  |a          |b    |c  |     and scanned, a warp a candidate
+//
+// A warp sorts its candidate in shared memory; where one has too many rows, the host has sorted all
+// slots by (sub-bin, value).
 
 // Grid: chunks of entries. Put the rows of the candidates of the columns begin .. end (counted
-// through all nodes) into slots, each with the key of its value; `segment` is the first slot of its
-// candidate, start[] each column's.
+// through all nodes) into slots, each with the key of its value; `segment` (or null) is the first
+// slot of its candidate, start[] each column's.
 extern "C" __global__ void __launch_bounds__(256, 1) gather_rows(
     const Bits* values, Table table, const i32* entries, Chunks of, i64 begin, i64 end, Grid grid,
     SubBins sub_bins, const i64* start, u32* segment, Bits* keys, i32* items
@@ -21,21 +24,34 @@ extern "C" __global__ void __launch_bounds__(256, 1) gather_rows(
         if (cell < 0 || sub_bins.place[cell] < 0) return;
         const i64 base = start[j * columns + f] + sub_bins.place[cell];
         const i64 slot = base + atomicAdd(&sub_bins.taken[cell], 1u);
-        segment[slot] = u32(base);
+        if (segment) segment[slot] = u32(base);
         keys[slot] = key_of(values[row * columns + f]);
         items[slot] = i32(row);
     });
 }
 
+// A warp: the least key of n slots, in every lane.
+__device__ Bits least_key(const Bits* keys, i64 n) {
+    Bits least = MISSING_KEY;
+    for (i64 i = threadIdx.x; i < n; i += 32) least = keys[i] < least ? keys[i] : least;
+    for (int distance = 16; distance > 0; distance /= 2) {
+        const Bits other = __shfl_xor_sync(ALL_LANES, least, distance);
+        if (other < least) least = other;
+    }
+    return least;
+}
+
 // Block: one warp; blocks take the candidates of the columns up to `end` in turn: those of column
 // `at` are first[at] .. first[at + 1], below 0 where others have searched it, and their slots begin
 // at start[at]. The best cut of each, and between its last row and the next one's first in the same
-// bin. `lefts` as in scan_inside.
+// bin. `lefts` as in scan_inside. Slots are sorted, or (`sorts`) are here.
 extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
     Rules rules, Table table, Level level, Monotonic monotonic, Rows rows, i64 end, Grid grid,
-    SubBins sub_bins, const i64* start, const i64* first, const Bits* keys, const i32* items,
-    i64* lefts, i64* cuts
+    SubBins sub_bins, const i64* start, const i64* first, i64 sorts, const Bits* keys,
+    const i32* items, i64* lefts, i64* cuts
 ) {
+    __shared__ Bits own_keys[MOST_SORTED + 1];
+    __shared__ i32 own_items[MOST_SORTED];
     const i64 channels = rules.channels;
     const Strided left = {lefts + blockIdx.x * channels * 32 + threadIdx.x, 32};
     for (i64 i = blockIdx.x; i < first[end]; i += gridDim.x) {
@@ -45,14 +61,27 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
         const BeforeBin before = {
             sub_bins.sums + c * channels, sub_bins.counts + c * channels, nullptr
         };
-        const bool is_last =
-            i + 1 == first[at + 1] || sub_bins.bin_of[sub_bins.candidates[own + 1]] != bin;
+        const i64 next = i + 1 < first[at + 1] ? sub_bins.candidates[own + 1] : -1;
+        const bool is_last = next < 0 || sub_bins.bin_of[next] != bin;
         const i64 slot = start[at] + sub_bins.place[c];
-        const i64 stop = slot + rows_in(rules.criterion, before.bin, channels) - (is_last ? 1 : 0);
+        const i64 n = rows_in(rules.criterion, before.bin, channels);
+        const Bits* sorted = keys + slot;
+        const i32* order = items + slot;
+        if (sorts) {
+            sort_slots(sorted, order, n, own_keys, own_items);
+            const Cell* behind = sub_bins.counts + next * channels;
+            if (!is_last)
+                own_keys[n] = least_key(sorted + n, rows_in(rules.criterion, behind, channels));
+            __syncwarp();
+            sorted = own_keys;
+            order = own_items;
+        }
         const Cut cut = scan_sorted(
-            rules, table, level, monotonic, rows, keys, items, at, bin, slot, stop, before, left
+            rules, table, level, monotonic, rows, sorted, order, at, bin, 0,
+            n - (is_last ? 1 : 0), before, left
         );
         if (threadIdx.x == 0) ((Cut*)cuts)[i] = cut;
+        __syncwarp();
     }
 }
 

@@ -170,38 +170,44 @@ def _choose_splits(grower: Grower, level: Level, inside: Packed) -> Results:
 def _look_inside(grower: Grower, level: Level, lead_only: int, scales: list[Any]) -> int:
     """Refine the leading column of each node, or all others; returns the pairs gathered."""
     candidates = sub_bins.subdivide(grower, level, lead_only, scales)
-    rows, number = map(int, cupy().ascontiguousarray(candidates.starts[:, -1]).get())
+    counts = cupy().ascontiguousarray(candidates.starts[:, -1]).get()
     most = max(candidates.free_bytes // GATHERED_BYTES, 1)
-    for batch in _batches(candidates, rows, number, min(most, tuning.TUNING.gathered_pairs)):
+    for batch in _batches(candidates, counts, min(most, tuning.TUNING.gathered_pairs)):
         _refine_columns(grower, level, candidates, batch)
-    return rows
+    return int(counts[0])
 
 
-def _batches(candidates: Candidates, rows: int, number: int, most: int) -> Iterator[Batch]:
+def _batches(candidates: Candidates, counts: Int64s, most: int) -> Iterator[Batch]:
     """Columns whose rows, at most so many, are gathered at once: all of them, or as many as fit."""
+    starts = candidates.starts
+    rows, number, large = map(int, counts)
     if rows <= most:
         if rows:
-            yield Batch(0, candidates.starts.shape[1] - 1, rows, number, *candidates.starts)
+            yield Batch(0, starts.shape[1] - 1, rows, number, not large, *starts[:2])
         return
-    starts = candidates.starts.get()
-    bounds = batches(np.diff(starts[0]), most)
+    known = starts.get()
+    bounds = batches(np.diff(known[0]), most)
     for begin, end in zip(bounds, bounds[1:], strict=False):
-        rows, number = map(int, starts[:, end] - starts[:, begin])
+        rows, number, large = map(int, known[:, end] - known[:, begin])
         if rows:
-            moved = (candidates.starts[i] - int(starts[i, begin]) for i in range(2))
-            yield Batch(begin, end, rows, number, *moved)
+            moved = (starts[i] - int(known[i, begin]) for i in range(2))
+            yield Batch(begin, end, rows, number, not large, *moved)
 
 
 def _refine_columns(grower: Grower, level: Level, candidates: Candidates, batch: Batch) -> None:
     """Refine the columns of a batch."""
     kernels, table, n = grower.kernels, grower.table, batch.rows
-    segments, keys, items = allocate((n, np.uint32), (n, table.bits), (n, np.int32))
+    segments, keys, items = allocate(
+        (0 if batch.sorts else n, np.uint32), (n, table.bits), (n, np.int32)
+    )
     kernels(
         "refine", "gather_rows", (level.chunks.number,), table.values, table.packed,
         grower.entries, level.chunks.packed, batch.begin, batch.end, candidates.grid,
-        candidates.counted, batch.row_start, segments, keys, items,
+        candidates.counted, batch.row_start, None if batch.sorts else segments, keys, items,
     )  # fmt: skip
-    order = sort_segments(segments, keys)
+    if not batch.sorts:
+        order = sort_segments(segments, keys)
+        keys, items = keys[order], items[order]
     blocks = scanning_blocks(grower, batch.candidates)
     lefts, cuts = allocate(
         ((blocks, grower.task.channels, LANES), np.int64), ((batch.candidates, CUT_WORDS), np.int64)
@@ -209,7 +215,7 @@ def _refine_columns(grower: Grower, level: Level, candidates: Candidates, batch:
     kernels(
         "refine", "scan_candidates", (blocks,), grower.rules, table.packed, level.packed,
         level.scores.monotonic, grower.statistics, batch.end, candidates.grid, candidates.counted,
-        batch.row_start, batch.first, keys[order], items[order], lefts, cuts, threads=LANES,
+        batch.row_start, batch.first, int(batch.sorts), keys, items, lefts, cuts, threads=LANES,
     )  # fmt: skip
     kernels(
         "refine", "pick_cuts", (level.nodes,), batch.begin, batch.end, table.columns, batch.first,

@@ -17,11 +17,11 @@ __device__ __forceinline__ i64 cells_of(i64 n, i64 cell_rows) {
     return cells;
 }
 
-// Grid: nodes x columns; block: one warp. Mark the bins that may hold the best cut: place[] becomes
+// Grid: nodes x columns; a thread a bin. Mark the bins that may hold the best cut: place[] becomes
 // the first of a bin's sub-bins among those of the column, taken[] how many it has, used[] those of
 // the column; without any, `place` is not set. Only the leading column of each node is searched, or
 // (`lead_only` = 0) all others. best_scores[j] becomes the order of the score of node j's cut.
-extern "C" __global__ void __launch_bounds__(32, 1) mark_candidates(
+extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     Rules rules, Table table, Level level, const double* bounds, Visits visits, const i64* cuts,
     const i32* lead, i64 lead_only, i64 cell_rows, i32* place, u32* taken, i64* used,
     i64* best_scores
@@ -59,42 +59,50 @@ extern "C" __global__ void __launch_bounds__(256) count_sub_bins(
     });
 }
 
-// Grid: nodes x columns; block: one warp, a lane a bin. Sums over the sub-bins of each candidate
-// bin, with what is left of it, missing values apart, and the bin of each sub-bin.
-extern "C" __global__ void __launch_bounds__(32) accumulate_sub_bins(
+// Grid: nodes x columns; block: a warp for 32 bins. Sums over the sub-bins of each candidate bin,
+// with what is left of it, missing values apart, and the bin of each sub-bin.
+extern "C" __global__ void __launch_bounds__(256) accumulate_sub_bins(
     Table table, i64 channels, Level level, Grid grid, SubBins sub_bins
 ) {
     const i64 columns = table.columns, bins = table.offset[columns];
     const i64 at = blockIdx.x, f = at % columns, j = at / columns;
+    if (!grid.has_any(at)) return;
     const i32* place = grid.place + j * bins;
     const u32* taken = grid.taken + j * bins;
-    if (!grid.has_any(at)) return;
     const Column column = column_of(table, f);
-    for (i64 b = threadIdx.x; b < column.value_bins; b += 32) {
-        const i64 bin = column.first + b;
-        if (place[bin] < 0) continue;
-        const i64 begin = grid.start[at] + place[bin], end = begin + taken[bin];
-        for (i64 k = 0; k < channels; ++k) {
-            i64 sum = level.cumulatives[(j * bins + bin) * channels + k] -
-                      i64(level.histograms[(slot_of(level.slots, j) * bins + bin) * channels + k]);
-            for (i64 c = begin; c < end; ++c) {
-                sum += i64(sub_bins.counts[c * channels + k]);
-                sub_bins.sums[c * channels + k] = sum;
+    const int lane = threadIdx.x & 31;
+    for (i64 b0 = threadIdx.x - lane; b0 < column.value_bins; b0 += blockDim.x) {
+        const bool candidate = b0 + lane < column.value_bins && place[column.first + b0 + lane] >= 0;
+        for (u32 rest = __ballot_sync(ALL_LANES, candidate); rest != 0; rest &= rest - 1) {
+            const i64 b = b0 + __ffs(rest) - 1, bin = column.first + b;
+            const i64 begin = grid.start[at] + place[bin], end = begin + taken[bin];
+            for (i64 k = 0; k < channels; ++k) {
+                i64 sum =
+                    level.cumulatives[(j * bins + bin) * channels + k] -
+                    i64(level.histograms[(slot_of(level.slots, j) * bins + bin) * channels + k]);
+                for (i64 c0 = begin; c0 < end; c0 += 32) {
+                    const i64 c = c0 + lane;
+                    const i64 own = c < end ? i64(sub_bins.counts[c * channels + k]) : 0;
+                    sum += inclusive_sum(own);
+                    if (c < end) sub_bins.sums[c * channels + k] = sum;
+                    sum = last_lane(sum);
+                }
             }
+            for (i64 c = begin + lane; c < end; c += 32) sub_bins.bin_of[c] = i32(b);
         }
-        for (i64 c = begin; c < end; ++c) sub_bins.bin_of[c] = i32(b);
     }
 }
 
-// Grid: nodes x columns; block: 128 threads, a thread a sub-bin. Raise best_scores[j] to the order
-// (see order_of) of the best score of a boundary of sub-bins of node j.
-extern "C" __global__ void __launch_bounds__(128, 1) raise_best(
+// Grid: nodes x columns; a thread a sub-bin. Raise best_scores[j] to the order (see order_of) of the
+// best score of a boundary of sub-bins of node j.
+extern "C" __global__ void __launch_bounds__(256, 1) raise_best(
     Rules rules, Table table, Level level, Monotonic monotonic, Grid grid, SubBins sub_bins,
     i64* best_scores
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
     const i64 at = blockIdx.x, f = at % table.columns, j = at / table.columns;
+    if (!grid.has_any(at)) return;
     const Constraint constraint = monotonic.of(j, f);
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);
@@ -117,15 +125,16 @@ __device__ __forceinline__ double of_order(i64 order) {
     return __longlong_as_double(order ^ (order >> 63 & 0x7fffffffffffffffll));
 }
 
-// Grid: nodes x columns; block: one warp, a lane a sub-bin. Mark and list the candidates;
-// used[] and listed[] become the slots and candidates of the column.
-extern "C" __global__ void __launch_bounds__(32, 1) mark_sub_bins(
+// Grid: nodes x columns; a thread a sub-bin. Mark and list the candidates; used[], listed[] and
+// large[], which are 0, become the slots, the candidates and those that no warp sorts of the column.
+extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
     Rules rules, Table table, Level level, Monotonic monotonic, Grid grid, SubBins sub_bins,
-    const i64* best_scores, i64* used, i64* listed
+    const i64* best_scores, i64* used, i64* listed, i64* large
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
     const i64 at = blockIdx.x, f = at % table.columns, j = at / table.columns;
+    if (!grid.has_any(at)) return;
     const Constraint constraint = monotonic.of(j, f);
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);
@@ -133,9 +142,9 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_sub_bins(
     Cut best = no_cut();
     best.score = of_order(best_scores[j]);
     const double needed = needed_bound(criterion, best, total);
-    i64 rows = 0, number = 0;
-    const i64 end = grid.start[at + 1];
-    for (i64 c0 = grid.start[at]; c0 < end; c0 += 32) {
+    i64 rows = 0, number = 0, unsorted = 0;  // of candidates so far
+    const i64 first = grid.start[at], end = grid.start[at + 1];
+    for (i64 c0 = first; c0 < end; c0 += blockDim.x) {
         const i64 c = c0 + threadIdx.x;
         const Cell* cell = sub_bins.counts + c * channels;
         const i64 n = c < end ? rows_in(criterion, cell, channels) : 0;
@@ -150,18 +159,17 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_sub_bins(
             const double most = bound(criterion, before, cell, total);
             candidate = most >= needed && tighten(criterion, before, cell, total, most) >= needed;
         }
-        const i64 sum = rows + inclusive_sum(candidate ? n : 0);
+        const i64 place = sum_before(candidate ? n : 0, rows);
+        const i64 listed_at = first + sum_before(candidate, number);
+        unsorted += __syncthreads_count(candidate && n > MOST_SORTED);
         if (c < end) {
-            sub_bins.place[c] = candidate ? i32(sum - n) : -1;
+            sub_bins.place[c] = candidate ? i32(place) : -1;
             sub_bins.taken[c] = 0;
         }
-        rows = last_lane(sum);
-        const u32 vote = __ballot_sync(ALL_LANES, candidate), before = (1u << threadIdx.x) - 1u;
-        if (candidate)
-            sub_bins.candidates[grid.start[at] + number + __popc(vote & before)] = i32(c);
-        number += __popc(vote);
+        if (candidate) sub_bins.candidates[listed_at] = i32(c);
     }
     if (threadIdx.x != 0) return;
     used[at] = rows;
     listed[at] = number;
+    large[at] = unsorted;
 }

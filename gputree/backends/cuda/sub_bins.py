@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.kernels import LANES, cupy
+from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Grower, HostTable
 from gputree.backends.cuda.levels import Candidates, Level
 from gputree.backends.cuda.structs import GRID, SUB_BINS
@@ -51,11 +51,11 @@ def subdivide(grower: Grower, level: Level, lead_only: int, scales: list[Any]) -
         (n, np.int32), (n, np.int32), (n, np.int32), (n, np.uint32), (m, np.int64),
     )  # fmt: skip
     counts = xp.zeros(n * channels, dtype=grower.cell_dtype)
-    used, rows = (xp.zeros((*k, m * d + 1), dtype=np.int64) for k in ((), (2,)))
+    used, rows = (xp.zeros((*k, m * d + 1), dtype=np.int64) for k in ((), (3,)))
     kernels(
         "sub_bins", "mark_candidates", (m * d,), grower.rules, table.packed, level.packed,
         level.scores.bound, level.visited, level.cuts, level.lead, lead_only, cell_rows,
-        bin_place, size, used[1:], best_scores, threads=LANES,
+        bin_place, size, used[1:], best_scores,
     )  # fmt: skip
     grid = GRID.pack(xp.cumsum(used), bin_place, size, *scales)
     packed = SUB_BINS.pack(counts, sums, bin_of, place, taken, listed)
@@ -65,15 +65,13 @@ def subdivide(grower: Grower, level: Level, lead_only: int, scales: list[Any]) -
     )  # fmt: skip
     kernels(
         "sub_bins", "accumulate_sub_bins", (m * d,), table.packed, channels, level.packed, grid,
-        packed, threads=LANES,
+        packed,
     )  # fmt: skip
     shared = (
         grower.rules, table.packed, level.packed, level.scores.monotonic, grid, packed, best_scores,
     )  # fmt: skip
-    kernels("sub_bins", "raise_best", (m * d,), *shared, threads=128)
-    kernels(
-        "sub_bins", "mark_sub_bins", (m * d,), *shared, rows[0, 1:], rows[1, 1:], threads=LANES,
-    )  # fmt: skip
+    kernels("sub_bins", "raise_best", (m * d,), *shared)
+    kernels("sub_bins", "mark_sub_bins", (m * d,), *shared, *rows[:, 1:])
     free = grower.memory.gathered_bytes - n * _cell_bytes(grower)
     return Candidates(xp.cumsum(rows, axis=1), grid, packed, free)
 
