@@ -22,6 +22,7 @@ returns at once; the host waits where it copies a result.
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -121,7 +122,7 @@ class Variant(NamedTuple):
 
 def cupy() -> Any:
     """The module CuPy, or an error that names the extra to install."""
-    return require("cupy", "device='cuda'")
+    return sys.modules.get("cupy") or require("cupy", "device='cuda'")
 
 
 def source(name: str) -> str:
@@ -182,10 +183,10 @@ class Kernels:
 
 def _checked(kernel: str, argument: Any) -> Any:
     """An argument as the driver takes it: a null pointer for None."""
+    if type(argument) in (Packed, int, float):
+        return argument
     if argument is None:
         return np.uint64(0)
-    if isinstance(argument, Packed):
-        return argument
     if isinstance(argument, int | float | np.integer | np.floating):
         return float(argument) if isinstance(argument, float | np.floating) else int(argument)
     if not argument.flags.c_contiguous:

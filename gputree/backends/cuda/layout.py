@@ -40,6 +40,7 @@ class Table(NamedTuple):
     host: HostTable
     packed: Packed  # for kernels; without values
     divisible: int  # bins of the widest column that has bins of several values; 0 without any
+    scales: list[Any]  # `HostTable.scales`; none where no bin is divisible
     stored: StoredColumns | None = None  # None where `values` has all columns
 
     @classmethod
@@ -52,7 +53,8 @@ class Table(NamedTuple):
         columns = (to_device(host.offset), *flags, *rest)
         packed, widths = _pack_table(codes, columns), np.diff(host.offset)
         divisible = int(np.repeat(widths, widths)[np.logical_not(single)].max(initial=0))
-        return cls._make([bits, values, codes, *columns, host, packed, divisible, None])
+        scales = send(*host.scales()) if divisible else []
+        return cls._make([bits, values, codes, *columns, host, packed, divisible, scales, None])
 
     def with_codes(self, codes: Any) -> Table:
         """The same columns with other codes."""
@@ -107,6 +109,19 @@ class HostTable(NamedTuple):
         """Categorical columns of more categories than there are bins."""
         many: NDArray[np.bool_] = self.categories + self.missing > MAX_BINS
         return many
+
+    def scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Half of the least value of each bin of a histogram, and the inverse of half its width.
+
+        Between the values that its edges were found from: others are in its first sub-bin or its
+        last.
+        """
+        exists = np.arange(self.least.shape[1]) < np.diff(self.offset)[:, None]
+        low = 0.5 * self.least[exists]
+        width = 0.5 * self.greatest[exists] - low
+        scale = np.zeros_like(width)
+        np.divide(1.0, width, out=scale, where=width > np.finfo(np.float64).tiny * 2.0**24)
+        return low, scale
 
     @property
     def categorical(self) -> Int64s:

@@ -31,7 +31,7 @@ from gputree.backends.cuda.memory import GATHERED_BYTES
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
 from gputree.backends.cuda.score import Scores
 from gputree.backends.cuda.structs import BOUNDARIES, LEVEL, VISITS, Packed
-from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of, send
+from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of
 from gputree.dtypes import WAITS
 
 # Of the tally: see record.cuh.
@@ -150,8 +150,7 @@ def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Results, int]:
         )  # fmt: skip
     if divisible:
         grower.workspace.inside.release()  # its memory is worked in
-        scales = send(*sub_bins.bin_scales(grower.table.host))
-        pairs = sum(_look_inside(grower, level, lead_only, scales) for lead_only in (1, 0))
+        pairs = sum(_look_inside(grower, level, lead_only) for lead_only in (1, 0))
     return _choose_splits(grower, level, NOTHING_FOUND), pairs
 
 
@@ -167,9 +166,9 @@ def _choose_splits(grower: Grower, level: Level, inside: Packed) -> Results:
 
 
 # ----------------------------------------------------------------- inside bins
-def _look_inside(grower: Grower, level: Level, lead_only: int, scales: list[Any]) -> int:
+def _look_inside(grower: Grower, level: Level, lead_only: int) -> int:
     """Refine the leading column of each node, or all others; returns the pairs gathered."""
-    candidates = sub_bins.subdivide(grower, level, lead_only, scales)
+    candidates = sub_bins.subdivide(grower, level, lead_only)
     counts = cupy().ascontiguousarray(candidates.starts[:, -1]).get()
     most = max(candidates.free_bytes // GATHERED_BYTES, 1)
     for batch in _batches(candidates, counts, min(most, tuning.TUNING.gathered_pairs)):

@@ -7,6 +7,7 @@ offsets and types with those of the compiler.
 from __future__ import annotations
 
 import re
+import struct
 from importlib.resources import files
 from typing import Any
 
@@ -28,8 +29,12 @@ _POINTED = {
 
 
 class Packed(np.ndarray):
-    """One struct, as CuPy passes it by value: an array of size 1 of its dtype."""
+    """One struct, as CuPy passes it by value: an array of size 1.
 
+    Its type has no fields, which CuPy would describe at every launch.
+    """
+
+    layout: np.dtype
     # Device arrays that it points to, and keeps, and whether kernels may write to them.
     arrays: tuple[tuple[Any, bool], ...] = ()
 
@@ -42,28 +47,31 @@ class Struct:
         self.fields = fields
         types = [(field, _dtype(kind)) for field, kind in fields.items()]
         self.dtype = np.dtype(types, align=True)
+        self.codes = "".join(_code(kind) for kind in fields.values())
+        self._packer = struct.Struct(self.codes)
+        self._whole = np.dtype((np.void, self.dtype.itemsize))
 
     def pack(self, *values: Any) -> Packed:
         """The struct of these values: numbers, device arrays or None, tuples for structs."""
         arrays: list[tuple[Any, bool]] = []
-        packed = np.array(self._plain(values, arrays), self.dtype).view(Packed)
-        packed.arrays = tuple(arrays)
+        words = self._packer.pack(*self._words(values, arrays))
+        packed = np.frombuffer(words, self._whole).view(Packed)
+        packed.layout, packed.arrays = self.dtype, tuple(arrays)
         return packed
 
-    def _plain(self, values: tuple[Any, ...], arrays: list[tuple[Any, bool]]) -> tuple[Any, ...]:
-        """The values with addresses instead of arrays, which are added to `arrays`."""
+    def _words(self, values: tuple[Any, ...], arrays: list[tuple[Any, bool]]) -> list[Any]:
+        """The values, those of structs too; addresses for arrays, which are added to `arrays`."""
         if len(values) != len(self.fields):
             raise TypeError(f"{self.name} has {len(self.fields)} fields, got {len(values)}")
-        return tuple(
-            self._field(field, kind, value, arrays)
-            for (field, kind), value in zip(self.fields.items(), values, strict=True)
-        )
+        words: list[Any] = []
+        for (field, kind), value in zip(self.fields.items(), values, strict=True):
+            if isinstance(kind, Struct):
+                words += kind._words(value, arrays)
+            else:
+                words.append(self._word(field, kind, value, arrays))
+        return words
 
-    def _field(
-        self, field: str, kind: str | Struct, value: Any, arrays: list[tuple[Any, bool]]
-    ) -> Any:
-        if isinstance(kind, Struct):
-            return kind._plain(value, arrays)
+    def _word(self, field: str, kind: str, value: Any, arrays: list[tuple[Any, bool]]) -> Any:
         if not kind.endswith("*"):
             return value
         if value is None:
@@ -74,6 +82,13 @@ class Struct:
             raise ValueError(f"The array of {self.name}.{field} must be C-contiguous.")
         arrays.append((value, not kind.startswith("const ")))
         return value.data.ptr
+
+
+def _code(kind: str | Struct) -> str:
+    """Letters of the fields for the module `struct`; every field has 8 bytes."""
+    if isinstance(kind, Struct):
+        return kind.codes
+    return "Q" if kind.endswith("*") else {"i64": "q", "double": "d"}[kind]
 
 
 def _dtype(kind: str | Struct) -> np.dtype:

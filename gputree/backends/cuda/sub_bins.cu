@@ -46,6 +46,17 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     if (f == 0) best_scores[j] = order_of(cut.score);
 }
 
+// Grid: lists of `length` counts; block: 1,024 threads. Each becomes the sum of those up to it.
+extern "C" __global__ void __launch_bounds__(1024) sum_counts(i64* counts, i64 length) {
+    i64 all = 0;
+    counts += blockIdx.x * length;
+    for (i64 i0 = 0; i0 < length; i0 += blockDim.x) {
+        const i64 i = i0 + threadIdx.x, own = i < length ? counts[i] : 0;
+        const i64 before = sum_before(own, all);
+        if (i < length) counts[i] = before + own;
+    }
+}
+
 // Grid: chunks of entries. Add them to the sub-bins of the candidate bins.
 extern "C" __global__ void __launch_bounds__(256) count_sub_bins(
     const Bits* values, Table table, Rows rows, const i32* entries, Chunks of, i64 channels,
@@ -59,9 +70,9 @@ extern "C" __global__ void __launch_bounds__(256) count_sub_bins(
     });
 }
 
-// Grid: nodes x columns; block: a warp for 32 bins. Sums over the sub-bins of each candidate bin,
+// Grid: nodes x columns; block: warps take the candidate bins in turn. Sums over the sub-bins of each,
 // with what is left of it, missing values apart, and the bin of each sub-bin.
-extern "C" __global__ void __launch_bounds__(256) accumulate_sub_bins(
+extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
     Table table, i64 channels, Level level, Grid grid, SubBins sub_bins
 ) {
     const i64 columns = table.columns, bins = table.offset[columns];
@@ -70,10 +81,12 @@ extern "C" __global__ void __launch_bounds__(256) accumulate_sub_bins(
     const i32* place = grid.place + j * bins;
     const u32* taken = grid.taken + j * bins;
     const Column column = column_of(table, f);
-    const int lane = threadIdx.x & 31;
-    for (i64 b0 = threadIdx.x - lane; b0 < column.value_bins; b0 += blockDim.x) {
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    u32 number = 0;
+    for (i64 b0 = 0; b0 < column.value_bins; b0 += 32) {
         const bool candidate = b0 + lane < column.value_bins && place[column.first + b0 + lane] >= 0;
         for (u32 rest = __ballot_sync(ALL_LANES, candidate); rest != 0; rest &= rest - 1) {
+            if (number++ % warps != warp) continue;
             const i64 b = b0 + __ffs(rest) - 1, bin = column.first + b;
             const i64 begin = grid.start[at] + place[bin], end = begin + taken[bin];
             for (i64 k = 0; k < channels; ++k) {

