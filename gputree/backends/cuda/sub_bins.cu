@@ -106,22 +106,23 @@ extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
     }
 }
 
-// Grid: nodes x columns; a thread a sub-bin. Raise best_scores[j] to the order (see order_of) of the
-// best score of a boundary of sub-bins of node j.
+// Grid: nodes x columns x slices; a thread a sub-bin of each slice of 256 in turn. Raise best_scores[j]
+// to the order (see order_of) of the best score of a boundary of sub-bins of node j.
 extern "C" __global__ void __launch_bounds__(256, 1) raise_best(
     Rules rules, Table table, Level level, Monotonic monotonic, Grid grid, SubBins sub_bins,
-    i64* best_scores
+    i64 slices, i64* best_scores
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
-    const i64 at = blockIdx.x, f = at % table.columns, j = at / table.columns;
-    if (!grid.has_any(at)) return;
+    const i64 at = blockIdx.x / slices, f = at % table.columns, j = at / table.columns;
+    const i64 begin = grid.start[at] + blockIdx.x % slices * blockDim.x, end = grid.start[at + 1];
+    if (begin >= end) return;
     const Constraint constraint = monotonic.of(j, f);
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);
     const Cell* absent = missing_cell(column_of(table, f), cells, channels);
     double best = -infinity();
-    for (i64 i = grid.start[at] + threadIdx.x; i < grid.start[at + 1]; i += blockDim.x) {
+    for (i64 i = begin + threadIdx.x; i < end; i += slices * blockDim.x) {
         const i64 c = i * channels;
         if (rows_in(criterion, sub_bins.counts + c, channels) == 0) continue;
         for (int side = 0; side < (absent ? 2 : 1); ++side) {
@@ -138,16 +139,16 @@ __device__ __forceinline__ double of_order(i64 order) {
     return __longlong_as_double(order ^ (order >> 63 & 0x7fffffffffffffffll));
 }
 
-// Grid: nodes x columns; a thread a sub-bin. Mark and list the candidates; used[], listed[] and
-// large[], which are 0, become the slots, the candidates and those that no warp sorts of the column.
+// Grid as that of raise_best. Mark the candidates: `place` becomes 0, of others -1.
 extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
     Rules rules, Table table, Level level, Monotonic monotonic, Grid grid, SubBins sub_bins,
-    const i64* best_scores, i64* used, i64* listed, i64* large
+    i64 slices, const i64* best_scores
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
-    const i64 at = blockIdx.x, f = at % table.columns, j = at / table.columns;
-    if (!grid.has_any(at)) return;
+    const i64 at = blockIdx.x / slices, f = at % table.columns, j = at / table.columns;
+    const i64 begin = grid.start[at] + blockIdx.x % slices * blockDim.x, end = grid.start[at + 1];
+    if (begin >= end) return;
     const Constraint constraint = monotonic.of(j, f);
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);
@@ -155,12 +156,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
     Cut best = no_cut();
     best.score = of_order(best_scores[j]);
     const double needed = needed_bound(criterion, best, total);
-    i64 rows = 0, number = 0, unsorted = 0;  // of candidates so far
-    const i64 first = grid.start[at], end = grid.start[at + 1];
-    for (i64 c0 = first; c0 < end; c0 += blockDim.x) {
-        const i64 c = c0 + threadIdx.x;
+    for (i64 c = begin + threadIdx.x; c < end; c += slices * blockDim.x) {
         const Cell* cell = sub_bins.counts + c * channels;
-        const i64 n = c < end ? rows_in(criterion, cell, channels) : 0;
+        const i64 n = rows_in(criterion, cell, channels);
         bool candidate = false;
         for (int side = 0; n > 0 && !candidate && side < (absent ? 2 : 1); ++side) {
             const Cell* to_left = side ? absent : nullptr;
@@ -172,14 +170,30 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
             const double most = bound(criterion, before, cell, total);
             candidate = most >= needed && tighten(criterion, before, cell, total, most) >= needed;
         }
-        const i64 place = sum_before(candidate ? n : 0, rows);
+        sub_bins.place[c] = candidate ? 0 : -1;
+        sub_bins.taken[c] = 0;
+    }
+}
+
+// Grid: nodes x columns; a thread a sub-bin. Give the candidates their places, and list them; used[],
+// listed[] and large[], which are 0, become the slots, the candidates and those that no warp sorts
+// of the column.
+extern "C" __global__ void __launch_bounds__(256) list_sub_bins(
+    Rules rules, Grid grid, SubBins sub_bins, i64* used, i64* listed, i64* large
+) {
+    const i64 at = blockIdx.x, first = grid.start[at], end = grid.start[at + 1];
+    i64 rows = 0, number = 0, unsorted = 0;  // of candidates so far
+    for (i64 c0 = first; c0 < end; c0 += blockDim.x) {
+        const i64 c = c0 + threadIdx.x;
+        const bool candidate = c < end && sub_bins.place[c] >= 0;
+        const Cell* cell = sub_bins.counts + c * rules.channels;
+        const i64 n = candidate ? rows_in(rules.criterion, cell, rules.channels) : 0;
+        const i64 place = sum_before(n, rows);
         const i64 listed_at = first + sum_before(candidate, number);
-        unsorted += __syncthreads_count(candidate && n > MOST_SORTED);
-        if (c < end) {
-            sub_bins.place[c] = candidate ? i32(place) : -1;
-            sub_bins.taken[c] = 0;
-        }
-        if (candidate) sub_bins.candidates[listed_at] = i32(c);
+        unsorted += __syncthreads_count(n > MOST_SORTED);
+        if (!candidate) continue;
+        sub_bins.place[c] = i32(place);
+        sub_bins.candidates[listed_at] = i32(c);
     }
     if (threadIdx.x != 0) return;
     used[at] = rows;

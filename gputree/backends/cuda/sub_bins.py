@@ -15,6 +15,9 @@ from gputree.backends.cuda.levels import Candidates, Level
 from gputree.backends.cuda.structs import GRID, SUB_BINS
 from gputree.backends.cuda.workspace import allocate
 
+# Blocks that mark sub-bins, at least: where nodes are few, many take those of a column.
+MARKING_BLOCKS = 1024
+
 
 def _rows_and_number(grower: Grower, level: Level, columns: int) -> tuple[int, int]:
     """Rows of a sub-bin, on average, and the most sub-bins of so many columns of each node.
@@ -66,10 +69,13 @@ def subdivide(grower: Grower, level: Level, lead_only: int) -> Candidates:
         "sub_bins", "accumulate_sub_bins", (m * d,), table.packed, channels, level.packed, grid,
         packed,
     )  # fmt: skip
-    shared = (
-        grower.rules, table.packed, level.packed, level.scores.monotonic, grid, packed, best_scores,
+    slices = max(MARKING_BLOCKS // (m * d), 1)
+    scored = (
+        grower.rules, table.packed, level.packed, level.scores.monotonic, grid, packed, slices,
+        best_scores,
     )  # fmt: skip
-    kernels("sub_bins", "raise_best", (m * d,), *shared)
-    kernels("sub_bins", "mark_sub_bins", (m * d,), *shared, *rows[:, 1:])
+    kernels("sub_bins", "raise_best", (m * d * slices,), *scored)
+    kernels("sub_bins", "mark_sub_bins", (m * d * slices,), *scored)
+    kernels("sub_bins", "list_sub_bins", (m * d,), grower.rules, grid, packed, *rows[:, 1:])
     kernels("sub_bins", "sum_counts", (3,), rows, used.size, threads=1024)
     return Candidates(rows, grid, packed, grower.memory.gathered_bytes - n * _cell_bytes(grower))
