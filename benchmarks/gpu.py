@@ -4,7 +4,7 @@
 
 For each table (28 float32 columns, 2 classes, on the device or on the host), depth and
 splitter: seconds from the table to the nodes, seconds of `fit`, of every stage and of every
-kernel, the bytes that a stage moves at least, their share of the bandwidth of a plain copy on
+kernel, the bytes that a stage moves at least, as a fraction of the bandwidth of a plain copy on
 the device, and how often the device's time fits into the CPU backend's on all threads; XGBoost
 beside it where it is installed. Trees are compared to the bit. The case that tells most comes
 first, and the CPU backend last; after each measurement a line of JSON is printed and the output
@@ -352,7 +352,7 @@ def markdown(report: dict[str, Any]) -> str:
         *(_summary(result) for result in report["cases"]),
         "",
         "Stages, each ending with a synchronisation: milliseconds, bytes moved at least, and",
-        "their share of the copy's bandwidth.",
+        "as a fraction of the bandwidth of the copy.",
         "",
         f"| rows | table on | depth | splitter | arrive | {' | '.join(STAGES)} |",
         "| --- " * (5 + len(STAGES)) + "|",
