@@ -70,8 +70,9 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
         if (sorts) {
             sort_slots(sorted, order, n, own_keys, own_items);
             const Cell* behind = sub_bins.counts + next * channels;
-            if (!is_last)
-                own_keys[n] = least_key(sorted + n, rows_in(rules.criterion, behind, channels));
+            const i64 rows_behind = is_last ? 0 : rows_in(rules.criterion, behind, channels);
+            const Bits key_behind = least_key(sorted + n, rows_behind);
+            if (threadIdx.x == 0) own_keys[n] = key_behind;
             __syncwarp();
             sorted = own_keys;
             order = own_items;
