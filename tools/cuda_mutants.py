@@ -50,7 +50,11 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    Mutant("encode: strict bound", "edge[bin + step - 1] < key", "edge[bin + step - 1] <= key"),
+    Mutant(
+        "encode: strict bound",
+        "edge[edge_place(bin + step - 1)] < key",
+        "edge[edge_place(bin + step - 1)] <= key",
+    ),
     Mutant("encode: negative zero", "if (bits == SIGN_BIT) return SIGN_BIT;", ""),
     Mutant(
         "encode: missing values",
@@ -60,13 +64,13 @@ MUTANTS = [
     Mutant("encode: inexact not told", "atomicOr(&inexact[f], 1)", "0"),
     Mutant(
         "encode: edges of the first group",
-        "own[i] = edges[first * ROOM + i];",
-        "own[i] = edges[i];",
+        "= edges[first * ROOM + i];",
+        "= edges[i];",
     ),
     Mutant(
         "encode: no barrier after edges",
-        "own[i] = edges[first * ROOM + i];\n    __syncthreads();",
-        "own[i] = edges[first * ROOM + i];",
+        "= edges[first * ROOM + i];\n    __syncthreads();",
+        "= edges[first * ROOM + i];",
     ),
     Mutant(
         "encode: a group too many",
@@ -112,8 +116,8 @@ MUTANTS = [
     Mutant("histogram: plain flush", "add_to_global(own + i, cells[i]);", "own[i] += cells[i];"),
     Mutant(
         "histogram: one entry too few",
-        "item < (last - first) * words",
-        "item < (last - first - 1) * words",
+        "items = u32(last - first) * words",
+        "items = u32(last - first - 1) * words",
     ),
     Mutant("histogram: carry lost", "u32(before + low < before)", "0u"),
     Mutant(
@@ -163,7 +167,7 @@ MUTANTS = [
     ),
     Mutant(
         "mark: slots collide",
-        "place[b] = n > 0 ? i32(sum - places) : -1;",
+        "place[b] = n > 0 ? i32(before_it) : -1;",
         "place[b] = n > 0 ? 0 : -1;",
     ),
     Mutant(
@@ -173,7 +177,32 @@ MUTANTS = [
     ),
     Mutant("mark: score of the cut", "if (f == 0) best_scores[j] =", "if (false) best_scores[j] ="),
     Mutant("cells: values fall", "i64(place < top ? place : top) : 0", "i64(top) / 2 : size - 1"),
-    Mutant("cells: not added up", "sum += i64(sub_bins.counts[c * channels + k]);", ""),
+    Mutant("cells: not added up", "sum += inclusive_sum(own);", "inclusive_sum(own);"),
+    Mutant(
+        "cells: every bin by every warp",
+        "if (number++ % warps != warp) continue;",
+        "if (number++ % warps != 0) return;",
+    ),
+    Mutant("cells: counts not summed", "counts[i] = before + own;", "counts[i] = own;"),
+    Mutant("cells: warps before forgotten", "if (w < warp) before += sums[w];", ""),
+    Mutant(
+        "cells: sums of warps without barrier",
+        "sums[warp] = upto;\n    __syncthreads();",
+        "sums[warp] = upto;",
+    ),
+    Mutant(
+        "cells: sums of warps overwritten",
+        "all += sums[w];\n    }\n    __syncthreads();",
+        "all += sums[w];\n    }",
+    ),
+    Mutant(
+        "cells: first slice alone",
+        "first = blockIdx.x % slices * blockDim.x;",
+        "first = 0;",
+    ),
+    Mutant("cells: too large for a warp", "__syncthreads_count(n > MOST_SORTED)", "0"),
+    Mutant("cells: no key behind", "if (threadIdx.x == 0) own_keys[n] = key_behind;", ""),
+    Mutant("cells: any key behind", "if (other < least) least = other;", ""),
     Mutant(
         "cells: none after a boundary",
         "score_of(rules, constraint, after, total) >= needed",
@@ -181,16 +210,16 @@ MUTANTS = [
     ),
     Mutant(
         "cells: slots collide",
-        "sub_bins.place[c] = candidate ? i32(sum - n) : -1;",
-        "sub_bins.place[c] = candidate ? 0 : -1;",
+        "sub_bins.place[c] = i32(place);",
+        "sub_bins.place[c] = 0;",
     ),
     Mutant("cells: cursor not reset", "sub_bins.taken[c] = 0;", ""),
     Mutant(
-        "cells: listed anywhere", "number + __popc(vote & before)] = i32(c);", "number] = i32(c);"
+        "cells: listed anywhere", "candidates[listed_at] = i32(c);", "candidates[first] = i32(c);"
     ),
-    Mutant("cells: last row of a bin scanned", "channels) - (is_last ? 1 : 0);", "channels);"),
-    Mutant("cells: boundaries not scanned", "channels) - (is_last ? 1 : 0);", "channels) - 1;"),
-    Mutant("cells: last of a column", "i + 1 == first[at + 1] ||", "false ||"),
+    Mutant("cells: last row of a bin scanned", "n - (is_last ? 1 : 0), before", "n, before"),
+    Mutant("cells: boundaries not scanned", "n - (is_last ? 1 : 0), before", "n - 1, before"),
+    Mutant("cells: last of a column", "i + 1 < first[at + 1] ? sub_bins", "true ? sub_bins"),
     Mutant(
         "cells: own candidate left of it",
         "sub_bins.counts + c * channels, nullptr",
@@ -228,7 +257,7 @@ MUTANTS = [
     Mutant("inside: cursor not reset", "inside.taken[j * bins + b] = 0;", ""),
     Mutant(
         "undefined: bin of missing values",
-        "if (lane == 0 && column.has_missing) place",
+        "if (threadIdx.x == 0 && column.has_missing) place",
         "if (false) place",
     ),
     Mutant("inside: too many slots", "const bool fits = !is_large &&", "const bool fits = true ||"),

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import tables
+from cuda_comparisons import crowded
 from cuda_emulator import launches, transfers
 from cuda_host_time import spent
 from cuda_traffic import CASES, Traffic, traffic
@@ -81,6 +82,13 @@ def test_bins_of_more_rows_than_a_warp_sorts(cuda_device, monkeypatch, is_expect
     for max_features in (2, 1):
         task = make_task("gini", sample, max_features=max_features, max_depth=1)
         assert_same_tree(sample, task, finish_rows=1, max_bins=2)
+
+
+def test_sub_bins_of_more_rows_than_a_warp_sorts(cuda_device):
+    """Takes 0.2 s."""
+    sample = crowded(2200)
+    task = make_task("gini", sample, max_depth=1)
+    assert_same_tree(sample, task, finish_rows=1, max_bins=2)
 
 
 def test_rows_are_refined_in_batches(cuda_device, monkeypatch):

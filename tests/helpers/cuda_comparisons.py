@@ -40,6 +40,17 @@ def compare_cells() -> None:
             sample = table("gini", False, n=300, seed=3)
             task = make_task("gini", sample, max_depth=4)
             assert_same_tree(sample, task, finish_rows=20, max_bins=3)
+            sample = crowded(2200)
+            task = make_task("gini", sample, max_depth=1)
+            assert_same_tree(sample, task, finish_rows=1, max_bins=2)
+
+
+def crowded(rows: int) -> Sample:
+    """Half of so many values lie in one sub-bin, the best cut among them: no warp sorts them."""
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.permutation(rows) * 2.0**-40, np.arange(1.0, 30.0)])
+    classes = (values > 0.75 * rows * 2.0**-40) ^ (rng.random(values.size) < 0.1)
+    return Sample(values[:, None], classes.astype(np.uint8), None)
 
 
 def compare_limits() -> None:
@@ -65,7 +76,7 @@ def compare_places() -> None:
     No boundary is admitted, so every bin of two rows is a candidate.
     """
     rng = np.random.default_rng(0)
-    for columns in range(20, 25):
+    for columns in range(16, 21):
         values = rng.normal(size=(240, columns))
         sample = Sample(values, rng.integers(0, 2, 240).astype(np.uint8), None)
         task = make_task("gini", sample, max_depth=1, min_weight_leaf=121)

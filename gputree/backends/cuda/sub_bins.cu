@@ -106,23 +106,34 @@ extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
     }
 }
 
-// Grid: nodes x columns x slices; a thread a sub-bin of each slice of 256 in turn. Raise best_scores[j]
-// to the order (see order_of) of the best score of a boundary of sub-bins of node j.
+// What a block visits of a column's sub-bins: one of `slices`, a thread a sub-bin.
+struct Slice {
+    i64 column;  // counted through all nodes
+    i64 begin, end, step;
+};
+
+__device__ __forceinline__ Slice own_slice(const Grid& grid, i64 slices) {
+    const i64 at = blockIdx.x / slices, first = blockIdx.x % slices * blockDim.x;
+    return {at, grid.start[at] + first, grid.start[at + 1], slices * blockDim.x};
+}
+
+// Grid: nodes x columns x slices. Raise best_scores[j] to the order (see order_of) of the best score
+// of a boundary of sub-bins of node j.
 extern "C" __global__ void __launch_bounds__(256, 1) raise_best(
     Rules rules, Table table, Level level, Monotonic monotonic, Grid grid, SubBins sub_bins,
     i64 slices, i64* best_scores
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
-    const i64 at = blockIdx.x / slices, f = at % table.columns, j = at / table.columns;
-    const i64 begin = grid.start[at] + blockIdx.x % slices * blockDim.x, end = grid.start[at + 1];
-    if (begin >= end) return;
+    const Slice slice = own_slice(grid, slices);
+    if (slice.begin >= slice.end) return;
+    const i64 f = slice.column % table.columns, j = slice.column / table.columns;
     const Constraint constraint = monotonic.of(j, f);
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);
     const Cell* absent = missing_cell(column_of(table, f), cells, channels);
     double best = -infinity();
-    for (i64 i = begin + threadIdx.x; i < end; i += slices * blockDim.x) {
+    for (i64 i = slice.begin + threadIdx.x; i < slice.end; i += slice.step) {
         const i64 c = i * channels;
         if (rows_in(criterion, sub_bins.counts + c, channels) == 0) continue;
         for (int side = 0; side < (absent ? 2 : 1); ++side) {
@@ -146,9 +157,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
-    const i64 at = blockIdx.x / slices, f = at % table.columns, j = at / table.columns;
-    const i64 begin = grid.start[at] + blockIdx.x % slices * blockDim.x, end = grid.start[at + 1];
-    if (begin >= end) return;
+    const Slice slice = own_slice(grid, slices);
+    if (slice.begin >= slice.end) return;
+    const i64 f = slice.column % table.columns, j = slice.column / table.columns;
     const Constraint constraint = monotonic.of(j, f);
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);
@@ -156,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
     Cut best = no_cut();
     best.score = of_order(best_scores[j]);
     const double needed = needed_bound(criterion, best, total);
-    for (i64 c = begin + threadIdx.x; c < end; c += slices * blockDim.x) {
+    for (i64 c = slice.begin + threadIdx.x; c < slice.end; c += slice.step) {
         const Cell* cell = sub_bins.counts + c * channels;
         const i64 n = rows_in(criterion, cell, channels);
         bool candidate = false;
