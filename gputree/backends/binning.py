@@ -30,9 +30,10 @@ class Bins(NamedTuple):
     scale: NDArray  # (d,) grid cells per half unit
     cell: NDArray  # (d, GRID_CELLS) uint8: edges in earlier cells
     steps: NDArray  # (d,) int64: halving steps within a cell
+    even: NDArray  # (d,) bool: as many rows in each bin; else fewer the closer it is to an end
 
 
-def empty_bins(d: int, dtype: np.dtype) -> Bins:
+def empty_bins(d: int, dtype: np.dtype, even: bool = True) -> Bins:
     """Bins of d columns, not yet fitted."""
     return Bins(
         edge=np.full((d, 2 * MAX_BINS), np.inf, dtype),  # halving may look past the last
@@ -44,6 +45,7 @@ def empty_bins(d: int, dtype: np.dtype) -> Bins:
         scale=np.zeros(d, dtype),
         cell=np.zeros((d, GRID_CELLS), np.uint8),
         steps=np.zeros(d, np.int64),
+        even=np.full(d, even),
     )
 
 

@@ -125,6 +125,7 @@ class Binning(NamedTuple):
     categories: Int64s
     most: Int64s  # bins of values, at most
     picked: Bools  # samples are values picked by hash, see `coding.picked_values`
+    exact: bool  # cuts inside bins are looked for
 
 
 def fit_bins(
@@ -136,7 +137,7 @@ def fit_bins(
     them. With the bins come the columns whose bins should come from all values instead: see
     `coding.fit_picked`.
     """
-    bins = binning.empty_bins(how.missing.size, how.dtype)
+    bins = binning.empty_bins(how.missing.size, how.dtype, even=not how.exact)
     few = how.categories + how.missing <= binning.MAX_BINS
     for f in np.flatnonzero(how.categories).tolist():
         coding.fit_categories(bins, f, int(how.categories[f]), bool(few[f]))
@@ -165,7 +166,8 @@ def code(
     most = np.full(d, max_bins) - table.missing
     codes = new_codes((n, d))
     by_value = not exact and n > binning.SAMPLE_ROWS
-    how = Binning(values.dtype, table.missing, table.categories, most, np.full(d, by_value))
+    picked = np.full(d, by_value)
+    how = Binning(values.dtype, table.missing, table.categories, most, picked, exact)
     rows = np.linspace(0, n - 1, min(n, binning.SAMPLE_ROWS)).astype(np.int64)
 
     def sample(columns: Int64s) -> Iterable[NDArray]:

@@ -90,7 +90,8 @@ def fit_samples(samples: Samples, layout: Layout) -> tuple[Bins, list[int]]:
     lossy = dict(zip(layout.lossy, samples, strict=True))
     picked = np.zeros(layout.missing.size, np.bool_)
     picked[layout.lossy] = layout.by_value
-    how = Binning(layout.dtype, layout.missing, layout.categories, layout.most, picked)
+    given = layout.missing, layout.categories, layout.most, picked, layout.exact
+    how = Binning(layout.dtype, *given)
 
     known = [lossy.get(f, own) for f, own in enumerate(layout.found.distinct)]
 
