@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,20 @@ class Bins(NamedTuple):
     cell: NDArray  # (d, GRID_CELLS) uint8: edges in earlier cells
     steps: NDArray  # (d,) int64: halving steps within a cell
     even: NDArray  # (d,) bool: as many rows in each bin; else fewer the closer it is to an end
+
+
+@lru_cache
+def uneven_quantiles(max_bins: int) -> NDArray[np.float64]:
+    """Quantiles at which the edges of exact bins lie: fewer rows the closer they are to an end.
+
+    How far a bin's bound is above the scores at its ends grows with its rows over
+    ``sqrt(q (1 - q))``, q the fraction of rows before it. Where edges are evenly spaced in
+    ``asin(sqrt(q))``, that is the same for all bins, but those in the middle have pi / 2 times the
+    rows. So half the density of the edges is that, and half is even.
+    """
+    angle = np.linspace(0.0, 1.0, 1 << 10)
+    quantile = np.sin(np.pi / 2 * angle) ** 2
+    return np.interp(np.arange(1, max_bins) / max_bins, (quantile + angle) / 2, quantile)
 
 
 def empty_bins(d: int, dtype: np.dtype, even: bool = True) -> Bins:

@@ -9,7 +9,6 @@ Rows are coded in blocks that the caches hold, a block column by column.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -334,20 +333,6 @@ def fit_categories(bins: Bins, f: int, count: int, few: bool) -> None:
     bins.lossless[f] = few
 
 
-@lru_cache
-def uneven_shares(max_bins: int) -> NDArray[np.float64]:
-    """The share of rows before each edge: bins of fewer rows the closer they are to an end.
-
-    How far a bin's bound is above the scores at its ends grows with its rows over
-    ``sqrt(q (1 - q))``, q the share of rows before it. Where its ends are evenly spaced in
-    ``asin(sqrt(q))``, that is the same for all bins, but those in the middle have pi / 2 times the
-    rows. So half the density of the bins is that, and half is even.
-    """
-    angle = np.linspace(0.0, 1.0, 1 << 10)
-    share = np.sin(np.pi / 2 * angle) ** 2
-    return np.interp(np.arange(1, max_bins) / max_bins, (share + angle) / 2, share)
-
-
 def quantile_edges(
     distinct: NDArray, counts: NDArray[np.int64], max_bins: int, even: bool
 ) -> NDArray:
@@ -359,7 +344,7 @@ def quantile_edges(
     upto = np.cumsum(counts)
     places = np.arange(1, max_bins) * (upto[-1] - 1) // max_bins
     if not even:
-        places = (uneven_shares(max_bins) * (upto[-1] - 1)).astype(np.int64)
+        places = (binning.uneven_quantiles(max_bins) * (upto[-1] - 1)).astype(np.int64)
     picked = distinct[np.searchsorted(upto, places, side="right")]
     edge = np.unique(picked)
     heavy = np.unique(picked[1:][picked[1:] == picked[:-1]])

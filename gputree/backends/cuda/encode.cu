@@ -61,11 +61,15 @@ struct Keys {
     __device__ void add(Bits one) { key[atomicAdd(size, 1u)] = one; }
 };
 
-// Candidates for the edges of `known` sorted keys, at quantiles; a value that fills a bin alone
-// gets one of its own, where that leaves at most `most` bins. Returns how many there are.
-__device__ i64 quantile_edges(const Bits* keys, i64 known, i64 most, Bits* picks, Keys edges) {
+// Candidates for the edges of `known` sorted keys, at `quantiles`, or (null) even ones; a value that
+// fills a bin alone gets one of its own, where that leaves at most `most` bins. Returns how many.
+__device__ i64 quantile_edges(
+    const Bits* keys, i64 known, i64 most, const double* quantiles, Bits* picks, Keys edges
+) {
     const i64 i = threadIdx.x;
-    if (i < most - 1) picks[i] = keys[(i + 1) * (known - 1) / most];
+    if (i < most - 1)
+        picks[i] = keys[quantiles ? i64(quantiles[i] * double(known - 1))
+                                  : (i + 1) * (known - 1) / most];
     __syncthreads();
     const bool exists = i < most - 1;
     const bool again = exists && i > 0 && picks[i] == picks[i - 1];
@@ -85,11 +89,12 @@ __device__ i64 quantile_edges(const Bits* keys, i64 known, i64 most, Bits* picks
 }
 
 // Grid: columns in column[]; block: ROOM threads. The bins of a column from its `length` sorted
-// keys, missing ones last: at most most[f] bins, one a distinct value where they suffice. Edges,
-// least and greatest keys are padded; distinct[f] counts the distinct values.
+// keys, missing ones last: at most most[f] bins, one a distinct value where they suffice; quantiles
+// (or null) of the edges are ROOM a column. Edges, least and greatest keys are padded; distinct[f]
+// counts the distinct values.
 extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
-    const Bits* ordered, i64 length, const i64* column, const i64* most, Bits* edge, Bits* least,
-    Bits* greatest, i64* count, i64* distinct
+    const Bits* ordered, i64 length, const i64* column, const i64* most, const double* quantiles,
+    Bits* edge, Bits* least, Bits* greatest, i64* count, i64* distinct
 ) {
     __shared__ Bits found[2 * ROOM], picks[ROOM], sorted[2 * ROOM];
     __shared__ u32 size, changes;
@@ -105,7 +110,9 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     }
     __syncthreads();
     const bool lossless = changes <= most[f];
-    i64 edges = lossless ? changes : quantile_edges(keys, known, most[f], picks, {found, &size});
+    const double* own = quantiles ? quantiles + blockIdx.x * ROOM : nullptr;
+    i64 edges =
+        lossless ? changes : quantile_edges(keys, known, most[f], own, picks, {found, &size});
     for (i64 i = tid; i < edges; i += blockDim.x) {
         i64 rank = 0;
         for (i64 k = 0; k < edges; ++k) rank += found[k] < found[i];

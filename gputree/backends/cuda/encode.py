@@ -77,7 +77,7 @@ def encode(
     codes = cupy().empty((n, row_stride(d)), dtype=np.uint8)
     again = _encode_values(kernels, source, bins, most, codes)
     for f in again:  # the sample missed values of columns that looked lossless
-        _fit_whole(kernels, source, bins, most, f)
+        _fit_whole(kernels, source, bins, most, f, exact)
     if again.size:
         _encode_values(kernels, source, bins, most, codes)
     host_bins = _to_host(bins, most, delimited)
@@ -125,7 +125,7 @@ def _fit(
     values, places = source.rows(places)
     keys = cupy().empty((d, places.size), dtype=source.bits)
     kernels.each("encode", "column_keys", keys.size, values, places, places.size, d, keys)
-    _fit_keys(kernels, keys, np.arange(d), most, bins)
+    _fit_keys(kernels, keys, np.arange(d), most, bins, exact)
     return np.zeros(d, np.bool_)
 
 
@@ -144,26 +144,36 @@ def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) ->
             picked,
         )
     )  # fmt: skip
-    _fit_keys(kernels, picked, np.arange(d), most, bins)
+    _fit_keys(kernels, picked, np.arange(d), most, bins, exact=False)
     few = (bins.distinct.get() <= binning.FEWEST_DISTINCT) | (taken.get() > room)
     for f in np.flatnonzero(few):
-        _fit_whole(kernels, source, bins, most, f)
+        _fit_whole(kernels, source, bins, most, f, exact=False)
     return ~few
 
 
-def _fit_whole(kernels: Kernels, source: Source, bins: Bins, most: Int64s, f: Any) -> None:
+def _fit_whole(
+    kernels: Kernels, source: Source, bins: Bins, most: Int64s, f: Any, exact: bool
+) -> None:
     """Fit column f to all of its values."""
     n = source.shape[0]
     keys = cupy().empty((1, n), dtype=source.bits)
     kernels.each("encode", "column_keys", n, source.column(int(f)), None, n, 1, keys)
-    _fit_keys(kernels, keys, np.array([f]), most, bins)
+    _fit_keys(kernels, keys, np.array([f]), most, bins, exact)
 
 
-def _fit_keys(kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: Bins) -> None:
+def _fit_keys(
+    kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: Bins, exact: bool
+) -> None:
     """Fit `columns` to the rows of `keys`."""
+    quantiles = None
+    if exact:
+        padded = np.zeros((columns.size, binning.MAX_BINS))
+        for own, f in zip(padded, columns.tolist(), strict=True):
+            own[: most[f] - 1] = binning.uneven_quantiles(int(most[f]))
+        quantiles = to_device(padded)
     kernels(
         "encode", "fit_bins", (columns.size,), cupy().sort(keys, axis=1), keys.shape[1],
-        to_device(columns), to_device(most), *bins, threads=binning.MAX_BINS,
+        to_device(columns), to_device(most), quantiles, *bins, threads=binning.MAX_BINS,
     )  # fmt: skip
 
 
