@@ -115,33 +115,33 @@ def test_node_statistics(backend, criterion, weighted, n_threads):
 
 # ------------------------------------------------------------------ rows of some bins, collected
 @kernel
-def collect(table, entries, begin, end, f, candidate, is_first, rows, to, kept, codes_read):
-    return gather.collect_rows(
-        table, entries, begin, end, f, candidate, is_first, rows, to, kept, codes_read
-    )
+def collect(table, entries, begin, end, f, candidate, is_first, rows, codes, to):
+    return gather.collect_rows(table, entries, begin, end, f, candidate, is_first, rows, codes, to)
 
 
-@given(
-    st.integers(0, 2**32 - 1), st.integers(1, 200), st.integers(1, 5), st.booleans(), st.booleans()
-)
-def test_rows_of_marked_bins_are_collected(seed, n, d, is_first, kept):
+@kernel
+def collect_fine(fine, entries, begin, end, f, candidate, rows, codes):
+    return gather.collect_fine(fine, entries, begin, end, f, candidate, rows, codes)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 200), st.integers(1, 5), st.booleans())
+def test_rows_of_marked_bins_are_collected(seed, n, d, is_first):
     rng = np.random.default_rng(seed)
     table = CpuTable(rng.normal(size=(n, d)), np.zeros(d, bool)).coded(6, True, 1)
     entries = rng.permutation(n).astype(np.int32)
     begin, end = np.sort(rng.integers(0, n + 1, 2))
     f = int(rng.integers(d))
-    candidate = (rng.random(table.offset[-1]) < 0.5).astype(np.uint8)
+    candidate = (rng.random(6) < 0.5).astype(np.uint8)
     before = rng.integers(0, n, 3)
-    rows = np.append(before, np.empty(n)).astype(np.int32)
-    codes_read = np.full(n, 77, np.uint8)
-    found = collect(table, entries, begin, end, f, candidate, is_first, rows, 3, kept, codes_read)
-    own = candidate[table.offset[f] :]
-    expected = [row for row in entries[begin:end] if own[table.codes[row, f]]]
+    rows, codes = np.append(before, np.zeros(n + 1)).astype(np.int32), np.empty(n + 4, np.uint16)
+    found = collect(table, entries, begin, end, f, candidate, is_first, rows, codes, 3)
+    expected = [row for row in entries[begin:end] if candidate[table.codes[row, f]]]
     assert rows[:found].tolist() == before.tolist() + expected
-    codes = np.full(n, 77, np.uint8)
-    if kept:
-        codes[begin:end] = table.codes[entries[begin:end], f]
-    assert (codes_read == codes).all()
+    assert (codes[3:found] == 256 * table.codes[expected, f].astype(int)).all()
+    fine = 256 * table.codes.T.astype(np.uint16) + rng.integers(0, 256, (d, n), np.uint16)
+    found = collect_fine(fine, entries, begin, end, f, candidate, rows, codes)
+    assert rows[:found].tolist() == expected
+    assert (codes[:found] == fine[f, expected]).all()
 
 
 @pytest.mark.full

@@ -14,13 +14,15 @@ NEVER = TUNING._replace(counted_rows=np.inf)
 # Every column of every node is counted, into cells of a row on average.
 ALWAYS = Tuning(
     counted_table_rows=0, counted_rows=0, candidate_share=0.0, node_share=0.0, cell_rows=1,
-    column_bytes=1 << 17, subdivided_rows=3, sub_bin_rows=1,
+    column_bytes=1 << 17, sub_bin_rows=0.0,
 )  # fmt: skip
 HOST = {
     "never": NEVER,
     "default": TUNING,
-    "subdivided": ALWAYS._replace(candidate_share=2.0),  # not counted: gathered bins are subdivided
-    "few cells": ALWAYS._replace(column_bytes=1 << 8, sub_bin_rows=5),
+    # The rows found in candidate bins are counted: of columns with fine codes, or without.
+    "found": ALWAYS._replace(candidate_share=2.0, led_share=0.0),
+    "found by value": ALWAYS._replace(candidate_share=2.0, led_share=np.inf, sub_bin_rows=0.04),
+    "few cells": ALWAYS._replace(column_bytes=1 << 8, candidate_share=0.5),
     "always": ALWAYS,
 }
 # Of nodes that draw columns, these alone are looked at: sorted from the root on, or counted.

@@ -34,7 +34,7 @@ from gputree.backends.cpu.categories import (
 from gputree.backends.cpu.drawn_columns import grow_of_drawn
 from gputree.backends.cpu.encode import encode_rows
 from gputree.backends.cpu.finish import SmallNodes, finish_nodes
-from gputree.backends.cpu.layout import Chosen, Lead, Left, Nodes, Rows, Rules, Scores, Source
+from gputree.backends.cpu.layout import Chosen, Fine, Left, Nodes, Rows, Rules, Scores, Source
 from gputree.backends.cpu.partition import (
     Chunks,
     Parted,
@@ -50,7 +50,7 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cpu.two_classes import new_vectors
 from gputree.backends.thresholds import thresholds
 from gputree.compilation.tiers import is_cheaper_without
-from gputree.dtypes import CODE, ROW
+from gputree.dtypes import ROW
 from gputree.threads import chunks, even_spans, run, spans
 
 
@@ -85,8 +85,6 @@ class CpuBackend:
         self.refined_pairs = self.scanned_pairs = 0
         self.cell_counts: cell_counts.CellCounts | None = None
         self._many: Many | None = None
-        self._codes_read = np.empty(0, CODE)
-        self._leads: list[tuple[Int64s, NDArray[np.int32]]] = []  # begin, column: since partition
 
     def report(self) -> dict[str, int]:
         """Pairs (row, column) at nodes split by histogram, and how many were refined."""
@@ -262,7 +260,7 @@ class CpuBackend:
             for a, b in spans(rows[own], self.n_threads, least.chunk_rows // 4)
             if a < b
         ]
-        rules, source, lead = self._rules(bounds), self._source, self._new_lead(begin)
+        rules, source = self._rules(bounds), self._source
         chosen = Chosen(*splits[:-1])
 
         def refine(finer: Finer | None, own: Int64s) -> int:
@@ -270,7 +268,7 @@ class CpuBackend:
             if self._counts_drawn:
                 cells = np.empty(int(self.table.offset[-1]) * self.channels, self._cell_dtype)
                 drawn = NodeHistogram(new_vectors(self.task), cells)
-            given = rules, source, nodes, scores, keys, own, chosen, lead, report
+            given = rules, source, nodes, scores, keys, own, chosen, report
             refine_nodes(finer, drawn, *given)
             return int(report[0])
 
@@ -283,23 +281,13 @@ class CpuBackend:
         self.scanned_pairs += int(rows.sum()) * counted
         return splits
 
-    def _new_lead(self, begin: Int64s) -> Lead:
-        """Room for the codes that are read to refine nodes, until these are partitioned."""
-        if self._codes_read.size == 0:
-            self._codes_read = np.empty(self.entries.size, CODE)
-        column = np.full(begin.size, -1, np.int32)
-        self._leads.append((begin, column))
-        return Lead(column, self._codes_read)
-
-    def _take_lead(self, begin: Int64s) -> Lead:
-        """What was read of the nodes that begin there."""
-        column = np.full(begin.size, -1, np.int32)
-        if self._leads:
-            known, columns = map(np.concatenate, zip(*self._leads, strict=True))
-            at = np.minimum(np.searchsorted(known, begin), known.size - 1)
-            column = np.where(known[at] == begin, columns[at], column)
-        self._leads = []
-        return Lead(column, self._codes_read)
+    @property
+    def _fine(self) -> Fine:
+        """The fine codes that there are."""
+        if self.cell_counts is None:
+            d = self.table.missing.size
+            return Fine(np.empty((d, 0), np.uint16), np.zeros(d, np.bool_))
+        return self.cell_counts.fine
 
     def _finer(self, nodes: Nodes, scores: Scores, large: Int64s) -> list[tuple[Finer, Int64s]]:
         """What large nodes are refined with, and which of them."""
@@ -308,7 +296,7 @@ class CpuBackend:
                 self.task, self.table, self.rows, self._cell_dtype, self.n_threads
             )
         rows = self.cell_counts.candidates(self._rules(None), nodes, scores, large)
-        return self.cell_counts.refine_with(self.entries, nodes.begin, nodes.end, large, rows)
+        return self.cell_counts.refine_with(self.entries, nodes, scores, large, rows)
 
     def score_subsets(self, nodes: Nodes, scores: Scores, nominal: Int64s) -> None:
         """Find the best subset of every column of `nominal`."""
@@ -375,8 +363,7 @@ class CpuBackend:
         m = sizes.size
         parted = Parted(np.zeros(m, np.int64), np.empty(m), np.empty(m))
         out = np.empty_like(self.entries)
-        lead = self._take_lead(begin)
-        given = self.table, self.entries, Chosen(*splits[:-1]), left_of(splits), lead, pieces
+        given = self.table, self.entries, Chosen(*splits[:-1]), left_of(splits), self._fine, pieces
 
         def partition(a: int, b: int) -> None:
             is_left = np.zeros(int(self.table.categories.max(initial=0)), np.bool_)

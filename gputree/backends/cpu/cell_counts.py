@@ -14,45 +14,27 @@ from numpy.typing import NDArray
 from gputree.backends.base import Bools, Int64s, Task
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import count_row
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
-from gputree.backends.cpu.layout import Nodes, Rows, Rules, Scores, Source, Table
+from gputree.backends.cpu.gather import FINE_BITS, FINE_CELLS, make_fine
+from gputree.backends.cpu.jit import kernel
+from gputree.backends.cpu.layout import Fine, Nodes, Rows, Rules, Scores, Source, Table
 from gputree.backends.cpu.refine import candidate_rows
-from gputree.backends.cpu.sub_bins import Cells, Finer, cell_of
+from gputree.backends.cpu.sub_bins import Cells, Finer
 from gputree.threads import even_spans, run
 
-# Cells to a bin, at most: beyond, cells to a unit could overflow in a narrow bin.
-WIDEST_SCALE = 1 << 24
-
-# Entries that are counted at once, column by column: their values stay in a cache, and so do the
-# counters of a column.
-COUNTED_ROWS = 1 << 10
+# The narrowest bin that is cut: cells to a unit could overflow in a narrower one.
+NARROWEST = 1 << 24
 
 
 @kernel
-def count_cells(criterion, source, cells, channels, begin, end, columns, out):
+def count_cells(criterion, source, fine, cells, channels, begin, end, columns, out):
     """Add entries ``begin .. end`` to the sub-bins of `columns`, flat, `channels` each."""
-    for first in range(begin, end, COUNTED_ROWS):
-        last = min(first + COUNTED_ROWS, end)
-        for f in columns:
-            count_column(criterion, source, cells, channels, first, last, f, f == columns[0], out)
-
-
-@borrowing
-def count_column(criterion, source, cells, channels, begin, end, f, is_first, out):
-    """As `count_cells`, of one column; the first brings the rows of the others."""
-    table, rows, entries = source
-    codes, values = table.codes, table.values
-    final = np.uintp(entries.size - 1)
-    width, column = np.uintp(channels), np.uintp(f)
-    for i in range(np.uintp(begin), np.uintp(end)):
-        if is_first:
-            ahead = entries[min(i + np.uintp(PREFETCH_ROWS), final)]
-            prefetch(codes, ahead, column)
-            prefetch(values, ahead, column)
-            prefetch(rows.target, ahead, 0)
-        row = np.uintp(entries[i])
-        cell = cell_of(cells, column, codes[row, column], values[row, column])
-        count_row(criterion, rows, row, out, cell * width, channels)
+    width, shift = np.uintp(channels), np.uintp(cells.shift)
+    for f in columns:
+        column, first = np.uintp(f), np.uintp(cells.first[f])
+        for i in range(np.uintp(begin), np.uintp(end)):
+            row = np.uintp(source.entries[i])
+            cell = first + (np.uintp(fine.code[column, row]) >> shift)
+            count_row(criterion, source.rows, row, out, cell * width, channels)
 
 
 class Counts(NamedTuple):
@@ -79,6 +61,11 @@ class CellCounts:
         self.n_threads = n_threads
         self.tuning = tuning.TUNING
         self.cells = new_cells(table, self._size())
+        n, d = table.codes.shape
+        self.fine = Fine(
+            np.empty((d, n), np.uint16), np.zeros(d, np.bool_)
+        )  # not in use, no memory
+        self._led = np.zeros(d)  # rows of nodes in which the column had the greatest bound
         self._parents: list[Counts] = []
         self._counts: list[Counts] = []
 
@@ -87,7 +74,7 @@ class CellCounts:
         own, table = self.tuning, self.table
         bins = int(np.diff(table.offset).max())
         most = own.column_bytes // (bins * self.channels * self.dtype.itemsize)
-        most = min(most, table.values.shape[0] // (bins * own.cell_rows))
+        most = min(most, table.values.shape[0] // (bins * own.cell_rows), FINE_CELLS)
         return 1 << (max(most, 1).bit_length() - 1)
 
     def candidates(self, rules: Rules, nodes: Nodes, scores: Scores, chosen: Int64s) -> Int64s:
@@ -102,21 +89,39 @@ class CellCounts:
         return out
 
     def refine_with(
-        self, entries: NDArray, begin: Int64s, end: Int64s, nodes: Int64s, candidates: Int64s
+        self, entries: NDArray, nodes: Nodes, scores: Scores, chosen: Int64s, candidates: Int64s
     ) -> list[tuple[Finer, Int64s]]:
         """What some nodes of a level are refined with, and which: some alone, the others together.
 
-        Columns that are worth it are counted into cells. One column goes first, to raise the best
-        score for the others, unless it has most of the `candidates`: rows of shape (m, d).
+        Columns that are worth it, by `candidates`, rows of shape (m, d), are counted into cells.
         """
-        first, last = begin[nodes], end[nodes]
-        counts = self.count(entries, first, last, self._wanted(last - first, candidates))
-        at_once = np.zeros(begin.size, np.bool_)
-        at_once[nodes] = candidates.sum(axis=1) <= 2 * candidates.max(axis=1)
+        first, last = nodes.begin[chosen], nodes.end[chosen]
+        wanted = self._wanted(last - first, candidates)
+        self._make_fine(wanted, last - first, scores.bound[chosen].argmax(axis=1))
+        counts = self.count(entries, first, last, wanted)
         none = Counts(0, 0, np.zeros(candidates.shape[1], np.bool_), np.empty(0, self.dtype))
-        others = nodes[[c is None for c in counts]]
-        alone = [(own, nodes[i : i + 1]) for i, own in enumerate(counts) if own is not None]
-        return [(self._finer(own, at_once), those) for own, those in [*alone, (none, others)]]
+        rows = float(self.channels * self.tuning.sub_bin_rows)
+        others = chosen[[c is None for c in counts]]
+        alone = [(own, chosen[i : i + 1]) for i, own in enumerate(counts) if own is not None]
+        return [
+            (Finer(self.cells, self.fine, own.counted, own.cells, rows), those)
+            for own, those in [*alone, (none, others)]
+        ]
+
+    def _make_fine(self, wanted: Bools, rows: Int64s, lead: Int64s) -> None:
+        """Make the fine codes of columns that are wanted, or that led in so many rows.
+
+        In each of m nodes of so many `rows` one column leads: what it was read for would have paid
+        for its codes.
+        """
+        n, known = self.table.codes.shape[0], self.fine.known
+        self._led += np.bincount(lead, rows, known.size)
+        worth = wanted.any(axis=0) | (self._led >= self.tuning.led_share * n)
+        columns = np.flatnonzero(worth & ~known & ~self.table.by_code)
+        given = self.table, self.cells, columns
+        parts = even_spans(n, columns.size, self.n_threads, self.tuning.chunk_rows)
+        run(self.n_threads, lambda a, b: make_fine(*given, a, b, self.fine.code), parts)
+        known[columns] = True
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:
         """Columns (m, d) that are worth counting: those of many candidates, in large nodes.
@@ -129,10 +134,6 @@ class CellCounts:
         wanted &= (np.where(wanted, candidates, 0).sum(axis=1) >= rows)[:, None]
         wanted &= (rows >= self.tuning.node_share * self.table.values.shape[0])[:, None]
         return wanted & (self.cells.size > 1)
-
-    def _finer(self, counts: Counts, at_once: Bools) -> Finer:
-        own, rows = self.tuning, self.tuning.subdivided_rows
-        return Finer(self.cells, counts.counted, counts.cells, at_once, rows, own.sub_bin_rows)
 
     def next_level(self) -> None:
         """The nodes counted so far become parents."""
@@ -198,7 +199,7 @@ class CellCounts:
         for counts, columns in sorted(work, key=lambda item: -item[0].rows):
             parts = np.array_split(np.flatnonzero(columns), self.n_threads)
             tasks += [(counts, chosen) for chosen in parts if chosen.size]
-        given = self.task.criterion, source, self.cells, self.channels
+        given = self.task.criterion, source, self.fine, self.cells, self.channels
 
         def count(counts: Counts, columns: Int64s) -> None:
             count_cells(*given, counts.begin, counts.end, columns, counts.cells)
@@ -207,18 +208,19 @@ class CellCounts:
 
 
 def new_cells(table: Table, size: int) -> Cells:
-    """Cut each bin into `size` cells of equal width, in columns that codes do not decide.
+    """Cut each bin into cells of equal width, in columns that codes do not decide.
 
     Between the least and the greatest value that its edges were found from: others that fall
-    into the bin are in its first cell or in its last.
+    into the bin are in its first cell or in its last. Counted are `size` to a bin.
     """
     dtype = table.values.dtype.type
     half = dtype(0.5)
-    narrow = np.finfo(dtype).tiny * dtype(WIDEST_SCALE)
+    narrow = np.finfo(dtype).tiny * dtype(NARROWEST)
     low = table.least.astype(dtype) * half
     width = table.greatest.astype(dtype) * half - low
     scale = np.zeros_like(width)
-    np.divide(dtype(size), width, out=scale, where=width > narrow)
+    np.divide(dtype(FINE_CELLS), width, out=scale, where=width > narrow)
     bins = np.where(table.by_code, 0, np.diff(table.offset))
     first = np.append(0, np.cumsum(bins * size))
-    return Cells(size, first, low, scale, half, dtype(size - 1), narrow)
+    shift = FINE_BITS - (size.bit_length() - 1)
+    return Cells(size, shift, first, low, scale, half, dtype(FINE_CELLS - 1))

@@ -1,10 +1,20 @@
-"""Rows of some bins, among many entries that are in none of them."""
+"""Rows of candidate bins: they are collected with their codes, and those of sub-bins with values.
+
+entries      | all rows of a node                  |   codes are read: of rows, or fine ones
+found        | rows of candidate bins    |             and their fine codes
+pairs        | of sub-bins  |                          and their values: each is a cache line
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, prefetch
+from gputree.backends.cpu.encode import grid_cell
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
+
+# A fine code is a bin and one of so many sub-bins of equal width.
+FINE_BITS = 8
+FINE_CELLS = 1 << FINE_BITS
 
 # Entries whose rows are put to their places together: enough that the values of those found, which
 # were asked for, have come.
@@ -14,27 +24,97 @@ GATHER_ROWS = 1 << 12
 # innermost cache.
 READ_ROWS = 1 << 9
 
+# Rows found later whose values are asked for.
+PUT_AHEAD = 16
+
+
+@kernel
+def make_fine(table, cells, columns, begin, end, fine):
+    """Let ``fine[f]`` be the fine codes of rows ``begin .. end`` in `columns`."""
+    for first in range(begin, end, READ_ROWS):
+        last = np.uintp(min(first + READ_ROWS, end))
+        for f in columns:
+            for row in range(np.uintp(first), last):
+                fine[f, row] = np.uint16(table.codes[row, f]) << np.uint16(FINE_BITS)
+                fine[f, row] |= sub_bin_of(table, cells, f, row, fine[f, row])
+
 
 @borrowing
-def collect_rows(table, entries, begin, end, f, candidate, is_first, rows, to, kept, codes_read):
-    """Collect the rows among entries ``begin .. end`` whose bin of column f is a candidate.
+def sub_bin_of(table, cells, f, row, code):
+    """Sub-bin of a row in the bin of its code: of missing values the first."""
+    column, b = np.uintp(f), np.uintp(code) >> np.uintp(FINE_BITS)
+    low, scale = cells.low[column, b], cells.scale[column, b]
+    x = table.values[np.uintp(row), column]
+    return np.uint16(grid_cell(x, low, scale, cells.half, cells.top))
 
-    They are written to ``rows[to:]``, without a branch; returns the place after the last.
-    The first column that is read brings the codes of the others; its own are `kept`, by entry.
+
+@borrowing
+def collect_fine(fine, entries, begin, end, f, candidate, rows, codes):
+    """Collect rows of candidate bins of a column with fine codes, and these; returns how many.
+
+    `candidate` is by bin of the column; there is room for one row more. Without a branch.
     """
-    codes = table.codes
-    column, first = np.uintp(f), np.uintp(table.offset[f])
+    column = np.uintp(f)
+    n = np.uintp(0)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        row = np.uintp(entries[i])
+        code = fine[column, row]
+        rows[n] = row
+        codes[n] = code
+        n += np.uintp(candidate[np.uintp(code) >> np.uintp(FINE_BITS)])
+    return np.int64(n)
+
+
+@borrowing
+def collect_rows(table, entries, begin, end, f, candidate, is_first, rows, codes, to):
+    """As `collect_fine`, of a column without: the codes have no sub-bins yet.
+
+    They are written from `to` on; returns the place after the last. The first column that is read
+    brings the codes of the others.
+    """
+    column = np.uintp(f)
     final = np.uintp(max(entries.size, 1) - 1)
     n = np.uintp(to)
     for i in range(np.uintp(begin), np.uintp(end)):
         if is_first:
-            prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], column)
-        row = entries[i]
-        code = np.uintp(codes[np.uintp(row), column])
-        if kept:
-            codes_read[i] = code
+            prefetch(table.codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], column)
+        row = np.uintp(entries[i])
+        code = np.uintp(table.codes[row, column])
         rows[n] = row
-        n += np.uintp(candidate[first + code])
-    for i in range(np.uintp(to), n):
-        prefetch(table.values, rows[i], column)
-    return n
+        codes[n] = code << np.uintp(FINE_BITS)
+        n += np.uintp(candidate[code])
+    return np.int64(n)
+
+
+@borrowing
+def add_sub_bins(table, cells, f, begin, end, rows, codes):
+    """Add sub-bins to the codes ``begin .. end`` of rows found in column f."""
+    for i in range(begin, end):
+        prefetch(table.values, rows[i], f)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        codes[i] |= sub_bin_of(table, cells, f, rows[i], codes[i])
+
+
+@borrowing
+def keep_found(rows, codes, shift, place):
+    """Keep the rows found in candidate sub-bins, and their codes, before all others; how many."""
+    kept = np.uintp(0)
+    for i in range(np.uintp(rows.size)):
+        row, code = rows[i], codes[i]
+        rows[kept] = row
+        codes[kept] = code
+        kept += np.uintp(place[np.uintp(code) >> np.uintp(shift)] >= 0)
+    return np.int64(kept)
+
+
+@borrowing
+def put_found(table, f, rows, codes, shift, place, pairs):
+    """Put the rows that were kept to the places of their sub-bins, with their values."""
+    column, size = np.uintp(f), np.uintp(pairs.items.size)
+    for i in range(size):
+        prefetch(table.values, rows[min(i + np.uintp(PUT_AHEAD), size - np.uintp(1))], column)
+        row, cell = np.uintp(rows[i]), np.uintp(codes[i]) >> np.uintp(shift)
+        to = np.uintp(place[cell])
+        place[cell] = to + np.uintp(1)
+        pairs.items[to] = row
+        pairs.values[to] = table.values[row, column]

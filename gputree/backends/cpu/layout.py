@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Limits
@@ -114,14 +115,11 @@ class Chosen(NamedTuple):
     threshold: NDArray
 
 
-class Lead(NamedTuple):
-    """Codes that were read to refine m nodes, of a column each: partition will ask for them next.
+class Fine(NamedTuple):
+    """Fine codes, bin and sub-bin of a value, column by column: many of a column lie in a cache."""
 
-    A column that was read first is the one that is cut, more often than not.
-    """
-
-    column: NDArray  # (m,) int32, -1 where none was read
-    code: NDArray  # (entries,) uint8: those of a node lie where its entries do
+    code: NDArray[np.uint16]  # (d, n), of columns `known`
+    known: NDArray[np.bool_]  # (d,)
 
 
 class Left(NamedTuple):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
+from gputree.backends.cpu.gather import FINE_BITS
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.criteria import add_row
 
@@ -56,7 +57,7 @@ def assign_bins(splits, j, missing_bin, neighbours, side):
 
 
 @borrowing
-def partition_chunk(table, entries, begin, end, splits, j, side, lead, out, spill):
+def partition_chunk(table, entries, begin, end, splits, j, side, fine, out, spill):
     """Write a chunk of node j to `out`, those that go left first; and the neighbours of the cut.
 
     Sides of bins are those of `assign_bins`.
@@ -64,8 +65,8 @@ def partition_chunk(table, entries, begin, end, splits, j, side, lead, out, spil
     Returns (entries to the left, greatest value before a cut between bins, least after).
     """
     f, cut_bin, inside = splits.feature[j], splits.cut_bin[j], splits.inside[j]
-    threshold, is_read = splits.threshold[j], lead.column[j] == f
-    codes, values = table.codes, table.values
+    threshold, is_known = splits.threshold[j], fine.known[f]
+    codes, values, code = table.codes, table.values, fine.code
     one = np.uintp(1)
     final = np.uintp(max(entries.size, 1) - 1)
     column = np.uintp(f)
@@ -75,8 +76,8 @@ def partition_chunk(table, entries, begin, end, splits, j, side, lead, out, spil
     high = np.inf
     for i in range(np.uintp(begin), np.uintp(end)):
         row = entries[i]
-        if is_read:
-            b = np.uintp(lead.code[i])
+        if is_known:
+            b = np.uintp(code[column, np.uintp(row)]) >> np.uintp(FINE_BITS)
         else:
             prefetch(codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], f)
             b = np.uintp(codes[row, column])
@@ -148,7 +149,7 @@ def partition_categories(table, entries, begin, end, f, missing_left, codes, is_
 
 
 @kernel
-def partition_chunks(table, entries, splits, left, lead, chunks, is_left, first, last, parted, out):
+def partition_chunks(table, entries, splits, left, fine, chunks, is_left, first, last, parted, out):
     """Partition chunks ``first .. last`` into `out`, each in its own range.
 
     `is_left` is scratch, false for every category.
@@ -172,7 +173,7 @@ def partition_chunks(table, entries, splits, left, lead, chunks, is_left, first,
         neighbours = not splits.inside[j] and not table.by_code[f]
         assign_bins(splits, j, missing_bin, neighbours, side)
         parted.left[c], low, high = partition_chunk(
-            table, entries, begin, end, splits, j, side, lead, out, spill
+            table, entries, begin, end, splits, j, side, fine, out, spill
         )
         if not splits.inside[j]:  # else its threshold is known
             parted.low[c], parted.high[c] = low, high

@@ -1,10 +1,10 @@
 """Exact cuts inside bins: only candidate bins, whose bound reaches the best score, are searched.
 
     bins of a column     |   |   |xxx|   |   |xxx|   |      x: candidates
-    rows of the node     gathered by bin, each bin sorted by value, then scanned
+    rows of the node     found in them, and of large nodes counted into sub-bins
+    rows of candidates   gathered by sub-bin, each sorted by value, then scanned
 
-In large nodes, bins of columns with many rows in candidates are counted again into sub-bins
-(`gputree.backends.cpu.sub_bins`): the rows of candidate sub-bins alone are gathered.
+See `gputree.backends.cpu.gather` and `gputree.backends.cpu.sub_bins`.
 
 The cut found does not depend on the order of work: every bin that could hold a cut as
 good as the best is scanned, and one order (`precedes`) decides among equals.
@@ -17,9 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.cut import count_row, narrow, new_cut, no_cut, precedes, row_count
 from gputree.backends.cpu.draw import draw_columns, tie_rank
-from gputree.backends.cpu.gather import GATHER_ROWS, READ_ROWS, collect_rows
+from gputree.backends.cpu.gather import (
+    FINE_BITS,
+    FINE_CELLS,
+    GATHER_ROWS,
+    READ_ROWS,
+    add_sub_bins,
+    collect_fine,
+    collect_rows,
+    keep_found,
+    put_found,
+)
 from gputree.backends.cpu.jit import (
     PREFETCH_ROWS,
     borrowing,
@@ -34,38 +45,37 @@ from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.score import (
     add_cell,
     column_bins,
+    cut_inside,
     is_candidate,
     needed_bound,
     score_column,
     start_side,
 )
 from gputree.backends.cpu.sub_bins import (
-    Spot,
     SubBins,
     Work,
-    cell_of,
-    mark_cells,
+    count_found,
+    dropped_bits,
+    mark_column,
     new_work,
-    place_cells,
-    scan_cells,
-    scan_pairs,
+    scan_column,
 )
-from gputree.criteria import begin, gain, is_pure
+from gputree.criteria import begin, bound, gain, is_pure
 
-# Pairs gathered at once, per row of the node, before the last column of a group: bounds
-# the memory of a refinement.
+# Rows found at once, per row of the node, before the last column of a group: bounds the memory of a
+# refinement.
 GATHER_SHARE = 2
 
-# Columns gathered at once, at most: each has room for the rows that are found (not measured).
+# Columns gathered at once, at most (not measured).
 GATHER_COLUMNS = 64
 
 
 class Marks(NamedTuple):
-    """Where the next pair of each candidate goes, -1 of others."""
+    """Scratch: what is a candidate, and the sub-bins of one column."""
 
-    bins: NDArray  # (bins,) int64
     candidate: NDArray  # (bins,) uint8: 1 of candidates
-    cells: NDArray  # (sub-bins,) int64, of columns that are counted into them
+    place: NDArray  # (sub-bins,) int64
+    counts: NDArray  # (sub-bins x channels,) as histograms
 
 
 class NodeHistogram(NamedTuple):
@@ -89,28 +99,17 @@ class Search(NamedTuple):
 
 
 @inner
-def new_marks(finer, table):
-    """Room for the marks of all columns."""
-    size = 0
+def new_marks(finer, source, counter, channels):
+    """Scratch, with counters like `counter`: for the sub-bins of the largest node."""
+    size = np.int64(MAX_BINS)
     if finer is not None:
-        size = finer.cells.first[-1]
-    bins = table.offset[-1]
-    return Marks(np.empty(bins, np.int64), np.empty(bins, np.uint8), np.empty(size, np.int64))
-
-
-@borrowing
-def is_counted(finer, f):
-    """Whether column f was counted into sub-bins."""
-    if finer is None:
-        return False
-    return finer.counted[f]
-
-
-@written_out
-def sub_bins(finer, places, f, b):
-    """The sub-bins of bin b of a column f that was counted."""
-    size = finer.cells.size
-    return SubBins(finer.counts, places, finer.cells.first[f] + b * size, size)
+        shift = min(dropped_bits(source.entries.size, finer.sub_bin_rows), finer.cells.shift)
+        size *= FINE_CELLS >> shift
+    return Marks(
+        np.empty(source.table.offset[-1], np.uint8),
+        np.empty(size, np.int64),
+        np.empty(size * channels, counter.dtype),
+    )
 
 
 @written_out
@@ -121,135 +120,131 @@ def in_column(node, f):
 
 
 @borrowing
-def mark_column(finer, table, node, histogram, f, needed, marks, work, used):
-    """Reserve places from `used` on for the rows of candidate bins, or sub-bins, of column f.
-
-    Returns the places used in all.
-    """
+def mark_bins(table, node, histogram, f, needed, is_tight, work, candidate):
+    """Mark the candidate bins of column f, by the tighter bound or not; returns their rows."""
     criterion, limits, weighted, total, _ = node
-    bins, left, channels = marks.bins, work.left, total.size
-    own = in_column(node, f)
-    counted = is_counted(finer, f)
+    left, channels = work.left, total.size
     first, value_bins, missing_at = column_bins(table, f, channels)
-    for b in range(first, table.offset[f + 1]):
-        bins[b] = -1
-        marks.candidate[b] = 0
-    if finer is not None and counted:
-        marks.cells[finer.cells.first[f] : finer.cells.first[f + 1]] = -1
+    candidate[first : table.offset[f + 1]] = 0
     for side in range(2):
         if not start_side(histogram, missing_at, side == 1, left):
             continue
-        for b in range(value_bins):
-            at = (first + b) * channels
+        for b in range(first, first + value_bins):
+            at = b * channels
             n = row_count(criterion, histogram, at, channels, weighted)
-            if (
-                (counted or bins[first + b] < 0)
-                and not table.single[first + b]
-                and is_candidate(criterion, limits, weighted, left, histogram, at, n, total, needed)
-            ):
-                bins[first + b] = 0
-                if finer is not None and counted:
-                    mark_cells(own, sub_bins(finer, marks.cells, f, b), n, work, needed)
+            if candidate[b] or table.single[b]:
+                pass
+            elif is_tight:
+                candidate[b] = is_candidate(
+                    criterion, limits, weighted, left, histogram, at, n, total, needed
+                )
+            elif cut_inside(criterion, limits, weighted, left, n, total):
+                candidate[b] = bound(criterion, left, histogram, at, total) >= needed
             add_cell(left, histogram, at)
-    for b in range(value_bins):
-        if bins[first + b] < 0:
-            continue
-        before = used
-        used += row_count(criterion, histogram, (first + b) * channels, channels, weighted)
-        if finer is not None and counted:
-            used = place_cells(own, sub_bins(finer, marks.cells, f, b), before)
-        bins[first + b] = before if used > before else -1
-        marks.candidate[first + b] = used > before
-    return used
+    rows = np.int64(0)
+    for b in range(first, first + value_bins):
+        if candidate[b]:
+            rows += row_count(criterion, histogram, b * channels, channels, weighted)
+    return rows
+
+
+@borrowing
+def is_counted(finer, f):
+    """Whether column f is counted as a whole."""
+    if finer is None:
+        return False
+    return finer.counted[f]
 
 
 @inner
-def gather_columns(finer, source, search, columns, n_columns, pairs, lead):
-    """Put pairs of the candidates of ``columns[:n_columns]`` to their places.
+def cells_of(finer, node, search, table, f):
+    """The sub-bins of column f, and how many bits of fine codes are dropped for them.
 
-    The node keeps the codes of the first column, if it has kept none: see `Lead`.
+    Those of small nodes are the bins themselves.
     """
-    table, entries = source.table, source.entries
-    kept = lead.column[search.j] < 0
-    size = min(GATHER_ROWS, search.last - search.first)
-    rows = np.empty(n_columns * size, entries.dtype)
-    ends = np.empty(n_columns, np.int64)
+    channels, shift = node.total.size, np.int64(FINE_BITS)
+    counts = search.histogram[table.offset[f] * channels : table.offset[f + 1] * channels]
+    if finer is not None:
+        first = finer.cells.first
+        shift = np.int64(dropped_bits(search.last - search.first, finer.sub_bin_rows))
+        if finer.counted[f]:
+            shift = np.int64(finer.cells.shift)
+            counts = finer.counts[first[f] * channels : first[f + 1] * channels]
+        elif shift < FINE_BITS:
+            counts = search.marks.counts
+    size = np.int64(FINE_CELLS) >> shift
+    return SubBins(counts, search.marks.place, np.int64(0), size), shift
+
+
+@inner
+def mark_candidates(finer, node, search, table, f, needed):
+    """Mark the candidate bins of column f; how many rows they have.
+
+    Of a column that is counted as a whole, those with candidate sub-bins, which get their places.
+    """
+    marks, work, counted = search.marks, search.work, is_counted(finer, f)
+    histogram, candidate = search.histogram, marks.candidate
+    n = mark_bins(table, node, histogram, f, needed, not counted, work, candidate)
+    if n > 0 and counted:
+        cells, _ = cells_of(finer, node, search, table, f)
+        own = candidate[table.offset[f] : table.offset[f + 1]]
+        if mark_column(node, table, histogram, f, cells, own, work, needed) == 0:
+            return np.int64(0)
+    return n
+
+
+@inner
+def gather_columns(finer, source, search, columns, are_known, room):
+    """The rows found of some columns, and their fine codes; for each there is `room`.
+
+    Returns both, and where those of each column are.
+    """
+    table, entries, candidate = source.table, source.entries, search.marks.candidate
+    begin, end = np.empty(columns.size, np.int64), np.empty(columns.size, np.int64)
+    at = np.int64(0)
+    for c in range(columns.size):
+        begin[c] = end[c] = at
+        at += room[c] + 1
+    rows, codes = np.empty(at, entries.dtype), np.empty(at, np.uint16)
+    if finer is not None and are_known:  # one column
+        f = columns[0]
+        end[0] = collect_fine(
+            finer.fine.code, entries, search.first, search.last, f,
+            candidate[table.offset[f] : table.offset[f + 1]], rows, codes,
+        )  # fmt: skip
+        return rows, codes, begin, end
     for start in range(search.first, search.last, GATHER_ROWS):
         last = min(start + GATHER_ROWS, search.last)
-        for at in range(start, last, READ_ROWS):
-            end = min(at + READ_ROWS, last)
-            for c in range(n_columns):
-                to = c * size if at == start else ends[c]
-                ends[c] = collect_rows(
-                    table, entries, at, end, columns[c], search.marks.candidate, c == 0,
-                    rows, to, kept and c == 0, lead.code,
+        before = end.copy()
+        for i in range(start, last, READ_ROWS):
+            for c in range(columns.size):
+                f = columns[c]
+                end[c] = collect_rows(
+                    table, entries, i, min(i + READ_ROWS, last), f,
+                    candidate[table.offset[f] : table.offset[f + 1]], c == 0, rows, codes, end[c],
                 )  # fmt: skip
-        for c in range(n_columns):
-            f = columns[c]
-            found = rows[c * size : ends[c]]
-            if is_counted(finer, f):
-                if finer is not None:
-                    put_counted(finer.cells, table, f, found, search.marks.cells, pairs)
-            else:
-                put_rows(table, f, found, search.marks.bins, pairs)
-    if kept:
-        lead.column[search.j] = columns[0]
+        if finer is not None:
+            for c in range(columns.size):
+                add_sub_bins(table, finer.cells, columns[c], before[c], end[c], rows, codes)
+    return rows, codes, begin, end
 
 
-@borrowing
-def put_rows(table, f, rows, bins, pairs):
-    """Put some rows, all of candidate bins of column f, to their places."""
-    one, column, first = np.uintp(1), np.uintp(f), np.uintp(table.offset[f])
-    for i in range(np.uintp(rows.size)):
-        row = np.uintp(rows[i])
-        b = first + np.uintp(table.codes[row, column])
-        place = np.uintp(bins[b])
-        bins[b] = place + one
-        pairs.items[place] = row
-        pairs.values[place] = table.values[row, column]
-
-
-@borrowing
-def put_counted(cells, table, f, rows, places, pairs):
-    """Put those of some rows whose sub-bin of column f is a candidate."""
-    column = np.uintp(f)
-    for i in range(np.uintp(rows.size)):
-        row = np.uintp(rows[i])
-        x = table.values[row, column]
-        c = cell_of(cells, column, table.codes[row, column], x)
-        place = places[c]
-        if place >= 0:
-            pairs.items[place] = row
-            pairs.values[place] = x
-            places[c] = place + 1
-
-
-@borrowing
-def scan_column(finer, source, node, search, f, pairs, cut):
-    """The better of `cut` and the best cut inside the gathered candidates of column f."""
-    histogram, work = search.histogram, search.work
-    channels = node.total.size
-    own = in_column(node, f)
-    first, value_bins, missing_at = column_bins(source.table, f, channels)
-    for side in range(2):
-        if not start_side(histogram, missing_at, side == 1, work.left):
-            continue
-        for b in range(value_bins):
-            at = (first + b) * channels
-            end = search.marks.bins[first + b]
-            if end >= 0:
-                spot = Spot(f, side == 1, b, tie_rank(own.limits, node.key, f))
-                if is_counted(finer, f):
-                    if finer is not None:
-                        cells = sub_bins(finer, search.marks.cells, f, b)
-                        cut = scan_cells(own, source.rows, cells, pairs, side == 1, spot, work, cut)
-                else:
-                    start = end - row_count(node.criterion, histogram, at, channels, node.weighted)
-                    cut = scan_pairs(
-                        finer, own, source.rows, pairs, start, end, spot, work, search.report, cut
-                    )
-            add_cell(work.left, histogram, at)
-    return cut
+@inner
+def search_found(finer, source, node, search, f, rows, codes, cut):
+    """The better of `cut` and the best cut among the rows found in column f."""
+    table, marks, work, histogram = source.table, search.marks, search.work, search.histogram
+    cells, shift = cells_of(finer, node, search, table, f)
+    candidate = marks.candidate[table.offset[f] : table.offset[f + 1]]
+    if not is_counted(finer, f):
+        if shift < FINE_BITS:
+            count_found(node, source.rows, rows, codes, shift, cells, candidate)
+        needed = needed_bound(node.criterion, cut[0], node.total)
+        mark_column(node, table, histogram, f, cells, candidate, work, needed)
+    used = keep_found(rows, codes, shift, cells.place)
+    search.report[0] += used
+    pairs = Pairs(np.empty(used, table.values.dtype), np.empty(used, rows.dtype))
+    put_found(table, f, rows, codes, shift, cells.place, pairs)
+    return scan_column(node, source, histogram, f, cells, pairs, candidate, work, cut)
 
 
 @borrowing
@@ -263,28 +258,28 @@ def next_column(bound, pending, n_pending, needed):
 
 
 @inner
-def refine_columns(finer, source, node, search, pending, cut, lead):
+def refine_columns(finer, source, node, search, pending, cut):
     """The better of `cut` and the best cut inside bins of the columns `pending`.
 
-    Those that were counted into sub-bins go first. Of the others one goes alone, since it raises
-    the best score for all, unless most candidates are its own.
+    Those with fine codes go first, one by one. If there are none, one column goes alone, since it
+    raises the best score for all.
     """
     room = np.int64(1)
     if finer is not None:
-        most = GATHER_SHARE * (search.last - search.first)
-        room = most if finer.at_once[search.j] else room
-        counted, pending = take_counted(finer, pending)
-        cut = gather_and_scan(finer, source, node, search, counted, most, cut, lead)
-    return gather_and_scan(finer, source, node, search, pending, room, cut, lead)
+        known, pending = take_known(finer, pending)
+        cut = search_columns(finer, source, node, search, known, True, room, cut)
+        if known.size > 0:
+            room = GATHER_SHARE * (search.last - search.first)
+    return search_columns(finer, source, node, search, pending, False, room, cut)
 
 
 @inner
-def take_counted(finer, pending):
-    """The columns of `pending` that were counted into sub-bins, and the others."""
+def take_known(finer, pending):
+    """The columns of `pending` with fine codes, and the others."""
     n = 0
     for i in range(pending.size):
         f = pending[i]
-        if finer.counted[f]:
+        if finer.fine.known[f]:
             pending[i] = pending[n]
             pending[n] = f
             n += 1
@@ -292,18 +287,16 @@ def take_counted(finer, pending):
 
 
 @inner
-def gather_and_scan(finer, source, node, search, pending, room, cut, lead):
-    """As `refine_columns`, of columns in the order of their bounds.
+def search_columns(finer, source, node, search, pending, are_known, room, cut):
+    """As `refine_columns`, of columns in the order of their bounds, all with fine codes or without.
 
-    Those that still reach the best score are gathered together, one pass over the rows for many
-    columns, after one with up to `room` pairs.
+    Those without that still reach the best score are gathered together, one pass over the rows for
+    many columns, after one with up to `room` rows.
     """
-    criterion, total, table = node.criterion, node.total, source.table
-    histogram, marks, work = search.histogram, search.marks, search.work
-    group = np.empty(pending.size, np.int64)
+    group, found = np.empty(pending.size, np.int64), np.empty(pending.size, np.int64)
     n_pending = pending.size
     while True:
-        needed = needed_bound(criterion, cut[0], total)
+        needed = needed_bound(node.criterion, cut[0], node.total)
         used = np.int64(0)
         n_group = 0
         while used < room and n_group < GATHER_COLUMNS:
@@ -313,20 +306,21 @@ def gather_and_scan(finer, source, node, search, pending, room, cut, lead):
             f = pending[at]
             n_pending -= 1
             pending[at] = pending[n_pending]
-            group[n_group] = f
-            before = used
-            used = mark_column(finer, table, node, histogram, f, needed, marks, work, used)
-            n_group += used > before
-            if is_counted(finer, f):
-                search.report[0] += used - before
+            n = mark_candidates(finer, in_column(node, f), search, source.table, f, needed)
+            group[n_group], found[n_group] = f, n
+            used += n
+            n_group += n > 0
         if n_group == 0:
             return cut
-        values = np.empty(used, table.values.dtype)
-        pairs = Pairs(values, np.empty(used, source.entries.dtype))
-        gather_columns(finer, source, search, group, n_group, pairs, lead)
+        rows, codes, begin, end = gather_columns(
+            finer, source, search, group[:n_group], are_known, found
+        )
         for g in range(n_group):
-            cut = scan_column(finer, source, node, search, group[g], pairs, cut)
-        room = GATHER_SHARE * (search.last - search.first)
+            f, a, b = group[g], begin[g], end[g]
+            own = in_column(node, f)
+            cut = search_found(finer, source, own, search, f, rows[a:b], codes[a:b], cut)
+        if not are_known:
+            room = GATHER_SHARE * (search.last - search.first)
 
 
 @borrowing
@@ -371,7 +365,7 @@ def count_drawn(drawn, source, node, search, scores, columns):
 
 
 @inner
-def choose_cut(finer, drawn, exact, source, node, search, scores, lead):
+def choose_cut(finer, drawn, exact, source, node, search, scores):
     """Best cut of one node: over all columns, or over those drawn for it.
 
     Columns past `max_features` are visited one by one until some cut is admissible. Where `drawn`
@@ -397,7 +391,7 @@ def choose_cut(finer, drawn, exact, source, node, search, scores, lead):
             cut = better_boundary(f, best, bins, sides, cut, tie_rank(limits, node.key, f))
         if exact:
             pending = order[done:upto].copy()
-            cut = refine_columns(finer, source, node, search, pending, cut, lead)
+            cut = refine_columns(finer, source, node, search, pending, cut)
         done = upto
     return cut
 
@@ -477,15 +471,15 @@ def all_equal(target, weight, entries, first, last, rounded):
 
 
 @kernel
-def refine_nodes(finer, drawn, rules, source, nodes, scores, keys, chosen, splits, lead, report):
+def refine_nodes(finer, drawn, rules, source, nodes, scores, keys, chosen, splits, report):
     """Choose the split of each node of `chosen`; `report` counts pairs (row, column) sorted.
 
-    `lead` keeps the codes that were read first. Where `drawn` is given, nodes have no histograms:
-    the columns that each draws are counted here, and its totals.
+    Where `drawn` is given, nodes have no histograms: the columns that each draws are counted here,
+    and its totals.
     """
     table, rows, entries = source
     regression = rows.square is not None
-    marks = new_marks(finer, table)
+    marks = new_marks(finer, source, nodes.cells, scores.total.shape[1])
     work = new_work(scores.total.shape[1])
     for j in chosen:
         total = scores.total[j]
@@ -502,14 +496,14 @@ def refine_nodes(finer, drawn, rules, source, nodes, scores, keys, chosen, split
         node = Node(rules.criterion, limits, rules.weighted, total, keys[j])
         histogram = nodes.cells[nodes.slots[j]] if drawn is None else drawn.cells
         search = Search(j, first, last, histogram, scores.bound[j], marks, work, report)
-        cut = choose_cut(finer, drawn, rules.exact, source, node, search, scores, lead)
+        cut = choose_cut(finer, drawn, rules.exact, source, node, search, scores)
         record_cut(rules.criterion, table, limits, rules.weighted, histogram, total, cut, j, splits)
 
 
 @kernel
 def candidate_rows(rules, table, nodes, scores, chosen, out, first, last):
     """Rows, in ``out[i]``, of the candidate bins of each column of node ``chosen[i]``."""
-    marks = new_marks(None, table)
+    candidate = np.empty(table.offset[-1], np.uint8)
     work = new_work(scores.total.shape[1])
     for i in range(first, last):
         j = chosen[i]
@@ -519,6 +513,5 @@ def candidate_rows(rules, table, nodes, scores, chosen, out, first, last):
         histogram = nodes.cells[nodes.slots[j]]
         for f in range(scores.bound.shape[1]):
             if scores.bound[j, f] >= needed:
-                out[i, f] = mark_column(
-                    None, table, node, histogram, f, needed, marks, work, np.int64(0)
-                )
+                own = in_column(node, f)
+                out[i, f] = mark_bins(table, own, histogram, f, needed, False, work, candidate)

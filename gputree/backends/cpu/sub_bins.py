@@ -8,10 +8,10 @@ real cut, and the bound of a sub-bin holds as that of a bin does. A boundary wor
 the filled sub-bins on both its sides candidates: it is found, with its threshold, among their
 sorted rows. So which sub-bins there are never changes a cut.
 
-Two sources are counted: the pairs gathered for one bin (`subdivide`), where few bins are
-candidates; and all rows of a node, column by column (`gputree.backends.cpu.cell_counts`), where
-many are. The latter counts add up, and those of a larger sibling are those of the parent less the
-smaller one's.
+Two sources are counted: the rows found in candidate bins (`count_found`); and, where they are many,
+all rows of a node, column by column (`gputree.backends.cpu.cell_counts`). The latter counts add up,
+and those of a larger sibling are those of the parent less the smaller one's. Bins of small nodes
+are their own only sub-bins.
 """
 
 from __future__ import annotations
@@ -21,49 +21,48 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, scan_bin
-from gputree.backends.cpu.encode import grid_cell
+from gputree.backends.cpu.draw import tie_rank
+from gputree.backends.cpu.gather import FINE_BITS
 from gputree.backends.cpu.jit import borrowing, inner
-from gputree.backends.cpu.layout import Pairs
-from gputree.backends.cpu.score import add_cell, admissible, is_candidate, needed_bound
+from gputree.backends.cpu.layout import Fine
+from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_candidate, start_side
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.criteria import begin, bound, score
 
 # Sub-bins that are bounded together before they are looked at one by one.
 RUN_CELLS = 8
 
-# Sub-bins that a gathered bin is cut into, at most: their counters stay in a cache.
-MOST_SUB_BINS = 1 << 12
-
 
 class Cells(NamedTuple):
-    """How the bins of a table are cut into sub-bins: ``size`` to a bin, equally wide.
+    """How the bins of a table are cut into `FINE_CELLS` sub-bins each, equally wide.
 
-    Bins end where the table's edges are: the sub-bins are the same for all nodes.
+    Bins end where the table's edges are: the sub-bins are the same for all nodes. Columns are
+    counted as a whole into fewer, `size` to a bin: fine codes less `shift` bits.
     """
 
     size: int
-    first: NDArray[np.int64]  # (d + 1,) first sub-bin of each column; lossless ones have none
+    shift: int
+    first: NDArray[np.int64]  # (d + 1,) where each column is counted; lossless ones are not
     low: NDArray  # (d, 256) half of where a bin begins
     scale: NDArray  # (d, 256) sub-bins per half unit
     half: np.floating  # 0.5 and the last sub-bin, in the dtype of the values
     top: np.floating
-    narrow: np.floating  # half the width of the narrowest bin that can be cut
 
 
 class Finer(NamedTuple):
     """What a large node, or several, are refined with; small nodes have None in its place."""
 
     cells: Cells
-    counted: NDArray[np.bool_]  # (d,) columns that are counted into sub-bins
+    fine: Fine
+    counted: NDArray[np.bool_]  # (d,) columns that are counted as a whole
     counts: NDArray  # (sub-bins x channels,), where counted
-    at_once: NDArray[np.bool_]  # (m,) nodes of the level in which no column goes alone first
-    subdivided_rows: int  # bins of so many rows are subdivided before they are sorted
-    cell_rows: int  # rows that a sub-bin of a subdivided bin holds on average
+    sub_bin_rows: float  # of a node, a sub-bin, at least, where the rows found are counted
 
 
 class SubBins(NamedTuple):
-    """The sub-bins ``first .. first + size`` of one bin."""
+    """The sub-bins ``first .. first + size`` of one bin, of all those of a column."""
 
     counts: NDArray  # flat, `channels` each
     place: NDArray[np.int64]  # of the first pair of each candidate, -1 of others
@@ -110,14 +109,6 @@ def keep_left(left, copy):
 
 
 # --------------------------------------- sub-bins of one bin, which `work.left` is before
-@borrowing
-def cell_of(cells, f, b, x):
-    """Sub-bin of a value x in bin b of column f; missing values are in the first of theirs."""
-    bin_ = np.uintp(b)
-    inside = grid_cell(x, cells.low[f, bin_], cells.scale[f, bin_], cells.half, cells.top)
-    return np.uintp(cells.first[f]) + bin_ * np.uintp(cells.size) + np.uintp(inside)
-
-
 @borrowing
 def add_run(counts, at, size, total):
     """Let `total` be the statistics of `size` sub-bins from ``counts[at]`` on."""
@@ -214,7 +205,6 @@ def scan_cells(node, rows, cells, pairs, is_sorted, spot, work, cut):
     return cut
 
 
-# ------------------------------------------------------------- one bin, from its gathered pairs
 @borrowing
 def scan_sorted(node, rows, pairs, first, last, left, spot, work, cut):
     """The better of `cut` and the best cut between the sorted pairs ``first .. last``.
@@ -227,73 +217,71 @@ def scan_sorted(node, rows, pairs, first, last, left, spot, work, cut):
     return found if value > -np.inf and precedes(found, cut) else cut
 
 
+# -------------------------------------------------------------------- sub-bins of one column
 @borrowing
-def scan_pairs(finer, node, rows, pairs, start, end, spot, work, report, cut):
-    """The better of `cut` and the best cut between the gathered pairs ``start .. end`` of a bin.
-
-    `work.left` is before the bin. `report` counts what is sorted.
-    """
-    if finer is None:
-        is_sorted = spot.missing_left  # that side is tried last
-    else:
-        is_sorted = False
-        if end - start >= finer.subdivided_rows:
-            low, high = value_range(pairs.values, start, end)
-            if low == high:
-                return cut
-            half = finer.cells.half
-            if high * half - low * half > finer.cells.narrow:
-                ends = low * half, high * half
-                return subdivide(
-                    finer, node, rows, pairs, start, end, ends, spot, work, report, cut
-                )
-    if not is_sorted:
-        report[0] += end - start
-        sort_pairs(pairs.values, pairs.items, start, end, work.sorter)
-    return scan_sorted(node, rows, pairs, start, end, work.left, spot, work, cut)
+def dropped_bits(rows, sub_bin_rows):
+    """How many bits of fine codes are too fine for a node of so many rows."""
+    bits = FINE_BITS
+    while bits > 0 and (MAX_BINS << (FINE_BITS + 1 - bits)) * sub_bin_rows <= rows:
+        bits -= 1
+    return bits
 
 
 @borrowing
-def value_range(values, start, end):
-    """The least and the greatest of some values."""
-    low = high = values[start]
-    for i in range(start, end):
-        low = min(low, values[i])
-        high = max(high, values[i])
-    return low, high
+def count_found(node, rows, found, codes, shift, cells, candidate):
+    """Let the counts of candidate bins be those of the rows found, by their codes."""
+    channels, counts = node.total.size, cells.counts
+    for b in range(candidate.size):
+        if candidate[b]:
+            counts[b * cells.size * channels : (b + 1) * cells.size * channels] = 0
+    for i in range(np.uintp(found.size)):
+        at = (np.uintp(codes[i]) >> np.uintp(shift)) * np.uintp(channels)
+        count_row(node.criterion, rows, found[i], counts, at, channels)
 
 
-@inner
-def subdivide(finer, node, rows, pairs, start, end, ends, spot, work, report, cut):
-    """As `scan_pairs`, of which only those of candidate sub-bins are sorted.
+@borrowing
+def mark_column(node, table, histogram, f, cells, candidate, work, needed):
+    """Reserve places for the rows of candidate sub-bins of candidate bins; returns how many.
 
-    Half the values are between the two `ends`.
+    Bins without such rows are no longer candidates.
     """
-    (low, high), (values, items) = ends, pairs
-    channels = node.total.size
-    size = np.int64(2)
-    while size < MOST_SUB_BINS and size * finer.cell_rows < end - start:
-        size *= 2
-    half = finer.cells.half
-    top = values.dtype.type(size - 1)
-    scale = values.dtype.type(size) / (high - low)
-    counts = np.zeros(size * channels, np.int64)
-    for i in range(start, end):
-        at = np.int64(grid_cell(values[i], low, scale, half, top)) * channels
-        count_row(node.criterion, rows, items[i], counts, at, channels)
-    place = np.full(size, -1, np.int64)
-    cells = SubBins(counts, place, np.int64(0), size)
-    mark_cells(node, cells, end - start, work, needed_bound(node.criterion, cut[0], node.total))
-    used = place_cells(node, cells, np.int64(0))
-    if used == 0:
-        return cut
-    report[0] += used
-    found = Pairs(np.empty(used, values.dtype), np.empty(used, items.dtype))
-    for i in range(start, end):
-        c = grid_cell(values[i], low, scale, half, top)
-        at = place[c]
-        if at >= 0:
-            found.values[at] = values[i]
-            found.items[at] = items[i]
-            place[c] = at + 1
-    return scan_cells(node, rows, cells, found, False, spot, work, cut)
+    channels, size = node.total.size, cells.size
+    first, value_bins, missing_at = column_bins(table, f, channels)
+    for b in range(value_bins):
+        if candidate[b]:
+            cells.place[b * size : (b + 1) * size] = -1
+    for side in range(2):
+        if not start_side(histogram, missing_at, side == 1, work.left):
+            continue
+        for b in range(value_bins):
+            at = (first + b) * channels
+            if candidate[b]:
+                n = row_count(node.criterion, histogram, at, channels, node.weighted)
+                own = SubBins(cells.counts, cells.place, b * size, size)
+                mark_cells(node, own, n, work, needed)
+            add_cell(work.left, histogram, at)
+    used = np.int64(0)
+    for b in range(value_bins):
+        if candidate[b]:
+            before = used
+            own = SubBins(cells.counts, cells.place, b * size, size)
+            used = place_cells(node, own, used)
+            candidate[b] = used > before
+    return used
+
+
+@borrowing
+def scan_column(node, source, histogram, f, cells, pairs, candidate, work, cut):
+    """The better of `cut` and the best cut inside candidates of column f, all gathered."""
+    channels, size = node.total.size, cells.size
+    first, value_bins, missing_at = column_bins(source.table, f, channels)
+    for side in range(2):
+        if not start_side(histogram, missing_at, side == 1, work.left):
+            continue
+        for b in range(value_bins):
+            if candidate[b]:
+                spot = Spot(f, side == 1, b, tie_rank(node.limits, node.key, f))
+                own = SubBins(cells.counts, cells.place, b * size, size)
+                cut = scan_cells(node, source.rows, own, pairs, side == 1, spot, work, cut)
+            add_cell(work.left, histogram, (first + b) * channels)
+    return cut

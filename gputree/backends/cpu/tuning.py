@@ -38,19 +38,22 @@ class Tuning(NamedTuple):
     candidate_share: float = 0.25
     # Of a table's rows, in the smallest node that is counted: cells are the same for all nodes.
     node_share: float = 1 / 16
+    # Of a table's rows, in nodes in which a column had the greatest bound: then its fine codes are
+    # made.
+    led_share: float = 0.5
+    # Rows of a node a sub-bin, at least, for each statistic of columns that are not counted as a
+    # whole.
+    sub_bin_rows: float = 2
     # Rows of the table a cell, at least.
     cell_rows: int = 32
     # Counters of a column, at most: they stay in a cache.
-    column_bytes: int = 1 << 17
+    column_bytes: int = 1 << 18
     # Only the columns that a node draws are counted where they are one in so many, or fewer.
     drawn_share: float = 16
     # Of tables of so many rows, at most, each node then sorts what it draws, from the root on; and
     # what such a column counts as in `Finishing`.
     drawn_rows: float = 1 << 14
     sorted_column: float = 3.0
-
-    subdivided_rows: int = 128  # bins of so many rows are subdivided, not sorted whole
-    sub_bin_rows: int = 16  # rows a sub-bin then
 
     # See `Finishing`.
     rows_per_statistic: float = 9.0

@@ -26,8 +26,8 @@ from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.refine import (
     better_boundary,
     has_missing,
-    mark_column,
-    new_marks,
+    in_column,
+    mark_bins,
     next_filled,
     put_cut,
 )
@@ -194,7 +194,8 @@ def candidate_bins(scoring, table, histograms, slots, best, bounds, columns, fir
     its best cut. `out` is `Candidates` with room for all bins.
     """
     channels = scoring.totals.shape[1]
-    marks, work, left = new_marks(None, table), new_work(channels), np.empty(channels, np.int64)
+    candidate = np.empty(table.offset[-1], np.uint8)
+    work, left = new_work(channels), np.empty(channels, np.int64)
     count = 0
     for i in range(slots.size):
         cells, total = histograms[slots[i]], scoring.totals[i]
@@ -203,12 +204,13 @@ def candidate_bins(scoring, table, histograms, slots, best, bounds, columns, fir
         for f in columns[first[i] : first[i + 1]]:
             if bounds[i, f] < needed:
                 continue
-            mark_column(None, table, node, cells, f, needed, marks, work, np.int64(0))
+            own = in_column(node, f)
+            mark_bins(table, own, cells, f, needed, True, work, candidate)
             at, value_bins, missing_at = column_bins(table, f, channels)
             left[:] = 0
             for b in range(value_bins):
                 place = (at + b) * channels
-                if marks.bins[at + b] >= 0:
+                if candidate[at + b]:
                     out.node[count], out.column[count], out.bin[count] = i, f, b
                     out.rows[count] = row_count(
                         scoring.criterion, cells, place, channels, scoring.weighted
