@@ -12,6 +12,7 @@ from gputree.backends import binning
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu.few_values import SLOTS, SORTED_MOST, few_values, sort_few
+from gputree.backends.cpu.table import CpuTable
 
 TINY = [5e-324, -5e-324, 1e-310, 0.0, -0.0]
 EXTREME = [1e308, -1e308, np.finfo(np.float64).max, -np.finfo(np.float64).max]
@@ -88,6 +89,21 @@ def test_bins_are_even_on_continuous_data(backend):
     assert device.histogram_cells == 2 * 256
     for f in range(2):
         assert np.bincount(codes[:, f]).max() <= 2 * 20_000 / 256
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_bins_of_exact_cuts_hold_fewer_rows_towards_the_ends(exact):
+    n = 20_000
+    table = CpuTable(np.arange(n, dtype=np.float32)[:, None], np.zeros(1, bool))
+    rows = np.bincount(table.coded(100, exact, 1).codes[:, 0])
+    assert rows.size == 100
+    if exact:
+        assert (np.diff(rows[:20]) > 0).all()
+        assert (np.diff(rows[-20:]) < 0).all()
+        assert rows[0] < n / 800
+        assert rows.max() < 1.25 * n / 100
+    else:
+        assert np.ptp(rows) <= 1
 
 
 def test_a_heavy_value_is_alone_in_its_bin(backend):

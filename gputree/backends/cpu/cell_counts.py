@@ -100,10 +100,11 @@ class CellCounts:
         self._make_fine(wanted, last - first, scores.bound[chosen].argmax(axis=1))
         counts = self.count(entries, first, last, wanted)
         none = Counts(0, 0, np.zeros(candidates.shape[1], np.bool_), np.empty(0, self.dtype))
+        rows = float(self.channels * self.tuning.sub_bin_rows)
         others = chosen[[c is None for c in counts]]
         alone = [(own, chosen[i : i + 1]) for i, own in enumerate(counts) if own is not None]
         return [
-            (Finer(self.cells, self.fine, own.counted, own.cells, self.tuning.sub_bin_rows), those)
+            (Finer(self.cells, self.fine, own.counted, own.cells, rows), those)
             for own, those in [*alone, (none, others)]
         ]
 

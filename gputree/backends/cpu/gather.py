@@ -96,21 +96,24 @@ def add_sub_bins(table, cells, f, begin, end, rows, codes):
 
 
 @borrowing
-def put_found(table, f, rows, codes, n, shift, place, pairs):
-    """Put those of n rows found whose sub-bins are candidates to their places, with their values.
-
-    The rows and codes are used up: first come those that are put.
-    """
-    column, bits = np.uintp(f), np.uintp(shift)
+def keep_found(rows, codes, shift, place):
+    """Keep the rows found in candidate sub-bins, and their codes, before all others; how many."""
     kept = np.uintp(0)
-    for i in range(np.uintp(n)):
+    for i in range(np.uintp(rows.size)):
         row, code = rows[i], codes[i]
         rows[kept] = row
         codes[kept] = code
-        kept += np.uintp(place[np.uintp(code) >> bits] >= 0)
-    for i in range(kept):
-        prefetch(table.values, rows[min(i + np.uintp(PUT_AHEAD), kept - np.uintp(1))], column)
-        row, cell = np.uintp(rows[i]), np.uintp(codes[i]) >> bits
+        kept += np.uintp(place[np.uintp(code) >> np.uintp(shift)] >= 0)
+    return np.int64(kept)
+
+
+@borrowing
+def put_found(table, f, rows, codes, shift, place, pairs):
+    """Put the rows that were kept to the places of their sub-bins, with their values."""
+    column, size = np.uintp(f), np.uintp(pairs.items.size)
+    for i in range(size):
+        prefetch(table.values, rows[min(i + np.uintp(PUT_AHEAD), size - np.uintp(1))], column)
+        row, cell = np.uintp(rows[i]), np.uintp(codes[i]) >> np.uintp(shift)
         to = np.uintp(place[cell])
         place[cell] = to + np.uintp(1)
         pairs.items[to] = row

@@ -28,6 +28,7 @@ from gputree.backends.cpu.gather import (
     add_sub_bins,
     collect_fine,
     collect_rows,
+    keep_found,
     put_found,
 )
 from gputree.backends.cpu.jit import (
@@ -70,13 +71,11 @@ GATHER_COLUMNS = 64
 
 
 class Marks(NamedTuple):
-    """Scratch: what is a candidate, and of one column its sub-bins and the rows found."""
+    """Scratch: what is a candidate, and the sub-bins of one column."""
 
     candidate: NDArray  # (bins,) uint8: 1 of candidates
     place: NDArray  # (sub-bins,) int64
     counts: NDArray  # (sub-bins x channels,) as histograms
-    rows: NDArray  # (n + 1,) as entries
-    codes: NDArray  # (n + 1,) uint16: fine codes
 
 
 class NodeHistogram(NamedTuple):
@@ -101,16 +100,15 @@ class Search(NamedTuple):
 
 @inner
 def new_marks(finer, source, counter, channels):
-    """Scratch, with counters like `counter`; that of large nodes is not touched by small ones."""
-    size, n = MAX_BINS, 0
+    """Scratch, with counters like `counter`: for the sub-bins of the largest node."""
+    size = np.int64(MAX_BINS)
     if finer is not None:
-        size, n = MAX_BINS * FINE_CELLS, source.entries.size
+        shift = min(dropped_bits(source.entries.size, finer.sub_bin_rows), finer.cells.shift)
+        size *= FINE_CELLS >> shift
     return Marks(
         np.empty(source.table.offset[-1], np.uint8),
         np.empty(size, np.int64),
         np.empty(size * channels, counter.dtype),
-        np.empty(n + 1, source.entries.dtype),
-        np.empty(n + 1, np.uint16),
     )
 
 
@@ -150,81 +148,53 @@ def mark_bins(table, node, histogram, f, needed, is_tight, work, candidate):
     return rows
 
 
+@borrowing
+def is_counted(finer, f):
+    """Whether column f is counted as a whole."""
+    if finer is None:
+        return False
+    return finer.counted[f]
+
+
 @inner
-def cells_of(finer, source, node, search, f, n, rows, codes):
-    """The sub-bins of column f, in which n rows were found, and the bits of codes less."""
-    table, marks, channels = source.table, search.marks, node.total.size
-    first, last = table.offset[f], table.offset[f + 1]
-    shift = np.int64(FINE_BITS)
+def cells_of(finer, node, search, table, f):
+    """The sub-bins of column f, and how many bits of fine codes are dropped for them.
+
+    Those of small nodes are the bins themselves.
+    """
+    channels, shift = node.total.size, np.int64(FINE_BITS)
+    counts = search.histogram[table.offset[f] * channels : table.offset[f + 1] * channels]
     if finer is not None:
-        shift = dropped_bits(search.last - search.first, finer.sub_bin_rows)
-    if shift == FINE_BITS:  # the bins themselves
-        counts = search.histogram[first * channels : last * channels]
-        return SubBins(counts, marks.place, np.int64(0), np.int64(1)), shift
-    size = FINE_CELLS >> shift
-    for b in range(last - first):
-        if marks.candidate[first + b]:
-            marks.counts[b * size * channels : (b + 1) * size * channels] = 0
-    count_found(node.criterion, source.rows, rows, codes, n, shift, channels, marks.counts)
-    return SubBins(marks.counts, marks.place, np.int64(0), np.int64(size)), shift
+        first = finer.cells.first
+        shift = np.int64(dropped_bits(search.last - search.first, finer.sub_bin_rows))
+        if finer.counted[f]:
+            shift = np.int64(finer.cells.shift)
+            counts = finer.counts[first[f] * channels : first[f + 1] * channels]
+        elif shift < FINE_BITS:
+            counts = search.marks.counts
+    size = np.int64(FINE_CELLS) >> shift
+    return SubBins(counts, search.marks.place, np.int64(0), size), shift
 
 
 @inner
-def counted_cells(finer, node, search, f):
-    """As `cells_of`, of a column that is counted as a whole."""
-    cells, channels = finer.cells, node.total.size
-    counts = finer.counts[cells.first[f] * channels : cells.first[f + 1] * channels]
-    return SubBins(counts, search.marks.place, np.int64(0), np.int64(cells.size)), np.int64(
-        cells.shift
-    )
+def mark_candidates(finer, node, search, table, f, needed):
+    """Mark the candidate bins of column f; how many rows they have.
+
+    Of a column that is counted as a whole, those with candidate sub-bins, which get their places.
+    """
+    marks, work, counted = search.marks, search.work, is_counted(finer, f)
+    histogram, candidate = search.histogram, marks.candidate
+    n = mark_bins(table, node, histogram, f, needed, not counted, work, candidate)
+    if n > 0 and counted:
+        cells, _ = cells_of(finer, node, search, table, f)
+        own = candidate[table.offset[f] : table.offset[f + 1]]
+        if mark_column(node, table, histogram, f, cells, own, work, needed) == 0:
+            return np.int64(0)
+    return n
 
 
 @inner
-def scan_found(source, node, search, f, cells, shift, n, rows, codes, used, cut):
-    """The better of `cut` and the best cut among `used` of the n rows found in column f."""
-    search.report[0] += used
-    candidate = search.marks.candidate[source.table.offset[f] :]
-    pairs = Pairs(np.empty(used, source.table.values.dtype), np.empty(used, rows.dtype))
-    put_found(source.table, f, rows, codes, n, shift, cells.place, pairs)
-    return scan_column(node, source, search.histogram, f, cells, pairs, candidate, search.work, cut)
-
-
-@inner
-def search_known(finer, source, node, search, pending, cut):
-    """As `refine_columns`, of columns with fine codes, one by one in the order of their bounds."""
-    table, histogram, marks, work = source.table, search.histogram, search.marks, search.work
-    n_pending = pending.size
-    while True:
-        needed = needed_bound(node.criterion, cut[0], node.total)
-        at = next_column(search.bound, pending, n_pending, needed)
-        if at < 0:
-            return cut
-        f = pending[at]
-        n_pending -= 1
-        pending[at] = pending[n_pending]
-        own, counted = in_column(node, f), finer.counted[f]
-        candidate = marks.candidate[table.offset[f] : table.offset[f + 1]]
-        used = mark_bins(table, own, histogram, f, needed, not counted, work, marks.candidate)
-        cells, shift = counted_cells(finer, node, search, f)
-        if counted and used > 0:
-            used = mark_column(own, table, histogram, f, cells, candidate, work, needed)
-        if used == 0:
-            continue
-        n = collect_fine(
-            finer.fine.code, source.entries, search.first, search.last, f, candidate, marks.rows,
-            marks.codes,
-        )  # fmt: skip
-        if not counted:
-            cells, shift = cells_of(finer, source, node, search, f, n, marks.rows, marks.codes)
-            used = mark_column(own, table, histogram, f, cells, candidate, work, needed)
-        if used > 0:
-            cut = scan_found(
-                source, own, search, f, cells, shift, n, marks.rows, marks.codes, used, cut
-            )
-
-
-@inner
-def gather_columns(finer, source, search, columns, room):
+def gather_columns(finer, source, search, columns, are_known, room):
     """The rows found of some columns, and their fine codes; for each there is `room`.
 
     Returns both, and where those of each column are.
@@ -236,6 +206,13 @@ def gather_columns(finer, source, search, columns, room):
         begin[c] = end[c] = at
         at += room[c] + 1
     rows, codes = np.empty(at, entries.dtype), np.empty(at, np.uint16)
+    if finer is not None and are_known:  # one column
+        f = columns[0]
+        end[0] = collect_fine(
+            finer.fine.code, entries, search.first, search.last, f,
+            candidate[table.offset[f] : table.offset[f + 1]], rows, codes,
+        )  # fmt: skip
+        return rows, codes, begin, end
     for start in range(search.first, search.last, GATHER_ROWS):
         last = min(start + GATHER_ROWS, search.last)
         before = end.copy()
@@ -252,6 +229,24 @@ def gather_columns(finer, source, search, columns, room):
     return rows, codes, begin, end
 
 
+@inner
+def search_found(finer, source, node, search, f, rows, codes, cut):
+    """The better of `cut` and the best cut among the rows found in column f."""
+    table, marks, work, histogram = source.table, search.marks, search.work, search.histogram
+    cells, shift = cells_of(finer, node, search, table, f)
+    candidate = marks.candidate[table.offset[f] : table.offset[f + 1]]
+    if not is_counted(finer, f):
+        if shift < FINE_BITS:
+            count_found(node, source.rows, rows, codes, shift, cells, candidate)
+        needed = needed_bound(node.criterion, cut[0], node.total)
+        mark_column(node, table, histogram, f, cells, candidate, work, needed)
+    used = keep_found(rows, codes, shift, cells.place)
+    search.report[0] += used
+    pairs = Pairs(np.empty(used, table.values.dtype), np.empty(used, rows.dtype))
+    put_found(table, f, rows, codes, shift, cells.place, pairs)
+    return scan_column(node, source, histogram, f, cells, pairs, candidate, work, cut)
+
+
 @borrowing
 def next_column(bound, pending, n_pending, needed):
     """Place in `pending` of the column with the greatest bound that reaches `needed`, or -1."""
@@ -266,16 +261,16 @@ def next_column(bound, pending, n_pending, needed):
 def refine_columns(finer, source, node, search, pending, cut):
     """The better of `cut` and the best cut inside bins of the columns `pending`.
 
-    Those with fine codes go first. If there are none, one column goes alone, since it raises the
-    best score for all.
+    Those with fine codes go first, one by one. If there are none, one column goes alone, since it
+    raises the best score for all.
     """
     room = np.int64(1)
     if finer is not None:
         known, pending = take_known(finer, pending)
-        cut = search_known(finer, source, node, search, known, cut)
+        cut = search_columns(finer, source, node, search, known, True, room, cut)
         if known.size > 0:
             room = GATHER_SHARE * (search.last - search.first)
-    return search_others(finer, source, node, search, pending, room, cut)
+    return search_columns(finer, source, node, search, pending, False, room, cut)
 
 
 @inner
@@ -292,13 +287,12 @@ def take_known(finer, pending):
 
 
 @inner
-def search_others(finer, source, node, search, pending, room, cut):
-    """As `refine_columns`, of columns without fine codes, in the order of their bounds.
+def search_columns(finer, source, node, search, pending, are_known, room, cut):
+    """As `refine_columns`, of columns in the order of their bounds, all with fine codes or without.
 
-    Those that still reach the best score are gathered together, one pass over the rows for many
-    columns, after one with up to `room` rows.
+    Those without that still reach the best score are gathered together, one pass over the rows for
+    many columns, after one with up to `room` rows.
     """
-    table, histogram, marks, work = source.table, search.histogram, search.marks, search.work
     group, found = np.empty(pending.size, np.int64), np.empty(pending.size, np.int64)
     n_pending = pending.size
     while True:
@@ -312,27 +306,21 @@ def search_others(finer, source, node, search, pending, room, cut):
             f = pending[at]
             n_pending -= 1
             pending[at] = pending[n_pending]
-            own = in_column(node, f)
-            n = mark_bins(table, own, histogram, f, needed, True, work, marks.candidate)
+            n = mark_candidates(finer, in_column(node, f), search, source.table, f, needed)
             group[n_group], found[n_group] = f, n
             used += n
             n_group += n > 0
         if n_group == 0:
             return cut
-        rows, codes, begin, end = gather_columns(finer, source, search, group[:n_group], found)
+        rows, codes, begin, end = gather_columns(
+            finer, source, search, group[:n_group], are_known, found
+        )
         for g in range(n_group):
-            f = group[g]
-            own, n = in_column(node, f), end[g] - begin[g]
-            its_rows, its_codes = rows[begin[g] : end[g]], codes[begin[g] : end[g]]
-            cells, shift = cells_of(finer, source, node, search, f, n, its_rows, its_codes)
-            needed = needed_bound(node.criterion, cut[0], node.total)
-            candidate = marks.candidate[table.offset[f] : table.offset[f + 1]]
-            used = mark_column(own, table, histogram, f, cells, candidate, work, needed)
-            if used > 0:
-                cut = scan_found(
-                    source, own, search, f, cells, shift, n, its_rows, its_codes, used, cut
-                )
-        room = GATHER_SHARE * (search.last - search.first)
+            f, a, b = group[g], begin[g], end[g]
+            own = in_column(node, f)
+            cut = search_found(finer, source, own, search, f, rows[a:b], codes[a:b], cut)
+        if not are_known:
+            room = GATHER_SHARE * (search.last - search.first)
 
 
 @borrowing

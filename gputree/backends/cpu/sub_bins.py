@@ -58,7 +58,7 @@ class Finer(NamedTuple):
     fine: Fine
     counted: NDArray[np.bool_]  # (d,) columns that are counted as a whole
     counts: NDArray  # (sub-bins x channels,), where counted
-    sub_bin_rows: float  # of a node, of which the rows found are counted
+    sub_bin_rows: float  # of a node, a sub-bin, at least, where the rows found are counted
 
 
 class SubBins(NamedTuple):
@@ -228,11 +228,15 @@ def dropped_bits(rows, sub_bin_rows):
 
 
 @borrowing
-def count_found(criterion, rows, found, codes, n, shift, channels, counts):
-    """Add n rows found to the sub-bins of their codes."""
-    width, bits = np.uintp(channels), np.uintp(shift)
-    for i in range(np.uintp(n)):
-        count_row(criterion, rows, found[i], counts, (np.uintp(codes[i]) >> bits) * width, channels)
+def count_found(node, rows, found, codes, shift, cells, candidate):
+    """Let the counts of candidate bins be those of the rows found, by their codes."""
+    channels, counts = node.total.size, cells.counts
+    for b in range(candidate.size):
+        if candidate[b]:
+            counts[b * cells.size * channels : (b + 1) * cells.size * channels] = 0
+    for i in range(np.uintp(found.size)):
+        at = (np.uintp(codes[i]) >> np.uintp(shift)) * np.uintp(channels)
+        count_row(node.criterion, rows, found[i], counts, at, channels)
 
 
 @borrowing

@@ -41,8 +41,9 @@ class Tuning(NamedTuple):
     # Of a table's rows, in nodes in which a column had the greatest bound: then its fine codes are
     # made.
     led_share: float = 0.5
-    # Rows of a node a sub-bin, at least, in columns that are not counted as a whole.
-    sub_bin_rows: float = 4
+    # Rows of a node a sub-bin, at least, for each statistic of columns that are not counted as a
+    # whole.
+    sub_bin_rows: float = 2
     # Rows of the table a cell, at least.
     cell_rows: int = 32
     # Counters of a column, at most: they stay in a cache.
