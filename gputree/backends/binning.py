@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 MAX_BINS = 256
 GRID_CELLS = 2048
 
-# Rows whose values place the bin edges. Bins need not be even: an uneven edge costs a
-# little refining, never exactness. 65,536 rows put 256 of them into a bin on average.
+# Rows whose values place the bin edges. 65,536 rows put 256 of them into a bin on average.
 SAMPLE_ROWS = 65_536
 
 # Distinct values of a sample that place 256 bins well enough.

@@ -24,6 +24,11 @@ from gputree.hashing import mix
 # column is sorted to place its bins anew.
 MOST_UNSEEN = 1024
 
+# Rows of a sample that are sorted for the edges of exact bins, which decide what is searched, never
+# which cut is found. CPU ms of a fit of depth 8 with 65,536, 32,768, 16,384: 300,000 x 28 183, 141,
+# 129, 1,000,000 x 28 376, 351, 321, 500,000 x 14 without signal 152, 145, 138.
+SORTED_ROWS = 16_384
+
 # Values that are picked by hash, at most, as a multiple of those that are looked for.
 MOST_PICKED = 4
 
@@ -283,12 +288,15 @@ def delimit(bins: Bins, f: int) -> None:
 
 
 def fit_values(bins: Bins, f: int, values: NDArray, max_bins: int) -> None:
-    """Set the bins of column f from its values, NaN where missing."""
+    """Set the bins of column f from its values, NaN where missing; of exact cuts, from some."""
     few = few_values(values, max_bins)
-    if few is None:
-        fit_column(bins, f, known_ascending(values), max_bins)
-    else:
+    if few is not None:
         fit_distinct(bins, f, few, np.ones(few.size, np.int64), max_bins)
+        return
+    step = 1 if bins.even[f] else max(values.size // SORTED_ROWS, 1)
+    fit_column(bins, f, known_ascending(values[::step]), max_bins)
+    if bins.lossless[f] and step > 1:  # there are more
+        fit_column(bins, f, known_ascending(values), max_bins)
 
 
 def known_ascending(values: NDArray) -> NDArray:

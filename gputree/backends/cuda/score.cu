@@ -18,7 +18,7 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
 
 // Grid: nodes x columns; block: one warp. Node j has its histogram at its slot;
 // `totals` is written by the first column.
-extern "C" __global__ void __launch_bounds__(32) score_columns(
+extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     Rules rules, Table table, const Cell* histograms, const i64* slots, i64* cumulatives,
     i64* totals, Monotonic monotonic, Scores scores
 ) {
