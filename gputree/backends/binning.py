@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 MAX_BINS = 256
 GRID_CELLS = 2048
 
-# Rows whose values place the bin edges. 65,536 rows put 256 of them into a bin on average.
+# Rows whose values place the bin edges. 65,536 rows put 256 of them into an even bin on average.
 SAMPLE_ROWS = 65_536
 
 # Distinct values of a sample that place 256 bins well enough.
@@ -44,7 +44,9 @@ def uneven_quantiles(max_bins: int) -> NDArray[np.float64]:
     """
     angle = np.linspace(0.0, 1.0, 1 << 10)
     quantile = np.sin(np.pi / 2 * angle) ** 2
-    return np.interp(np.arange(1, max_bins) / max_bins, (quantile + angle) / 2, quantile)
+    found = np.interp(np.arange(1, max_bins) / max_bins, (quantile + angle) / 2, quantile)
+    found.flags.writeable = False
+    return found
 
 
 def empty_bins(d: int, dtype: np.dtype, even: bool = True) -> Bins:

@@ -84,6 +84,7 @@ class CpuBackend:
         )
         self.refined_pairs = self.scanned_pairs = 0
         self.cell_counts: cell_counts.CellCounts | None = None
+        self._max_bins = 0  # of the coded table
         self._many: Many | None = None
 
     def report(self) -> dict[str, int]:
@@ -92,7 +93,7 @@ class CpuBackend:
 
     def encode(self, max_bins: int) -> None:
         self.table = self.held.coded(max_bins, self.task.exact, self.n_threads)
-        self._many = None
+        self._max_bins, self._many = max_bins, None
 
     @property
     def _source(self) -> Source:
@@ -292,9 +293,9 @@ class CpuBackend:
     def _finer(self, nodes: Nodes, scores: Scores, large: Int64s) -> list[tuple[Finer, Int64s]]:
         """What large nodes are refined with, and which of them."""
         if self.cell_counts is None:
-            self.cell_counts = cell_counts.CellCounts(
-                self.task, self.table, self.rows, self._cell_dtype, self.n_threads
-            )
+            given = self.task, self.table, self.rows, self._cell_dtype
+            store = self.held.fine_codes(self._max_bins)
+            self.cell_counts = cell_counts.CellCounts(*given, store, self.n_threads)
         rows = self.cell_counts.candidates(self._rules(None), nodes, scores, large)
         return self.cell_counts.refine_with(self.entries, nodes, scores, large, rows)
 

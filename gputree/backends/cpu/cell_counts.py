@@ -19,6 +19,7 @@ from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.layout import Fine, Nodes, Rows, Rules, Scores, Source, Table
 from gputree.backends.cpu.refine import candidate_rows
 from gputree.backends.cpu.sub_bins import Cells, Finer
+from gputree.backends.cpu.table import FineCodes
 from gputree.threads import even_spans, run
 
 # The narrowest bin that is cut: cells to a unit could overflow in a narrower one.
@@ -54,17 +55,21 @@ class CellCounts:
     """Counts of cells, node by node, of a coded table; `dtype` is that of a counter."""
 
     def __init__(
-        self, task: Task, table: Table, rows: Rows, dtype: np.dtype, n_threads: int
+        self,
+        task: Task,
+        table: Table,
+        rows: Rows,
+        dtype: np.dtype,
+        store: FineCodes,
+        n_threads: int,
     ) -> None:
         self.task, self.table, self.rows = task, table, rows
         self.dtype, self.channels = dtype, task.channels
         self.n_threads = n_threads
         self.tuning = tuning.TUNING
         self.cells = new_cells(table, self._size())
-        n, d = table.codes.shape
-        self.fine = Fine(
-            np.empty((d, n), np.uint16), np.zeros(d, np.bool_)
-        )  # not in use, no memory
+        self._store, d = store, table.missing.size
+        self.fine = Fine(store.code, np.zeros(d, np.bool_))
         self._led = np.zeros(d)  # rows of nodes in which the column had the greatest bound
         self._parents: list[Counts] = []
         self._counts: list[Counts] = []
@@ -97,7 +102,10 @@ class CellCounts:
         """
         first, last = nodes.begin[chosen], nodes.end[chosen]
         wanted = self._wanted(last - first, candidates)
-        self._make_fine(wanted, last - first, scores.bound[chosen].argmax(axis=1))
+        lead = scores.bound[chosen].argmax(axis=1)
+        is_read = candidates[np.arange(lead.size), lead] > 0
+        self._make_fine(wanted, np.where(is_read, last - first, 0), lead)
+        wanted &= self.fine.known
         counts = self.count(entries, first, last, wanted)
         none = Counts(0, 0, np.zeros(candidates.shape[1], np.bool_), np.empty(0, self.dtype))
         rows = float(self.channels * self.tuning.sub_bin_rows)
@@ -111,16 +119,21 @@ class CellCounts:
     def _make_fine(self, wanted: Bools, rows: Int64s, lead: Int64s) -> None:
         """Make the fine codes of columns that are wanted, or that led in so many rows.
 
-        In each of m nodes of so many `rows` one column leads: what it was read for would have paid
-        for its codes.
+        In each of m nodes one column leads, and is read for so many `rows`: what it was read for
+        would have paid for its codes.
         """
-        n, known = self.table.codes.shape[0], self.fine.known
+        n, known, store = self.table.codes.shape[0], self.fine.known, self._store
         self._led += np.bincount(lead, rows, known.size)
         worth = wanted.any(axis=0) | (self._led >= self.tuning.led_share * n)
         columns = np.flatnonzero(worth & ~known & ~self.table.by_code)
-        given = self.table, self.cells, columns
-        parts = even_spans(n, columns.size, self.n_threads, self.tuning.chunk_rows)
-        run(self.n_threads, lambda a, b: make_fine(*given, a, b, self.fine.code), parts)
+        if columns.size == 0 or store.code.size == 0:
+            return
+        with store.lock:  # other growths over the table use what is made here
+            absent = columns[~store.known[columns]]
+            given = self.table, self.cells, absent
+            parts = even_spans(n, absent.size, self.n_threads, self.tuning.chunk_rows)
+            run(self.n_threads, lambda a, b: make_fine(*given, a, b, store.code), parts)
+            store.known[absent] = True
         known[columns] = True
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,19 @@ def codes_in_memory(shape: tuple[int, int]) -> NDArray:
     return np.empty(shape, CODE)
 
 
+class FineCodes:
+    """Fine codes of a table (`Fine` of layout.py), for all that grow over it at once."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        n, d = shape
+        self.lock = Lock()
+        self.known = np.zeros(d, np.bool_)
+        try:
+            self.code = np.empty((d, n), np.uint16)  # columns take memory when they are made
+        except MemoryError:  # a system that grants no more than there is: none are made
+            self.code = np.empty((d, 0), np.uint16)
+
+
 class CpuTable:
     """`gputree.backends.base.DeviceTable` on the host, of C-contiguous `values`.
 
@@ -53,6 +67,7 @@ class CpuTable:
         self.shape: tuple[int, int] = values.shape
         self._new_codes = new_codes or codes_in_memory
         self._coded: dict[tuple[int, bool], Table] = {}
+        self._fine: WeakValueDictionary[int, FineCodes] = WeakValueDictionary()
         self._by_column: NDArray | None = None
         self._lock = Lock()  # tasks may grow at once
 
@@ -112,6 +127,14 @@ class CpuTable:
             if (max_bins, exact) not in self._coded:
                 self._coded[max_bins, exact] = self._code(max_bins, exact, n_threads)
             return self._coded[max_bins, exact]
+
+    def fine_codes(self, max_bins: int) -> FineCodes:
+        """Those of the table in so many bins, which live as long as anything uses them."""
+        with self._lock:
+            found = self._fine.get(max_bins)
+            if found is None:
+                found = self._fine[max_bins] = FineCodes(self.shape)
+            return found
 
     def _code(self, *how: Any) -> Table:
         return code(self.bare(), self._new_codes, *how)[0]

@@ -21,7 +21,7 @@ from gputree.backends.cuda.workspace import Shaped, bytes_of
 # A cut on the device, as int64: see cut.cuh.
 CUT_WORDS = 5
 
-# Rows of a bin that a warp sorts, at most: see inside.cu.
+# Rows of a bin that a warp sorts, at most: see inside.cuh.
 MOST_SORTED = 1024
 
 NOTHING_FOUND = FOUND.pack(None, None, None)

@@ -122,7 +122,10 @@ class Variant(NamedTuple):
 
 def cupy() -> Any:
     """The module CuPy, or an error that names the extra to install."""
-    return sys.modules.get("cupy") or require("cupy", "device='cuda'")
+    module = sys.modules.get("cupy")  # a launch asks several times, and an import takes 5 us
+    if module is None or getattr(module.__spec__, "_initializing", False):
+        return require("cupy", "device='cuda'")
+    return module
 
 
 def source(name: str) -> str:

@@ -61,9 +61,8 @@ class Results(NamedTuple):
 class Candidates(NamedTuple):
     """Sub-bins of bins that may contain the best cut, and the slots of their rows."""
 
-    starts: (
-        Any  # (3, m x d + 1) int64: in the columns before, slots, candidates, those no warp sorts
-    )
+    # (3, m x d + 1) int64: in the columns before, slots, candidates, and those no warp sorts.
+    starts: Any
     grid: Packed  # for kernels: the sub-bins that rows are in
     counted: Packed  # what is known of them
     free_bytes: int  # that rows may be gathered in

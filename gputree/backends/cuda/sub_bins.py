@@ -15,7 +15,7 @@ from gputree.backends.cuda.levels import Candidates, Level
 from gputree.backends.cuda.structs import GRID, SUB_BINS
 from gputree.backends.cuda.workspace import allocate
 
-# Blocks that mark sub-bins, at least: where nodes are few, many take those of a column.
+# Blocks that mark sub-bins, about: where nodes are few, many take those of a column.
 MARKING_BLOCKS = 1024
 
 
