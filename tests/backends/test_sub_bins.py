@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+from devices import new_table
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_tree
-from strategies import Sample, make_task, problems, random_problems
+from strategies import Sample, make_task, problems, random_problems, random_sample
 from tunings import DEVICE, HOST, tuned
+from twins import assert_equal, grown
 
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cpu.table import CpuTable, FineCodes
 from gputree.backends.cpu.tuning import TUNING, Tuning
 from gputree.backends.cuda import tuning as cuda_tuning
 
@@ -80,6 +84,28 @@ def test_limits(assert_same_trees, problem, max_bins, leaf, weight, decrease, ma
     )
     expected = exact_tree(sample.values, task)
     assert_same_trees(sample, task, expected, max_bins)
+
+
+def test_fine_codes_are_shared_by_growths_and_not_needed(monkeypatch):
+    """Those of a table live as long as growths that use them; without room there are none."""
+    sample = random_sample(5, 200, 3, 2, False)
+    task = make_task("gini", sample)
+    table = new_table("cpu", sample)
+    with tuned(HOST["always"]):
+        backends = [CpuBackend(table, task, 1) for _ in range(2)]
+        trees = [grown(own, sample, task, finish_rows=20, max_bins=4) for own in backends]
+        assert table.fine_codes(4).known.sum() == 0  # of no growth: they are gone
+        kept = table.fine_codes(4)
+        trees.append(grown(CpuBackend(table, task, 1), sample, task, finish_rows=20, max_bins=4))
+        assert kept.known.any()
+        trees.append(grown(CpuBackend(table, task, 1), sample, task, finish_rows=20, max_bins=4))
+        none = FineCodes((0, 3))
+        monkeypatch.setattr(CpuTable, "fine_codes", lambda *_: none)
+        trees.append(grown(CpuBackend(table, task, 1), sample, task, finish_rows=20, max_bins=4))
+        assert not none.known.any()
+    for tree in trees[1:]:
+        for name, field in trees[0].items():
+            assert_equal(field, tree[name], name)
 
 
 # ------------------------------------------------------------ crowded values
