@@ -19,9 +19,9 @@ ROWS = 400
 def numbers_beside(others: int) -> Sample:
     """A column of numbers and one that tells less; `others` of two values, which have no cuts."""
     rng = np.random.default_rng(0)
-    values = rng.integers(0, 2, (ROWS, others + 2)).astype(np.float32)
-    values[:, :2] = rng.normal(size=(ROWS, 2))
-    classes = (values[:, 0] + 0.8 * values[:, 1] + rng.normal(size=ROWS)) > 0
+    numbers, noise = rng.normal(size=(ROWS, 2)), rng.normal(size=ROWS)  # for any `others` the same
+    values = np.hstack([numbers, rng.integers(0, 2, (ROWS, others))]).astype(np.float32)
+    classes = (values[:, 0] + 0.8 * values[:, 1] + noise) > 0
     return Sample(values, classes.astype(np.uint8), None)
 
 
