@@ -352,7 +352,7 @@ def markdown(report: dict[str, Any]) -> str:
         *(_summary(result) for result in report["cases"]),
         "",
         "Stages, each ending with a synchronisation: milliseconds, bytes moved at least, and",
-        "as a fraction of the bandwidth of the copy.",
+        "these as a fraction of the bandwidth of the copy.",
         "",
         f"| rows | table on | depth | splitter | arrive | {' | '.join(STAGES)} |",
         "| --- " * (5 + len(STAGES)) + "|",

@@ -9,7 +9,7 @@ from tunings import DEVICE, tuned
 from twins import grown, table
 
 from gputree.backends import binning
-from gputree.backends.cuda import inside, kernels
+from gputree.backends.cuda import encode, inside, kernels
 
 pytestmark = needs_emulator
 
@@ -63,6 +63,10 @@ def test_bins_of_single_values_are_not_searched():
     sample = numbers_beside(3)
     sample = sample._replace(values=np.ascontiguousarray(sample.values[:, 2:]))
     assert not loads(sample).keys() & (SMALL | LARGE)
+
+
+def test_where_edges_lie_in_shared_memory():
+    assert f"#define EDGE_STRIDE {encode.EDGE_STRIDE} " in kernels.source("encode")
 
 
 def test_rows_that_a_warp_sorts():

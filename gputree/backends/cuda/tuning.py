@@ -11,7 +11,7 @@ class Tuning(NamedTuple):
     """What tests change: see `TUNING`. Those of ``lists_`` are of multiway trees.
 
     Measured where a comment says so. Others were tried on an H200, 10,000,000 and 1,000,000 x 28 at
-    depth 8, at half and at two to four times their value, and changed less than the runs differed:
+    depth 8, at twice their value and more, and changed less than the runs differed:
     ``partition_rows``, ``cell_rows``, ``candidate_share``, ``counted_pairs``.
     """
 
@@ -51,7 +51,8 @@ class Tuning(NamedTuple):
     # Statistics of categories in memory at once, at most, where nodes have so few.
     batch_cells: int = MOST_CELLS
 
-    # See `Finishing`. With 6.0, 2.0 and 0.5, on an H200: 1,000,000 x 28 grown out 228, 182, 285 ms.
+    # See `Finishing`. 1,000,000 x 28 to full depth, an H200, with 12.0, 6.0, 3.0: 253, 210, 170 ms;
+    # in a noisier run with 6.0, 3.0, 2.0, 1.0: 228, 261, 182, 200.
     rows_per_statistic: float = 2.0
     # (row, column) pairs of finished nodes that are sorted at once, at most.
     sorted_pairs: int = 1 << 25
