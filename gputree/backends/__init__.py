@@ -22,12 +22,13 @@ __all__ = [
     "new_backend",
 ]
 
-# What users may ask for; "auto" is one of the others by the time a backend is chosen.
+# Devices that users may request; "auto" is resolved to one of the others before a backend is
+# chosen.
 DEVICES = ("auto", "cpu", "cuda")
 
 
 def has_device() -> bool:
-    """Whether a CUDA device answers, and all is installed that it takes to grow trees there."""
+    """Return True if a CUDA device, and all that is needed to grow trees on it, is usable."""
     from gputree.backends.cuda import machine
 
     return machine.missing() is None
@@ -55,7 +56,7 @@ def get_backend(device: str) -> type[Backend]:
 def new_backend(
     table: DeviceTable, task: Task, n_threads: int, entries: Int64s | None = None
 ) -> Backend:
-    """What grows a task over some rows of a table, or all; see `gputree.backends.base.Backend`."""
+    """Return the backend that grows `task` on `entries` of a table, None for all of its rows."""
     from gputree.backends.sharded.table import ShardedTable
 
     if isinstance(table, ShardedTable):
@@ -72,7 +73,7 @@ def new_backend(
 
 
 def get_table(device: str) -> type[DeviceTable]:
-    """What holds a table on "cpu" or "cuda"; see `get_backend`."""
+    """Return the table class of "cpu" or "cuda"; raises as `get_backend` does."""
     if not _is_cuda(device):
         from gputree.backends.cpu.table import CpuTable
 
@@ -83,14 +84,14 @@ def get_table(device: str) -> type[DeviceTable]:
 
 
 def get_sharded_table(device: str) -> Callable[..., ShardedTable]:
-    """What holds a table on the host that "cpu" or "cuda" works on in shards; see `get_backend`."""
+    """Return a constructor of sharded tables: rows on the host, counted in shards on `device`."""
     from gputree.backends.sharded.table import ShardedTable
 
     return partial(ShardedTable, "cuda" if _is_cuda(device) else "cpu")
 
 
 def get_list_backend(device: str) -> type[ListBackend]:
-    """The backend of attribute lists for a device name; see `get_backend`."""
+    """Return the attribute-list backend class of "cpu" or "cuda"; raises as `get_backend` does."""
     if not _is_cuda(device):
         from gputree.backends.cpu.lists.backend import CpuLists
 
@@ -101,7 +102,7 @@ def get_list_backend(device: str) -> type[ListBackend]:
 
 
 def _is_cuda(device: str) -> bool:
-    """Whether `device` is "cuda", of which nothing is missing, rather than "cpu"."""
+    """Return True for "cuda", if usable, and False for "cpu"; else raise."""
     if device not in ("cpu", "cuda"):
         raise ValueError(f"A backend is that of 'cpu' or 'cuda', got {device!r}.")
     if device == "cpu":

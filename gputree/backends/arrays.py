@@ -1,7 +1,7 @@
-"""Data that live on a CUDA device: recognised without CuPy, taken without the host.
+"""Data in the memory of a CUDA device: recognized without CuPy, read without a copy to the host.
 
-CuPy arrays, cuDF frames and columns, and what shares memory by ``__cuda_array_interface__``
-or by DLPack from a CUDA device (PyTorch, JAX, Numba).
+CuPy arrays, cuDF frames and columns, and any object that exports ``__cuda_array_interface__`` or,
+from a CUDA device, DLPack (PyTorch, JAX, Numba).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CUDA = (2, 13)
 
 
 def on_device(X: Any) -> bool:
-    """Whether `X` lies in the memory of a CUDA device."""
+    """Return True if `X` is in the memory of a CUDA device."""
     if isinstance(X, np.ndarray | list | tuple) or X is None:
         return False
     if _is_cudf(X) or hasattr(X, "__cuda_array_interface__"):
@@ -34,8 +34,8 @@ def on_device(X: Any) -> bool:
 def device_matrix(X: Any) -> Any:
     """`X` of `on_device` as a C-contiguous float32 or float64 CuPy array, NaN where missing.
 
-    Nothing is copied where `X` is that already, and nothing to the host. None where `X`
-    holds more than integers and floats: categories are coded on the host.
+    Nothing is copied to the host, and nothing at all where `X` already is such an array. None where
+    `X` has values other than integers and floats: categories are coded on the host.
     """
     if _is_cudf(X):
         dtypes = list(X.dtypes) if hasattr(X, "iloc") and X.ndim == 2 else [X.dtype]
@@ -62,8 +62,8 @@ def to_host(X: Any) -> Any:
 def device_labels(y: Any, values: Any) -> Any:
     """Integer labels of shape (n,) on the device of `values`, or `y` on the host.
 
-    Labels on the host follow a table on a device: to look at them takes the device less time
-    than their copy, and the copy is needed.
+    Labels on the host are copied to the device of the table: the device needs them, and finds their
+    range faster than the host does.
     """
     kind = getattr(getattr(y, "dtype", None), "kind", "O")
     if isinstance(values, np.ndarray) or kind not in "iu" or getattr(y, "ndim", 0) != 1:
@@ -75,16 +75,16 @@ def device_labels(y: Any, values: Any) -> Any:
 
 
 def label_range(y: Any) -> tuple[int, int]:
-    """Least and greatest of integer labels on a device."""
+    """Minimum and maximum of integer labels on a device."""
     with cuda.device_of(y):
         return int(y.min()), int(y.max())
 
 
 def count_labels(y: Any, low: int, high: int) -> tuple[NDArray[Any], Any]:
-    """The labels that occur, ascending on the host, and the code of each on the device."""
+    """Labels that occur, ascending on the host, and the code of each row on the device."""
     xp = cuda.cupy()
     with cuda.device_of(y):
-        wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot hold 127 - -128
+        wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot represent 127 - -128
         place = (y.astype(wide) - wide(low)).astype(np.int64)
         present = xp.zeros(high - low + 1, dtype=np.int32)
         present[place] = 1
@@ -95,7 +95,7 @@ def count_labels(y: Any, low: int, high: int) -> tuple[NDArray[Any], Any]:
 
 
 def take_rows(X: Any, rows: Int64s | NDArray[np.bool_]) -> Any:
-    """Some rows of an array, on the device where it is."""
+    """Rows of an array, selected by index or mask, on the device where the array is."""
     if isinstance(X, np.ndarray):
         return X[rows]
     with cuda.device_of(X):

@@ -1,8 +1,8 @@
-"""The seam between the grower and the devices.
+"""Interface between the grower and the backend of a device.
 
-A backend owns arrays on its device and a handful of primitives on them; which nodes to
-open, when to stop and how nodes are numbered is decided above, once for all backends.
-What crosses the seam per node are small NumPy arrays on the host.
+A backend has arrays on its device and a handful of primitives on them. The grower, one for all
+backends, decides which nodes are split, when growth stops and how nodes are numbered. Per node,
+only small NumPy arrays on the host are exchanged.
 
 Nodes are ranges ``begin .. end`` of the entries, a permutation of the rows that
 `partition` and `finish` keep in stable order. Every primitive is exact or works in
@@ -28,26 +28,26 @@ Bools = NDArray[np.bool_]
 
 
 class Monotonic(NamedTuple):
-    """What the mean of a node may be, and which way it may go with columns.
+    """Monotonic constraints: signs of the columns and bounds on the mean of a node.
 
-    A mean is the share of class 1, or the mean target in units of the row statistics. It is that
-    of all rows of a side, missing values among them. Kernels set what is of one node or column.
+    A mean is the probability of class 1, or the mean target in units of the row statistics, over
+    all rows of a side, missing values included. The fields with a default are set by kernels.
     """
 
     signs: NDArray[np.int8]  # (d,) 1 where it rises with the column, -1 where it falls, else 0
-    sign: int = 0  # of the column at hand
-    lower: float = -np.inf  # bounds of the node at hand
+    sign: int = 0  # of the column that is searched
+    lower: float = -np.inf  # bounds on the mean of the node that is searched
     upper: float = np.inf
 
 
 class Bounds(NamedTuple):
-    """What the means of m nodes lie between; cuts of columns with a sign keep within."""
+    """Bounds on the means of m nodes, kept by the children of cuts of constrained columns."""
 
     lower: Floats
     upper: Floats
 
     def take(self, nodes: NDArray[Any] | slice) -> Bounds:
-        """Those of some nodes."""
+        """Return the bounds of the given nodes."""
         return Bounds(self.lower[nodes], self.upper[nodes])
 
 
@@ -67,17 +67,17 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be grown: criterion, limits and statistics of all n rows of a table."""
+    """Problem to solve on a table: criterion, limits, and the statistics of all of its n rows."""
 
     criterion: Criterion  # its type selects the formulas, see `gputree.criteria`
     limits: Limits
     target: NDArray[Any]  # class index, or weight x target in fixed point
     weight: Int64s | None  # in fixed point; None where every weight is one unit
     square: Int64s | None  # weight x squared target in fixed point; regression only
-    square_rest: Int64s | None  # what `square` cuts off, in 2**-30 of its unit
-    exact: bool  # whether cuts inside bins are looked for
-    max_device_memory: int | None = None  # bytes, not on the CPU; None for a share of what is free
-    search: SubsetSearch | None = None  # how nominal columns are split; None where none is
+    square_rest: Int64s | None  # rest of `square` below its unit, in 2**-30 of it
+    exact: bool  # True: cuts inside bins are searched for, too
+    max_device_memory: int | None = None  # bytes, on a device; None: a part of the free ones
+    search: SubsetSearch | None = None  # of category subsets; None without nominal columns
     draws_cuts: bool = False  # extremely randomized trees: on the CPU, of a table in memory
 
     @property
@@ -99,7 +99,7 @@ class Task:
 class Larger(NamedTuple):
     """Histograms of larger siblings: ``out[slots] = whole[whole_slots] - out[part_slots]``.
 
-    A part may lie in the place of its result.
+    A part may be stored in the place of its result.
     """
 
     whole: Any
@@ -149,7 +149,7 @@ class Splits(NamedTuple):
 
 
 class Subtrees(NamedTuple):
-    """Nodes of finished subtrees: each root first, children in pairs, -1 for no child."""
+    """Nodes of the subtrees of small nodes: each root first, children in pairs, -1 for no child."""
 
     root: Int64s
     first_child: Int64s
@@ -173,23 +173,23 @@ class Subtrees(NamedTuple):
 
 
 class Finishing(NamedTuple):
-    """Which nodes are small: those that cost less to finish than to split by histograms."""
+    """Sizes of small nodes: building their subtrees costs less than histograms."""
 
     # Rows of an average column that cost as much to finish, over all levels, as a statistic of
     # its histogram costs to count, subtract and score.
     rows_per_statistic: float
-    columns: float  # of a row, each by its cost beside a numeric one of many values
-    most_rows: int  # larger nodes are not finished
-    # Of so few entries x columns, for each level that is left, a level is finished whole: much of
-    # what it takes to split one does not depend on its size.
+    columns: float  # per row, weighted by cost relative to a numeric one of many values
+    most_rows: int  # nodes of more rows are never small
+    # Entries x columns, per remaining level, up to which every node of a level is small: much of
+    # the cost of splitting a level does not depend on its size.
     level_cells: int = 0
 
 
 class DeviceTable(Protocol):
-    """A table on one device: columns, values, and their codes once a task asks for them.
+    """A table on one device: columns, values, and their codes once a task needs them.
 
-    Many tasks share it, one after another or at once. Codes on the host are pickled with it;
-    those on a device are made anew.
+    Many tasks share it, one after another or at once. Codes on the host are pickled with it; codes
+    on a device are recomputed.
     """
 
     name: str
@@ -203,9 +203,9 @@ class DeviceTable(Protocol):
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
     ) -> None:
-        """Code the columns now, as tasks with exact cuts, or others, will ask for them.
+        """Code the columns in advance, for tasks that are `exact` or not.
 
-        Where nodes draw `max_features` of many columns, tasks may ask for none.
+        Tasks whose nodes draw `max_features` of many columns may need no codes.
         """
 
 
@@ -220,7 +220,7 @@ class Backend(Protocol):
     ) -> None:
         """Take a `DeviceTable`, a task and the rows to grow on: `entries`, or all.
 
-        What the task has a value a row of, it has of every row of the table.
+        Statistics of the task are those of every row of the table, not only of `entries`.
         """
 
     def encode(self, max_bins: int) -> None:
@@ -230,7 +230,7 @@ class Backend(Protocol):
     def uncoded_cells(self) -> int:
         """Rows x columns of the largest table to grow from its values, without codes; 0 for none.
 
-        Beside those that `gputree.growth.stopping.FEWEST_ROWS` names.
+        Tables of fewer than `gputree.growth.stopping.FEWEST_ROWS` rows are grown so in any case.
         """
 
     @property
@@ -243,16 +243,17 @@ class Backend(Protocol):
 
     @property
     def most_histogram_bytes(self) -> int:
-        """Budget of the histograms of one level, in bytes."""
+        """Memory limit of the histograms of one level, in bytes."""
 
     @property
     def finishing(self) -> Finishing:
-        """Which nodes are worth finishing. Needs `encode`."""
+        """Return the sizes up to which a node is small. Needs `encode`."""
 
     def new_histograms(self, m: int) -> Any:
         """Zeroed histograms of m nodes, shape (m, histogram_cells x channels).
 
-        Of width 0 where nodes are counted as they are refined; then there are no scores before.
+        The width is 0 where histograms are not kept but counted in `refine`; then no scores precede
+        it.
         """
 
     def histogram(
@@ -261,9 +262,9 @@ class Backend(Protocol):
         """Add the histogram of node j to ``out[slots[j]]``, which is zero; then subtract."""
 
     def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Any:
-        """Best boundary and greatest bound of every column of every node, on the device.
+        """Best boundary and highest bound of every column of every node, on the device.
 
-        `bounds` are those of the nodes, here and below; None without `Limits.monotonic`.
+        `bounds` are the bounds on the means of the nodes; None without `Limits.monotonic`.
         """
 
     def refine(
@@ -276,9 +277,9 @@ class Backend(Protocol):
         keys: Uint64s,
         bounds: Bounds | None = None,
     ) -> Splits:
-        """Choose the split of each node, looking into bins where the task is exact.
+        """Choose the split of each node, and search its candidate bins where the task is exact.
 
-        `bounds` are those that `scores` were made with.
+        `bounds` are those that `scores` were computed with.
         """
 
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:
@@ -290,7 +291,7 @@ class Backend(Protocol):
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:
-        """Grow the subtrees of nodes whole; their entries end in leaf order."""
+        """Build the whole subtrees of small nodes; their entries end in leaf order."""
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
         """Row statistics, shape (m, statistics), of m nodes."""
@@ -298,9 +299,10 @@ class Backend(Protocol):
     def categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
     ) -> tuple[Int64s, NDArray[np.uint32]]:
-        """Categories of a column that m nodes hold: how many each, and one after another.
+        """Categories of a column in each of m nodes: their numbers, and their codes node by node.
 
-        Ascending in each node; columns may be numeric in growth, if their values are codes.
+        Codes ascend in each node. A column that is numeric in growth is allowed if its values are
+        codes.
         """
 
     def report(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Bins of numeric columns, as every device has them: how many, of which rows, with which edges."""
+"""Bins of numeric columns, equal on every device: the sample of rows, the edges, the grid."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from numpy.typing import NDArray
 MAX_BINS = 256
 GRID_CELLS = 2048
 
-# Rows whose values place the bin edges. 65,536 rows put 256 of them into an even bin on average.
+# Rows whose values place the bin edges: 256 per bin on average, where bins are even.
 SAMPLE_ROWS = 65_536
 
-# Distinct values of a sample that place 256 bins well enough.
+# Number of distinct values in a sample that is enough to place 256 bins.
 FEWEST_DISTINCT = 16 * MAX_BINS
 
 
 class Bins(NamedTuple):
     """Bin edges of d columns, padded with infinity, and the grid over them."""
 
-    edge: NDArray  # (d, 512) greatest value of each bin but the last
+    edge: NDArray  # (d, 512) maximum value of each bin but the last
     count: NDArray  # type: ignore[assignment]  # (d,) int64: bins of values
     lossless: NDArray  # (d,) bool: one distinct value a bin
-    least: NDArray  # (d, 256) least value of each bin that holds some of those fitted to
-    greatest: NDArray  # (d, 256) greatest such value
+    least: NDArray  # (d, 256) minimum value of each bin, of the rows that the bins are fitted to
+    greatest: NDArray  # (d, 256) maximum such value
     low: NDArray  # (d,) half the first edge
     scale: NDArray  # (d,) grid cells per half unit
     cell: NDArray  # (d, GRID_CELLS) uint8: edges in earlier cells
     steps: NDArray  # (d,) int64: halving steps within a cell
-    even: NDArray  # (d,) bool: as many rows in each bin; else fewer the closer it is to an end
+    even: NDArray  # (d,) bool: as many rows in each bin; else fewer the nearer it is to an end
 
 
 @lru_cache

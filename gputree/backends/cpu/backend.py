@@ -62,7 +62,7 @@ def left_of(splits: Splits) -> Left:
     return Left(begin, np.concatenate([none, *codes]))
 
 
-# What takes longest to compile of all that levels take.
+# The kernels that take longest to compile among those that a level needs.
 LEVEL_KERNELS = (encode_rows, score_nodes, refine_nodes, partition_chunks)
 
 
@@ -100,7 +100,7 @@ class CpuBackend:
         return Source(self.table, self.rows, self.entries)
 
     def _rules(self, bounds: Bounds | None) -> Rules:
-        """What decides between cuts of nodes whose means have `bounds`."""
+        """Return the rules that choose between cuts of nodes whose means have `bounds`."""
         task = self.task
         return Rules(task.criterion, task.limits, task.weight is not None, task.exact, bounds)
 
@@ -114,7 +114,7 @@ class CpuBackend:
 
     @property
     def _counts_drawn(self) -> bool:
-        """Whether nodes have no histograms, and only the columns that they draw are counted."""
+        """True where nodes have no histograms, and only the columns that they draw are counted."""
         return self.held.draws_few(self.task.limits.max_features)
 
     @property
@@ -139,12 +139,12 @@ class CpuBackend:
 
     @property
     def _grows_uncoded(self) -> bool:
-        """Whether nodes sort the columns that they draw from the root on."""
+        """True where nodes sort the columns that they draw from the root on."""
         return self.task.exact and self.held.grows_uncoded(self.task.limits.max_features)
 
     @property
     def _sorts_drawn(self) -> bool:
-        """Whether small nodes sort the columns that they draw, not all columns once."""
+        """True where small nodes sort the columns that they draw, instead of all columns once."""
         return self._counts_drawn and self.task.exact
 
     @property
@@ -178,7 +178,7 @@ class CpuBackend:
     def count(
         self, begin: Int64s, end: Int64s, out: NDArray, slots: Int64s, columns: tuple[int, int]
     ) -> None:
-        """Add the histogram of node j, of columns first .. last alone, to ``out[slots[j]]``."""
+        """Add the histogram of node j, of columns first .. last only, to ``out[slots[j]]``."""
         rows = int((end - begin).sum())
         share = max(tuning.TUNING.chunk_rows // 4, -(-rows // (2 * self.n_threads)))
         share = max(share, -(-rows // max(tuning.TUNING.partial_bytes // out[:1].nbytes, 1)))
@@ -206,7 +206,7 @@ class CpuBackend:
             out[slots[owner[c]]] += sums[i]
 
     def subtract(self, out: NDArray, larger: Larger) -> None:
-        """Let histograms of `out` be the differences."""
+        """Overwrite histograms of `out` by the differences of `larger`."""
         parts = even_spans(larger.slots.size, out.shape[1], self.n_threads, 1 << 18)
         self._run(lambda a, b: histograms_.subtract_nodes(larger, out, a, b), parts)
 
@@ -284,14 +284,14 @@ class CpuBackend:
 
     @property
     def _fine(self) -> Fine:
-        """The fine codes that there are."""
+        """Fine codes made so far."""
         if self.cell_counts is None:
             d = self.table.missing.size
             return Fine(np.empty((d, 0), np.uint16), np.zeros(d, np.bool_))
         return self.cell_counts.fine
 
     def _finer(self, nodes: Nodes, scores: Scores, large: Int64s) -> list[tuple[Finer, Int64s]]:
-        """What large nodes are refined with, and which of them."""
+        """Large nodes with the sub-bins that they are refined with."""
         if self.cell_counts is None:
             given = self.task, self.table, self.rows, self._cell_dtype
             store = self.held.fine_codes(self._max_bins)
@@ -309,12 +309,12 @@ class CpuBackend:
 
     @property
     def subset_rules(self) -> Rules:
-        """Those of nominal columns, which no constraint is on."""
+        """Rules of nominal columns, on which there is no monotonic constraint."""
         limits = self.task.limits._replace(monotonic=None)
         return self._rules(None)._replace(limits=limits)
 
     def list_subsets(self, nodes: Nodes, scores: Scores, splits: Splits, node: Int64s) -> None:
-        """Give the splits of some nodes, of nominal columns, the categories that go left."""
+        """Fill in the categories that go left, of the splits of nodes on nominal columns."""
         pairs = NodeColumns(node, splits.feature[node].astype(np.int64))
         most = np.minimum((nodes.end - nodes.begin)[node], self.table.categories[pairs.column])
         counts = np.empty(node.size, np.int64)
@@ -330,7 +330,7 @@ class CpuBackend:
         self._run(list_some, self._pair_spans(nodes, pairs))
 
     def _pair_spans(self, nodes: Nodes, pairs: NodeColumns) -> list[tuple[int, int]]:
-        """Spans of pairs of nodes and nominal columns; those of many categories cost by rows."""
+        """Spans of (node, nominal column) pairs; columns of many categories cost by rows."""
         if pairs.node.size == 0:
             return []
         many = ~self.table.by_code[pairs.column]
@@ -338,7 +338,7 @@ class CpuBackend:
         return spans(cost, self.n_threads, tuning.TUNING.chunk_rows // 4)
 
     def _of_pairs(self, nodes: Nodes, scores: Scores, pairs: NodeColumns) -> tuple[Any, ...]:
-        """What kernels of subsets are given; the categories of columns of many are kept."""
+        """Arguments of the kernels of subsets; categories of columns of many are cached."""
         if self._many is None:
             self._many = many_categories(self.table, self.n_threads)
         return self.subset_rules, self._source, self._many, nodes, scores, pairs
@@ -355,7 +355,7 @@ class CpuBackend:
     def partition_rows(
         self, begin: Int64s, end: Int64s, splits: Splits
     ) -> tuple[Int64s, Floats, Floats]:
-        """As `partition`, with the values beside each cut in place of its threshold."""
+        """Like `partition`, with the values on both sides of each cut in place of its threshold."""
         if self.cell_counts is not None:
             self.cell_counts.next_level()
         pieces = Chunks(*chunks(begin, end, tuning.TUNING.chunk_rows))

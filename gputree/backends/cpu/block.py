@@ -1,6 +1,6 @@
-"""The block that small nodes are finished in: their rows, and their columns sorted once.
+"""The block that small nodes are grown in: their rows, and their columns sorted once.
 
-    nodes    |    one    |  another  | ... |      side by side, as many as find room
+    nodes    |    one    |  another  | ... |      next to each other, up to the size of a block
 
 order[f]    keys of each node in order of value; a key holds the rank of the value among the
             distinct values of column f in the node, and the index of the row in the block
@@ -8,9 +8,8 @@ order[f]    keys of each node in order of value; a key holds the rank of the val
     | rank | index |      equal ranks are equal values; missing values come last,
                           with the rank of `missing_rank`
 
-What a block holds is of the same types for every table, so that one kernel loads nodes, of
-which there is a form for each kind of table, and another grows them, with a form for each
-kind of task.
+The types in a block are the same for every table. So one kernel, compiled for each kind of table,
+loads nodes, and another, compiled for each kind of task, grows them.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.dtypes import CODE
 
-# Blocks of this many rows need keys of 64 bits: ranks and indices pass 16 bits.
+# Blocks of more rows than this need 64-bit keys: ranks and indices exceed 16 bits.
 MANY_ROWS = 0xFFFF
-# Rows that nodes share a block up to: one call loads them, and one grows them.
+# Maximum number of rows of the nodes that share a block, which one call loads and one grows.
 BLOCK_ROWS = 1 << 12
 
 
@@ -59,7 +58,7 @@ class Sorting(NamedTuple):
     values: NDArray  # (m,) values of one column
     items: NDArray  # (m,) int32, the indices of their rows
     codes: NDArray  # (d, m) uint8: codes, column by column
-    class_of: NDArray  # (n_classes,) int32: local number of a class, -1 if absent
+    class_of: NDArray  # (n_classes,) int32: number of a class in the node, -1 if it has no weight
 
 
 def new_sorting(table: Table, task: Task, m: int) -> Sorting:
@@ -109,13 +108,13 @@ def share_blocks(sizes: Int64s) -> Iterator[tuple[int, int]]:
 
 @borrowing
 def missing_rank(bits):
-    """Rank of missing values in keys that hold the index in so many bits: above all others."""
+    """Rank of missing values in keys whose index has `bits` bits: above all others."""
     return 0xFFFF if bits == 16 else 0x7FFFFFFF
 
 
 @borrowing
 def collect_known(source, rows, first, m, f, bits, order, values, items):
-    """Collect the known values of column f and their places; missing ones end the node's keys."""
+    """Copy the known values of column f and their places; missing ones end the node's keys."""
     known = np.int64(0)
     absent = first + m
     for x in range(first, first + m):
@@ -146,7 +145,7 @@ def take_codes(table_codes, rows, first, m, codes):
 
 @borrowing
 def code_range(codes, f, m):
-    """The least and the greatest code of column f in the node."""
+    """Minimum and maximum code of column f in the node."""
     own = codes[f]
     low = high = own[0]
     for i in range(np.uintp(m)):
@@ -171,9 +170,9 @@ def count_codes(codes, f, m, low, high, places):
 def collect_by_code(
     source, codes, rows, first, m, f, missing_bin, bits, order, values, items, places
 ):
-    """As `collect_known`, with values in order of their bins, of which `places` has the first.
+    """Like `collect_known`, with values in order of their bins.
 
-    Those become the ends of the bins.
+    `places` has the first place of each bin before, and its end afterwards.
     """
     known = np.int64(0)
     own = codes[f]

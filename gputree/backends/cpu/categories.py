@@ -1,13 +1,13 @@
 """Subsets of the categories of nominal columns in nodes that have histograms.
 
     few      a category is a bin: its run is a cell of the histogram
-    many     one bin for all: the rows of the node are counted again, by category
+    many     one bin for all: the rows of the node are counted anew, by category
 
     seen       | 1  0  1  1  0 |     a bit for each category of a column of many, 0 between nodes
     place      | 0  .  1  2  . |     the run of each category that is seen
     runs       | 0 | 2 | 3 |
 
-What a node costs in a column of many depends on its rows, not on the categories.
+The cost of a node in a column of many categories depends on its rows, not on the categories.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from gputree.threads import even_spans, run
 
 ONE, WORD_BITS, IN_WORD = np.uint64(1), np.uint64(6), np.uint64(63)
 
-# A node of fewer than one of so many categories has them sorted; of more, all bits are looked at.
+# Nodes that have fewer than 1 in `FEW_OF` of a column's categories sort them; others scan all bits.
 FEW_OF = 1024
 
 
 class Many(NamedTuple):
-    """Categories of the columns of many, column by column: in the table they lie far apart."""
+    """Codes of columns of many categories, column by column: they are far apart in the table."""
 
     code: NDArray[np.int32]  # (columns, n), -1 where missing
-    place: NDArray[np.int64]  # (d,) place of a column among those
+    place: NDArray[np.int64]  # (d,) row of `code` for a column of many
 
 
 class NodeColumns(NamedTuple):
@@ -63,7 +63,7 @@ class NodeColumns(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What one worker needs to look for subsets; None where no column is nominal."""
+    """Scratch of one worker for the search of subsets; None where no column is nominal."""
 
     search: SubsetSearch
     categories: NDArray[np.int64]  # (d,) of nominal columns, 0 of numeric ones
@@ -73,13 +73,13 @@ class Scratch(NamedTuple):
     seen: NDArray[np.uint64]  # bits of the most categories, 0 between nodes
     place: NDArray[np.int32]  # (most categories,) run of a category that is seen
     met: NDArray[np.int32]  # category of each of the node's rows; -1: missing
-    item: NDArray[np.int32]  # rows of the node by category, where their sums are not held
+    item: NDArray[np.int32]  # rows of the node by category, where sums per category are not stored
     weighted: bool
     regression: bool
 
 
 def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scratch | None:
-    """Scratch for nodes of up to so many rows, `sorted_` as in a block or counted."""
+    """Scratch for nodes of up to `most_rows` rows; `sorted_`: in a block, else counted."""
     if not table.categories.any():
         return None
     assert task.search is not None
@@ -150,7 +150,7 @@ def collect_bins(scratch, criterion, table, cells, f, channels, present):
 
 # --------------------------------------------------------------------- columns of many
 def many_categories(table: Table, n_threads: int) -> Many:
-    """The categories of the table's columns of many."""
+    """Codes of the table's columns of many categories."""
     n = table.values.shape[0]
     columns = np.flatnonzero((table.categories > 0) & ~table.by_code)
     place = np.zeros(table.categories.size, np.int64)
@@ -175,7 +175,7 @@ def copy_categories(values, columns, begin, end, code):
 def meet_categories(scratch, own, categories, entries, first, last):
     """Number the categories that entries ``first .. last`` have, ascending; returns how many.
 
-    `own` is the column, of so many `categories`; ``scratch.met[i]`` becomes that of the i-th entry.
+    `own` is the column, and `categories` their number; ``scratch.met[i]`` becomes the i-th entry's.
     """
     seen, met, code = scratch.seen, scratch.met, scratch.runs.code
     count = np.int64(0)
@@ -195,7 +195,7 @@ def meet_categories(scratch, own, categories, entries, first, last):
 
 @inner
 def number_categories(scratch, count, categories):
-    """Sort the `count` categories of so many that were seen, and forget them."""
+    """Sort the `count` categories that were seen, and clear `scratch.seen`."""
     seen, place, runs = scratch.seen, scratch.place, scratch.runs
     if count * FEW_OF < categories:
         sort_pairs(runs.code, runs.spare, np.int64(0), count, new_sorter())
@@ -217,14 +217,14 @@ def number_categories(scratch, count, categories):
 
 @borrowing
 def end_runs(begin, count):
-    """Make of the rows of each run, ``begin[1:]``, where runs begin."""
+    """Turn the numbers of rows per run, ``begin[1:]``, into the offsets of the runs."""
     for r in range(count + 1):
         begin[r + 1] += begin[r]
 
 
 @borrowing
 def add_rows(scratch, criterion, rows, entries, first, last, count, present):
-    """Sum up the rows of each run, and of missing values; and set where runs begin."""
+    """Sum the rows of each run, and of missing values; and set the offsets of the runs."""
     begin, met, place = scratch.runs.begin, scratch.met, scratch.place
     clear_cells(scratch.runs, count, present)
     begin[: count + 2] = 0
@@ -244,7 +244,7 @@ def add_rows(scratch, criterion, rows, entries, first, last, count, present):
 
 @borrowing
 def list_rows(scratch, entries, first, last, count):
-    """List the rows by their runs, missing values last; and set where runs begin."""
+    """List the rows by their runs, missing values last; and set the offsets of the runs."""
     begin, met, place = scratch.runs.begin, scratch.met, scratch.place
     begin[: count + 2] = 0
     for i in range(last - first):
@@ -265,7 +265,7 @@ def collect_runs(scratch, criterion, source, many, nodes, total, j, f):
     """The runs of nominal column f in node j.
 
     Returns the criterion of the classes present, the channels of their statistics, the number of
-    runs, and whether their sums are held.
+    runs, and True if their sums are stored.
     """
     table, rows, entries = source
     present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
@@ -303,7 +303,7 @@ def score_subsets(rules, source, many, nodes, scores, pairs, first, last, scratc
         own, present, count, held = collect_runs(
             scratch, rules.criterion, source, many, nodes, total, j, f
         )
-        if count == 0:  # missing throughout: there is nothing to part
+        if count == 0:  # missing throughout: no cut exists
             continue
         node = node_runs(scratch, listed, count, held, present)
         best, missing_left, k, place = best_subset(own, rules.limits, scratch, node)
@@ -315,7 +315,7 @@ def score_subsets(rules, source, many, nodes, scores, pairs, first, last, scratc
 def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, counts, codes):
     """List the categories that the subsets of pairs ``first .. last`` send left.
 
-    One pair after another in `codes`; ``counts[p]`` becomes how many they are.
+    One pair after another in `codes`; ``counts[p]`` becomes their number.
     """
     at = np.int64(0)
     runs = scratch.runs

@@ -1,4 +1,4 @@
-"""Which nodes and columns are counted into cells, and the counts kept from level to level.
+"""Histograms of sub-bins in some nodes and columns, kept from one level for the next.
 
 parent      | counts of its cells                     |
 children    | counted: the smaller | parent - smaller |
@@ -22,7 +22,7 @@ from gputree.backends.cpu.sub_bins import Cells, Finer
 from gputree.backends.cpu.table import FineCodes
 from gputree.threads import even_spans, run
 
-# The narrowest bin that is cut: cells to a unit could overflow in a narrower one.
+# Width of the narrowest bin that is divided: the scale of narrower ones could overflow.
 NARROWEST = 1 << 24
 
 
@@ -39,7 +39,7 @@ def count_cells(criterion, source, fine, cells, channels, begin, end, columns, o
 
 
 class Counts(NamedTuple):
-    """The cells of one node, in the columns that are counted."""
+    """Sub-bin histograms of one node, in the columns that are counted."""
 
     begin: int
     end: int
@@ -52,7 +52,7 @@ class Counts(NamedTuple):
 
 
 class CellCounts:
-    """Counts of cells, node by node, of a coded table; `dtype` is that of a counter."""
+    """Sub-bin histograms, node by node, of a coded table; `dtype` is the type of a counter."""
 
     def __init__(
         self,
@@ -70,12 +70,12 @@ class CellCounts:
         self.cells = new_cells(table, self._size())
         self._store, d = store, table.missing.size
         self.fine = Fine(store.code, np.zeros(d, np.bool_))
-        self._led = np.zeros(d)  # rows of nodes in which the column had the greatest bound
+        self._led = np.zeros(d)  # rows of nodes in which the column had the highest bound
         self._parents: list[Counts] = []
         self._counts: list[Counts] = []
 
     def _size(self) -> int:
-        """Cells to a bin: a power of two, 1 if counting is not worth it."""
+        """Sub-bins per bin: a power of two, 1 if counting is not worth it."""
         own, table = self.tuning, self.table
         bins = int(np.diff(table.offset).max())
         most = own.column_bytes // (bins * self.channels * self.dtype.itemsize)
@@ -96,9 +96,10 @@ class CellCounts:
     def refine_with(
         self, entries: NDArray, nodes: Nodes, scores: Scores, chosen: Int64s, candidates: Int64s
     ) -> list[tuple[Finer, Int64s]]:
-        """What some nodes of a level are refined with, and which: some alone, the others together.
+        """Groups of nodes with the sub-bins that each group is refined with.
 
-        Columns that are worth it, by `candidates`, rows of shape (m, d), are counted into cells.
+        A node with counted columns is a group by itself; the others are one. Columns that are worth
+        it, by `candidates`, rows of shape (m, d), are counted into sub-bins.
         """
         first, last = nodes.begin[chosen], nodes.end[chosen]
         wanted = self._wanted(last - first, candidates)
@@ -117,10 +118,9 @@ class CellCounts:
         ]
 
     def _make_fine(self, wanted: Bools, rows: Int64s, lead: Int64s) -> None:
-        """Make the fine codes of columns that are wanted, or that led in so many rows.
+        """Make the fine codes of columns that are wanted, or whose reads would have paid for them.
 
-        In each of m nodes one column leads, and is read for so many `rows`: what it was read for
-        would have paid for its codes.
+        In each of m nodes one column, `lead`, has the highest bound, and `rows` of it are read.
         """
         n, known, store = self.table.codes.shape[0], self.fine.known, self._store
         self._led += np.bincount(lead, rows, known.size)
@@ -128,7 +128,7 @@ class CellCounts:
         columns = np.flatnonzero(worth & ~known & ~self.table.by_code)
         if columns.size == 0 or store.code.size == 0:
             return
-        with store.lock:  # other growths over the table use what is made here
+        with store.lock:  # other growths over the table use the same codes
             absent = columns[~store.known[columns]]
             given = self.table, self.cells, absent
             parts = even_spans(n, absent.size, self.n_threads, self.tuning.chunk_rows)
@@ -155,7 +155,7 @@ class CellCounts:
     def count(
         self, entries: NDArray, begin: Int64s, end: Int64s, wanted: NDArray
     ) -> list[Counts | None]:
-        """Count nodes ``begin .. end`` in the columns wanted, those wanting none left out."""
+        """Count nodes ``begin .. end`` in the columns wanted; None for nodes that want none."""
         nodes: list[Counts | None] = [None] * begin.size
         work: list[tuple[Counts, Bools]] = []
         less: list[tuple[Counts, Counts, Bools]] = []
@@ -189,7 +189,7 @@ class CellCounts:
         return nodes
 
     def _take_parent(self, begin: int, end: int, wanted: Bools) -> Counts | None:
-        """The parent of a larger sibling, if it has columns that are wanted: it is used up."""
+        """Remove and return the parent of a larger sibling, if it has wanted columns."""
         for i, parent in enumerate(self._parents):
             inside = parent.begin <= begin and end <= parent.end
             if inside and 2 * (end - begin) >= parent.rows and (parent.counted & wanted).any():
@@ -221,10 +221,10 @@ class CellCounts:
 
 
 def new_cells(table: Table, size: int) -> Cells:
-    """Cut each bin into cells of equal width, in columns that codes do not decide.
+    """Divide each bin into sub-bins of equal width, in columns whose cuts need the values.
 
-    Between the least and the greatest value that its edges were found from: others that fall
-    into the bin are in its first cell or in its last. Counted are `size` to a bin.
+    They lie between the minimum and maximum value that the bin was fitted to; other values of the
+    bin are in its first or last one. `size` per bin are counted.
     """
     dtype = table.values.dtype.type
     half = dtype(0.5)

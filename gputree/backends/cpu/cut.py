@@ -1,4 +1,4 @@
-"""Cuts: which are admitted, which of two is chosen, the best of sorted pairs."""
+"""Cuts: the rules that admit them, the order among them, the best one of sorted pairs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def count_row(criterion, rows, row, cells, at, channels):
 
 @borrowing
 def precedes(a, b):
-    """Whether cut `a` is chosen before `b`: the one tie rule.
+    """Return True if cut `a` is chosen before cut `b`: the one tie rule.
 
-    Greatest score, as rounded to float64: cuts that are equal in exact arithmetic tie where
-    their scores do, and they are the same numbers on every path, made of the same integers by
-    the same operations. Then the least rank of the column, which is its number or drawn (see
-    `gputree.backends.cpu.draw`); then missing values right before left; then the lowest cut. A
-    cut is (score, column, missing_left, bin, at its end, threshold, rank).
+    The higher score, as rounded to float64, comes first: cuts that are equal in exact arithmetic
+    tie if their scores do, which are the same numbers on every path, made of the same integers by
+    the same operations. Then the lower rank of the column, which is its number or drawn (see
+    `gputree.backends.cpu.draw`); then missing values right before left; then the lower cut. A cut
+    is (score, column, missing_left, bin, at its end, threshold, rank).
     """
     if a[0] != b[0]:
         return a[0] > b[0]
@@ -72,20 +72,20 @@ def no_cut():
 
 @borrowing
 def score_to_beat(cut, rank):
-    """The greatest score with which no cut of a column, found after `cut`, precedes it."""
+    """Highest score with which no cut of a column, found after `cut`, precedes it."""
     return cut[0] if cut[6] <= rank else np.nextafter(cut[0], -np.inf)
 
 
 @borrowing
 def admits_rows(limits, n, whole):
-    """Whether both sides of a cut have as many rows as `limits` asks: n of `whole` on one."""
+    """Return True if both sides of a cut have enough rows: n of `whole` are on one side."""
     least = max(limits.min_samples_leaf, 1)
     return n >= least and whole - n >= least
 
 
 @borrowing
 def admits(limits, n, whole, weight, all_weight):
-    """Whether both sides of a cut are as large as `limits` asks: the one rule of sizes.
+    """Return True if both sides of a cut are as large as `limits` require: the one rule of sizes.
 
     n of `whole` rows are on one side, and `weight` of `all_weight`.
     """
@@ -108,7 +108,7 @@ def scan_bin(node, rows, pairs, first, last, left):
 
 @borrowing
 def scan_pairs(node, rows, pairs, first, last, left, n, whole):
-    """As `scan_bin`, of a node of `whole` rows, of which n are before the pairs."""
+    """Like `scan_bin`, in a node of `whole` rows, n of which are before the pairs."""
     criterion, limits, _, total, _ = node
     values, items = pairs
     all_weight = begin(criterion, total, total)[0]
@@ -134,7 +134,7 @@ def scan_pairs(node, rows, pairs, first, last, left, n, whole):
 
 @borrowing
 def narrow(interval, target, weight, rounded):
-    """The part of an interval (low, high) where the target of a row may truly lie, in units.
+    """Intersect an interval (low, high) with the range of a row's true target, in units.
 
     `target` is the product with the weight; where it was rounded, so was the weight.
     """

@@ -1,4 +1,4 @@
-"""Random column subsets that depend on the node alone, not on the order of work."""
+"""Random column subsets that depend on the node only, not on the order of work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gputree.backends.cpu.jit import borrowing, kernel
 from gputree.hashing import mix
 
-# What ranks are hashed with, beside the node's key and the column.
+# Hashed with the node's key and the column to a rank.
 _TIES = np.uint64(0x7469657362796861)
 
 
@@ -16,8 +16,8 @@ _TIES = np.uint64(0x7469657362796861)
 def draw_columns(key, order, done, upto):
     """Draw places ``done .. upto`` of a permutation (Fisher-Yates), those before them known.
 
-    A number is the high half of a hash times their count, by 2**32 (Lemire 2019). As few are
-    drawn as a node looks at.
+    A number is the high half of a hash times their count, by 2**32 (Lemire 2019). Only as many are
+    drawn as the node searches.
     """
     half = np.uint64(32)
     d = order.size
@@ -32,7 +32,7 @@ def draw_columns(key, order, done, upto):
 
 @borrowing
 def tie_rank(limits, key, f):
-    """What decides between cuts that score alike in the node of `key`: the least wins."""
+    """Rank of column f among cuts of equal score in the node of `key`: the lowest wins."""
     return mix((np.uint64(key) ^ _TIES) + np.uint64(f)) if limits.random_ties else np.uint64(f)
 
 
@@ -42,7 +42,7 @@ def _draw(key, order):
 
 
 def drawn_columns(max_features: int, key: np.uint64, d: int) -> NDArray[np.int64]:
-    """The d columns in the order in which a node looks at them."""
+    """The d columns in the order in which a node searches them."""
     order = np.arange(d)
     if max_features < d:
         _draw(key, order)

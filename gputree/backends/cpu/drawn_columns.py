@@ -1,15 +1,16 @@
-"""Trees of which a node reads no other columns than it draws, from the table's values.
+"""Subtrees that read only the columns sampled at each node (extra-trees; small `max_features`).
 
-    first pass     least and greatest value of the drawn columns, and how many are missing
+    first pass     minimum and maximum of the drawn columns, and the number of missing values
     second pass    a cut of each
-    the best       parts the entries of the node, stably
+    the best       partitions the entries of the node, stably
 
-Where a node draws few of many columns, it sorts these: to keep all columns sorted takes longer.
+Where a node draws few of many columns, it sorts them itself: keeping all columns sorted takes
+longer.
 
-Extremely randomized trees sort nothing. Of each column one cut is drawn evenly between the least
-and the greatest value in the node. Categories take part as numbers that are hashed from the node,
-the column and the category, so that a cut is a subset of those that the node has. Missing values
-go to a side that is drawn, too.
+Extremely randomized trees sort nothing. One cut of each column is drawn uniformly between its
+minimum and maximum in the node. Categories are replaced by numbers that are hashed from the node,
+the column and the category, so that a cut is a subset of the node's categories. The side of missing
+values is drawn, too.
 
 P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
 """
@@ -49,17 +50,17 @@ from gputree.backends.rules import fewest_rows, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, move, restrict, row_by_row, score
 from gputree.hashing import child_key, mix
 
-# Rows whose drawn columns are read one after the other: their values stay in a core's cache.
+# Rows whose drawn columns are read one after the other: their values stay in the cache of a core.
 BLOCK_ROWS = 256
 
-# What is hashed for a column: its threshold, the side of missing values, a category.
+# Hashed for a column: its threshold, the side of missing values, a category.
 _THRESHOLD, _MISSING, _CATEGORY = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
 class Entries(NamedTuple):
-    """The rows that trees are grown on; what they have is in the table's order."""
+    """Rows that trees are grown on; targets and weights are in the table's order."""
 
-    local: NDArray  # (m,) rows; a node is some that follow each other
+    local: NDArray  # (m,) rows; a node is a range of them
     spill: NDArray  # (m,) scratch
     values: NDArray  # (n x d,) of row i and column f at ``i * row_step + f * column_step``
     row_step: int
@@ -70,19 +71,19 @@ class Entries(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Columns that a node draws, and what its rows have, in the order of its places."""
+    """Columns that a node draws, with its values, targets and weights by place in the node."""
 
-    number: NDArray  # (k, m) values of the columns, or what categories are hashed to
+    number: NDArray  # (k, m) values of the columns, or the hashes of categories
     target: Int64s  # (m,)
     weight: Int64s  # (m,)
     column: Int64s  # (k,)
-    low: NDArray  # (k,) least known value
+    low: NDArray  # (k,) minimum known value
     high: NDArray  # (k,)
     missing: Int64s  # (k,) rows with missing values
 
 
 class Sorting(NamedTuple):
-    """Scratch where the best cut of each column is wanted, not one that is drawn."""
+    """Scratch for the best cut of each column; unused where cuts are drawn."""
 
     values: NDArray  # (m,)
     items: NDArray  # (m,) int64
@@ -90,7 +91,7 @@ class Sorting(NamedTuple):
 
 
 class DrawnRules(NamedTuple):
-    """What decides how a node is grown."""
+    """Rules by which a node is grown."""
 
     criterion: Any
     limits: Any
@@ -100,19 +101,19 @@ class DrawnRules(NamedTuple):
 
 @borrowing
 def hash_of(key, f, what):
-    """64 bits for something of column f in the node of a key."""
+    """Hash 64 bits for one use, `what`, of column f in the node of a key."""
     return mix(mix(np.uint64(key) ^ (np.uint64(what) << np.uint64(56))) + np.uint64(f))
 
 
 @borrowing
 def fraction_of(bits):
-    """A number from 0 up to 1, without 1."""
+    """Number in [0, 1) from 64 bits."""
     return np.float64(np.uint64(bits) >> np.uint64(11)) * 2.0**-53
 
 
 @borrowing
 def take_targets(rules, criterion, entries, drawn, s, t, total):
-    """Copy targets and weights of places ``s .. t``, and sum them up."""
+    """Copy targets and weights of places ``s .. t``, and sum them."""
     clear(total)
     local = entries.local[s:t]
     for i in range(np.uintp(t - s)):
@@ -126,9 +127,9 @@ def take_targets(rules, criterion, entries, drawn, s, t, total):
 
 @borrowing
 def take_numbers(entries, key, drawn, c, s, first, last):
-    """Copy what column ``drawn.column[c]`` has in places ``first .. last`` of a node from `s` on.
+    """Copy numbers of column ``drawn.column[c]`` at places ``first .. last`` of a node at `s`.
 
-    Its ends are widened by it.
+    The column's minimum and maximum are extended by them.
     """
     f = drawn.column[c]
     local, numbers = entries.local[first:last], drawn.number[c][first - s : last - s]
@@ -157,9 +158,9 @@ def take_numbers(entries, key, drawn, c, s, first, last):
 
 @borrowing
 def draw_cut(key, drawn, c, rows):
-    """Draw a cut of a column; whether there is one. It returns (threshold, missing_left) as well.
+    """Draw a cut of a column: (True if there is one, threshold, missing_left).
 
-    Where all known values are equal, it parts them from the missing ones.
+    Where all known values are equal, the cut separates them from the missing ones.
     """
     f, low, high = drawn.column[c], np.float64(drawn.low[c]), np.float64(drawn.high[c])
     missing = drawn.missing[c]
@@ -175,7 +176,7 @@ def draw_cut(key, drawn, c, rows):
 
 @borrowing
 def goes_left(x, threshold, missing_left):
-    """Whether a number is left of a cut."""
+    """Return True for a number on the left side of a cut."""
     return (x <= threshold) | (missing_left & (x != x))
 
 
@@ -202,7 +203,7 @@ def better_cut(scan, limits, drawn, c, threshold, missing_left, cut):
 
 @borrowing
 def add_where(criterion, drawn, numbers, m, missing, left):
-    """Add the m rows whose numbers are missing, or those whose are not, to `left`."""
+    """Add the m rows whose numbers are missing, or else those whose are not, to `left`."""
     for i in range(m):
         if (numbers[i] != numbers[i]) == missing:
             add_row(criterion, left, 0, drawn.target[i], drawn.weight[i], 0)
@@ -234,7 +235,7 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
         if value > -np.inf:
             found = new_cut(value, f, side == 1, c, True, threshold, rank)
             cut = found if precedes(found, cut) else cut
-        if side == 0 and missing > 0:  # what is known from what is missing
+        if side == 0 and missing > 0:  # known from missing values
             clear(left)
             add_where(criterion, drawn, numbers, m, False, left)
             state = begin(criterion, left, total)
@@ -249,7 +250,7 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
 
 @borrowing
 def find_cut(scan, entries, limits, order, drawn, sorting):
-    """The best cut of the columns that a node draws, and of more until there is one."""
+    """The best cut of the columns that a node draws; more are drawn until there is one."""
     d, s, t, key = order.size, scan.s, scan.t, scan.key
     cut = no_cut()
     first = np.int64(0)
@@ -275,7 +276,7 @@ def find_cut(scan, entries, limits, order, drawn, sorting):
 
 @borrowing
 def part_entries(entries, drawn, cut, s, t):
-    """Part places ``s .. t`` at a cut, stably; returns the first place on the right."""
+    """Partition places ``s .. t`` by a cut, stably; returns the first place on the right."""
     local, spill, numbers = entries.local[s:t], entries.spill, drawn.number[cut[3]]
     to_left = to_spill = np.uintp(0)
     for i in range(np.uintp(t - s)):
@@ -292,7 +293,7 @@ def part_entries(entries, drawn, cut, s, t):
 
 @borrowing
 def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, total, left, out):
-    """Grow the subtree of the node that waits; returns the next free node."""
+    """Grow the subtree of the node on top of the stack; returns the next free node."""
     limits = rules.limits
     least = fewest_rows(limits)
     size = 1
@@ -347,7 +348,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
 
 @kernel
 def grow_drawn(rules, channels, entries, nodes, sorting, out):
-    """Grow the subtrees of all nodes, and return how many nodes they have."""
+    """Grow the subtrees of all nodes, and return their number of nodes."""
     most = np.int64(0)
     for j in range(nodes.begin.size):
         most = max(most, nodes.end[j] - nodes.begin[j])
@@ -389,7 +390,7 @@ def grow_of_drawn(
 ) -> Subtrees:
     """Grow the subtrees of all nodes given; entries end in leaf order.
 
-    `by_column` is the table's values column by column, (d, n), where the table is wide.
+    `by_column` are the table's values column by column, (d, n), where the table is wide.
     """
     table, rows, local = source
     n, d = table.values.shape

@@ -20,22 +20,22 @@ from gputree.backends.cpu.few_values import few_values
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.hashing import mix
 
-# Rows with values that the sample missed, per column and span of rows, before the whole
+# Maximum number of values that the sample missed, per column and span of rows; with more, the
 # column is sorted to place its bins anew.
 MOST_UNSEEN = 1024
 
-# Rows of a sample that are sorted for the edges of exact bins, which decide what is searched, never
-# which cut is found. CPU ms of a fit of depth 8 with 65,536, 32,768, 16,384: 300,000 x 28 183, 141,
+# Rows of a sample that are sorted for the edges of exact bins, which affect the work of the search,
+# never its result. CPU ms of a fit of depth 8 with 65,536, 32,768, 16,384: 300,000 x 28 183, 141,
 # 129, 1,000,000 x 28 376, 351, 321, 500,000 x 14 without signal 152, 145, 138.
 SORTED_ROWS = 16_384
 
-# Values that are picked by hash, at most, as a multiple of those that are looked for.
+# Maximum number of values picked by hash, as a multiple of the wanted number.
 MOST_PICKED = 4
 
 # Rows of a block that is coded column by column.
 BLOCK_ROWS = 256
 
-# Rows that are looked through at once for what is not finite.
+# Rows that are tested for non-finite values at once.
 INSPECTED_ROWS = 16
 
 
@@ -48,14 +48,14 @@ class Unseen(NamedTuple):
 
     @classmethod
     def none(cls, d: int, dtype: np.dtype) -> Unseen:
-        """Room for those of d columns."""
+        """Space for d columns, no value collected yet."""
         shape = (d, MOST_UNSEEN)
         return cls(np.empty(shape, dtype), np.empty(shape, np.int64), np.zeros(d, np.int64))
 
 
 @borrowing
 def all_finite(cells, begin, end):
-    """Whether none of the cells ``begin .. end`` is NaN or infinite: vectors, without a branch."""
+    """Return True if the cells ``begin .. end`` are all finite: in vectors, without a branch."""
     odd = np.uint8(0)
     for i in range(np.uintp(begin), np.uintp(end)):
         x = cells[i]
@@ -138,7 +138,7 @@ def encode_block(x, n, bins, f, half, top, place, code):
 
 @borrowing
 def is_constant(x, n):
-    """Whether the first n values are equal, none of them NaN: without a branch if the ends are."""
+    """Return True if the first n values are equal, none NaN: no branch if the ends are equal."""
     if x[0] != x[n - np.uintp(1)]:
         return False
     odd = False
@@ -149,7 +149,7 @@ def is_constant(x, n):
 
 @borrowing
 def has_other_values(x, n, code, least):
-    """Whether some of n known values is not that of its bin: without a branch."""
+    """Return True if some known value, of n, differs from the one of its bin: without a branch."""
     odd = False
     for k in range(n):
         odd |= (least[code[k]] != x[k]) & (x[k] == x[k])
@@ -199,7 +199,7 @@ def encode_rows(values, bins, columns, missing, checked, begin, end, half, top, 
 
 @kernel
 def recode_rows(codes, columns, moved, begin, end):
-    """Let code c of each of some columns be ``moved[f, c]`` in the rows ``begin .. end``."""
+    """Replace each code c of `columns` by ``moved[f, c]`` in the rows ``begin .. end``."""
     for first in range(begin, end, BLOCK_ROWS):
         last = min(first + BLOCK_ROWS, end)
         for f in columns:
@@ -209,7 +209,7 @@ def recode_rows(codes, columns, moved, begin, end):
 
 @kernel
 def pick_by_value(values, f, share, out):
-    """Known values of column f whose hash is among the lowest `share` of 2**63; how many.
+    """Copy known values of column f whose hash is among the lowest `share` of 2**63; how many.
 
     Which values are picked does not depend on the order of rows. -1 if `out` is too short.
     """
@@ -229,7 +229,7 @@ def pick_by_value(values, f, share, out):
 
 @kernel
 def take_columns(values, rows, columns, out):
-    """Let ``out[j]`` be column ``columns[j]`` of the given rows."""
+    """Copy column ``columns[j]`` of the given rows to ``out[j]``."""
     final = np.uintp(max(rows.size, 1) - 1)
     for first in range(0, rows.size, BLOCK_ROWS):
         last = min(first + BLOCK_ROWS, rows.size)
@@ -242,7 +242,7 @@ def take_columns(values, rows, columns, out):
 
 @kernel
 def find_runs(ordered, begins):
-    """Where the runs of equal values begin; how many there are."""
+    """Write the first place of each run of equal values to `begins`; returns the number of runs."""
     count = 0
     for i in range(ordered.size):
         begins[count] = i
@@ -251,7 +251,7 @@ def find_runs(ordered, begins):
 
 
 def take_sample(values: NDArray, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray:
-    """Some rows of `columns`, of shape (columns, rows)."""
+    """Values of `columns` in the given rows, shape (columns, rows)."""
     sample = np.empty((columns.size, rows.size), values.dtype)
     take_columns(values, rows, columns, sample)
     return sample
@@ -260,8 +260,8 @@ def take_sample(values: NDArray, rows: NDArray[np.int64], columns: NDArray[np.in
 def picked_values(values: NDArray, f: int, n_rows: int) -> NDArray:
     """Values of column f picked by their hash, some `SAMPLE_ROWS` of a table of `n_rows`.
 
-    Which are picked does not depend on the order of rows, nor on where they lie. Of values that
-    repeat many may be: no more than it takes for `fit_picked` to refuse them.
+    The choice does not depend on the order of rows or their places. Values that repeat may come in
+    large numbers, but in no more than it takes `fit_picked` to refuse them.
     """
     sample = np.empty(MOST_PICKED * binning.SAMPLE_ROWS + 1, values.dtype)
     n = pick_by_value(values, f, int(2.0**63 * binning.SAMPLE_ROWS / n_rows), sample)
@@ -271,8 +271,8 @@ def picked_values(values: NDArray, f: int, n_rows: int) -> NDArray:
 def fit_picked(bins: Bins, f: int, picked: NDArray, max_bins: int) -> bool:
     """Set the bins of column f from values picked by their hash, whose edges delimit them.
 
-    Returns whether these do: not where they are too many, or too few of them are distinct. Then
-    the bins should come from all values.
+    Returns False if they are too many, or too few of them are distinct: then the bins should come
+    from all values.
     """
     ordered = known_ascending(picked)
     fit_column(bins, f, ordered, max_bins)
@@ -282,20 +282,20 @@ def fit_picked(bins: Bins, f: int, picked: NDArray, max_bins: int) -> bool:
 
 
 def delimit(bins: Bins, f: int) -> None:
-    """Let the bins of column f, fitted to a sample of its values, reach from edge to edge."""
+    """Set the ends of the bins of column f, fitted to a sample of its values, to its edges."""
     bins.greatest[f] = bins.edge[f, :MAX_BINS]
     bins.least[f, 1:] = bins.edge[f, : MAX_BINS - 1]
 
 
 def fit_values(bins: Bins, f: int, values: NDArray, max_bins: int) -> None:
-    """Set the bins of column f from its values, NaN where missing; of exact cuts, from some."""
+    """Set the bins of column f from its values, NaN where missing: a sample if not `even`."""
     few = few_values(values, max_bins)
     if few is not None:
         fit_distinct(bins, f, few, np.ones(few.size, np.int64), max_bins)
         return
     step = 1 if bins.even[f] else max(values.size // SORTED_ROWS, 1)
     fit_column(bins, f, known_ascending(values[::step]), max_bins)
-    if bins.lossless[f] and step > 1:  # there are more
+    if bins.lossless[f] and step > 1:  # the column has more distinct values
         fit_column(bins, f, known_ascending(values), max_bins)
 
 
@@ -336,7 +336,7 @@ def fit_distinct(
 
 
 def fit_categories(bins: Bins, f: int, count: int, few: bool) -> None:
-    """Set the bins of nominal column f: a bin each of `few` categories, else one for all."""
+    """Set the bins of nominal column f: one per category if they are `few`, else one for all."""
     fit_column(bins, f, np.arange(count if few else 0, dtype=bins.edge.dtype), MAX_BINS)
     bins.lossless[f] = few
 
@@ -344,10 +344,10 @@ def fit_categories(bins: Bins, f: int, count: int, few: bool) -> None:
 def quantile_edges(
     distinct: NDArray, counts: NDArray[np.int64], max_bins: int, even: bool
 ) -> NDArray:
-    """Edges at quantiles of values, ascending, of which there are `counts`.
+    """Edges at quantiles of the `distinct` values, ascending, that occur `counts` times.
 
-    A value that fills a bin alone gets one of its own. Such a bin lies between two edges even at
-    the ends, where the sample may not reach.
+    A value that fills a bin has a bin to itself. Such a bin lies between two edges even at the
+    ends, where the sample may not reach.
     """
     upto = np.cumsum(counts)
     places = np.arange(1, max_bins) * (upto[-1] - 1) // max_bins
@@ -362,7 +362,7 @@ def quantile_edges(
 
 
 def fit_grid(bins: Bins, f: int, edge: NDArray) -> None:
-    """Set the grid over the edges of column f; a width beyond the dtype falls back to one cell."""
+    """Set the grid over the edges of column f; one cell if the width exceeds the dtype."""
     one = edge.dtype.type(1)
     half, top = one / 2, one * (GRID_CELLS - 1)
     if edge.size == 0:

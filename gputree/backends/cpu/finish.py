@@ -1,6 +1,6 @@
-"""Small nodes are finished: their whole subtrees are grown in a block that fits the cache.
+"""Build the subtrees of small nodes, each in a copy of its rows that fits the cache.
 
-Each column of the node is sorted once (see `gputree.backends.cpu.block`); then every
+Each column of a node is sorted once (see `gputree.backends.cpu.block`); then every
 split partitions the sorted columns stably, so no column is sorted again. A column that
 is constant in a node stays so below it, and is left out there.
 """
@@ -45,14 +45,14 @@ class SmallNodes(NamedTuple):
     means: Bounds | None
 
     def take(self, chosen: Int64s) -> SmallNodes:
-        """Some of the nodes."""
+        """Return the given nodes."""
         means = self.means and self.means.take(chosen)
         begin, end, depth, key, _ = self
         return SmallNodes(begin[chosen], end[chosen], depth[chosen], key[chosen], means)
 
 
 class Growing(NamedTuple):
-    """What decides how any node of a block is grown."""
+    """Rules by which every node of a block is grown."""
 
     criterion: Any
     limits: Limits
@@ -62,7 +62,7 @@ class Growing(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Nodes that are grown later, last in first out."""
+    """Nodes that are grown later, last in, first out."""
 
     node: Int64s
     depth: Int64s
@@ -72,7 +72,7 @@ class Waiting(NamedTuple):
 
 
 def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
-    """Room for the nodes of subtrees of `sizes` rows whose roots lie at `depth`."""
+    """Space for the nodes of subtrees of `sizes` rows whose roots have the given `depth`."""
     most = 2 * (sizes // max(limits.min_samples_leaf, 1)) + 1
     levels = np.minimum(limits.max_depth - depth, 40)
     room = int(np.minimum(most, (2 << levels) - 1).sum())
@@ -90,13 +90,13 @@ def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
 
 @borrowing
 def is_constant(order, f, bits, s, t):
-    """Whether column f has one value in the node, or is missing throughout."""
+    """Return True if column f has one value in the node, or is missing throughout."""
     return np.int64(order[f, s]) >> bits == np.int64(order[f, t - 1]) >> bits
 
 
 @borrowing
 def drop_constants(order, bits, columns, active, s, t):
-    """Move the columns that are constant in the node behind the active; returns these's number."""
+    """Move columns that are constant in the node behind the active; returns how many remain."""
     c = 0
     while c < active:
         f = columns[c]
@@ -111,7 +111,7 @@ def drop_constants(order, bits, columns, active, s, t):
 
 @borrowing
 def is_nominal(scratch, f):
-    """Whether column f is nominal; there is scratch for subsets where any is."""
+    """Return True if column f is nominal; `scratch` is None where no column is."""
     if scratch is None:
         return False
     return scratch.categories[f] > 0
@@ -165,7 +165,7 @@ def partition_column(order, f, bits, spill, left_side, s, t):
 
 @borrowing
 def keep_side(order, f, bits, left_side, side, s, t):
-    """As `partition_column` for the rows of one side; the places of the others hold anything."""
+    """Like `partition_column` for one side; the places of the other become undefined."""
     one = np.uintp(1)
     mask = (one << np.uintp(bits)) - one
     keys = order[f]
@@ -217,7 +217,7 @@ def mark_sides(order, f, bits, s, known, t, place, missing_left, left_side):
 def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
     """Threshold after `place` in the sorted list of column f; infinity before missing values.
 
-    Values by rank stand from place `first` on.
+    `distinct` has the node's values by rank from `first` on.
     """
     low = np.int64(order[f, place]) >> bits
     high = np.int64(order[f, place + 1]) >> bits
@@ -239,7 +239,7 @@ def place_total(criterion, block, weighted, s, t, total):
 
 @borrowing
 def places_equal(scan, local, rounded):
-    """Whether one target may stand for all rows of a node."""
+    """Return True if a single target may be the true one of all rows of a node."""
     interval = (-np.inf, np.inf)
     for i in range(scan.s, scan.t):
         x = local[i]
@@ -271,7 +271,7 @@ def find_split(rules, scan, scratch, block, active, limits):
 
 @borrowing
 def may_split(regression, block, s, t, least):
-    """Whether places ``s .. t`` may become more than a leaf: as many as `least`, of two classes."""
+    """Return True if places ``s .. t`` may be split: at least `least` rows, and two classes."""
     if t - s < least:
         return False
     if regression:
@@ -288,7 +288,7 @@ def may_split(regression, block, s, t, least):
 def split_block(rules, scan, scratch, block, active, known, cut, further):
     """Partition a node at a cut, and the columns of children that may split `further`.
 
-    Returns the first place on the right, and whether the left and the right child may split.
+    Returns the first place on the right, and for the left and the right child if it may split.
     """
     f, missing_left, bits, s, t = cut[1], cut[2], scan.bits, scan.s, scan.t
     nominal = is_nominal(scratch, f)
@@ -305,7 +305,7 @@ def split_block(rules, scan, scratch, block, active, known, cut, further):
     for c in range(active if left or right else 0):
         column = block.columns[c]
         if column == f and not missing_left and not nominal:
-            continue  # in order as it is
+            continue  # it stays in order
         if left and right:
             partition_column(block.order, column, bits, block.spill, block.left_side, s, t)
         else:
@@ -315,7 +315,7 @@ def split_block(rules, scan, scratch, block, active, known, cut, further):
 
 @pasted
 def wait(waiting, place, node, level, active, key):
-    """Let a node wait at a place."""
+    """Push a node on the stack of waiting nodes."""
     waiting.node[place] = node
     waiting.depth[place] = level
     waiting.active[place] = active
@@ -339,7 +339,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
     size = 1
     free = root.free
     while size > 0:
-        # The columns that may be cut in a node that waits are the first of `block.columns`.
+        # In a node that waits, the first of `block.columns` are those that may be cut.
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
         own = at_place(limits.monotonic, limits, waiting.bounds, size)
@@ -398,7 +398,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
 
 @kernel
 def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
-    """Grow the subtrees of nodes ``a .. b``, which a block holds; entries end in leaf order.
+    """Grow the subtrees of nodes ``a .. b`` of a block; entries end in leaf order.
 
     `free` is the next free node, before and after.
     """

@@ -32,7 +32,7 @@ def listed_in(scratch, scan):
 
 @borrowing
 def find_runs(scratch, keys, bits, s, t):
-    """Set the runs of the sorted `keys` ``s .. t``, and list their rows; how many."""
+    """Set the runs of the sorted `keys` ``s .. t``, and list their rows; returns their number."""
     runs, item = scratch.runs, scratch.item
     mask = (1 << bits) - 1
     absent = missing_rank(bits)
@@ -56,7 +56,7 @@ def find_runs(scratch, keys, bits, s, t):
 
 @borrowing
 def sum_runs(criterion, scratch, listed, count, present):
-    """Sum up the rows of `count` runs, and the missing values behind them."""
+    """Sum the rows of `count` runs, and of the missing values behind them."""
     runs = scratch.runs
     clear_cells(runs, count, present)
     for r in range(count + 1):
@@ -70,7 +70,7 @@ def sum_runs(criterion, scratch, listed, count, present):
 
 @borrowing
 def classes_in(scratch, total):
-    """Number what a node of statistics `total` has; returns how many channels these are."""
+    """Number the classes that have weight in `total`; returns the number of channels."""
     n_classes = 0 if scratch.regression else total.size
     return number_present(total, n_classes, scratch.class_of, scratch.sums[0])
 
@@ -100,7 +100,7 @@ def scan_categories(scratch, scan, limits, f, cut):
 
 @pasted
 def mark_categories(scratch, scan, cut, left_side):
-    """Mark each row with its side of the subset that is a cut of a nominal column."""
+    """Mark each row with its side of `cut`, a subset of the categories of a nominal column."""
     f = cut[1]
     present = classes_in(scratch, scan.total)
     own = restrict(scan.criterion, present)

@@ -1,14 +1,14 @@
-"""Chains of splits that part single categories from the rest, in blocks of one column.
+"""Chains of splits that separate single categories from the rest, in blocks of one column.
 
-Where one column alone is not constant in a node, rows of one category stay together below it,
-and a chain of splits needs no more of them than their sums. Runs of the same statistics have
-the same score, so that a split costs as many scores as there are different ones:
+Where a node has one column that is not constant, rows of one category stay together below it, and a
+chain of splits needs only their sums. Runs of the same statistics have the same score, so that a
+split costs as many scores as there are different ones:
 
     runs       | 3 | 8 | 3 | 3 |  rest  |     statistics; the first of the lowest 3s goes first
     entries    | 3 | 3 | 8 | ...  rest  |     put in order once, at the end of the chain
 
-What a chain meets that is no such split (missing values that move, another search, a leaf) is
-left to the general way, which finds the same: a chain is only quicker.
+Any other split (missing values that move, another search) or a leaf ends the chain, and the general
+method, which finds the same tree, continues: a chain is only quicker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gputree.backends.rules import fewest_rows, missing_goes_left
 from gputree.criteria import begin, gain, restrict, score
 from gputree.hashing import child_key
 
-# Rows, and runs, of a node from which on it is worth a try.
+# Minimum number of rows, and of runs, of a node that a chain is tried in.
 FEWEST_ROWS = FEWEST_RUNS = 16
 
 
@@ -34,7 +34,7 @@ FEWEST_ROWS = FEWEST_RUNS = 16
 def group_runs(runs, count, channels, head):
     """Group the runs of the same statistics: those of group g are ``order[head[g]:head[g+1]]``.
 
-    Groups lie in the order that one vs rest chooses equals in; returns how many there are.
+    Groups are in the order in which one vs rest chooses equals; returns their number.
     """
     for r in range(count):
         runs.share[r] = 0.0
@@ -50,10 +50,10 @@ def group_runs(runs, count, channels, head):
 
 @borrowing
 def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, left, missing):
-    """The group whose run is split off best: (score, group), and whether a run is at all.
+    """Group whose run is split off best: (score, group, True if a run is split off at all).
 
-    The group is -1 where missing values (`absent` rows) would go left, alone or with a run, or
-    all that is known.
+    The group is -1 where missing values (`absent` rows), alone or with a run, or all known values
+    would go left.
     """
     channels = total.size
     whole = begin(criterion, total, total)[0]
@@ -83,7 +83,7 @@ def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, 
 
 @borrowing
 def target_intervals(listed, runs, count, rounded, low, high):
-    """Of each run, and of missing values, the interval that one target may lie in for all rows."""
+    """Interval of targets that may be those of all rows, by run and of missing values."""
     for r in range(count + 1):
         interval = (-np.inf, np.inf)
         for i in range(runs.begin[r], runs.begin[r + 1]):
@@ -94,7 +94,7 @@ def target_intervals(listed, runs, count, rounded, low, high):
 
 @borrowing
 def find_witnesses(runs, count, low, high):
-    """The runs left with the greatest low end and the least high end of a target."""
+    """Remaining runs with the maximum lower end and the minimum upper end of a target."""
     above = below = count
     for r in range(count):
         if not runs.is_left[r]:
@@ -105,7 +105,7 @@ def find_witnesses(runs, count, low, high):
 
 @borrowing
 def is_pure_total(total):
-    """Whether at most one class has weight: of those present, fewer than a criterion may have."""
+    """Return True if fewer than two classes have weight: too few for a criterion."""
     present = 0
     for k in range(total.size):
         present += total[k] > 0
@@ -139,7 +139,7 @@ def reorder(block, f, bits, s, t, runs, count, peeled, steps):
 
 
 class Branch(NamedTuple):
-    """What is grown next: the rest of a chain, or a node that waits."""
+    """The next node to grow: the rest of a chain, or a node that waits."""
 
     node: int
     s: int  # first place
@@ -150,10 +150,10 @@ class Branch(NamedTuple):
 
 @inner
 def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
-    """Part single categories of nominal column f from a node as long as they are best.
+    """Separate single categories of nominal column f from a node as long as that is the best split.
 
-    No other column may have two values there. Place s of the block is entry ``shift + s``.
-    Returns the rest: the branch itself, where no split was made.
+    No other column may have two values there. Place s of the block is entry ``shift + s``. Returns
+    the rest: the branch itself, where no split was made.
     """
     runs, s, t = scratch.runs, scan.s, scan.t
     node, _, level, key, free = branch
@@ -232,7 +232,7 @@ def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
 
 @borrowing
 def drop_empty(groups, head, end):
-    """Close the gap of groups without runs; returns how many are left."""
+    """Remove groups without runs; returns the number of those left."""
     kept = 0
     for g in range(groups):
         if head[g] < end[g]:
@@ -243,7 +243,7 @@ def drop_empty(groups, head, end):
 
 @borrowing
 def add_leaf(out, at, s, t):
-    """Append a leaf that holds entries ``s .. t``."""
+    """Append a leaf of the entries ``s .. t``."""
     out.first_child[at] = -1
     out.feature[at] = -1
     out.threshold[at] = 0.0
