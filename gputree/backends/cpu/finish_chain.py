@@ -50,7 +50,7 @@ def group_runs(runs, count, channels, head):
 
 @borrowing
 def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, left, missing):
-    """Group whose run is split off best: (score, group, True if a run is split off at all).
+    """Group whose run is split off best: (score, group); score -inf where no run may be split off.
 
     The group is -1 where missing values (`absent` rows), alone or with a run, or all known values
     would go left.

@@ -14,8 +14,8 @@ from gputree.backends.cpu.jit import borrowing, pasted
 from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.criteria import add_row, begin, may_exceed, move, score
 
-# In nodes of up to so many rows a cut is scored whether it can win or not: to guess that, and
-# be wrong a few times, takes longer.
+# Up to this many rows every cut of a node is scored: to guess which ones cannot win, and be wrong a
+# few times, takes longer.
 FEW_ROWS = 12
 
 
@@ -25,7 +25,7 @@ class Scan(NamedTuple):
     criterion: Any
     weighted: bool
     order: NDArray  # (d, m) keys, see `gputree.backends.cpu.block`
-    bits: int  # of a key that hold the index of a row
+    bits: int  # bits of a key that store the index of a row
     target: NDArray
     weight: NDArray
     s: int
@@ -45,7 +45,7 @@ def weight_at(scan, x):
 
 @borrowing
 def clear(left):
-    """Let no row be on the left."""
+    """Zero the statistics of the left side."""
     for k in range(left.size):
         left[k] = 0
 
@@ -105,9 +105,9 @@ def known_end(order, f, bits, s, t):
 
 @borrowing
 def scan_two_values(scan, limits, f):
-    """As `scan_side`, where column f holds two distinct values, none missing.
+    """Like `scan_side`, where column f has two distinct values, none missing.
 
-    Only the side with fewer rows is summed up; the other is the rest of the node.
+    Only the side with fewer rows is summed; the other is the rest of the node.
     """
     criterion, order, bits = scan.criterion, scan.order, scan.bits
     left, total = scan.left, scan.total
@@ -161,9 +161,9 @@ def scan_column(scan, limits, f, two_valued, cut):
 
 @borrowing
 def cut_pair(scan, limits):
-    """Whether the two rows of a node have no value missing; then their best cut.
+    """Best cut of the two rows of a node: (True if no value is missing, cut).
 
-    Columns that put the same row first score alike.
+    Columns that put the same row first have the same score.
     """
     criterion, order, s, left, total = scan.criterion, scan.order, scan.s, scan.left, scan.total
     one = np.uintp(1)

@@ -1,6 +1,6 @@
-"""Rows of candidate bins: they are collected with their codes, and those of sub-bins with values.
+"""Collect the rows of candidate bins with their codes, and those of candidate sub-bins with values.
 
-entries      | all rows of a node                  |   codes are read: of rows, or fine ones
+entries      | all rows of a node                  |   codes are read: row by row, or fine ones
 found        | rows of candidate bins    |             and their fine codes
 pairs        | of sub-bins  |                          and their values: each is a cache line
 """
@@ -12,25 +12,25 @@ import numpy as np
 from gputree.backends.cpu.encode import grid_cell
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 
-# A fine code is a bin and one of so many sub-bins of equal width.
+# A fine code is a bin and one of its 2**FINE_BITS sub-bins of equal width.
 FINE_BITS = 8
 FINE_CELLS = 1 << FINE_BITS
 
-# Entries whose rows are put to their places together: enough that the values of those found, which
-# were asked for, have come.
+# Entries whose rows are placed together: enough that the values found, which were prefetched, have
+# arrived.
 GATHER_ROWS = 1 << 12
 
-# Of these, entries that are looked through at once, column by column: their codes stay in the
-# innermost cache.
+# Entries, of these, whose codes are read at once, column by column: they stay in the innermost
+# cache.
 READ_ROWS = 1 << 9
 
-# Rows found later whose values are asked for.
+# Rows between the one that is placed and the one whose value is prefetched.
 PUT_AHEAD = 16
 
 
 @kernel
 def make_fine(table, cells, columns, begin, end, fine):
-    """Let ``fine[f]`` be the fine codes of rows ``begin .. end`` in `columns`."""
+    """Write the fine codes of rows ``begin .. end`` in `columns` to ``fine[f]``."""
     for first in range(begin, end, READ_ROWS):
         last = np.uintp(min(first + READ_ROWS, end))
         for f in columns:
@@ -41,7 +41,7 @@ def make_fine(table, cells, columns, begin, end, fine):
 
 @borrowing
 def sub_bin_of(table, cells, f, row, code):
-    """Sub-bin of a row in the bin of its code: of missing values the first."""
+    """Sub-bin of a row in the bin of its `code`: the first one for missing values."""
     column, b = np.uintp(f), np.uintp(code) >> np.uintp(FINE_BITS)
     low, scale = cells.low[column, b], cells.scale[column, b]
     x = table.values[np.uintp(row), column]
@@ -50,9 +50,9 @@ def sub_bin_of(table, cells, f, row, code):
 
 @borrowing
 def collect_fine(fine, entries, begin, end, f, candidate, rows, codes):
-    """Collect rows of candidate bins of a column with fine codes, and these; returns how many.
+    """Collect rows and fine codes of candidate bins of a column that has those; returns how many.
 
-    `candidate` is by bin of the column; there is room for one row more. Without a branch.
+    `candidate` is by bin. Without a branch, so that `rows` and `codes` need one element more.
     """
     column = np.uintp(f)
     n = np.uintp(0)
@@ -67,10 +67,10 @@ def collect_fine(fine, entries, begin, end, f, candidate, rows, codes):
 
 @borrowing
 def collect_rows(table, entries, begin, end, f, candidate, is_first, rows, codes, to):
-    """As `collect_fine`, of a column without: the codes have no sub-bins yet.
+    """Like `collect_fine`, for a column without fine codes: the codes collected have sub-bin 0.
 
     They are written from `to` on; returns the place after the last. The first column that is read
-    brings the codes of the others.
+    loads the cache lines with the codes of the others.
     """
     column = np.uintp(f)
     final = np.uintp(max(entries.size, 1) - 1)
@@ -88,7 +88,7 @@ def collect_rows(table, entries, begin, end, f, candidate, is_first, rows, codes
 
 @borrowing
 def add_sub_bins(table, cells, f, begin, end, rows, codes):
-    """Add sub-bins to the codes ``begin .. end`` of rows found in column f."""
+    """Add the sub-bins to the codes ``begin .. end`` of rows found in column f."""
     for i in range(begin, end):
         prefetch(table.values, rows[i], f)
     for i in range(np.uintp(begin), np.uintp(end)):
@@ -97,7 +97,7 @@ def add_sub_bins(table, cells, f, begin, end, rows, codes):
 
 @borrowing
 def keep_found(rows, codes, shift, place):
-    """Keep the rows found in candidate sub-bins, and their codes, before all others; how many."""
+    """Move rows found in candidate sub-bins, and their codes, to the front; returns how many."""
     kept = np.uintp(0)
     for i in range(np.uintp(rows.size)):
         row, code = rows[i], codes[i]
@@ -109,7 +109,7 @@ def keep_found(rows, codes, shift, place):
 
 @borrowing
 def put_found(table, f, rows, codes, shift, place, pairs):
-    """Put the rows that were kept to the places of their sub-bins, with their values."""
+    """Put the rows that were kept, with their values, at the places of their sub-bins."""
     column, size = np.uintp(f), np.uintp(pairs.items.size)
     for i in range(size):
         prefetch(table.values, rows[min(i + np.uintp(PUT_AHEAD), size - np.uintp(1))], column)

@@ -22,7 +22,7 @@ def histogram(criterion, source, begin, end, columns, channels, out):
     weighted = weights is not None
     final = np.uintp(max(entries.size, 1) - 1)
     width = np.uintp(channels)
-    start = np.empty(last, np.uintp)  # of each column's cells
+    start = np.empty(last, np.uintp)  # first cell of each column
     for f in range(first, last):
         start[f] = (offset[f] - offset[first]) * channels
     for i in range(np.uintp(begin), np.uintp(end)):

@@ -1,4 +1,4 @@
-"""What CPU kernels are written with."""
+"""Decorators and small functions for CPU kernels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pick(values: Any, row: Any, default: int) -> Any:
 def where_given(otherwise: Callable, how: Callable = overload) -> Callable:
     """Register a function for first arguments that are not None; for None, `otherwise`.
 
-    Where what is returned differs in its type: else `if x is None` does. `how` may be
+    Needed where the type of the result differs; otherwise `if x is None` is enough. `how` may be
     `overload_borrowing`.
     """
 

@@ -1,4 +1,4 @@
-"""What the CPU kernels share: how a coded table and its rows lie in memory."""
+"""Memory layout of a coded table and its rows, shared by the CPU kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Limits
 
-# Rows of a node that one thread takes at a time.
+# Rows of a node that one thread processes at a time.
 CHUNK_ROWS = 1 << 16
 
 
@@ -19,15 +19,15 @@ class Table(NamedTuple):
     Histograms are ragged: the cells of column f begin at ``offset[f]``, one a bin in
     order of value, and the last is the bin of missing values where ``missing[f]``.
 
-        codes          row-major: one cache line serves all columns of a row
+        codes          row-major: one cache line has all columns of a row
         values         row-major too, read only where a code does not decide
 
     Codes decide in columns of at most 256 distinct values, where every bin holds one,
     and everywhere when cuts are made between bins only; then a cut after bin b lies
     midway between ``greatest[f, b]`` and ``least`` of the bin that follows.
 
-    Nominal columns hold the codes of categories. Where there are few of them, these are the
-    bins; a column of many has one bin, and codes never decide there.
+    Values of nominal columns are the codes of categories. Where there are few, these are the bins;
+    a column of many has one bin, and codes never decide there.
     """
 
     values: Any  # (n, d) float32 or float64, C-contiguous; None in `of_codes`
@@ -36,8 +36,8 @@ class Table(NamedTuple):
     missing: NDArray  # (d,) bool: the column has missing values
     single: NDArray  # (offset[d],) bool: the bin holds one distinct value
     by_code: NDArray  # (d,) bool: codes decide every cut; the values are not needed
-    greatest: NDArray  # (d, 256) float64: greatest value of a bin, where `by_code`
-    least: NDArray  # (d, 256) float64: least value of a bin, where `by_code`
+    greatest: NDArray  # (d, 256) float64: maximum value of a bin, where `by_code`
+    least: NDArray  # (d, 256) float64: minimum value of a bin, where `by_code`
     categories: NDArray  # (d,) int64: categories of a nominal column, 0 of a numeric one
 
     def of_codes(self) -> Table:
@@ -55,45 +55,45 @@ class Nodes(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Best boundary or subset of every (node, column), and the greatest bound of its bins."""
+    """Best boundary or subset of every (node, column), and the highest bound of its bins."""
 
     total: NDArray  # (m, channels) int64
     best: NDArray  # (m, d) float64
-    bin: NDArray  # (m, d) int64; of a subset its place
+    bin: NDArray  # (m, d) int64; for a subset its place in the order
     missing_left: NDArray  # (m, d) bool
     bound: NDArray  # (m, d) float64
-    order: NDArray  # (m, d) int64; of a subset
+    order: NDArray  # (m, d) int64; for a subset, the order of categories
 
 
 class Rules(NamedTuple):
-    """What decides between cuts of any node."""
+    """Rules that choose between cuts, for many nodes."""
 
     criterion: Any
     limits: Limits
     weighted: bool
-    exact: bool  # cuts inside bins are looked for
+    exact: bool  # True: cuts inside bins are searched for, too
     means: Any  # `Bounds` of the nodes, or None
 
 
 class Node(NamedTuple):
-    """What decides between cuts of one node."""
+    """Rules that choose between cuts, for one node."""
 
     criterion: Any
-    limits: Limits  # with its own bounds, and the sign of a column where one is scanned
+    limits: Limits  # with the bounds of the node, and the sign of the column that is scanned
     weighted: bool
     total: NDArray  # (channels,) int64
     key: Any  # uint64, of random draws
 
 
 class Pairs(NamedTuple):
-    """Values of one column and the rows that they are of."""
+    """Values of one column and their rows."""
 
     values: NDArray
     items: NDArray
 
 
 class BinEnds(NamedTuple):
-    """The fields of `Table` that cuts by codes are told from, of the same types for all tables."""
+    """Fields of `Table` that give thresholds of cuts by code; of the same types for all tables."""
 
     by_code: NDArray
     greatest: NDArray
@@ -102,7 +102,7 @@ class BinEnds(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The fields of `gputree.backends.base.Splits` that kernels take as they are."""
+    """The fields of `gputree.backends.base.Splits` that kernels use unchanged."""
 
     feature: NDArray
     weight: NDArray
@@ -116,7 +116,7 @@ class Chosen(NamedTuple):
 
 
 class Fine(NamedTuple):
-    """Fine codes, bin and sub-bin of a value, column by column: many of a column lie in a cache."""
+    """Fine codes (bin and sub-bin of a value), column by column: a cache line has many rows."""
 
     code: NDArray[np.uint16]  # (d, n), of columns `known`
     known: NDArray[np.bool_]  # (d,)
@@ -125,7 +125,7 @@ class Fine(NamedTuple):
 class Left(NamedTuple):
     """The categories that go left of each of m splits, one split after another."""
 
-    begin: NDArray  # (m + 1,) int64: those of split j are begin[j] .. begin[j + 1]
+    begin: NDArray  # (m + 1,) int64: split j has begin[j] .. begin[j + 1]
     code: NDArray  # uint32, ascending
 
 
@@ -139,7 +139,7 @@ class Rows(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where the rows of nodes are."""
+    """A table, the statistics of its rows, and the entries of nodes."""
 
     table: Table
     rows: Rows

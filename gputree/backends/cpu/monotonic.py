@@ -1,7 +1,7 @@
-"""Cuts of columns that the mean may only rise, or only fall, with; nothing without any.
+"""Monotonic constraints on cuts; compiled out where there are none.
 
-Every function's first argument is `Limits.monotonic`: kernels of tasks where it is None hold
-none of this. The bounds of a node, and the sign of a column, come with the limits:
+Every function's first argument is `Limits.monotonic`: kernels of tasks where it is None contain no
+code for it. The bounds of a node, and the sign of a column, come with the limits:
 
     at_node      limits of a node, as one of many whose bounds are in arrays
     at_place     limits of a node of a block, whose bounds wait on a stack
@@ -24,9 +24,9 @@ from gputree.criteria import add_row, begin, means
 
 @borrowing
 def keeps_order(monotonic, criterion, state, left, total):
-    """Whether the means of both sides of a cut are in order, and within the node's bounds.
+    """Return True if the means of both sides of a cut are in order, and within the node's bounds.
 
-    They are float64 quotients of the integer sums; `state` is that of the criterion's scan.
+    They are float64 quotients of the integer sums; `state` is the state of the criterion's scan.
     """
     if monotonic is None:
         return True
@@ -40,14 +40,14 @@ def keeps_order(monotonic, criterion, state, left, total):
 
 @borrowing
 def boundary_keeps_order(monotonic, criterion, left, total):
-    """As `keeps_order`, of a cut that is known by `left` alone."""
+    """Like `keeps_order`, for a cut given by the statistics `left` only."""
     if monotonic is None:
         return True
     return keeps_order(monotonic, criterion, begin(criterion, left, total), left, total)
 
 
 class InColumn(NamedTuple):
-    """`Monotonic` of one column; it holds no array."""
+    """Counterpart of `Monotonic` for one column; it has no array."""
 
     sign: int
     lower: float
@@ -78,7 +78,7 @@ def at_column(monotonic, limits, f):
 # ---------------------------------------------------------- of the nodes of a block
 @inner
 def new_stack(monotonic, size):
-    """Room for the bounds of so many nodes of a block."""
+    """Stack for the bounds of `size` nodes of a block."""
     if monotonic is None:
         size = 0
     return np.empty((size, 2))
@@ -86,7 +86,7 @@ def new_stack(monotonic, size):
 
 @borrowing
 def put_bounds(monotonic, bounds, j, stack):
-    """Put the bounds of node j first."""
+    """Store the bounds of node j at the first place of the stack."""
     if monotonic is not None:
         stack[0, 0] = bounds.lower[j]
         stack[0, 1] = bounds.upper[j]
@@ -101,9 +101,10 @@ def at_place(monotonic, limits, stack, place):
 
 @borrowing
 def push_bounds(monotonic, criterion, block, weighted, f, s, middle, total, left, stack, place):
-    """Put bounds of both children of a node at `place` and behind it.
+    """Store the bounds of both children of a node at `place` and behind it.
 
-    Rows ``s .. middle`` went left by a cut of column f; `total` is of the node, `left` scratch.
+    Rows ``s .. middle`` went left by a cut of column f; `total` are the node's statistics, `left`
+    scratch.
     """
     if monotonic is None:
         return

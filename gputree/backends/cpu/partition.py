@@ -2,11 +2,11 @@
 
     entries   | a b c d e f g h | i j k |     a node in two chunks; capitals go left
               | A B c D e F G h | I j K |
-    chunks    | A B D F G c e h | I K j |     each chunk alone, into a second array
+    chunks    | A B D F G c e h | I K j |     each chunk by itself, into a second array
     entries   | A B D F G I K   | c e h j |   the parts to their places in the node
 
-Threads share the chunks; a part is placed behind those of the chunks before it, so the
-result does not depend on how the nodes are cut.
+Threads share the chunks; a part is placed behind those of the chunks before it, so the result does
+not depend on how the nodes are divided.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class Chunks(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """Of each chunk: entries that go left, greatest value before the cut, least after it."""
+    """Entries that go left, maximum value before the cut and minimum after it, by chunk."""
 
     left: NDArray[np.int64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
 
-# Of a bin: the value of a row tells its side, or may be a neighbour of the cut.
+# Side of a bin whose rows are read: their values decide the side, or are next to the cut.
 BY_VALUE = 2
 
 
 @borrowing
 def assign_bins(splits, j, missing_bin, neighbours, side):
-    """Let ``side[b]`` be 1 if rows of bin b go left, 0 if right, `BY_VALUE` if values are read."""
+    """Set ``side[b]`` to 1 if rows of bin b go left, 0 if right, `BY_VALUE` if values are read."""
     cut_bin, next_bin = splits.cut_bin[j], splits.next_bin[j]
     for b in range(side.size):
         side[b] = b <= cut_bin
@@ -58,11 +58,11 @@ def assign_bins(splits, j, missing_bin, neighbours, side):
 
 @borrowing
 def partition_chunk(table, entries, begin, end, splits, j, side, fine, out, spill):
-    """Write a chunk of node j to `out`, those that go left first; and the neighbours of the cut.
+    """Write a chunk of node j to `out`, entries that go left first; and the values next to the cut.
 
-    Sides of bins are those of `assign_bins`.
+    `side` is that of `assign_bins`.
 
-    Returns (entries to the left, greatest value before a cut between bins, least after).
+    Returns (entries to the left, maximum value before a cut between bins, minimum after it).
     """
     f, cut_bin, inside = splits.feature[j], splits.cut_bin[j], splits.inside[j]
     threshold, is_known = splits.threshold[j], fine.known[f]
@@ -106,7 +106,7 @@ def missing_bin_of(table, f):
 
 @borrowing
 def ask_for_category(table, row, f, by_code):
-    """Ask for what `category_of` reads."""
+    """Prefetch the code or value that `category_of` reads."""
     if by_code:
         prefetch(table.codes, row, f)
     else:
@@ -115,7 +115,7 @@ def ask_for_category(table, row, f, by_code):
 
 @borrowing
 def category_of(table, row, f, by_code, missing_bin):
-    """Category of a row in column f, -1 where it is missing; by its code, if that is the same."""
+    """Category of a row in column f, -1 where it is missing; from its code, if that is the same."""
     if by_code:
         code = np.int64(table.codes[row, f])
         return -1 if code == missing_bin else code
@@ -125,7 +125,7 @@ def category_of(table, row, f, by_code, missing_bin):
 
 @borrowing
 def partition_categories(table, entries, begin, end, f, missing_left, codes, is_left, out, spill):
-    """As `partition_chunk`, by the categories that go left. `is_left` is false throughout."""
+    """Like `partition_chunk`, by categories that go left; `is_left` is false before and after."""
     for i in range(codes.size):
         is_left[codes[i]] = True
     by_code = table.by_code[f]
@@ -216,7 +216,7 @@ def node_statistics(criterion, rows, entries, begins, ends, out, first, last):
 def list_categories(table, entries, begins, ends, features, first, last, seen, counts, codes):
     """List the categories in each of nodes ``first .. last``, one after another, unordered.
 
-    `seen` is false for every category, and so it is left. ``counts[j]`` becomes their number.
+    `seen` is false for every category on entry and exit. ``counts[j]`` becomes their number.
     """
     used = np.int64(0)
     for j in range(first, last):

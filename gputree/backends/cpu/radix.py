@@ -19,9 +19,9 @@ DIGITS = 1 << DIGIT_BITS
 
 
 def radix_argsort(column: NDArray) -> tuple[NDArray[np.int32], NDArray[np.unsignedinteger]]:
-    """Rows of a float32 or float64 column in ascending order, NaN last; equals as they come.
+    """Rows of a float32 or float64 column in ascending order, NaN last; stable.
 
-    With them come keys of the sorted values: equal where these are (both zeros are), all ones for
+    Also returns keys of the sorted values: equal where these are (both zeros are), all ones for
     NaN.
     """
     kind = np.uint32 if column.dtype == np.float32 else np.uint64
@@ -33,7 +33,7 @@ def radix_argsort(column: NDArray) -> tuple[NDArray[np.int32], NDArray[np.unsign
 
 @kernel
 def to_keys(column, bits, keys, one, top):
-    """Unsigned keys in the order of the values: negative numbers with all bits turned."""
+    """Write unsigned keys in the order of the values: negative numbers with all bits inverted."""
     sign = one << top
     for i in range(keys.size):
         x = bits[i]
@@ -47,7 +47,7 @@ def to_keys(column, bits, keys, one, top):
 
 @borrowing
 def count_digits(keys, shift, counts):
-    """Keys with each digit at `shift`."""
+    """Count the keys with each digit at `shift`."""
     counts[:] = 0
     for i in range(keys.size):
         counts[np.intp((keys[i] >> shift) & (DIGITS - 1))] += 1

@@ -1,13 +1,13 @@
 """Exact cuts inside bins: only candidate bins, whose bound reaches the best score, are searched.
 
     bins of a column     |   |   |xxx|   |   |xxx|   |      x: candidates
-    rows of the node     found in them, and of large nodes counted into sub-bins
+    rows of the node     collected from them, and in large nodes counted into sub-bins
     rows of candidates   gathered by sub-bin, each sorted by value, then scanned
 
 See `gputree.backends.cpu.gather` and `gputree.backends.cpu.sub_bins`.
 
-The cut found does not depend on the order of work: every bin that could hold a cut as
-good as the best is scanned, and one order (`precedes`) decides among equals.
+The cut found does not depend on the order of work: every bin that may contain a cut as good as the
+best is scanned, and one order (`precedes`) decides among equals.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ from gputree.backends.cpu.sub_bins import (
 )
 from gputree.criteria import begin, bound, gain, is_pure
 
-# Rows found at once, per row of the node, before the last column of a group: bounds the memory of a
-# refinement.
+# Rows collected at once, per row of the node, before the last column of a group: bounds the memory
+# of a refinement.
 GATHER_SHARE = 2
 
-# Columns gathered at once, at most (not measured).
+# Maximum number of columns gathered at once (not measured).
 GATHER_COLUMNS = 64
 
 
 class Marks(NamedTuple):
-    """Scratch: what is a candidate, and the sub-bins of one column."""
+    """Scratch: marks of candidates, and the sub-bins of one column."""
 
     candidate: NDArray  # (bins,) uint8: 1 of candidates
     place: NDArray  # (sub-bins,) int64
@@ -79,10 +79,10 @@ class Marks(NamedTuple):
 
 
 class NodeHistogram(NamedTuple):
-    """Scratch: the histogram of one node, of which the columns that it draws are counted."""
+    """Scratch: the histogram of one node in the columns that it draws."""
 
     vectors: Any  # see `score_column`
-    cells: NDArray  # (bins x channels,) of all columns; those of drawn ones are in use
+    cells: NDArray  # (bins x channels,) of all columns; only drawn ones are used
 
 
 class Search(NamedTuple):
@@ -92,7 +92,7 @@ class Search(NamedTuple):
     first: int
     last: int
     histogram: NDArray
-    bound: NDArray  # (d,) greatest bound of the bins of each column
+    bound: NDArray  # (d,) highest bound of the bins of each column
     marks: Marks
     work: Work
     report: NDArray  # (1,) pairs that were sorted, so far
@@ -100,7 +100,7 @@ class Search(NamedTuple):
 
 @inner
 def new_marks(finer, source, counter, channels):
-    """Scratch, with counters like `counter`: for the sub-bins of the largest node."""
+    """Scratch with counters like `counter`, for the sub-bins of the largest node."""
     size = np.int64(MAX_BINS)
     if finer is not None:
         shift = min(dropped_bits(source.entries.size, finer.sub_bin_rows), finer.cells.shift)
@@ -121,7 +121,7 @@ def in_column(node, f):
 
 @borrowing
 def mark_bins(table, node, histogram, f, needed, is_tight, work, candidate):
-    """Mark the candidate bins of column f, by the tighter bound or not; returns their rows."""
+    """Mark the candidate bins of column f; returns their rows. `is_tight`: by the tighter bound."""
     criterion, limits, weighted, total, _ = node
     left, channels = work.left, total.size
     first, value_bins, missing_at = column_bins(table, f, channels)
@@ -150,7 +150,7 @@ def mark_bins(table, node, histogram, f, needed, is_tight, work, candidate):
 
 @borrowing
 def is_counted(finer, f):
-    """Whether column f is counted as a whole."""
+    """Return True if column f is counted as a whole."""
     if finer is None:
         return False
     return finer.counted[f]
@@ -158,9 +158,9 @@ def is_counted(finer, f):
 
 @inner
 def cells_of(finer, node, search, table, f):
-    """The sub-bins of column f, and how many bits of fine codes are dropped for them.
+    """Sub-bins of column f, and the number of low bits of fine codes that they drop.
 
-    Those of small nodes are the bins themselves.
+    In small nodes each bin is its only sub-bin.
     """
     channels, shift = node.total.size, np.int64(FINE_BITS)
     counts = search.histogram[table.offset[f] * channels : table.offset[f + 1] * channels]
@@ -178,9 +178,10 @@ def cells_of(finer, node, search, table, f):
 
 @inner
 def mark_candidates(finer, node, search, table, f, needed):
-    """Mark the candidate bins of column f; how many rows they have.
+    """Mark the candidate bins of column f; returns their number of rows.
 
-    Of a column that is counted as a whole, those with candidate sub-bins, which get their places.
+    In a column that is counted as a whole they are the bins with candidate sub-bins, for which
+    places are reserved.
     """
     marks, work, counted = search.marks, search.work, is_counted(finer, f)
     histogram, candidate = search.histogram, marks.candidate
@@ -195,9 +196,9 @@ def mark_candidates(finer, node, search, table, f, needed):
 
 @inner
 def gather_columns(finer, source, search, columns, are_known, room):
-    """The rows found of some columns, and their fine codes; for each there is `room`.
+    """Collect rows of candidate bins, and fine codes, of `columns` of up to `room` rows each.
 
-    Returns both, and where those of each column are.
+    Returns both, and the range of each column in them.
     """
     table, entries, candidate = source.table, source.entries, search.marks.candidate
     begin, end = np.empty(columns.size, np.int64), np.empty(columns.size, np.int64)
@@ -206,7 +207,7 @@ def gather_columns(finer, source, search, columns, are_known, room):
         begin[c] = end[c] = at
         at += room[c] + 1
     rows, codes = np.empty(at, entries.dtype), np.empty(at, np.uint16)
-    if finer is not None and are_known:  # one column
+    if finer is not None and are_known:  # a single column
         f = columns[0]
         end[0] = collect_fine(
             finer.fine.code, entries, search.first, search.last, f,
@@ -231,7 +232,7 @@ def gather_columns(finer, source, search, columns, are_known, room):
 
 @inner
 def search_found(finer, source, node, search, f, rows, codes, cut):
-    """The better of `cut` and the best cut among the rows found in column f."""
+    """The better of `cut` and the best cut among the rows collected of column f."""
     table, marks, work, histogram = source.table, search.marks, search.work, search.histogram
     cells, shift = cells_of(finer, node, search, table, f)
     candidate = marks.candidate[table.offset[f] : table.offset[f + 1]]
@@ -249,7 +250,7 @@ def search_found(finer, source, node, search, f, rows, codes, cut):
 
 @borrowing
 def next_column(bound, pending, n_pending, needed):
-    """Place in `pending` of the column with the greatest bound that reaches `needed`, or -1."""
+    """Place in `pending` of the column with the highest bound that reaches `needed`, or -1."""
     at = -1
     for i in range(n_pending):
         if bound[pending[i]] >= needed and (at < 0 or bound[pending[i]] > bound[pending[at]]):
@@ -261,8 +262,8 @@ def next_column(bound, pending, n_pending, needed):
 def refine_columns(finer, source, node, search, pending, cut):
     """The better of `cut` and the best cut inside bins of the columns `pending`.
 
-    Those with fine codes go first, one by one. If there are none, one column goes alone, since it
-    raises the best score for all.
+    Columns with fine codes go first, one by one. If there are none, one column goes first by
+    itself, since it raises the best score for all.
     """
     room = np.int64(1)
     if finer is not None:
@@ -275,7 +276,7 @@ def refine_columns(finer, source, node, search, pending, cut):
 
 @inner
 def take_known(finer, pending):
-    """The columns of `pending` with fine codes, and the others."""
+    """Separate the columns of `pending` with fine codes from the others."""
     n = 0
     for i in range(pending.size):
         f = pending[i]
@@ -288,10 +289,10 @@ def take_known(finer, pending):
 
 @inner
 def search_columns(finer, source, node, search, pending, are_known, room, cut):
-    """As `refine_columns`, of columns in the order of their bounds, all with fine codes or without.
+    """Like `refine_columns`, by descending bound, of columns all with fine codes or without.
 
-    Those without that still reach the best score are gathered together, one pass over the rows for
-    many columns, after one with up to `room` rows.
+    Columns without fine codes that still reach the best score are gathered together, one pass over
+    the rows for many columns, after one pass of up to `room` rows.
     """
     group, found = np.empty(pending.size, np.int64), np.empty(pending.size, np.int64)
     n_pending = pending.size
@@ -325,7 +326,7 @@ def search_columns(finer, source, node, search, pending, are_known, room, cut):
 
 @borrowing
 def sum_rows(criterion, source, first, last, total):
-    """Let `total` be the statistics of entries ``first .. last``."""
+    """Set `total` to the statistics of entries ``first .. last``."""
     for c in range(total.size):
         total[c] = 0
     for i in range(first, last):
@@ -334,7 +335,7 @@ def sum_rows(criterion, source, first, last, total):
 
 @borrowing
 def count_columns(criterion, source, first, last, columns, channels, cells):
-    """Let the cells of some columns be the histogram of entries ``first .. last``."""
+    """Set the cells of some columns to the histogram of entries ``first .. last``."""
     table, rows, entries = source
     codes, offset = table.codes, table.offset
     for f in columns:
@@ -368,7 +369,7 @@ def count_drawn(drawn, source, node, search, scores, columns):
 def choose_cut(finer, drawn, exact, source, node, search, scores):
     """Best cut of one node: over all columns, or over those drawn for it.
 
-    Columns past `max_features` are visited one by one until some cut is admissible. Where `drawn`
+    Columns beyond `max_features` are visited one by one until some cut is admissible. Where `drawn`
     is given, they have not been counted before.
     """
     j, limits = search.j, node.limits
@@ -417,14 +418,14 @@ def next_filled(criterion, table, weighted, cells, f, b, channels):
 
 @borrowing
 def has_missing(criterion, table, weighted, cells, f, channels):
-    """Whether the node has missing values in column f."""
+    """Return True if the node has missing values in column f."""
     missing_at = column_bins(table, f, channels)[2]
     return missing_at >= 0 and row_count(criterion, cells, missing_at, channels, weighted) > 0
 
 
 @borrowing
 def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits):
-    """Let `cut` be the split of node j, if there is one and it is worth it."""
+    """Record `cut` as the split of node j, if there is one with a sufficient decrease."""
     if cut[0] == -np.inf:
         return
     f, channels = cut[1], total.size
@@ -437,7 +438,7 @@ def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits)
 
 @borrowing
 def put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, splits):
-    """Let `cut` be the split of node j, if it is worth it.
+    """Record `cut` as the split of node j, if its decrease is sufficient.
 
     `next_bin` is the next bin with rows after a cut at the end of its bin, else -1.
     """
@@ -460,7 +461,7 @@ def put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, spl
 
 @borrowing
 def all_equal(target, weight, entries, first, last, rounded):
-    """Whether one target may stand for all rows of the node."""
+    """Return True if a single target may be the true one of all rows of the node."""
     interval = (-np.inf, np.inf)
     for i in range(first, last):
         row = entries[i]
@@ -474,8 +475,8 @@ def all_equal(target, weight, entries, first, last, rounded):
 def refine_nodes(finer, drawn, rules, source, nodes, scores, keys, chosen, splits, report):
     """Choose the split of each node of `chosen`; `report` counts pairs (row, column) sorted.
 
-    Where `drawn` is given, nodes have no histograms: the columns that each draws are counted here,
-    and its totals.
+    Where `drawn` is given, nodes have no histograms: the columns that each node draws, and its
+    totals, are counted here.
     """
     table, rows, entries = source
     regression = rows.square is not None

@@ -1,11 +1,11 @@
-"""The categories of a node: a run of its rows each, and their order.
+"""Category groups of a node, called runs: their rows, their statistics, their order.
 
     rows       | 0 0 0 | 2 2 | 3 3 3 3 | ? ? |     by category; missing values behind them
     cells      |  sum  | sum |   sum   | sum |     statistics of their rows
 
-Cells are those of a histogram, or sums over the rows where these lie sorted. Runs are ordered
-by the share of a class, or by their mean target; equal ones by their rows and statistics.
-Codes, which stand for names, decide only between runs that are equal in all.
+Cells are those of a histogram, or sums over the rows where these are sorted. Runs are ordered by
+the weight fraction of a class, or by their mean target; equal ones by their rows and statistics.
+Codes, which stand for names, decide only between runs that are equal in everything else.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from gputree.backends.subsets import MOST_CELLS
 from gputree.compilation import jitable
 from gputree.criteria import add_row, left_weight
 
-# Runs of two classes and of up to so many rows are ordered by their statistics, of which there
-# are few. 100,000 runs of 1,000,000 rows: 27 ms one by one, 0.3 ms so.
+# Maximum number of rows of runs of two classes that are ordered by their statistics, of which there
+# are few. 100,000 runs of 1,000,000 rows: 0.3 ms, compared with 27 ms one by one.
 FEW_ROWS = 63
 FEW_RUNS = 64
 MOST_KINDS = (FEW_ROWS + 1) * (FEW_ROWS + 2) // 2
 
-# Places for runs of different statistics that are remembered. 128 nodes of 8,000 rows and 6,000
-# runs: one vs rest takes 41 ms, 137 ms with a score of every run.
+# Slots for runs of different statistics. 128 nodes of 8,000 rows and 6,000 runs: one vs rest takes
+# 41 ms, 137 ms with a score of every run.
 SLOTS = 1024
 
 
 class Runs(NamedTuple):
-    """Room for the runs of a node; the one after the known ones holds the missing values."""
+    """Scratch for the runs of a node; the missing values' run follows those of categories."""
 
-    begin: NDArray[np.int64]  # (room + 1,) first of the node's rows, by category, in each run
-    code: NDArray[np.int64]  # (room,) category of each run, ascending
-    cells: NDArray[np.int64]  # (room x channels,) statistics of each run
-    share: NDArray[np.float64]  # (room,)
-    order: NDArray[np.int64]  # (room,) runs in order of their shares
-    spare: NDArray[np.int64]  # (room,) scratch of sorting
+    begin: NDArray[np.int64]  # (size + 1,) first of the node's rows, by category, in each run
+    code: NDArray[np.int64]  # (size,) category of each run, ascending
+    cells: NDArray[np.int64]  # (size x channels,) statistics of each run
+    share: NDArray[np.float64]  # (size,) weight fraction of a class, or mean target
+    order: NDArray[np.int64]  # (size,) runs in the order of `share`
+    spare: NDArray[np.int64]  # (size,) scratch of sorting
     kinds: NDArray[np.int64]  # (MOST_KINDS,) runs of few rows of two classes, by statistics
     slots: NDArray[np.int64]  # (SLOTS,) runs of different statistics
-    is_left: NDArray[np.bool_]  # (room,)
+    is_left: NDArray[np.bool_]  # (size,)
 
 
 class Listed(NamedTuple):
-    """The rows of a node, sorted by category, where their statistics are not held."""
+    """The rows of a node, sorted by category, where sums per category are not stored."""
 
     item: NDArray[np.int32]
     target: NDArray[np.integer]
@@ -56,12 +56,12 @@ class Listed(NamedTuple):
 
 
 class NodeRuns(NamedTuple):
-    """What subsets of the categories of a node are made of."""
+    """Arguments of the search of category subsets in a node."""
 
     runs: Runs
     number: int  # of known categories
     listed: Listed
-    held: bool  # the statistics of runs are in ``runs.cells``; else rows are moved one by one
+    held: bool  # True: the statistics of runs are in ``runs.cells``; else rows are moved one by one
     total: NDArray[np.int64]  # (channels,) statistics of the node
     left: NDArray[np.int64]  # of its left side
     missing: NDArray[np.int64]  # of missing values
@@ -69,14 +69,14 @@ class NodeRuns(NamedTuple):
 
 @written_out
 def node_runs(scratch, listed, count, held, channels):
-    """What subsets of `count` categories are made of, for statistics of so many channels."""
+    """Arguments of the search of subsets of `count` categories; statistics have `channels`."""
     sums = scratch.sums
     total, left, missing = sums[0, :channels], sums[1, :channels], sums[2, :channels]
     return NodeRuns(scratch.runs, count, listed, held, total, left, missing)
 
 
 def new_runs(room: int, cells: int) -> Runs:
-    """Room for so many runs, one of missing values included, and for their statistics."""
+    """Scratch for `room` runs, the missing values' included, and `cells` statistics."""
     return Runs(
         begin=np.empty(room + 1, np.int64),
         code=np.empty(room, np.int64),
@@ -92,12 +92,12 @@ def new_runs(room: int, cells: int) -> Runs:
 
 @jitable
 def holds_cells(channels, count):
-    """Whether the statistics of all runs are held; they are by far the most memory."""
+    """Return True if the statistics of all runs are stored; they need by far the most memory."""
     return channels <= 3 or count * channels <= MOST_CELLS
 
 
 def most_cells(channels: int, count: int) -> int:
-    """Room for the statistics of up to `count` runs and of missing values."""
+    """Size of the statistics of up to `count` runs and of missing values."""
     held = (count + 1) * max(channels, 3)
     return min(held, max(MOST_CELLS + channels, 4 * (count + 1)))
 
@@ -110,9 +110,10 @@ def weight_of(listed, item):
 
 @borrowing
 def number_present(sums, n_classes, class_of, total):
-    """The channels of a node's statistics that matter, to `total`; returns how many.
+    """Copy the channels of a node's statistics that matter to `total`; returns their number.
 
-    Classes present are numbered 0, 1, ... in their order; those of regression (no classes) stay.
+    Classes present are numbered 0, 1, ... in their order; channels of regression (no classes) are
+    kept.
     """
     if n_classes == 0:
         total[0] = sums[0]
@@ -143,7 +144,7 @@ def add_to_run(criterion, runs, r, channels, target, weight):
 
 @borrowing
 def sort_runs(criterion, runs, count, channels, k):
-    """Order the runs by their share of statistic k: a merge sort; see `is_before`."""
+    """Order the runs by their fraction of statistic k: a merge sort; see `is_before`."""
     for r in range(count):
         weight = left_weight(criterion, runs.cells, r * channels)
         runs.share[r] = np.float64(runs.cells[r * channels + k]) / np.float64(weight)
@@ -152,7 +153,7 @@ def sort_runs(criterion, runs, count, channels, k):
 
 @borrowing
 def order_runs(runs, count, channels):
-    """Order the runs by the shares that are set."""
+    """Order the runs by `share`, which is set."""
     if channels == 2 and count > FEW_RUNS:
         order_alike(runs, count)
         return
@@ -163,7 +164,7 @@ def order_runs(runs, count, channels):
 
 @borrowing
 def merge_order(runs, count, channels):
-    """Order the runs ``order[:count]``; those equal in all stay as they stand."""
+    """Order the runs ``order[:count]``; equal ones stay in place."""
     width = 1
     while width < count:
         for begin_ in range(0, count, 2 * width):
@@ -189,8 +190,8 @@ def kind_of(begin, cells, r):
 def order_alike(runs, count):
     """Order runs of two classes: those of few rows by their kinds, in one pass.
 
-    Runs of a kind are equal in all and keep the order of their codes, so that one of them is
-    ordered for all.
+    Runs of a kind are equal and stay in the order of their codes, so that one of them is ordered
+    for all.
     """
     begin, cells, order, spare, size = runs.begin, runs.cells, runs.order, runs.spare, runs.kinds
     for kind in range(MOST_KINDS):
@@ -225,7 +226,7 @@ def order_alike(runs, count):
 
 @borrowing
 def slot_of(runs, channels, r):
-    """Where a run of these statistics is remembered."""
+    """Slot for runs with the statistics of run r, by a hash."""
     mixed = np.uint64(runs.begin[r + 1] - runs.begin[r])
     for c in range(channels):
         mixed = (mixed + np.uint64(runs.cells[r * channels + c])) * np.uint64(0x9E3779B97F4A7C15)
@@ -234,9 +235,9 @@ def slot_of(runs, channels, r):
 
 @borrowing
 def list_different(runs, held, count, channels):
-    """List runs so that each other has the statistics of one listed before it; how many.
+    """List one run, or few, for each different statistics, ascending, in ``runs.order``; how many.
 
-    In ``runs.order``, ascending. Some of the same may be listed more than once.
+    Every other run has the statistics of one that is listed before it.
     """
     if not held or count <= FEW_RUNS:
         for r in range(count):
@@ -257,7 +258,7 @@ def list_different(runs, held, count, channels):
 
 @borrowing
 def is_alike(runs, channels, a, b):
-    """Whether two runs have as many rows and the same statistics."""
+    """Return True if two runs have the same number of rows and the same statistics."""
     if runs.begin[a + 1] - runs.begin[a] != runs.begin[b + 1] - runs.begin[b]:
         return False
     for c in range(channels):
@@ -268,7 +269,7 @@ def is_alike(runs, channels, a, b):
 
 @borrowing
 def is_less(runs, channels, a, b):
-    """Whether run a has fewer rows than run b, or as many and lower statistics."""
+    """Return True if run a has fewer rows than run b, or the same number and lower statistics."""
     rows_a = runs.begin[a + 1] - runs.begin[a]
     rows_b = runs.begin[b + 1] - runs.begin[b]
     if rows_a != rows_b:
@@ -278,7 +279,7 @@ def is_less(runs, channels, a, b):
 
 @borrowing
 def is_lower(cells, channels, a, b):
-    """Whether the statistics at ``cells[a]`` come before those at ``cells[b]``."""
+    """Return True if the statistics at ``cells[a]`` come before those at ``cells[b]``."""
     for c in range(channels):
         if cells[a + c] != cells[b + c]:
             return cells[a + c] < cells[b + c]
@@ -287,7 +288,7 @@ def is_lower(cells, channels, a, b):
 
 @borrowing
 def is_before(runs, channels, a, b):
-    """Whether run a comes before run b by share; of equal shares, the lesser run."""
+    """Return True if run a comes before run b: by `share`, then by `is_less`."""
     if runs.share[a] != runs.share[b]:
         return runs.share[a] < runs.share[b]
     return is_less(runs, channels, a, b)

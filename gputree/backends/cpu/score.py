@@ -20,11 +20,11 @@ def add_cell(left, cells, at):
 
 @borrowing
 def admissible(criterion, limits, weighted, left, total):
-    """Whether the cut between `left` and the rest of `total` is; see `admits`, `keeps_order`."""
+    """Return True if the cut after `left` is admissible; see `admits` and `keeps_order`."""
     n = row_count(criterion, left, 0, left.size, weighted)
     whole = row_count(criterion, total, 0, left.size, weighted)
     weight = all_weight = 0
-    if limits.min_weight_leaf > 0:  # else weights are not asked for, nor added up
+    if limits.min_weight_leaf > 0:  # else weights are not needed
         weight = left_weight(criterion, left, 0)
         all_weight = left_weight(criterion, total, 0)
     if not admits(limits, n, whole, weight, all_weight):
@@ -34,7 +34,7 @@ def admissible(criterion, limits, weighted, left, total):
 
 @borrowing
 def cut_inside(criterion, limits, weighted, left, n, total):
-    """Whether an admissible cut can lie inside a bin of n rows that follows `left`."""
+    """Return True if an admissible cut can be inside a bin of n rows that follows `left`."""
     if n < 2:
         return False
     least = limits.min_samples_leaf
@@ -47,14 +47,15 @@ def cut_inside(criterion, limits, weighted, left, n, total):
 
 @borrowing
 def needed_bound(criterion, best, total):
-    """What a bound must reach to be looked into, beside a cut of score `best`."""
+    """Lowest bound with which a bin is searched when the best score so far is `best`."""
     return best - margin(criterion, best, total) if best > -np.inf else -np.inf
 
 
 @borrowing
 def is_candidate(criterion, limits, weighted, left, cells, at, n, total, needed):
-    """Whether an admissible cut inside the bin, or cell, of n rows at ``cells[at]`` may reach
-    `needed`; `left` is before it.
+    """Return True if the bound of a bin, or sub-bin, of n rows reaches `needed`.
+
+    It is at ``cells[at]``, and `left` are the statistics before it.
     """
     if not cut_inside(criterion, limits, weighted, left, n, total):
         return False
@@ -64,7 +65,7 @@ def is_candidate(criterion, limits, weighted, left, cells, at, n, total, needed)
 
 @borrowing
 def column_bins(table, f, channels):
-    """Of column f: its first bin, how many bins of values, and the place of the missing one."""
+    """Location of column f: first bin, number of value bins, offset of the missing values' bin."""
     first = table.offset[f]
     last = table.offset[f + 1]
     if table.missing[f]:
@@ -76,8 +77,8 @@ def column_bins(table, f, channels):
 def start_side(cells, missing_at, missing_left, left):
     """Statistics left of the first bin: the missing values if they go left.
 
-    `missing_at` is the place of their bin, -1 if the column has none. Returns whether
-    the direction is to be tried: right always, left where the node has missing values.
+    `missing_at` is the offset of their bin, -1 if the column has none. Returns True if the
+    direction is to be tried: right always, left where the node has missing values.
     """
     for c in range(left.size):
         left[c] = 0
@@ -96,7 +97,7 @@ def start_side(cells, missing_at, missing_left, left):
 def score_bin_by_bin(
     criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
 ):
-    """As `score_column`, for statistics of any kind."""
+    """Like `score_column`, for statistics of any kind."""
     channels = total.size
     best = most = -np.inf
     best_bin = -1
@@ -123,7 +124,7 @@ def score_bin_by_bin(
 
 @borrowing
 def all_single(single, first, value_bins):
-    """Whether no cut lies in a bin of ``first .. first + value_bins``."""
+    """Return True if no bin of ``first .. first + value_bins`` can contain a cut."""
     several = False
     for b in range(first, first + value_bins):
         several |= not single[b]
@@ -132,13 +133,13 @@ def all_single(single, first, value_bins):
 
 @borrowing
 def has_rows(vectors, b):
-    """Whether bin b has rows: a cut behind one without is no other than that before it."""
+    """Return True if bin b has rows: else the cut after it is the same as the one before it."""
     return vectors.first[b + 1] > vectors.first[b] or vectors.second[b + 1] > vectors.second[b]
 
 
 @borrowing
 def left_of_bin(vectors, b, left):
-    """Let `left` be the rows before bin b."""
+    """Set `left` to the statistics of the rows before bin b."""
     left[0], left[1] = np.int64(vectors.first[b]), np.int64(vectors.second[b])
 
 
@@ -146,13 +147,13 @@ def left_of_bin(vectors, b, left):
 def score_column(
     vectors, criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
 ):
-    """Best boundary of one column, and the greatest bound of its bins.
+    """Best boundary of one column, and the highest bound of its bins.
 
-    Its bins of values are ``first .. first + value_bins`` of `single` and of the cells. Rows of
-    two classes are counted where there are `vectors`.
+    Its bins of values are ``first .. first + value_bins`` of `single` and of the cells. `vectors`
+    are given where rows of two classes are counted.
 
     Returns (score, bin, missing_left, bound): score -inf where no boundary is admissible, bound
-    -inf where no bin can be cut.
+    -inf where no bin can contain a cut.
     """
     if vectors is None or total[0] + total[1] > MOST_EXACT_ROWS:
         return score_bin_by_bin(

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner
 
-# Runs of up to so many pairs are sorted by rank, not cut further: vectors of a known length.
+# Maximum number of pairs that are sorted by rank, not partitioned: vectors of a known length.
 FEW_PAIRS = 32
-# Runs of up to so many are sorted by insertion: most of the vectors would be empty.
+# Maximum number that is sorted by insertion: most elements of the vectors would be unused.
 FEWEST_PAIRS = 8
 
 
@@ -37,7 +37,7 @@ def new_sorter():
 
 @borrowing
 def rank_sort(values, items, begin, end, sorter):
-    """Sort at most `FEW_PAIRS` pairs, without a branch: each goes behind those before it."""
+    """Sort at most `FEW_PAIRS` pairs, without a branch, by counting the pairs before each."""
     own, held, rank = sorter.values, sorter.items, sorter.rank
     first = np.uintp(begin)
     size = np.uintp(end - begin)
@@ -58,7 +58,7 @@ def rank_sort(values, items, begin, end, sorter):
 
 @borrowing
 def insert_pairs(values, items, begin, end, gap):
-    """Insertion sort of every `gap`-th pair among its like."""
+    """Insertion sort of every `gap`-th pair."""
     for i in range(begin + gap, end):
         value = values[i]
         item = items[i]
@@ -73,7 +73,7 @@ def insert_pairs(values, items, begin, end, gap):
 
 @borrowing
 def shell_sort(values, items, begin, end):
-    """O(n**1.5) at worst, with gaps 1, 4, 13, ... (Knuth, Art of Computer Programming 5.2.1)."""
+    """Sort in O(n**1.5), with gaps 1, 4, 13, ... (Knuth, Art of Computer Programming 5.2.1)."""
     gap = 1
     while 3 * gap + 1 < end - begin:
         gap = 3 * gap + 1

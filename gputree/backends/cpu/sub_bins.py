@@ -1,17 +1,17 @@
-"""Sub-bins: candidate bins of large nodes are counted again, more finely, and pruned once more.
+"""Sub-bins: the candidate bins of large nodes are divided, counted again and pruned once more.
 
     a bin          |                       xx            |     x: the rows of candidate sub-bins
     its sub-bins   |    |    |    |    |    |    |    |  |     equal widths, or nearly
 
-The sub-bin of a value never falls as the value grows, so that the boundary of two sub-bins is a
-real cut, and the bound of a sub-bin holds as that of a bin does. A boundary worth choosing keeps
-the filled sub-bins on both its sides candidates: it is found, with its threshold, among their
-sorted rows. So which sub-bins there are never changes a cut.
+The sub-bin of a value never decreases as the value grows, so that the boundary of two sub-bins is a
+real cut, and bounds are as valid for sub-bins as for bins. A boundary worth choosing keeps the
+filled sub-bins on both its sides candidates: it is found, with its threshold, among their sorted
+rows. So the choice of sub-bins never changes a cut.
 
-Two sources are counted: the rows found in candidate bins (`count_found`); and, where they are many,
-all rows of a node, column by column (`gputree.backends.cpu.cell_counts`). The latter counts add up,
-and those of a larger sibling are those of the parent less the smaller one's. Bins of small nodes
-are their own only sub-bins.
+Two sources are counted: the rows collected from candidate bins (`count_found`); and, where they are
+many, all rows of a node, column by column (`gputree.backends.cpu.cell_counts`). The latter are
+additive: counts of a larger sibling are those of the parent less the smaller one's. In small nodes
+each bin is its only sub-bin.
 """
 
 from __future__ import annotations
@@ -31,47 +31,47 @@ from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_can
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.criteria import begin, bound, score
 
-# Sub-bins that are bounded together before they are looked at one by one.
+# Sub-bins that are bounded together before each of them is.
 RUN_CELLS = 8
 
 
 class Cells(NamedTuple):
-    """How the bins of a table are cut into `FINE_CELLS` sub-bins each, equally wide.
+    """Division of the bins of a table into `FINE_CELLS` sub-bins each, of equal width.
 
-    Bins end where the table's edges are: the sub-bins are the same for all nodes. Columns are
-    counted as a whole into fewer, `size` to a bin: fine codes less `shift` bits.
+    It is the same for all nodes. Columns are counted as a whole into fewer sub-bins, `size` per
+    bin: fine codes without their lowest `shift` bits.
     """
 
     size: int
     shift: int
-    first: NDArray[np.int64]  # (d + 1,) where each column is counted; lossless ones are not
-    low: NDArray  # (d, 256) half of where a bin begins
+    first: NDArray[np.int64]  # (d + 1,) first counter of each column; lossless ones have none
+    low: NDArray  # (d, 256) half the minimum of a bin
     scale: NDArray  # (d, 256) sub-bins per half unit
     half: np.floating  # 0.5 and the last sub-bin, in the dtype of the values
     top: np.floating
 
 
 class Finer(NamedTuple):
-    """What a large node, or several, are refined with; small nodes have None in its place."""
+    """Sub-bins that large nodes are refined with; None for small nodes."""
 
     cells: Cells
     fine: Fine
     counted: NDArray[np.bool_]  # (d,) columns that are counted as a whole
     counts: NDArray  # (sub-bins x channels,), where counted
-    sub_bin_rows: float  # of a node, a sub-bin, at least, where the rows found are counted
+    sub_bin_rows: float  # minimum rows of a node per sub-bin where the rows collected are counted
 
 
 class SubBins(NamedTuple):
-    """The sub-bins ``first .. first + size`` of one bin, of all those of a column."""
+    """Range ``first .. first + size``, those of one bin, of the sub-bins of a column."""
 
     counts: NDArray  # flat, `channels` each
-    place: NDArray[np.int64]  # of the first pair of each candidate, -1 of others
+    place: NDArray[np.int64]  # first pair of each candidate, -1 for others
     first: int
     size: int
 
 
 class Spot(NamedTuple):
-    """Where a cut lies, but for its threshold."""
+    """Place of a cut, without its threshold."""
 
     column: int
     missing_left: bool
@@ -91,7 +91,7 @@ class Work(NamedTuple):
 
 @inner
 def new_work(channels):
-    """Scratch for statistics of so many channels."""
+    """Scratch for statistics of `channels` channels."""
     return Work(
         new_sorter(),
         np.empty(channels, np.int64),
@@ -108,10 +108,10 @@ def keep_left(left, copy):
         copy[k] = left[k]
 
 
-# --------------------------------------- sub-bins of one bin, which `work.left` is before
+# --------------------------- sub-bins of one bin; `work.left` are the statistics before it
 @borrowing
 def add_run(counts, at, size, total):
-    """Let `total` be the statistics of `size` sub-bins from ``counts[at]`` on."""
+    """Set `total` to the statistics of `size` sub-bins from ``counts[at]`` on."""
     for k in range(total.size):
         total[k] = 0
     for c in range(size):
@@ -120,9 +120,9 @@ def add_run(counts, at, size, total):
 
 @borrowing
 def mark_cells(node, cells, rows, work, needed):
-    """Let ``cells.place`` be 0 where a sub-bin may hold the best cut, or end at it.
+    """Set ``cells.place`` to 0 where a sub-bin may contain the best cut, or end at it.
 
-    They hold `rows` rows; `needed` is what bounds and scores must reach.
+    `rows` is their number of rows; bounds and scores must reach `needed`.
     """
     criterion, limits, weighted, total, _ = node
     counts, place, left, run = cells.counts, cells.place, work.inside, work.run
@@ -178,13 +178,13 @@ def place_cells(node, cells, used):
 def scan_cells(node, rows, cells, pairs, is_sorted, spot, work, cut):
     """The better of `cut` and the best cut inside runs of candidates, whose pairs are gathered.
 
-    ``cells.place`` is behind the last pair of each now; those of a candidate may be sorted already.
+    ``cells.place`` is behind the last pair of each now; pairs of a candidate may be sorted already.
     """
     criterion, weighted = node.criterion, node.weighted
     counts, place, left = cells.counts, cells.place, work.inside
     channels = left.size
     keep_left(work.left, left)
-    start = end = np.int64(-1)  # pairs of a run of candidates, which `work.run` is before
+    start = end = np.int64(-1)  # pairs of a run of candidates, after `work.run`
     for c in range(cells.first, cells.first + cells.size):
         at = c * channels
         n = row_count(criterion, counts, at, channels, weighted)
@@ -209,7 +209,7 @@ def scan_cells(node, rows, cells, pairs, is_sorted, spot, work, cut):
 def scan_sorted(node, rows, pairs, first, last, left, spot, work, cut):
     """The better of `cut` and the best cut between the sorted pairs ``first .. last``.
 
-    `left` holds the statistics before them, and is kept.
+    `left` are the statistics before them, and stays unchanged.
     """
     keep_left(left, work.scanned)
     value, threshold = scan_bin(node, rows, pairs, first, last, work.scanned)
@@ -220,7 +220,7 @@ def scan_sorted(node, rows, pairs, first, last, left, spot, work, cut):
 # -------------------------------------------------------------------- sub-bins of one column
 @borrowing
 def dropped_bits(rows, sub_bin_rows):
-    """How many bits of fine codes are too fine for a node of so many rows."""
+    """Number of low bits of fine codes to drop in a node of `rows` rows."""
     bits = FINE_BITS
     while bits > 0 and (MAX_BINS << (FINE_BITS + 1 - bits)) * sub_bin_rows <= rows:
         bits -= 1
@@ -229,7 +229,7 @@ def dropped_bits(rows, sub_bin_rows):
 
 @borrowing
 def count_found(node, rows, found, codes, shift, cells, candidate):
-    """Let the counts of candidate bins be those of the rows found, by their codes."""
+    """Set the counts of candidate bins to those of the rows found, by their codes."""
     channels, counts = node.total.size, cells.counts
     for b in range(candidate.size):
         if candidate[b]:

@@ -26,13 +26,13 @@ from gputree.threads import SPANS_PER_THREAD, cut, run
 
 
 class Memory:
-    """Arrays that are used again: fresh memory costs more than what is done with it."""
+    """Reusable arrays: to allocate new memory costs more than the work done in it."""
 
     def __init__(self) -> None:
         self._free: list[NDArray[Any]] = []
 
     def take(self, shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
-        """An array of any content."""
+        """Return an array of undefined content."""
         size = shape[0] * shape[1]
         fitting = [a for a in self._free if a.dtype == dtype and a.size >= size]
         if not fitting:
@@ -43,7 +43,7 @@ class Memory:
         return smallest[:size].reshape(shape)
 
     def give(self, array: NDArray[Any]) -> None:
-        """Hand an array back that was taken, or is not needed any more."""
+        """Keep an array for reuse."""
         owner = array if array.base is None else array.base
         self._free.append(owner.reshape(-1))
 
@@ -61,7 +61,7 @@ class CpuLists:
         self.memory = Memory()
 
     def root(self) -> CpuLevel:
-        """All rows in one node; the sorted columns become its lists, without a copy."""
+        """Return the level of the root: the sorted columns become its lists, without a copy."""
         task, (d, n) = self.task, self.codes.order.shape
         entries = Entries(task.target, task.weight)
         weights = np.zeros((1, task.n_classes), np.int64)
@@ -74,7 +74,7 @@ class CpuLists:
 
 
 def tests_of(tests: Tests, assigned: Assigned, parts: Int64s) -> tuple[Tests, Assigned]:
-    """Without the tests before and behind those of `parts`."""
+    """Tests of `parts` only, with their assigned parts."""
     first = int(np.searchsorted(tests.part, parts[0], side="right")) - 1
     last = int(np.searchsorted(tests.part, parts[-1], side="right"))
     own = Tests(
@@ -146,7 +146,7 @@ class CpuLevel:
         return parts
 
     def _sizes(self, tests: Tests) -> Int64s:
-        """Entries of the nodes that are tested."""
+        """Numbers of entries of the nodes that are tested."""
         return (self.end - self.begin)[tests.node]
 
     def descend(self, parts: Int64s) -> CpuLevel:
@@ -179,7 +179,7 @@ class CpuLevel:
     def _move_entries(
         self, tests: Tests, assigned: Assigned, opened: Opened, size: int, fractions: int
     ) -> tuple[Entries, Moved]:
-        """The entries of the next level, and where those of this one went."""
+        """Entries of the next level, and the places to which the entries of this one move."""
         old = self.entries
         moved = Moved(np.empty(old.target.size, np.int64), np.empty(fractions, ROW))
         new = Entries(
@@ -203,9 +203,9 @@ class CpuLevel:
 
 
 def run_spans(threads: int, kernel: Any, sizes: Int64s, arguments: Any, columns: int = 0) -> None:
-    """Run a kernel over spans of nodes of `sizes` entries, and of columns where it has any.
+    """Run a kernel over spans of nodes of `sizes` entries, and of `columns`, unless that is 0.
 
-    ``arguments(first, last)`` are those of nodes ``first .. last``; with columns,
+    ``arguments(first, last)`` are the arguments for nodes ``first .. last``; with columns,
     ``arguments(first_column, last_column, first, last)``.
     """
     total = int(sizes.sum())

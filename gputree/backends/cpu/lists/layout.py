@@ -1,4 +1,4 @@
-"""What the kernels of attribute lists share: how entries and lists lie in memory."""
+"""Memory layout of entries and attribute lists, shared by their kernels."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from gputree.backends.lists import ListTask
 
 
 class Entries(NamedTuple):
-    """Parts of rows, by node; `weight` is None where all weigh one unit."""
+    """Entries, ordered by node; `weight` is None where every entry has a weight of one unit."""
 
     target: NDArray[Any]  # (E,)
     weight: NDArray[Any] | None  # (E,) int64
 
 
 class Lists(NamedTuple):
-    """Entries by code and their codes."""
+    """Attribute lists: entries in the order of their codes in each column, and the codes."""
 
     item: NDArray[Any]  # (d, E) int32
     code: NDArray[Any]  # (d, E) uint32
 
 
 class ListRules(NamedTuple):
-    """What decides between tests of any node; see `ListTask`."""
+    """Rules that choose between tests of any node; see `ListTask`."""
 
     information: Any
     limits: Any
@@ -34,7 +34,7 @@ class ListRules(NamedTuple):
 
     @classmethod
     def of(cls, task: ListTask) -> ListRules:
-        """Those of a task."""
+        """Return the rules of a task."""
         return cls(*(getattr(task, field) for field in cls._fields))
 
 
@@ -59,25 +59,25 @@ class NodeList(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """The parts of the entries of a level; see `gputree.backends.lists.Parts`."""
+    """Parts to which the entries of a level are assigned; see `gputree.backends.lists.Parts`."""
 
-    child: NDArray[Any]  # (E,) int32: of each entry its part of the test, -1 where it has none
+    child: NDArray[Any]  # (E,) int32: part of the test for each entry, -1 where it has none
     part_code: NDArray[Any]  # (P,) uint32
-    part_weight: NDArray[Any]  # (P,) int64, of the entries that have a part
+    part_weight: NDArray[Any]  # (P,) int64, sum over the entries of the part
     missing: NDArray[Any]  # (tests,) int64: entries without a part
 
 
 class Opened(NamedTuple):
-    """The parts that become nodes: those of test j are ``part[first[j]] .. part[first[j + 1]]``."""
+    """Parts that become nodes: test j has ``part[first[j]] .. part[first[j + 1]]``."""
 
     part: NDArray[Any]  # int64
     first: NDArray[Any]  # (tests + 1,) int64
-    begin: NDArray[Any]  # (P,) int64: first entry of each part, -1 where it is not opened
-    spread: NDArray[Any]  # (tests,) int64: where the fractions of its entries begin
+    begin: NDArray[Any]  # (P,) int64: first entry of each part, -1 where it does not become a node
+    spread: NDArray[Any]  # (tests,) int64: first place of its fractions in `Moved.spread`
 
 
 class Moved(NamedTuple):
-    """Where entries went; see `gputree.backends.cpu.lists.partition`."""
+    """Places of entries in the next level; see `gputree.backends.cpu.lists.partition`."""
 
     route: NDArray[Any]  # (E,) int64: part of the test and place, or -2 less a place in `spread`
-    spread: NDArray[Any]  # int32 places of fractions, -1 where a part gets none
+    spread: NDArray[Any]  # int32 places of fractions, -1 in a part without a fraction

@@ -1,11 +1,11 @@
-"""Entries and lists of a level become those of the next, stably.
+"""Stable partition of the entries and lists of a level into those of the next.
 
     level      | a b c d e |      the test sends a, d to part 0; b, e to part 1; of c the
     next       | a c d | b c e |  value is missing: a fraction of it goes to every part
 
-An entry of the next level is known by its place; `Moved.route` holds the place of an entry, or,
-for one that went to several parts, ``-2 -`` its row in `spread`, the places of its
-fractions in the parts that are opened. Places in parts that are not are -1.
+An entry of the next level is identified by its place; `Moved.route` has the place of an entry or,
+if it went to several parts, ``-2 -`` its row in `spread`, the places of its fractions in the parts
+that become nodes. Places in other parts are -1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def assign_entries(rules, lists, weight, nodes, tests, first, last, out):
 
 @borrowing
 def assign_node(rules, lists, weight, nodes, tests, j, out):
-    """`assign_entries` of one test; returns the number of entries without a part."""
+    """Assign the entries of one test to parts; returns the number of entries without a part."""
     f, node, cut, first = tests.feature[j], tests.node[j], tests.cut[j], tests.part[j]
     item, code, by_category = lists.item[f], lists.code[f], rules.nominal[f]
     begin, end = nodes.begin[node], nodes.end[node]
@@ -70,7 +70,7 @@ def known_weight(tests, j, part_weight):
 
 @kernel
 def sum_parts(entries, nodes, tests, first, last, assigned, rows, weights):
-    """Sum up class weights (P, K) and entries of the parts, fractions included."""
+    """Sum class weights (P, K) and entries of the parts, fractions included."""
     child, part_weight = assigned.child, assigned.part_weight
     for j in range(first, last):
         start, stop = tests.part[j], tests.part[j + 1]
@@ -92,7 +92,7 @@ def sum_parts(entries, nodes, tests, first, last, assigned, rows, weights):
 def move_entries(entries, nodes, tests, first, last, assigned, opened, place, moved, new):
     """Move entries to their places in the next level, `new`.
 
-    `place` (P,) is the next free place of every part, -1 where it is not opened; used up.
+    `place` (P,) is the next free place of every part, -1 where it does not become a node; used up.
     """
     child, part_weight = assigned.child, assigned.part_weight
     for j in range(first, last):
@@ -118,9 +118,9 @@ def move_entries(entries, nodes, tests, first, last, assigned, opened, place, mo
 
 @borrowing
 def put(entries, e, share, part, place, new, weight):
-    """Put `share` of entry e to the next place of a part; returns the place.
+    """Copy entry e with weight `share` to the next place of a part; returns the place, -1 if none.
 
-    `weight` is that of the `new` entries, None where all weigh one unit.
+    `weight` is the one of the `new` entries, None where every entry has a weight of one unit.
     """
     at = place[part]
     if at < 0:
@@ -138,7 +138,7 @@ def move_lists(
 ):
     """Partition the lists of columns ``first_column .. last_column`` of tests ``first .. last``.
 
-    `skip` (d, tests) marks lists that nobody will look at below.
+    `skip` (d, tests) marks lists that are not read below.
     """
     place = np.empty(opened.begin.size, np.int64)
     for f in range(first_column, last_column):

@@ -15,17 +15,17 @@ from gputree.dtypes import MISSING_CODE
 
 
 class Scan(NamedTuple):
-    """Class weights, shape (K,), on the way through a list."""
+    """Class weights, shape (K,), during a scan of a list."""
 
-    known: NDArray[np.int64]  # of the node; without missing values once these are taken out
-    left: NDArray[np.int64]  # left of the place that is looked at
-    fresh: NDArray[np.int64]  # of new entries; 0 between runs
+    known: NDArray[np.int64]  # of the node; missing values are subtracted once they are found
+    left: NDArray[np.int64]  # left of the current place
+    fresh: NDArray[np.int64]  # of the entries of a run; 0 between runs
     terms: NDArray[np.int64]  # of both sides, class by class
 
 
 @inner
 def new_scan(n_classes):
-    """Room for one scan at a time."""
+    """Scratch of one scan."""
     return Scan(
         np.empty(n_classes, np.int64),
         np.zeros(n_classes, np.int64),
@@ -36,7 +36,7 @@ def new_scan(n_classes):
 
 @borrowing
 def take_missing(column, known):
-    """Take the missing values, last in the list, out of the class weights `known`.
+    """Subtract the missing values, last in the list, from the class weights `known`.
 
     Returns the end of the known values, and the weight that is missing.
     """
@@ -68,7 +68,7 @@ def class_terms(information, weights):
 
 @borrowing
 def least_side(limits, total, count):
-    """Least units on either side of a cut; more than there are where too few rows are known."""
+    """Minimum units on either side of a cut; `total` + 1 where too few rows are known."""
     least = limits.cut_share * np.float64(total)
     least = limits.least if least <= limits.least + limits.slack else min(least, limits.most)
     if np.float64(count) < (2.0 * least - limits.slack) * limits.unit:
@@ -104,7 +104,7 @@ def move_class(information, scan, k, weight):
 
 @borrowing
 def move_rows(information, column, begin, end, scan):
-    """Move rows of several classes to the left; a class changes two terms, whatever its rows."""
+    """Move rows of several classes to the left; each class changes two terms, not each row."""
     item, target, fresh = column.item, column.target, scan.fresh
     for i in range(begin, end):
         fresh[target[item[i]]] += pick(column.weight, item[i], 1)
@@ -119,19 +119,19 @@ def move_rows(information, column, begin, end, scan):
 
 @borrowing
 def best_cut(information, column, scan, total, least):
-    """Best cut between sorted known values of weight `total`: the first of greatest gain.
+    """Best cut between sorted known values of weight `total`: of equal gains the first.
 
     A cut between two values of one and the same class is never the best (Fayyad and Irani
     1992), unless no cut is admissible on one side of it: others are not evaluated.
 
-    Returns its gain in steps, how many cuts are admissible, the last entry left of it (-1 where
-    none gains anything), and the weight up to it.
+    Returns its gain in steps, the number of admissible cuts, the last entry left of it (-1 where no
+    cut has a gain), and the weight up to it.
     """
     begin, end = column.begin, column.end
     for k in range(scan.known.size):
         scan.left[k] = 0
         scan.terms[k] = term(information, scan.known[k])
-    # terms of the sides' classes and of the node, less those of the node's classes
+    # terms of the sides' classes and of the node, minus those of the node's classes
     gained = term(information, total)
     best = tries = before = best_weight = moved = np.int64(0)
     place = np.int64(-1)
@@ -196,9 +196,9 @@ def score_numeric(rules, column, weight, whole, scan, sieve, f, j, out):
 
 @borrowing
 def fresh_terms(information, column, begin, end, fresh):
-    """Class terms of the new weights, which are those of the entries ``begin .. end``; forgotten.
+    """Sum of the class terms of the weights `fresh` of the entries ``begin .. end``; zeroes them.
 
-    By classes or by entries, whatever is less.
+    Loops over classes or entries, whichever are fewer.
     """
     terms = np.int64(0)
     if fresh.size <= end - begin:
@@ -251,7 +251,7 @@ def score_nominal(rules, column, whole, scan, f, j, out):
 
 @borrowing
 def run_terms(information, column, begin, end, scan):
-    """Of the entries ``begin .. end``: class terms, how those of the rest change, and weight."""
+    """Class terms of entries ``begin .. end``, change of the terms of the rest, and weight."""
     item, target, fresh = column.item, column.target, scan.fresh
     terms = change = total = np.int64(0)
     for i in range(begin, end):
@@ -270,9 +270,9 @@ def run_terms(information, column, begin, end, scan):
 
 @borrowing
 def score_one_against_rest(rules, column, whole, scan, f, j, out):
-    """The category of greatest gain ratio against all others in node j, of equals the first.
+    """Score the category of highest gain ratio against all others in node j; of equals the first.
 
-    The node has the weight `whole`. Both sides need the weight of a branch that counts.
+    The node has the weight `whole`. Both sides need the minimum weight of a branch.
     """
     information, limits, code, begin = rules.information, rules.limits, column.code, column.begin
     end, unknown = take_missing(column, scan.known)
@@ -320,7 +320,7 @@ def score_columns(rules, lists, entries, nodes, first_column, last_column, first
 
 @borrowing
 def score_column(rules, item, code, entries, nodes, f, first, last, scan, sieve, out):
-    """Score column f, of these lists, in nodes ``first .. last``."""
+    """Score column f, whose lists are given, in nodes ``first .. last``."""
     for j in range(first, last):
         if nodes.resting[f, j]:
             continue

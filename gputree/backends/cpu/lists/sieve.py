@@ -1,11 +1,12 @@
-"""The best cut of a column where rows are fractions: few of its cuts are scored exactly.
+"""The best cut of a column where rows have fractional weights: few cuts are scored exactly.
 
-Terms of fractions are in no table, and a logarithm each takes longer than all else about a cut. So
-every cut is scored by logarithms between those of a short table, which are off by less than a known
-`window`. The cuts that may still be the best by them wait, and are scored exactly at the end:
+Terms of fractions are in no table, and one logarithm each takes longer than everything else about a
+cut. So every cut is scored with logarithms interpolated in a short table, whose error is below a
+known `window`. Cuts that may still be the best by these scores wait, and are scored exactly at the
+end:
 
     scored closely      3.1  4.0  4.9  5.2  5.1  2.0
-    waiting                            5.2  5.1        within the window of the greatest
+    waiting                            5.2  5.1        within the window of the highest
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from gputree.backends.cpu.jit import borrowing, inner
 from gputree.criteria.information import GAIN_BITS, in_steps, term
 
-# Chords of the logarithm of mantissas 1 .. 2, by their first bits: where they pass 0 (less the bias
-# of exponents), and how they rise. 16 KiB of a core's nearest 32.
+# Chords of the logarithm of mantissas 1 .. 2, by their first bits: intercepts (less the bias of
+# exponents) and slopes. 16 KiB of a core's nearest 32.
 _BITS = 10
 _ENDS = 1.0 + np.arange((1 << _BITS) + 1) / (1 << _BITS)
 _SLOPES = np.diff(np.log2(_ENDS)) * (1 << _BITS)
@@ -27,23 +28,23 @@ _CHORDS = np.stack([np.log2(_ENDS[:-1]) - _SLOPES * _ENDS[:-1] - 1023.0, _SLOPES
 _MANTISSA = 0x000FFFFFFFFFFFFF
 _ONE = 0x3FF0000000000000
 
-# Between two places of the table log2 is off by at most 2**-20 / 8 * log2(e), which is below
-# 2**-22; weights on both sides of a cut, by class and in all, are twice those of the node. Each sum
-# of floats is off by 2**-53 of terms of less than 64 bits.
+# Interpolated, log2 has an error of at most 2**-20 / 8 * log2(e), which is below 2**-22; weights on
+# both sides of a cut, by class and in all, are twice those of the node. Each sum of floats has an
+# error of 2**-53 of terms of less than 64 bits.
 _OFF_BY_TABLE = 2.0**-20
 _OFF_BY_SUMS = 2.0**-44
 # Exact scores are rounded to a step, and each of their terms.
 _STEPS, _TERMS = 4.0, 4.0
 
-# Cuts that wait at most; then they are scored.
+# Maximum number of cuts that wait; then they are scored.
 WAITING = 16
 
 
 class Sieve(NamedTuple):
-    """Class weights on the way through a list, and the cuts that wait."""
+    """Class weights during a scan of a list, and the cuts that wait."""
 
     left: NDArray[np.int64]  # (K,) class weights left of the scan
-    terms: NDArray[np.float64]  # (K,) about ``x log2 x`` of both sides' weights of each class
+    terms: NDArray[np.float64]  # (K,) approximate ``x log2 x`` of both sides' weights of each class
     before: NDArray[np.int64]  # (WAITING,) weight left of each cut that waits
     place: NDArray[np.int64]  # (WAITING,) last entry left of it
     lefts: NDArray[np.int64]  # (WAITING, K) class weights left of it
@@ -51,7 +52,7 @@ class Sieve(NamedTuple):
 
 @inner
 def new_sieve(n_classes):
-    """Room for one scan at a time."""
+    """Scratch of one scan."""
     return Sieve(
         np.empty(n_classes, np.int64),
         np.empty(n_classes),
@@ -63,7 +64,7 @@ def new_sieve(n_classes):
 
 @borrowing
 def about_term(weight):
-    """About ``x log2 x`` of a weight in units; 0 at 0."""
+    """Approximate ``x log2 x`` of a weight in units; 0 at 0."""
     x = np.float64(weight)
     bits = x.view(np.int64)
     at = np.uintp((bits >> (52 - _BITS)) & ((1 << _BITS) - 1))
@@ -73,7 +74,7 @@ def about_term(weight):
 
 @borrowing
 def class_of_run(column, begin, end):
-    """The class of the run of one value that starts at `begin`, -1 if mixed, and its weight."""
+    """Class and weight of the run of one value that starts at `begin`; class -1 if mixed."""
     item, code, target, weight = column.item, column.code, column.target, column.weight
     value, k, total = code[begin], np.int64(target[item[begin]]), np.int64(0)
     for i in range(begin, end):
@@ -87,9 +88,9 @@ def class_of_run(column, begin, end):
 
 @borrowing
 def may_be_best(column, start, stop, left_weight, least):
-    """Whether a cut between the runs that begin at `start` and at `stop` may be the best.
+    """Return True if a cut between the runs that begin at `start` and at `stop` may be the best.
 
-    Not between two of one and the same class, unless the next cut is not admissible.
+    It is not between two runs of the same class, unless the next cut is not admissible.
     """
     following, run = class_of_run(column, stop, column.end)
     if following < 0 or left_weight - run < least:
@@ -100,7 +101,7 @@ def may_be_best(column, start, stop, left_weight, least):
 
 @borrowing
 def best_waiting(information, known, total, sieve, n, best, place, before):
-    """The first of greatest gain of n cuts that wait and the `best` so far, scored exactly."""
+    """Best of n waiting cuts and the `best` so far, scored exactly; of equal gains the first."""
     whole = term(information, total)
     for k in range(known.size):
         whole -= term(information, known[k])
@@ -118,7 +119,7 @@ def best_waiting(information, known, total, sieve, n, best, place, before):
 
 @borrowing
 def wait(sieve, j, place, before):
-    """Let a cut wait, the j-th."""
+    """Store the j-th waiting cut."""
     sieve.place[j], sieve.before[j] = place, before
     for k in range(sieve.left.size):
         sieve.lefts[j, k] = sieve.left[k]
@@ -126,7 +127,7 @@ def wait(sieve, j, place, before):
 
 @borrowing
 def _window(information, total, count, n_classes):
-    """Twice as much as a close score of a cut may be off by, in units x bits."""
+    """Twice the maximum error of an approximate score of a cut, in units x bits."""
     exact = _STEPS * 2.0**-GAIN_BITS + _TERMS * np.float64(n_classes + 1) / information.scale
     close = _OFF_BY_TABLE + _OFF_BY_SUMS * np.float64(count)
     return np.float64(total) * close + exact / information.unit
@@ -136,12 +137,12 @@ def _window(information, total, count, n_classes):
 def best_cut_of_fractions(information, column, known, sieve, total, least):
     """`best_cut` where entries are weighted: the same cut.
 
-    Every entry is scored as if a cut were before it: whether there is one is as good as random,
-    and a branch on it would take longer. Nothing is called on the way but for cuts that wait.
+    Every entry is scored as if a cut were before it: a branch on that, unpredictable, would take
+    longer. Nothing is called in the loop except for cuts that wait.
     """
     item, code, target, weight = column.item, column.code, column.target, column.weight
     begin, end = column.begin, column.end
-    most = -about_term(total)  # where nothing is gained
+    most = -about_term(total)  # the score without any gain
     for k in range(known.size):
         sieve.left[k] = 0
         sieve.terms[k] = about_term(known[k])
