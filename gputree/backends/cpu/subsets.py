@@ -1,20 +1,20 @@
-"""Which categories go left: the best subset of those present in a node.
+"""The best subset of the categories of a nominal column in a node.
 
-The rows of a category are a run (`gputree.backends.cpu.runs`). Searches go from subset to
-subset by moving single runs, and name the one they find by a number, its *place*:
+The rows of a category are a run (`gputree.backends.cpu.runs`). Searches go from subset to subset by
+moving single runs, and identify the best one by a number, its *place*:
 
-    ordered       heads of the runs by the share of a class        how many runs go left
+    ordered       prefixes of the runs by class proportion   number of runs on the left
                   (or mean target)
     exhaustive    all subsets without the last run (Gray code)     mask of the ordered runs
-    moved         heads, one run moved to the other side           the head and the run
+    moved         prefixes, one run moved to the other side  the prefix and the run
     one vs rest   single runs, of equal ones the first             the run; all runs past the last
 
-Limits on the sides can keep the best head out; then, and only then, a second search looks
-beside the heads: through all subsets of few runs, else through moves of one.
+Limits on the sides can exclude the best prefix; then, and only then, a second search tries other
+subsets: all of them for few runs, else prefixes with one run moved.
 
-Missing values go right or left of every subset. Of equals, the one with missing values right
-is chosen, then the first order, then the least place. The code of a category never counts but
-between runs of the very same statistics: orders, masks and ties are those of statistics.
+Missing values go right or left of every subset. Of equals, the one with missing values right is
+chosen, then the first order, then the lowest place. The code of a category decides only between
+runs of the very same statistics: orders, masks and ties are those of statistics.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from gputree.criteria import begin, score
 
 ORDERED, EXHAUSTIVE, ONE_VS_REST, MOVED = 0, 1, 2, 3
 
-# A place is a head and, above it, one more than the ordered run that is moved; or a mask, less
-# this.
+# A place is the length of a prefix and, in higher bits, one more than the place of the moved run, 0
+# for none; or it is negative: a mask less `NO_MASK`.
 MOVED_BITS = 31
 NO_MASK = 1 << 62
 
 
 @borrowing
 def choose_search(scratch, channels, count):
-    """Which search the `count` runs that were found get, of statistics of so many channels."""
+    """Search for the `count` runs of a node whose statistics have `channels`."""
     search, runs = scratch.search, scratch.runs
     rows = runs.begin[count] - runs.begin[0]
     if count > search.many_categories and rows < search.rows_per_category * count:
@@ -59,13 +59,13 @@ def choose_search(scratch, channels, count):
 
 @borrowing
 def moved_heads(count):
-    """At how many heads runs are moved, and how many runs one head has more than the other."""
+    """Number of prefixes whose runs are moved, and the difference of length between two of them."""
     return (2, count) if count > MOST_MOVED else (count + 1, 1)
 
 
 @pasted
 def start_search(criterion, node, kind, k):
-    """Put the runs in order, by statistic k; how many subsets a search goes through."""
+    """Order the runs by statistic k; returns the number of subsets that a search visits."""
     count, channels = node.number, node.total.size
     if kind == ONE_VS_REST:
         return list_different(node.runs, node.held, count, channels)
@@ -79,7 +79,7 @@ def start_search(criterion, node, kind, k):
 
 @pasted
 def next_subset(node, kind, i, place):
-    """Make the i-th subset (from 1) of the one before, `place`: its place, rows added left."""
+    """Change subset `place` into the i-th one (from 1): returns its place, and rows added left."""
     order, left = node.runs.order, node.left
     if kind == ORDERED:
         return np.int64(i), move_run(node, order[i - 1], 1, left)
@@ -96,7 +96,7 @@ def next_subset(node, kind, i, place):
 
 @pasted
 def next_move(node, i):
-    """Take the move before the i-th (from 0) back and make that: its place, rows added left."""
+    """Undo move i - 1 (if any) and make move i, from 0: returns its place, rows added left."""
     order, count, left = node.runs.order, node.number, node.left
     stride = moved_heads(count)[1]
     head, moved = i // count * stride, i % count
@@ -112,7 +112,7 @@ def next_move(node, i):
 
 @pasted
 def last_subset(node, kind):
-    """The known values against the missing ones, for searches that do not come to it."""
+    """Set the left side to the known values, for searches that never reach that subset."""
     for c in range(node.left.size):
         node.left[c] = node.total[c] - node.missing[c]
     return np.int64((1 << node.number) - 1 - NO_MASK if kind == EXHAUSTIVE else node.number)
@@ -120,7 +120,7 @@ def last_subset(node, kind):
 
 @borrowing
 def is_left_of(place, i):
-    """Whether the i-th of the ordered runs goes left in the subset of that place."""
+    """Return True if the i-th of the ordered runs goes left in the subset `place`."""
     if place < 0:
         return (place + NO_MASK) >> i & 1 == 1
     head, moved = place & ((1 << MOVED_BITS) - 1), place >> MOVED_BITS
@@ -129,7 +129,7 @@ def is_left_of(place, i):
 
 @borrowing
 def precedes(value, missing_left, k, place, best):
-    """Whether a subset is chosen before `best`, which is a tuple of the same."""
+    """Return True if a subset is chosen before `best`, a tuple of the same fields."""
     if value != best[0]:
         return value > best[0]
     if missing_left != best[1]:
@@ -139,7 +139,7 @@ def precedes(value, missing_left, k, place, best):
 
 @pasted
 def single_precedes(node, value, missing_left, r, best):
-    """Whether one vs rest chooses run r before `best`: of equals, the lesser run."""
+    """Return True if one vs rest chooses run r before `best`: of equals, by `is_less`."""
     runs, channels = node.runs, node.total.size
     if value != best[0] or missing_left != best[1] or r >= node.number:
         return precedes(value, missing_left, best[2], r, best)
@@ -158,9 +158,9 @@ def single_precedes(node, value, missing_left, r, best):
 
 @pasted
 def scan_subsets(criterion, limits, node, kind, steps, k, best):
-    """The better of `best` and the best subset of one search of so many `steps`.
+    """The better of `best` and the best subset of a search of `steps` subsets.
 
-    The last of the five that describe a subset is the greatest score of heads kept out.
+    The last of the five fields of `best` is the highest score of a prefix that limits exclude.
     """
     total, left, count = node.total, node.left, node.number
     whole = begin(criterion, total, total)[0]
@@ -198,7 +198,7 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
 
 @borrowing
 def search_beside(search, kind, count, best):
-    """The second search, where limits keep a better head out than the best admitted; else -1."""
+    """Second search, if limits exclude a prefix better than the best admitted subset; else -1."""
     if kind != ORDERED or not best[4] > best[0]:
         return -1
     return EXHAUSTIVE if count <= search.most_limited else MOVED
@@ -228,9 +228,9 @@ def best_subset(criterion, limits, scratch, node):
 
 @borrowing
 def mark_subset(criterion, scratch, count, channels, k, place):
-    """Mark the runs that go left: the subset that `best_subset` named `place`, and order k.
+    """Mark the runs on the left of a subset, given by its `place` and order k of `best_subset`.
 
-    Statistics of runs are held, unless one vs rest was searched.
+    Statistics of runs are stored, unless one vs rest was searched.
     """
     runs = scratch.runs
     if choose_search(scratch, channels, count) == ONE_VS_REST:

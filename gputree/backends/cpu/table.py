@@ -1,4 +1,4 @@
-"""A table on the host: its values, and their codes once they are asked for."""
+"""A table on the host: its values, and their codes once they are needed."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE
 from gputree.threads import even_spans, run
 
-# Columns whose samples are taken at once: those of a cache line.
+# Columns whose samples are read together: those of a cache line.
 FITTED_COLUMNS = 16
 
-# Makes room for the codes of (n, d) values.
+# Allocates the codes of (n, d) values.
 NewCodes = Callable[[tuple[int, int]], NDArray]
 
 
 def codes_in_memory(shape: tuple[int, int]) -> NDArray:
-    """Room for codes; MemoryError if they would clearly exceed the memory."""
+    """Allocate codes in memory; MemoryError if they would clearly exceed it."""
     n, d = shape
     require_memory(n * d, f"Coding {n:,} rows x {d:,} columns", "Use fewer rows or columns.")
     return np.empty(shape, CODE)
 
 
 class FineCodes:
-    """Fine codes of a table (`Fine` of layout.py), for all that grow over it at once."""
+    """Fine codes of a table (`Fine` of layout.py), for all growths over it at the same time."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         n, d = shape
         self.lock = Lock()
         self.known = np.zeros(d, np.bool_)
         try:
-            self.code = np.empty((d, n), np.uint16)  # columns take memory when they are made
-        except MemoryError:  # a system that grants no more than there is: none are made
+            self.code = np.empty((d, n), np.uint16)  # memory is used once columns are written
+        except MemoryError:  # a system that grants no more than it has: none are made
             self.code = np.empty((d, 0), np.uint16)
 
 
 class CpuTable:
     """`gputree.backends.base.DeviceTable` on the host, of C-contiguous `values`.
 
-    `new_codes` makes room for codes, uint8 of the shape that it is given; None for memory.
+    `new_codes` allocates codes, uint8 of the shape that it is given; None: in memory.
     """
 
     name = "cpu"
@@ -103,25 +103,25 @@ class CpuTable:
             return self._by_column
 
     def draws_few(self, max_features: int) -> bool:
-        """Whether a node that draws so many columns counts, or sorts, these alone."""
+        """Return True if nodes that draw `max_features` columns count, or sort, these only."""
         share = tuning.TUNING.drawn_share
         return max_features * share <= self.missing.size and not self.categories.any()
 
     def grows_uncoded(self, max_features: int) -> bool:
-        """Whether an exact tree of such nodes is grown without codes."""
+        """Return True if an exact tree of such nodes is grown without codes."""
         return self.draws_few(max_features) and self.shape[0] <= tuning.TUNING.drawn_rows
 
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
     ) -> None:
-        """Code the table, unless trees will not ask for codes."""
+        """Code the table, unless trees need no codes."""
         if not exact or max_features is None or not self.grows_uncoded(max_features):
             self.coded(max_bins, exact, n_threads)
 
     def coded(self, max_bins: int, exact: bool, n_threads: int) -> Table:
         """The table in at most `max_bins` bins a column, missing values included.
 
-        Where cuts are not `exact`, codes decide them all. Tasks that ask for the same share it.
+        Where cuts are not `exact`, codes decide them all. Tasks with the same arguments share it.
         """
         with self._lock:
             if (max_bins, exact) not in self._coded:
@@ -129,7 +129,7 @@ class CpuTable:
             return self._coded[max_bins, exact]
 
     def fine_codes(self, max_bins: int) -> FineCodes:
-        """Those of the table in so many bins, which live as long as anything uses them."""
+        """Weakly cached fine codes of the table in at most `max_bins` bins."""
         with self._lock:
             found = self._fine.get(max_bins)
             if found is None:
@@ -141,23 +141,23 @@ class CpuTable:
 
 
 class Binning(NamedTuple):
-    """What decides the bins of d columns, apart from samples of their values."""
+    """Arguments of the bins of d columns, besides samples of their values."""
 
     dtype: np.dtype
     missing: Bools
     categories: Int64s
-    most: Int64s  # bins of values, at most
+    most: Int64s  # maximum number of bins of values
     picked: Bools  # samples are values picked by hash, see `coding.picked_values`
-    exact: bool  # cuts inside bins are looked for
+    exact: bool  # True: cuts inside bins are searched for, too
 
 
 def fit_bins(
     how: Binning, sample: Callable[[Int64s], Iterable[NDArray]], n_threads: int
 ) -> tuple[binning.Bins, list[int]]:
-    """The bins of all columns, from samples of the values of numeric ones.
+    """Fit the bins of all columns, numeric ones to samples of their values.
 
-    ``sample(columns)`` are values of some columns, NaN where missing, in any order; threads ask for
-    them. With the bins come the columns whose bins should come from all values instead: see
+    ``sample(columns)`` are values of some columns, NaN where missing, in any order; threads call
+    it. Also returns the columns whose bins should come from all values instead: see
     `coding.fit_picked`.
     """
     bins = binning.empty_bins(how.missing.size, how.dtype, even=not how.exact)
@@ -210,7 +210,7 @@ def with_codes(table: Table, bins: binning.Bins, codes: NDArray, exact: bool) ->
     """The table with the codes of its values; where cuts are not `exact`, codes decide them all."""
     few = table.categories + table.missing <= binning.MAX_BINS  # numeric columns, too
     offset, single = binning.single_bins(bins, table.missing)
-    single[np.repeat(table.categories > 0, np.diff(offset))] = True  # no cut lies in such a bin
+    single[np.repeat(table.categories > 0, np.diff(offset))] = True  # no cut can be in such a bin
     return table._replace(
         codes=codes,
         offset=offset,
@@ -224,7 +224,7 @@ def with_codes(table: Table, bins: binning.Bins, codes: NDArray, exact: bool) ->
 def _encode(
     table: Table, bins: binning.Bins, most: Int64s, codes: NDArray, sampled: bool, n_threads: int
 ) -> None:
-    """Code the table; columns with values that the sample missed get their bins anew."""
+    """Code the table; columns with values that the sample missed get new bins."""
     columns = np.arange(bins.count.size)
     if not sampled:
         encode_columns(table, bins, columns, codes, n_threads)
@@ -250,9 +250,9 @@ def _encode(
 def _insert(
     bins: binning.Bins, f: int, unseen: list[NDArray], most: int, moved: NDArray[np.uint8]
 ) -> bool:
-    """Fit column f to its own values and those unseen so far; whether it stays lossless.
+    """Fit column f to the values it has and those unseen so far; True if it stays lossless.
 
-    Then ``moved[c]`` is the code of what had code c, missing values included.
+    ``moved[c]`` becomes the new code of values with code c, missing ones included.
     """
     own = bins.least[f, : bins.count[f]].copy()
     coding.fit_column(bins, f, np.unique(np.concatenate([own, *unseen])), int(most))
@@ -270,7 +270,7 @@ def _recode(
     codes: NDArray,
     n_threads: int,
 ) -> None:
-    """Let codes of columns be those of bins with some values more, which lie in known rows."""
+    """Rewrite codes of columns whose bins got some values more, which are in known rows."""
     parts = even_spans(len(codes), columns.size, n_threads, tuning.TUNING.chunk_rows)
     run(n_threads, coding.recode_rows, [(codes, columns, moved, a, b) for a, b in parts])
     for unseen in spans:

@@ -8,65 +8,66 @@ from gputree.backends.cpu.layout import CHUNK_ROWS
 
 
 class Tuning(NamedTuple):
-    """What hardware will tune, and tests change: see `TUNING`.
+    """Sizes that depend on the hardware, and that tests change: see `TUNING`.
 
-    Sizes that kernels are compiled with stand beside the kernels. What other values take is in
-    ``docs/decisions/kernels_cpu.md``.
+    Sizes that kernels are compiled with are next to the kernels. Measurements of other values are
+    in ``docs/decisions/kernels_cpu.md``.
     """
 
-    # Rows of a node that one thread takes at a time.
+    # Rows of a node that one thread processes at a time.
     chunk_rows: int = CHUNK_ROWS
-    # Cells of histograms that one thread scores at a time, at least. To hand work to another thread
-    # costs a twentieth of a millisecond and more.
+    # Minimum number of histogram cells that one thread scores at a time. To give work to another
+    # thread costs a twentieth of a millisecond and more.
     scored_cells: int = 1 << 12
-    # Partial histograms, in all, that threads may fill side by side.
+    # Bytes of all partial histograms that threads may fill at the same time.
     partial_bytes: int = 1 << 25
-    # Histograms of one level, at least; beyond it the table's own size sets the budget.
+    # Minimum bytes of the histograms of one level; for larger tables their size sets the limit.
     least_histogram_bytes: int = 1 << 25
 
-    # Tables of so many rows x columns, at most, are grown from their values, in one block, while
-    # kernels of levels are not compiled; and processor seconds that this takes more, for each.
+    # Maximum rows x columns of tables that are grown from their values, in one block, while kernels
+    # of levels are not compiled; and the CPU seconds that this takes more, per cell.
     uncoded_cells: int = 1 << 20
     uncoded_cell_seconds: float = 4e-8
 
-    # Smaller tables are not counted into cells: their kernels would take longer to compile
-    # than they save.
+    # Minimum rows of a table that is counted into sub-bins: for smaller ones their kernels would
+    # take longer to compile than they save.
     counted_table_rows: float = 1 << 16
-    # Nodes of fewer rows are refined by sorting alone; infinity: all are.
+    # Minimum rows of a node that is not refined by sorting only; infinity: all are.
     counted_rows: float = 1 << 13
-    # Of a column's rows, from where it is counted into cells: noise takes a seventh more with 0.5.
+    # Minimum fraction of a column's rows in candidate bins where it is counted into sub-bins as a
+    # whole: noise takes a seventh more with 0.5.
     candidate_share: float = 0.25
-    # Of a table's rows, in the smallest node that is counted: cells are the same for all nodes.
+    # Fraction of a table's rows in the smallest node that is counted: sub-bins are the same for all
+    # nodes.
     node_share: float = 1 / 16
-    # Of a table's rows, in nodes in which a column had the greatest bound: then its fine codes are
-    # made.
+    # Fraction of a table's rows, over nodes in which a column had the highest bound, from which on
+    # its fine codes are made.
     led_share: float = 0.5
-    # Rows of a node a sub-bin, at least, for each statistic of columns that are not counted as a
-    # whole.
+    # Minimum rows of a node per sub-bin and statistic, in columns that are not counted as a whole.
     sub_bin_rows: float = 2
-    # Rows of the table a cell, at least.
+    # Minimum rows of the table per sub-bin.
     cell_rows: int = 32
-    # Counters of a column, at most: they stay in a cache.
+    # Maximum bytes of the counters of a column: they stay in a cache.
     column_bytes: int = 1 << 18
-    # Only the columns that a node draws are counted where they are one in so many, or fewer.
+    # Minimum ratio of columns to drawn columns with which nodes count only the drawn ones.
     drawn_share: float = 16
-    # Of tables of so many rows, at most, each node then sorts what it draws, from the root on; and
-    # what such a column counts as in `Finishing`.
+    # Maximum rows of tables in which each node then sorts the columns that it draws, from the root
+    # on; and the weight of such a column in `Finishing`.
     drawn_rows: float = 1 << 14
     sorted_column: float = 3.0
 
     # See `Finishing`.
     rows_per_statistic: float = 9.0
-    # What a column that codes decide counts as there: its values are sorted by counting codes.
+    # Weight in `Finishing` of a column whose cuts are by code: its values are sorted by counting
+    # codes.
     coded_column: float = 0.5
-    # Nodes of more rows are finished only where each thread has some to take.
+    # Nodes of more rows are small only where each thread has some to build.
     shared_rows: int = 1 << 12
-    # A level takes its time however few rows are left.
+    # A level takes time however few rows are left.
     level_cells: int = 1 << 15
 
-    # Of multiway trees: entries x columns that one thread takes at a time, at least; and entries
-    # of a span of nodes: what is known of them stays in a core's own cache while all their lists
-    # are read.
+    # Of multiway trees: minimum entries x columns that one thread processes at a time; and entries
+    # of a span of nodes, whose data stay in the cache of a core while all their lists are read.
     lists_span_cells: int = 1 << 15
     lists_span_entries: int = 1 << 16
 

@@ -1,10 +1,10 @@
-"""Boundaries and bounds of bins that count rows of two classes by gini: many bins at a time.
+"""Boundaries and bounds of bins that count rows of two classes by gini: in vectors.
 
     cells     a b | a b | a b | ...          rows of both classes, bin by bin
     before        sums over the bins before each boundary, then scores of all boundaries, then
-                  bounds of all bins: loops without a branch, which vectors take
+                  bounds of all bins: loops without a branch, vectorized
 
-The scores are those of `gputree.criteria`, to the bit: its integers are exact as float64 up to
+The scores are those of `gputree.criteria` bit for bit: its integers are exact as float64 up to
 `MOST_EXACT_ROWS` rows.
 """
 
@@ -35,7 +35,7 @@ class Vectors(NamedTuple):
 
 
 def new_vectors(task: Task) -> Vectors | None:
-    """Scratch for a task, or None where it does not count rows of two classes by gini."""
+    """Scratch for a task, or None unless it counts rows of two classes by gini."""
     criterion = task.criterion
     if isinstance(criterion, Gini) and criterion.n_classes == 2 and task.weight is None:
         return Vectors(*(np.empty(MAX_BINS + 1) for _ in Vectors._fields))
@@ -44,7 +44,7 @@ def new_vectors(task: Task) -> Vectors | None:
 
 @borrowing
 def add_up(cells, first, value_bins, left, vectors):
-    """Sums before each boundary; `left` is before the first bin."""
+    """Sum the rows before each boundary; `left` are the statistics before the first bin."""
     one, two = np.uintp(1), np.uintp(2)
     a, b = np.int64(left[0]), np.int64(left[1])
     before_a, before_b = vectors.first, vectors.second
@@ -67,7 +67,7 @@ def score_boundaries(n_a, n_b, value_bins, vectors):
 
 @borrowing
 def bound_bins(n_a, n_b, value_bins, vectors):
-    """The greatest score at the corners of each bin: each class wholly left or wholly right."""
+    """Highest score at the corners of each bin: each class entirely left or entirely right."""
     one = np.uintp(1)
     before_a, before_b, scores = vectors.first, vectors.second, vectors.score
     whole = (n_a * n_a + n_b * n_b) / (n_a + n_b)

@@ -49,7 +49,7 @@ class CudaBackend:
 
     @on_own_device
     def _take(self, entries: Int64s | None) -> None:
-        """Copy to the device what growth works on; the table is not coded yet."""
+        """Copy the task's statistics and entries to the device; the table is not coded yet."""
         xp, task, source = cupy(), self.task, self.held
         n, d = source.shape
         value_bytes = source.values.nbytes if source.on_host else 0
@@ -62,12 +62,12 @@ class CudaBackend:
 
     @property
     def table(self) -> Table:
-        """The table, on the device."""
+        """Return the table on the device."""
         return self.grower.table
 
     @property
     def entries(self) -> Any:
-        """The permutation of the rows that nodes are ranges of, on the device."""
+        """Return the permutation of rows whose ranges are the nodes, on the device."""
         return self.grower.entries
 
     def report(self) -> dict[str, int]:
@@ -125,7 +125,7 @@ class CudaBackend:
         slots: Int64s,
         scores: Scores,
         keys: NDArray[np.uint64],
-        bounds: Bounds | None = None,  # which `scores` have
+        bounds: Bounds | None = None,  # those that `scores` were computed with
     ) -> Splits:
         subsets = list_subsets(self.grower, begin, end)
         sent = () if subsets is None else subsets.sent
@@ -153,8 +153,8 @@ class CudaBackend:
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,
     ) -> Subtrees:
-        self.grower.workspace.release()  # all of the memory is worked in
-        if self.table.codes.shape[0] == 0:  # not coded: values decide
+        self.grower.workspace.release()  # subtrees use all of the memory
+        if self.table.codes.shape[0] == 0:  # not coded: cuts are by value
             values = self.held.resident(self.grower.memory.keeps_values, self.n_threads)
             table = self.table._replace(values=values)
             self.grower = self.grower._replace(table=table)

@@ -1,12 +1,12 @@
-// Boundaries of bins that nodes may be split at, and what they are chosen by.
+// Boundaries of bins that nodes may be split at, and the arguments of the choice.
 struct Boundaries {
-    i64 is_first;     // nodes have no cut before
-    const i64* low;   // one target may stand for all rows of node j where low[j] <= high[j];
+    i64 is_first;     // True: nodes have no cut so far
+    const i64* low;   // a single target may be true of all rows of node j where low[j] <= high[j];
     const i64* high;  // null for classes
     Scores scores;
     Visits visits;
     i64* cuts;
-    i32* lead;  // the column to refine first: that of the largest bound, -1 if none suffices
+    i32* lead;  // the column to refine first: the one of the highest bound, -1 if none suffices
 
     // A warp: the best cut of node j, of boundaries of the columns it visits, and its leading
     // column. Where it has no cut before and all its targets are equal, it visits none.

@@ -1,4 +1,4 @@
-// What bounds are taken for where a criterion says nothing else.
+// Defaults of criteria that do not tighten bounds or widen the margin themselves.
 #ifndef OWN_MARGIN
 __device__ double margin(const Criterion&, double value, const auto&) {
     return BOUND_MARGIN * value;

@@ -11,7 +11,7 @@ struct Pair {  // a categorical column in a node, and memory for its runs
     u8* is_left;
 };
 
-struct Pairs {  // categorical columns in nodes, and where the sides of their categories go
+struct Pairs {  // categorical columns in nodes, and the places of the sides of their categories
     const i64* node;
     const i64* column;
     const i64* code_at;
@@ -29,7 +29,7 @@ struct Pairs {  // categorical columns in nodes, and where the sides of their ca
     }
 };
 
-// Of the histogram of a node: the runs of the categories that it has, in order.
+// Collect the runs of the categories that a node has, in order, from its histogram.
 __device__ i64 collect_bins(
     const Criterion& criterion, const Column& column, const Cell* cells, i64 channels, i64 width,
     const Runs& runs, u32* code
@@ -61,7 +61,7 @@ __device__ i64 collect_bins(
     return number;
 }
 
-// One lane: what was found.
+// One lane: write the subset that was found.
 __device__ void write_subset(
     const Pair& pair, const Subset& best, i64 columns, i32* count, const Scores& scores
 ) {
@@ -86,8 +86,8 @@ __device__ Subset find_subset(
     return best;
 }
 
-// Grid: pairs of nodes and columns of few categories; block: one warp. The best subset of each
-// to `scores`; count[p] runs with their codes and sides.
+// Grid: pairs of nodes and columns of few categories; block: one warp. The best subset of each to
+// `scores`; codes and sides of its count[p] runs.
 extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
     Rules rules, Search search, Table table, Level level, Pairs pairs, RunMemory memory,
     Scores scores
@@ -106,8 +106,8 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
     write_subset(pair, subset, table.columns, pairs.count + p, scores);
 }
 
-// Grid: chunks of entries. The rows of node j begin at start[j], each with the key of its value
-// in a column, and its node.
+// Grid: chunks of entries. The rows of node j begin at start[j], each with the key of its value in
+// a column, and its node.
 extern "C" __global__ void __launch_bounds__(256) list_rows(
     const Bits* values, i64 columns, i64 column, const i32* entries, Chunks chunks,
     const i64* begin, const i64* start, u32* segment, Bits* keys, i32* items
@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(256) list_rows(
     }
 }
 
-// As score_bins, of columns of many categories: the rows of pair p, sorted by category, are
+// Like score_bins, for columns of many categories: the rows of pair p, sorted by category, are
 // first[p] .. last[p] of keys and items; counts[p] categories.
 extern "C" __global__ void __launch_bounds__(32, 16) score_rows(
     Rules rules, Search search, Table table, Level level, Pairs pairs, RunMemory memory,

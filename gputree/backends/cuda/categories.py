@@ -1,8 +1,8 @@
 """The best subset of the categories of categorical columns, in nodes that have histograms.
 
-Of few categories, from the histogram; of many, from the rows of the nodes sorted by category.
-The host sees how many categories nodes have in columns of many, and of the splits chosen which
-of them go left.
+Columns of few categories are searched in the histogram, columns of many in the rows of the nodes
+sorted by category. The host receives the numbers of categories of nodes in columns of many, and the
+categories that go left of the splits chosen.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from gputree.backends.cuda.structs import PAIRS, RUN_MEMORY, Packed
 from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of, send
 from gputree.backends.subsets import MOST_CELLS
 
-# Of a node's mask of categories, in int64: as many as there are bins.
+# Size of a node's mask of categories, in int64: a bit for each bin.
 MASK_WORDS = MAX_BINS // 64
 
 
 class Sides(NamedTuple):
-    """Which categories the subsets of m nodes send left, in each categorical column, on the device.
+    """Sides of categories in the best subsets of m nodes and all categorical columns.
 
-    Those of column f in node j are listed at ``start[p] .. start[p] + count[p]`` for ``p =
-    place[f] x m + j``, ascending: all that the node has rows of.
+    Categories of column f in node j are at ``start[p] .. start[p] + count[p]`` for ``p = place[f] x
+    m + j``, ascending: all that the node has rows of.
 
         code       | 0 2 5 | 1 2 | 3 |
         is_left    | 1 0 1 | 0 1 | 1 |
     """
 
     nodes: int
-    place: Any  # (d,) int32: of a column among the categorical ones, -1 where it is numeric
+    place: Any  # (d,) int32: place among the categorical columns, -1 for a numeric one
     start: Any  # (categorical columns x m,) int64
     count: Any  # (categorical columns x m,) int32
     code: Any  # uint32
     is_left: Any  # uint8
-    masks: Any = None  # (m, 2 x MASK_WORDS) uint32 for the host, or None where it knows
+    masks: Any = None  # (m, 2 x MASK_WORDS) uint32 for the host; None where it knows them
 
 
 class Pairs(NamedTuple):
-    """Categorical columns in nodes, which have up to so many categories."""
+    """Categorical columns in nodes, with an upper bound on their number of categories."""
 
     node: Int64s
     column: Int64s
@@ -63,7 +63,7 @@ class Pairs(NamedTuple):
     statistics: Int64s  # that memory is needed for
 
     def take(self, first: int, last: int) -> Pairs:
-        """Some of them."""
+        """Return the pairs ``first .. last``."""
         return Pairs(*(field[first:last] for field in self))
 
     @property
@@ -73,20 +73,20 @@ class Pairs(NamedTuple):
 
 
 class Subsets(NamedTuple):
-    """What is to be found of m nodes, on the host.
+    """Plan of the search of subsets in m nodes, on the host.
 
-    Columns of few categories, a bin each, are searched in batches of pairs; then, one by one,
-    those of many.
+    Columns of few categories, a bin each, are searched in batches of pairs; then columns of many,
+    one by one.
     """
 
-    start: Int64s  # of `Sides`, and the end
+    start: Int64s  # offsets of `Sides`, and the end
     bounds: list[int]  # of the batches
-    sizes: list[int]  # of the arrays of any batch, at most: see `group_arrays`
+    sizes: list[int]  # maximum sizes of the arrays of a batch: see `group_arrays`
     sent: tuple[Int64s, ...]  # `start`; node, column and `ends` of the pairs
 
 
 def group_ends(categories: Int64s, statistics: Int64s) -> list[Int64s]:
-    """Where category groups, their order, and statistics of each node begin, and the ends.
+    """Offsets of category groups, of their order, and of the statistics of each node, and the ends.
 
     Groups are sorted in arrays whose size is a power of two.
     """
@@ -95,13 +95,13 @@ def group_ends(categories: Int64s, statistics: Int64s) -> list[Int64s]:
 
 
 def group_arrays(groups: Any, sorting: Any, cells: Any) -> list[Shaped]:
-    """Memory for category groups, given its sizes or `group_ends`: see RunMemory of subsets.cuh."""
+    """Shapes of arrays for category groups of given sizes: see RunMemory of subsets.cuh."""
     n, m, k = (int(np.max(size)) for size in (groups, sorting, cells))
     return [(n, np.int64), (m, np.float64), (m, np.int32), (k, np.int64)]
 
 
 def list_subsets(grower: Grower, begin: Int64s, end: Int64s) -> Subsets | None:
-    """What is to be found of nodes ``begin[j] .. end[j]``; None without categorical columns."""
+    """Plan the search of subsets in m nodes; None without categorical columns."""
     host, m = grower.table.host, begin.size
     if host.categorical.size == 0:
         return None
@@ -124,7 +124,7 @@ def list_subsets(grower: Grower, begin: Int64s, end: Int64s) -> Subsets | None:
 
 
 def _statistics(grower: Grower, categories: Any) -> Any:
-    """Statistics of pairs of so many categories, of each of which they are kept."""
+    """Number of statistics of pairs that keep those of all their `categories`."""
     return (categories + 3) * (grower.task.n_classes or 2)
 
 
@@ -138,7 +138,7 @@ def score_subsets(
     subsets: Subsets,
     masks: Any,
 ) -> Sides:
-    """Find the best subset of every categorical column in every node: its score, to `scores`."""
+    """Write the best subset of every categorical column in every node to `scores`."""
     host, (start, *sent) = grower.table.host, plan.others
     own, groups = _side_arrays(start.size, int(subsets.start[-1])), group_arrays(*subsets.sizes)
     count, code, is_left = grower.workspace.subsets.allocate(
@@ -151,7 +151,7 @@ def score_subsets(
     search = _Search(grower, level, scores, sides)
     for first, last in zip(subsets.bounds, subsets.bounds[1:], strict=False):
         search.run("score_bins", first, [of[first:last] for of in sent], memory)
-    del memory  # what is searched next has it
+    del memory  # the next search uses it
     for place, f in enumerate(host.categorical):
         if host.is_many[f]:
             search.sort_and_run(begin, end, int(f), place)
@@ -159,19 +159,19 @@ def score_subsets(
 
 
 def _side_arrays(pairs: int, listed: int) -> list[Shaped]:
-    """`Sides` of so many pairs and categories."""
+    """Shapes of `Sides` for `pairs` and the number of categories `listed`."""
     return [(pairs, np.int32), (listed, np.uint32), (listed, np.uint8)]
 
 
 def _most_side_bytes(grower: Grower) -> int:
-    """What `Sides` of a level take, at most."""
+    """Maximum bytes of the `Sides` of a level."""
     host, m = grower.table.host, grower.most_nodes
     listed = np.minimum(m * host.categories, grower.entries.size).sum()
     return bytes_of(*_side_arrays(m * host.categorical.size, int(listed)))
 
 
 class _Search(NamedTuple):
-    """What subsets are searched by, and where those that are found go."""
+    """Arguments of the search of subsets, and the places for the subsets found."""
 
     grower: Grower
     level: Packed
@@ -179,7 +179,7 @@ class _Search(NamedTuple):
     sides: Sides
 
     def _statistics(self, node: Int64s, categories: Int64s) -> Int64s:
-        """Statistics that memory is needed for: those of all categories, where they are kept."""
+        """Number of statistics that need memory: of all categories, where they are kept."""
         task = self.grower.task
         width = task.n_classes or 2
         kept = np.full(node.size, width <= 3 or categories.max() * width <= MOST_CELLS)
@@ -204,7 +204,7 @@ class _Search(NamedTuple):
                 self._run_rows(at, pairs.take(first, last), rows, first, last)
 
     def _run_rows(self, at: int, pairs: Pairs, rows: Rows, first: int, last: int) -> None:
-        """Search the subsets of pairs, the first of number `at`, with the rows of some nodes."""
+        """Search the subsets of pairs, from number `at` on, with the rows of some nodes."""
         ends, starts = pairs.ends, (rows.start[first:last], rows.start[first + 1 : last + 1])
         *sent, begin, end = send(pairs.node, pairs.column, *(own[:-1] for own in ends), *starts)
         rest = self.grower.statistics, rows.keys, rows.items, begin, end
@@ -213,9 +213,9 @@ class _Search(NamedTuple):
     def run(
         self, kernel: str, first: int, sent: Sequence[Any], memory: Sequence[Any], *rest: Any
     ) -> None:
-        """Search the subsets of some pairs, in the order of `Sides` from `first` on.
+        """Search the subsets of some pairs, from `first` on in the order of `Sides`.
 
-        Node, column, and where their category groups begin were `sent`.
+        `sent` are their nodes, columns and the offsets of their category groups.
         """
         grower, sides, (node, column, *at) = self.grower, self.sides, sent
         last = first + node.size
@@ -231,7 +231,7 @@ class _Search(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of nodes, sorted by the categories of one column; those missing come last."""
+    """The rows of nodes, sorted by the categories of one column; missing values come last."""
 
     keys: Any
     items: Any
@@ -262,7 +262,7 @@ def _sort_rows(grower: Grower, begin: Int64s, end: Int64s, column: int) -> Rows:
 def codes_of(
     grower: Grower, sides: Sides | None, feature: NDArray[np.int32], masks: Int64s
 ) -> NDArray:
-    """The categories that go left of the splits of m nodes, on the host; None for numeric ones."""
+    """Categories that go left of the splits of m nodes, on the host; None for numeric columns."""
     codes = np.full(feature.size, None)
     if sides is None:
         return codes
@@ -278,7 +278,7 @@ def codes_of(
 
 
 def _put_codes(codes: NDArray, nodes: Int64s, values: NDArray[Any], sizes: Int64s) -> None:
-    """Give each node so many of the values as its codes."""
+    """Set the codes of each node to the next ``sizes[i]`` of the values."""
     for j, own in zip(nodes, np.split(values, np.cumsum(sizes)[:-1]), strict=bool(nodes.size)):
         codes[j] = own
 
@@ -286,7 +286,7 @@ def _put_codes(codes: NDArray, nodes: Int64s, values: NDArray[Any], sizes: Int64
 def _read_listed(
     grower: Grower, sides: Sides, feature: NDArray[np.int32], nodes: Int64s, codes: NDArray
 ) -> None:
-    """Give nodes that are split by columns of many categories those that go left."""
+    """Read the categories that go left of nodes split by columns of many categories."""
     categorical = grower.table.host.categorical
     place = np.argsort(categorical)[np.searchsorted(np.sort(categorical), feature[nodes])]
     at = to_device(place * sides.nodes + nodes)
@@ -299,14 +299,14 @@ def _read_listed(
 
 
 def sides_of(grower: Grower, splits: Splits) -> Sides | None:
-    """The sides of splits that are known on the host."""
+    """Return the sides of splits that the host knows."""
     if not grower.table.host.categories.any():
         return None
     none = np.empty(0, np.uint32)
     codes = [none if code is None else code for code in splits.codes]
     start = offsets(np.array([code.size for code in codes], np.int64))
     code = to_device(np.concatenate([*codes, np.zeros(1, np.uint32)]), np.uint32)
-    place = np.where(grower.table.host.categories > 0, 0, -1)  # the column that the node cuts
+    place = np.where(grower.table.host.categories > 0, 0, -1)  # 0: the column of the split
     is_left = cupy().ones(code.size, dtype=np.uint8)
     count = to_device(np.diff(start), np.int32)
     return Sides(

@@ -1,7 +1,7 @@
-// Rows of nodes counted by ranges of their values, or by category: what a shard of a table reports
+// Rows of nodes counted by ranges of their values, or by category: the report of a shard of a table
 // where cuts are searched without rows; see gputree.backends.sharded.cells.
 
-// The key of a value as float64, whatever the width of the table: keys of all shards are alike.
+// The key of a value as float64, for tables of either precision: keys of all shards are comparable.
 __device__ __forceinline__ u64 wide_key_of(Bits bits) {
 #if VALUE_BITS == 64
     return key_of(bits);
@@ -32,8 +32,8 @@ struct Intervals {
     }
 };
 
-// Grid: chunks of entries. Add them to the cells that they are in, with the least and the greatest
-// key of each; threads side by side read the columns of a row.
+// Grid: chunks of entries. Add them to the cells of their keys, with the minimum and maximum key of
+// each; neighbouring threads read the columns of a row.
 extern "C" __global__ void __launch_bounds__(256) count_intervals(
     const Bits* values, i64 columns, Rows rows, const i32* entries, Chunks chunks,
     Intervals intervals, i64 channels, Cell* counts, u64* least, u64* greatest
@@ -51,8 +51,8 @@ extern "C" __global__ void __launch_bounds__(256) count_intervals(
     }
 }
 
-// Grid: chunks of entries. Add them to the cell of their category of a column, of which each node
-// has so many, or, where it is missing, to the last.
+// Grid: chunks of entries. Add them to the cell of their category of a column, the last one for
+// missing values; each node has `categories` + 1 cells.
 extern "C" __global__ void __launch_bounds__(256) count_categories(
     const Bits* values, i64 columns, i64 column, i64 categories, Rows rows, const i32* entries,
     Chunks chunks, i64 channels, Cell* counts

@@ -26,11 +26,11 @@ def count_intervals(
     *arrays: NDArray[Any],
     meanwhile: Callable[[], None],
 ) -> tuple[NDArray[Any], Float64s, Float64s]:
-    """Count the rows of nodes into cells of ranges of keys; the host runs `meanwhile`.
+    """Count the rows of nodes into cells of ranges of keys; `meanwhile` runs on the host.
 
     `arrays` are the fields of `Intervals` in cells.cu, with the end of all cells behind the first
-    of each. Returns counts, uint32 or int64 of shape (cells x channels,), and the least and
-    greatest values of cells, NaN where a cell has no rows.
+    of each. Returns counts, uint32 or int64 of shape (cells x channels,), and the minimum and
+    maximum values of cells, NaN where a cell has no rows.
     """
     xp, cells, chunks = cupy(), int(arrays[-1][-1]), Chunks.of(begin, end)
     node_pairs, column, *ranges = arrays

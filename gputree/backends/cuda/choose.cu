@@ -1,7 +1,9 @@
-// Choosing among cuts: over the columns a node visits, then with what refinement found.
+// Choice of a node's cut: over the columns that it visits, then over the cuts that refinement
+// found.
 
 #if REGRESSION
-// Grid: chunks of entries. One target may stand for all rows of node j unless low[j] > high[j].
+// Grid: chunks of entries. A single target may be true of all rows of node j unless low[j] >
+// high[j].
 extern "C" __global__ void __launch_bounds__(256) narrow_targets(
     Rules rules, Rows rows, const i32* entries, Chunks chunks, i64* low, i64* high
 ) {
@@ -39,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(32) choose_boundary(
     boundaries.choose(rules, level, blockIdx.x, columns, leading);
 }
 
-// Send a node without a cut to its next column that may have one; returns whether there is any.
+// Send a node without a cut to its next column that may have one; returns false if none has.
 __device__ inline bool visit_further(
     const Scores& scores, const Visits& visits, const Cut& cut, i64 j, i64 columns
 ) {
@@ -66,9 +68,9 @@ __device__ inline i64 next_filled(
     return -1;
 }
 
-// Grid: nodes; block: one warp. Each node's best cut, those `found` inside bins among them, and its
-// record, but for what partition adds; node j begins at entry[j]. Records stand behind the tally.
-// Nodes that visit further columns wait, as all do where slots did not suffice.
+// Grid: nodes; block: one warp. Each node's best cut, including those `found` inside bins, and its
+// record, except the fields that partition adds; node j begins at entry[j]. Records are behind the
+// tally. Nodes that visit further columns wait; all wait where slots did not suffice.
 extern "C" __global__ void __launch_bounds__(32) choose_splits(
     Rules rules, Table table, Level level, Scores scores, Visits visits, Found found,
     const i64* tally, const i64* entry, i64* cuts, i64* records

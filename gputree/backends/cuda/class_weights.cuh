@@ -1,4 +1,4 @@
-// What the criteria of classes share.
+// Functions that the criteria of classes share.
 #if !REGRESSION
 __device__ i64 weight_in(const Criterion& criterion, const auto& statistics) {
     i64 weight = 0;

@@ -2,8 +2,8 @@
 // --fmad=false, so that every score has the same bits as on the CPU; the reasons are there.
 //
 // One of GINI, WIDE_GINI, ENTROPY, MANY_CLASS_ENTROPY, SQUARED_ERROR and POISSON is defined.
-// Statistics are anything with an operator[] that gives int64 channels. Those with a `margin`
-// or a `tighten` of their own define OWN_MARGIN or OWN_TIGHTEN.
+// Statistics are anything whose operator[] returns int64 channels. Criteria that define `margin` or
+// `tighten` themselves define OWN_MARGIN or OWN_TIGHTEN.
 #ifdef MANY_CLASS_ENTROPY
 #define ANY_ENTROPY
 #elif defined(ENTROPY)

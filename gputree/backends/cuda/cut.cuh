@@ -11,7 +11,7 @@ struct Cut {
 
 __device__ __forceinline__ Cut no_cut() { return {-infinity(), 0, 0, 0, 0, 0.0, 0}; }
 
-// Whether cut `a` is chosen before `b`.
+// True if cut `a` is chosen before `b`.
 __device__ __forceinline__ bool precedes(const Cut& a, const Cut& b) {
     if (a.score != b.score) return a.score > b.score;
     if (a.rank != b.rank) return a.rank < b.rank;
@@ -38,20 +38,20 @@ struct Visits {
     }
 };
 
-// What a bound must reach for its bin to be a candidate.
+// Lowest bound with which a bin is a candidate.
 __device__ double needed_bound(const Criterion& criterion, const Cut& cut, const auto& total) {
     if (cut.score == -infinity()) return cut.score;
     return cut.score - margin(criterion, cut.score, total);
 }
 
-// The best cuts inside candidate bins, listed column by column: number[c] of (node, column) c from
-// first[c] on. Null where none were searched on the device alone.
+// Best cuts inside candidate bins, column by column: number[c] of (node, column) c from first[c]
+// on. Null where none were searched on the device only.
 struct Found {
     i64* first;
     i32* number;
     i64* cuts;
 
-    // One lane: the better of `cut` and those of a column.
+    // One lane: the better of `cut` and the cuts of a column.
     __device__ Cut better(Cut cut, i64 column) const {
         if (number[column] == 0) return cut;
         const Cut* own = (const Cut*)cuts + first[column];
@@ -68,4 +68,4 @@ struct Pieces {  // of sorted rows: their (node, column), bin and slots
     i64* last;
 };
 
-#define MOST_CELLS (i64(1) << 20)  // that a bin is counted into
+#define MOST_CELLS (i64(1) << 20)  // counted into per bin

@@ -1,8 +1,8 @@
-"""Which device is used: the one that has a table, or else the current one; and which stream.
+"""Current device and stream: work on a table runs on the device that has it.
 
-Kernels, functions of CuPy, streams and what they allocate belong to the current device, so all work
-on a table enters its device. A stream is the current one of a thread: a growth enters that of
-the thread that began it wherever its methods are called.
+Kernels, functions of CuPy, streams and allocations belong to the current device, so all work on a
+table enters its device. The current stream is per thread: a growth enters the stream of the thread
+that began it in whichever thread its methods are called.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class OnDevice(Protocol):
-    """What works on one device."""
+    """An object whose arrays are on one device."""
 
     device: Any  # CuPy's
     stream: Any  # CuPy's, of that device; None for the current one
@@ -29,7 +29,7 @@ Self = TypeVar("Self", bound=OnDevice)
 
 
 def device_of(values: Any) -> Any:
-    """The device of a CuPy array, and the current one for all else; to be entered by `with`."""
+    """Device of a CuPy array, and the current one for anything else; to be entered by `with`."""
     xp = cupy()
     return values.device if isinstance(values, xp.ndarray) else xp.cuda.Device()
 
@@ -40,7 +40,7 @@ def current_stream(device: Any) -> Any:
 
 
 def on_own_device(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[Self, P], R]:
-    """A method that runs while device and stream of its object are the current ones."""
+    """Decorate a method to run with the device and stream of its object as the current ones."""
 
     @wraps(method)
     def call(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-// Random column subsets that depend on the node alone: gputree/hashing.py and
+// Random column subsets that depend on the node only: gputree/hashing.py and
 // gputree/backends/cpu/draw.py.
 __device__ __forceinline__ u64 mix(u64 key) {  // SplitMix64
     u64 z = key + 0x9E3779B97F4A7C15ull;
@@ -11,7 +11,7 @@ __device__ __forceinline__ u64 child_key(u64 key, u64 ordinal) {
     return mix(key ^ mix(ordinal + 1));
 }
 
-// What decides between cuts of columns that score alike in the node of `key`: the least wins.
+// Rank of a column among cuts of equal score in the node of `key`: the lowest wins.
 __device__ __forceinline__ u64 tie_rank(bool random_ties, u64 key, i64 column) {
     return random_ties ? mix((key ^ 0x7469657362796861ull) + u64(column)) : u64(column);
 }

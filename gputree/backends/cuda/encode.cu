@@ -1,6 +1,6 @@
 // Coding of values into bins: bin b of a column holds the values x with edge[b-1] < x <= edge[b].
-#define ROOM 256  // bins of a column, at most
-#define NO_KEY SIGN_BIT  // of zero: what the host puts where there is nothing
+#define ROOM 256  // maximum number of bins of a column
+#define NO_KEY SIGN_BIT  // of zero: the host puts it where there is no key
 
 // First of the `count` ascending keys that is not below `key`.
 __device__ __forceinline__ i64 lower_bound(const Bits* keys, i64 count, Bits key) {
@@ -34,8 +34,8 @@ extern "C" __global__ void __launch_bounds__(256) column_keys(
     keys[f * rows + i] = key_of(values[(places ? places[i] : i) * columns + f]);
 }
 
-// One thread a value: those whose hash is among the lowest `share` of 2**63 are picked, whatever
-// the order of rows. taken[f] counts them all; the first `room` of a column are kept in `picked`.
+// One thread a value: values whose hash is among the lowest `share` of 2**63 are picked, in any
+// order of rows. taken[f] counts them all; the first `room` of a column are kept in `picked`.
 extern "C" __global__ void __launch_bounds__(256) pick_values(
     const Bits* values, i64 rows, i64 columns, i64 share, i64 room, u32* taken, Bits* picked
 ) {
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256) pick_values(
     if (slot < room) picked[f * room + slot] = key;
 }
 
-// The key of the greatest value below that of `key`.
+// The key of the largest value below that of `key`.
 __device__ __forceinline__ Bits key_below(Bits key) {
     return key == SIGN_BIT ? SIGN_BIT - 2 : key - 1;  // -0.0 has no key
 }
@@ -61,8 +61,9 @@ struct Keys {
     __device__ void add(Bits one) { key[atomicAdd(size, 1u)] = one; }
 };
 
-// Candidates for the edges of `known` sorted keys, at `quantiles`, or (null) even ones; a value that
-// fills a bin alone gets one of its own, where that leaves at most `most` bins. Returns how many.
+// Candidates for the edges of `known` sorted keys, at `quantiles`, or (null) even ones; a value
+// that fills a bin has a bin to itself, where that leaves at most `most` bins. Returns their
+// number.
 __device__ i64 quantile_edges(
     const Bits* keys, i64 known, i64 most, const double* quantiles, Bits* picks, Keys edges
 ) {
@@ -78,7 +79,7 @@ __device__ i64 quantile_edges(
     const i64 plain = *edges.size;
     __syncthreads();
     const bool heavy = again && (i == 1 || picks[i - 2] != picks[i - 1]);
-    if (heavy && picks[i] > ~(INFINITY_BITS - 1 | SIGN_BIT)) {  // above the least finite value
+    if (heavy && picks[i] > ~(INFINITY_BITS - 1 | SIGN_BIT)) {  // above the smallest finite value
         const Bits below = key_below(picks[i]);
         const i64 place = lower_bound(picks, most - 1, below);
         if (picks[place] != below) edges.add(below);
@@ -88,9 +89,9 @@ __device__ i64 quantile_edges(
     return isolated < most ? isolated : plain;
 }
 
-// Grid: columns in column[]; block: ROOM threads. The bins of a column from its `length` sorted
+// Grid: columns in column[]; block: ROOM threads. Fit the bins of a column to its `length` sorted
 // keys, missing ones last: at most most[f] bins, one a distinct value where they suffice; quantiles
-// (or null) of the edges are ROOM a column. Edges, least and greatest keys are padded; distinct[f]
+// (or null) of the edges are ROOM a column. Edges, minimum and maximum keys are padded; distinct[f]
 // counts the distinct values.
 extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     const Bits* ordered, i64 length, const i64* column, const i64* most, const double* quantiles,
@@ -119,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
         sorted[rank] = found[i];
     }
     __syncthreads();
-    if (lossless && edges > 0) --edges;  // the greatest value needs none
+    if (lossless && edges > 0) --edges;  // no edge after the largest value
     const Bits beyond = INFINITY_BITS | SIGN_BIT;
     const i64 upper = tid < edges ? lower_bound(keys, known, sorted[tid] + 1) : known;
     const i64 lower = tid > 0 && tid <= edges ? lower_bound(keys, known, sorted[tid - 1] + 1) : 0;
@@ -132,12 +133,12 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     distinct[f] = changes;
 }
 
-// Where edge i of a column is in shared memory: edges that searches read at once, a power of two
-// apart, or in columns four apart, lie in different banks.
+// Place of edge i of a column in shared memory: edges that searches read at once, a power of two
+// apart, or in columns four apart, are in different banks.
 #define EDGE_STRIDE 265  // of columns
 __device__ __forceinline__ u32 edge_place(u32 i) { return i + i / 32; }
 
-// How many of a column's edges are below a key; behind them are keys of infinity, up to ROOM.
+// Number of a column's edges below a key; behind them are keys of infinity, up to ROOM.
 __device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
     u32 bin = 0;
 #pragma unroll
@@ -146,7 +147,7 @@ __device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
     return bin;
 }
 
-// Grid: chunks of rows x groups of columns, side by side; one thread a word, four columns of a row.
+// Grid: chunks of rows x groups of columns, interleaved; one thread a word, four columns of a row.
 // The edges of a group's columns are in shared memory. Rows of codes are padded to `words`; edges
 // and `least` are keys, ROOM a column. inexact[f] is set where a column taken for lossless has
 // another value.

@@ -1,4 +1,4 @@
-"""Bins are fitted and columns coded on the device; the host sees the bins alone."""
+"""Fit bins and code columns on the device; only the bins are copied to the host."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import HostTable, Table, to_device
 from gputree.backends.cuda.source import Source, bits_of
 
-# Columns of codes that are read as one word.
+# Number of columns whose codes are read as one word.
 WORD = 4
 
-# Of a column's edges in shared memory: see encode.cu.
+# Stride of a column's edges in shared memory: see encode.cu.
 EDGE_STRIDE = 265
 
 
@@ -44,7 +44,7 @@ def row_stride(columns: int) -> int:
 
 
 def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) -> Table:
-    """A table that is not coded: values are all there is to it, if they are there."""
+    """Return a table that is not coded; it has values if `source` has them."""
     d = source.shape[1]
     host = HostTable(
         offset=np.zeros(d + 1, np.int64),
@@ -98,12 +98,12 @@ def encode(
 
 
 def _fit_categories(bins: Bins, f: int, count: int) -> None:
-    """A bin for each of `count` categories; none: one bin for all."""
+    """Set a bin for each of `count` categories; for 0, one bin for all."""
     room, bits = binning.MAX_BINS, bins.edge.dtype
     codes = np.arange(room).astype(f"f{bits.itemsize}").view(bits)
     sign = bits.type(1) << bits.type(8 * bits.itemsize - 1)
     beyond = np.array(np.inf, f"f{bits.itemsize}").view(bits)
-    keys = to_device(codes | sign)  # of values that are not negative
+    keys = to_device(codes | sign)  # keys of values that are not negative
     bins.edge[f] = beyond | sign
     bins.edge[f, : max(count - 1, 0)] = keys[: max(count - 1, 0)]
     bins.least[f] = bins.greatest[f] = keys
@@ -116,7 +116,7 @@ def _fit(
 ) -> NDArray[np.bool_]:
     """Fit all columns; returns those whose bins are delimited by their edges.
 
-    From all rows, a sample of rows where cuts are exact, or else a sample of values.
+    To all rows; to a sample of rows where cuts are exact; or else to a sample of values.
     """
     n, d = source.shape
     if not exact and n > binning.SAMPLE_ROWS:
@@ -130,7 +130,7 @@ def _fit(
 
 
 def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) -> NDArray[np.bool_]:
-    """As `picked_values` and `fit_picked` of `gputree.backends.cpu.encode`."""
+    """Counterpart of `picked_values` and `fit_picked` of `gputree.backends.cpu.encode`."""
     xp = cupy()
     n, d = source.shape
     room = min(4 * binning.SAMPLE_ROWS, n)
@@ -198,7 +198,7 @@ def _encode_values(
 
 
 def _to_host(bins: Bins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
-    """The bins as the host has them; those `delimited` reach from edge to edge."""
+    """Bins as arrays on the host; those `delimited` extend from edge to edge."""
     edge, least, greatest = (values_of(keys.get()) for keys in bins[:3])
     greatest[delimited] = edge[delimited]
     least[delimited, 1:] = edge[delimited, :-1]
@@ -212,14 +212,14 @@ def _to_host(bins: Bins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.
 
 
 def values_of(keys: NDArray[Any]) -> NDArray[np.floating]:
-    """Values behind keys; `key_of` in values.cuh says what keys are."""
+    """Values of keys, the inverse of `key_of` in values.cuh."""
     sign = np.array(1, keys.dtype) << np.array(8 * keys.dtype.itemsize - 1, keys.dtype)
     bits = np.where(keys & sign, keys & ~sign, ~keys)
     return bits.view(f"f{keys.dtype.itemsize}")
 
 
 def inspect_columns(values: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which columns of a table on the device hold missing values, and infinite ones."""
+    """Columns of a table on the device with missing values, and those with infinite ones."""
     n, d = values.shape
     threads = d * min(n, max(tuning.TUNING.inspecting // d, 1))
     with device_of(values):

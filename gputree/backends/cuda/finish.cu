@@ -1,10 +1,10 @@
 // Subtrees of small nodes: a warp grows each node's whole subtree, a lane to a column.
 //
-// Nodes are made breadth-first: those that are not done are the nodes after the current one.
+// Nodes are numbered breadth-first: those that are still to be grown are after the current one.
 // Nodes whose lists fit shared memory are put off, then grown there, a warp to each of them.
 #define PUT_OFF (-2)  // as the first child of a node
 
-// Grid: nodes. The entries of each node, one node after another.
+// Grid: nodes. List the entries of each node, one node after another.
 extern "C" __global__ void __launch_bounds__(256) list_places(
     const i64* begin, const i64* start, i32* places, i32* node
 ) {
@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(256) list_places(
     }
 }
 
-// One thread a row and column: what the column's list is sorted by.
+// One thread a row and column: the key that the column's list is sorted by.
 extern "C" __global__ void __launch_bounds__(256) fill_lists(
     const Bits* values, Table table, const i32* entries, const i32* places, const i32* node,
     i64 nodes, i64 rows, Bits* keys, u32* segments
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(256) fill_lists(
     }
 }
 
-// Subsets of categories: what a warp searches them with. Compiled for tables that have some.
+// Memory of a warp for the search of category subsets. Compiled for tables that have categories.
 struct SubsetMemory {
     const i64* categories;  // of each column, 0 where it is numeric
     i64* begin;
@@ -47,7 +47,7 @@ struct SubsetMemory {
     __device__ bool is_categorical(i64 f) const { return CATEGORIES && categories[f] > 0; }
 };
 
-// What a warp grows a subtree with; `total` and `left` are the statistics of the current node.
+// Arguments of a warp that grows a subtree; `total` and `left` are statistics of the current node.
 struct Work {
     const Rules& rules;
     const Table& table;
@@ -116,7 +116,7 @@ struct Sorted {  // places s .. t of a categorical column
     int kind;
 };
 
-// Find the runs of places s .. t of categorical column f, and sum them up.
+// Find the runs of places s .. t of categorical column f, and sum their statistics.
 __device__ Sorted sort_out(const Work& work, const Measure& measure, i64 f, i64 s, i64 t) {
     const Lists& lists = work.lists;
     const SubsetMemory& subsets = work.subsets;
@@ -154,7 +154,7 @@ __device__ Cut scan_categories(const Work& work, i64 f, i64 s, i64 t, u64 rank, 
     return best.score > -infinity() && precedes(found, cut) ? found : cut;
 }
 
-// As `mark_rows`, by the subset `cut`; returns how many go left.
+// Like `mark_rows`, by the subset `cut`; returns how many go left.
 __device__ i64 mark_categories(const Work& work, const Cut& cut, i64 s, i64 t) {
     const Measure measure = {work.rules.criterion, {0, 0}};
     const Sorted own = sort_out(work, measure, cut.column, s, t);
@@ -176,7 +176,7 @@ __device__ i64 mark_categories(const Work& work, const Cut& cut, i64 s, i64 t) {
 #endif
 
 // Best cut of places s .. t: over all columns, or over those that the node's key draws; then
-// columns past `max_features` are visited one by one until some cut is admissible.
+// columns beyond `max_features` are visited one by one until some cut is admissible.
 __device__ Cut best_cut(const Work& work, u64 key, i64 s, i64 t, const Monotonic& monotonic) {
     const int lane = threadIdx.x;
     const SubsetMemory& subsets = work.subsets;
@@ -231,7 +231,7 @@ __device__ void sum_places(const Work& work, i64 s, i64 t) {
     __syncwarp();
 }
 
-// Whether one target may stand for all places s .. t.
+// True if a single target may be true of all places s .. t.
 __device__ bool is_settled(const Work& work, i64 s, i64 t) {
 #if REGRESSION
     const Rows& rows = work.rows;
@@ -306,7 +306,7 @@ struct Nodes {
     }
 };
 
-// The split of places s .. t, if they have one that is worth it; `decrease` is its gain.
+// The split of places s .. t, if its decrease is sufficient; `decrease` is its gain.
 __device__ Cut choose_cut(
     const Work& work, u64 key, i64 s, i64 t, const Monotonic& monotonic, double& decrease
 ) {
@@ -321,8 +321,9 @@ __device__ Cut choose_cut(
 }
 
 #if MONOTONIC
-// Bounds of both children of a node: below a cut of a column with a sign, each keeps to its side
-// of the middle of their means. Its places s .. middle went left; `work.total` is used up.
+// Bounds on the means of both children of a node: below a cut of a constrained column, each child
+// stays on its side of the middle of their means. Places s .. middle went left; `work.total` is
+// used up.
 __device__ void bound_children(
     const Work& work, const Nodes& nodes, i32 sign, i64 node, i64 child, i64 s, i64 middle
 ) {
@@ -346,7 +347,7 @@ __device__ void bound_children(
 #endif
 
 // Grow the subtree under the first of `nodes`, whose places begin at `base`; nodes of at most
-// `small` rows are put off. Returns how many nodes there are.
+// `small` rows are put off. Returns the number of nodes.
 __device__ i64 grow(const Work& work, const Nodes& nodes, i64 base, i64 small) {
     const int lane = threadIdx.x;
     const Lists& lists = work.lists;
@@ -393,9 +394,9 @@ __device__ i64 grow(const Work& work, const Nodes& nodes, i64 base, i64 small) {
     return free;
 }
 
-// Nodes whose subtrees are grown. Node j has places first[j] .. last[j] and room for the nodes from
-// room[j] of its subtree, places and children counted within the subtree; channel[j] ..
-// channel[j + 1] are its statistics.
+// Nodes whose subtrees are grown. Node j has places first[j] .. last[j] and memory for nodes from
+// room[j] on, with places and children relative to its subtree; its statistics are channel[j] ..
+// channel[j + 1].
 struct Roots {
     const i64* first;
     const i64* last;
@@ -405,11 +406,11 @@ struct Roots {
     const i64* channel;
 };
 
-// Grid: roots; block: one warp. Statistics are 32 times in `lefts`; rows have classes of their
-// root. `used` becomes how many nodes there are.
+// Grid: roots; block: one warp. `lefts` has 32 copies of the statistics; rows have the classes of
+// their root. `used` becomes the number of nodes.
 //
-// Nodes of at most `small` rows are put off. Where `small` is 0, lists are copied to shared
-// memory, and back but for the order of entries; there are no spills then.
+// Nodes of at most `small` rows are put off. Where `small` is 0, lists are copied to shared memory,
+// and only the order of entries is copied back; there are no spills then.
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     Rules rules, Search search, Table table, Rows rows, Lists lists, i64 small, Roots roots,
     Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory room,
@@ -433,7 +434,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
 #else
     const SubsetMemory own_subsets = {};
 #endif
-    // Where this returned a `Work`, NVRTC took `lefts` for local memory.
+    // If this returned a `Work`, NVRTC would place `lefts` in local memory.
     const auto grow_on = [&](const Lists& own, i64 base) -> i64 {
         const Work work = {
             rules, table, rows, own, own_subsets, channels, totals + channel,

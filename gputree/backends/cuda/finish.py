@@ -1,6 +1,6 @@
-"""Subtrees of small nodes, grown whole on the device, a warp to a node.
+"""Whole subtrees of small nodes, grown on the device by a warp each.
 
-They are grown in global memory down to nodes that fit shared memory, and those there.
+They are grown in global memory down to nodes that fit shared memory, and these are grown there.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from gputree.backends.cuda.structs import LISTS, NODES, ROOTS, ROWS, RUN_MEMORY,
 from gputree.backends.cuda.workspace import allocate
 from gputree.dtypes import PUT_OFF
 
-# A tree this deep has more nodes than rows.
+# A deeper tree would have more nodes than rows.
 DEEPEST = 40
 
 # Bytes of a node.
 NODE_BYTES = 61
 
-# Of what lists are sorted in: nodes and statistics while lists in shared memory are grown.
+# Divisor of the memory that lists are sorted in; while lists in shared memory are grown, this part
+# of it is for nodes and statistics.
 SCRATCH_SHARE = 4
 
 
@@ -47,14 +48,14 @@ class Places(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Each column's rows in order of value, node by node; see sorted_lists.cuh."""
+    """Rows of each column in order of value, node by node; see sorted_lists.cuh."""
 
     keys: Any  # (d, rows)
     items: Any  # (d + 1, rows) int32
-    sides: Any  # (rows,) uint8: of the split at work
+    sides: Any  # (rows,) uint8: sides of the current split
 
     def pack(self, spill: bool) -> Packed:
-        """For kernels, with global memory that lists are partitioned through if they spill."""
+        """Pack the lists for kernels, with global memory to partition through if they spill."""
         keys, items = (
             cupy().empty(lists.shape, dtype=lists.dtype) if spill else None for lists in self[:2]
         )
@@ -73,7 +74,7 @@ class Roots(NamedTuple):
     bounds: Bounds | None  # of their means
 
     def take(self, nodes: Int64s) -> Roots:
-        """Some of the nodes."""
+        """Return the given roots."""
         fields = (field[nodes] for field in self[:-1])
         return Roots._make([*fields, self.bounds and self.bounds.take(nodes)])
 
@@ -115,7 +116,7 @@ class Grown(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Targets of the rows in local classes, and where each node's statistics begin."""
+    """Targets of the rows in local classes, and offsets of each node's statistics."""
 
     target: Any
     weight: Any
@@ -130,7 +131,7 @@ def finish(
     keys: NDArray[np.uint64],
     means: Bounds | None,
 ) -> Subtrees:
-    """Grow the subtrees of nodes whole, within bounds of means; entries end in leaf order."""
+    """Build whole subtrees of small nodes within bounds of means; entries end in leaf order."""
     most = min(tuning.TUNING.sorted_pairs, grower.memory.sorted_pairs)
     bounds = batches((end - begin) * pairs_of_row(grower.task, grower.table.host.categories), most)
     return Subtrees.join(
@@ -142,26 +143,26 @@ def finish(
 
 
 def pairs_of_row(task: Task, categories: Int64s) -> int:
-    """(row, column) pairs that a row of finished nodes counts as, of columns of categories."""
+    """Number of (row, column) pairs that count as the work of a row of a small node."""
     return categories.size + 1 + _run_words(task, categories)
 
 
 def _run_words(task: Task, categories: Int64s) -> int:
-    """Words of memory that a category needs while subsets are searched, about."""
+    """Approximate words of memory per category while subsets are searched."""
     return 5 + task.statistics if categories.any() else 0
 
 
 def _most_categories(grower: Grower, sizes: Int64s) -> Int64s:
-    """Categories that nodes of so many rows have of one column, at most."""
+    """Maximum number of categories that nodes of `sizes` rows have of one column."""
     return np.minimum(sizes, grower.table.host.categories.max(initial=0))
 
 
 def _group_memory(grower: Grower, sizes: Int64s, channels: Int64s) -> tuple[Packed, Any]:
-    """Memory for the categories of roots of so many rows and statistics, and for their sides."""
+    """Memory for the categories of roots, of given sizes and statistics, and for their sides."""
     if not grower.table.host.categories.any():
         return RUN_MEMORY.pack(*(None for _ in RUN_MEMORY.fields)), None
     most = _most_categories(grower, sizes)
-    # those of all nodes below are as far apart as the root's
+    # all nodes of a subtree have the offsets of its root
     ends = group_ends(most, (most + 3) * channels)
     arrays = allocate(*group_arrays(*ends))
     packed = RUN_MEMORY.pack(*(to_device(end[:-1]) for end in ends), *arrays)
@@ -169,7 +170,7 @@ def _group_memory(grower: Grower, sizes: Int64s, channels: Int64s) -> tuple[Pack
 
 
 def node_room(sizes: Int64s, depth: Int64s, limits: Limits) -> Int64s:
-    """Nodes that subtrees of `sizes` rows with roots at `depth` have at most."""
+    """Maximum number of nodes of subtrees of `sizes` rows with roots at `depth`."""
     most = 2 * (sizes // max(limits.min_samples_leaf, 1)) + 1
     levels = np.clip(limits.max_depth - depth, 0, DEEPEST)
     return np.maximum(np.minimum(most, (2 << levels) - 1), 1)
@@ -205,7 +206,7 @@ def shared_rows(grower: Grower) -> int:
 
 
 def _shared_row_bytes(grower: Grower) -> int:
-    """Keys and items of a row in all lists, and of those spilled."""
+    """Bytes of the keys and items of a row in all lists, and of the spilled ones."""
     d = grower.table.columns
     return 2 * (d * grower.table.bits.itemsize + (d + 1) * 4)
 
@@ -233,7 +234,7 @@ def _grow_small(
 
 
 def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
-    """Nodes that are grown at once: of about one size, and within memory."""
+    """Groups of nodes that are grown together: of similar size, and within memory."""
     size = small.last - small.first
     scratch = NODE_BYTES * node_room(size, small.depth, grower.task.limits)
     scratch += (LANES + 1) * 8 * small.channels
@@ -277,7 +278,7 @@ def _sort_columns(grower: Grower, places: Places) -> Lists:
 
 
 def _local_statistics(grower: Grower, places: Places) -> Statistics:
-    """Classes that a node has are renumbered 0, 1, ... in their order."""
+    """Renumber the classes present in each node 0, 1, ... in their order."""
     xp = cupy()
     rows = grower.entries[places.entry]
     target = grower.rows.target[rows]
@@ -321,7 +322,7 @@ def _grow(grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, sm
 
 
 def _compact(nodes: Nodes, used: Int64s, room: Int64s, first: Int64s) -> Grown:
-    """The nodes that were made, on the host, one subtree after another; places of all rows."""
+    """Nodes in use, on the host, one subtree after another, with places of all rows."""
     starts = np.cumsum(used) - used
     owner = np.repeat(np.arange(used.size), used)
     place = to_device(np.arange(owner.size) - starts[owner] + room[owner])

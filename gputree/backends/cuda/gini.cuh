@@ -113,8 +113,8 @@ __device__ double bound(
     return value;
 }
 
-// The greatest score at the corners: each class present wholly left or wholly right. Corners
-// follow a Gray code, one class crossing at a time.
+// Highest score at the corners: each class present entirely left or entirely right. Corners follow
+// a Gray code: one class crosses at a time.
 #define MOST_CORNER_CLASSES 8
 #define OWN_TIGHTEN
 __device__ double tighten(

@@ -20,9 +20,9 @@ __device__ void add_entries(
     }
 }
 
-// Grid: chunks of entries x groups of columns, groups of a chunk side by side, since they read the
-// same rows; one dimension, since others end at 65,535. Chunk c is added to the histogram at
-// out[slot[owner]]; group g has the words group[g] .. group[g + 1] of a row of codes.
+// Grid: chunks of entries x groups of columns, groups of a chunk next to each other, since they
+// read the same rows; one dimension, since others end at 65,535. Chunk c is added to the histogram
+// at out[slot[owner]]; group g has the words group[g] .. group[g + 1] of a row of codes.
 extern "C" __global__ void __launch_bounds__(256) histogram(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
     i64 groups, i64 channels, Cell* out

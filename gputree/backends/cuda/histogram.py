@@ -50,7 +50,8 @@ def histogram(
 ) -> None:
     """Add the entries of node j to the zeroed ``out[slots[j]]``; then subtract.
 
-    Of `columns` first .. last, of all whose codes share words with these, or of all there are.
+    `columns` first .. last, or all columns; columns whose codes share words with these are counted,
+    too.
     """
     table, cell_bytes = grower.table, grower.cell_bytes
     groups = column_groups(table.host.offset, cell_bytes)
@@ -84,7 +85,7 @@ def histogram(
 
 
 def _most_bytes(grower: Grower, groups: int) -> int:
-    """What is sent of the nodes of a level that are counted, or subtracted, at most."""
+    """Maximum bytes sent for the nodes of a level that are counted or subtracted."""
     chunks = grower.most_pieces(tuning.TUNING.chunk_rows)
     sizes = (*3 * (chunks,), *4 * (grower.most_nodes,), groups)
     return bytes_of(*((size, np.int64) for size in sizes))
