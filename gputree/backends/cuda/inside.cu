@@ -1,20 +1,20 @@
 // Cuts inside bins of few rows, a warp a bin; the host does not wait while they are searched.
 //
 //   bins of a column   |   |   |xxx|   |   |xxx|     x: candidates; their rows are gathered
-//   slots              |xxxxxxx|xxxxx|               anywhere, one bin's side by side,
+//   slots              |xxxxxxx|xxxxx|               anywhere, each bin's together,
 //   a warp             |sort, scan   |               and sorted in shared memory
 //
 // First in the leading column of each node, whose cuts raise the best score, then in all others.
 // Where slots do not suffice, or a bin has more rows than a warp sorts, the tally says so: the rest
-// is left out, and refine.cu does it all.
+// is left out, and refine.cu searches everything.
 
-// What lies inside candidate bins of a level.
+// State of the search inside the candidate bins of a level.
 struct Inside {
     i64 slots;   // that there are
     i64* tally;  // see Tally of record.cuh
     i32* place;  // of every bin of a column that is searched: its first slot, or -1
     u32* taken;  // of its slots
-    i64 rest;    // where bins of other than leading columns are listed
+    i64 rest;    // place where bins of columns other than leading ones are listed
     Pieces bins;
     Found found;
 
@@ -23,14 +23,15 @@ struct Inside {
     }
 };
 
-// One lane: room for so many slots and bins of a column; returns the first of each, or -1.
+// One lane: reserve slots and bins of a column; returns the first of each, or -1 if they do not
+// fit.
 __device__ __forceinline__ i64 take(
     const Inside& inside, i64 at, i64 others, i64 rows, i64 bins, bool is_large, i64& first
 ) {
     u64* tally = (u64*)inside.tally + others;
     const i64 slot = i64(atomicAdd(tally + SLOTS, u64(rows)));
     const bool fits = !is_large && slot + rows <= inside.slots;
-    // Of columns that fit, alone: their bins, of two rows or more, are as many as the list holds.
+    // Only of columns that fit: their bins, of two rows or more, are as many as the list can have.
     first = others * inside.rest + i64(atomicAdd(tally + BINS, u64(fits ? bins : 0)));
     if (!fits) atomicMax(tally + OVERFLOWS, u64(1));
     inside.found.first[at] = first;
@@ -38,7 +39,8 @@ __device__ __forceinline__ i64 take(
     return fits ? slot : -1;
 }
 
-// A warp: list the bins of column f of node j that may hold the best cut, and give them slots.
+// A warp: list the bins of column f of node j that may contain the best cut, and reserve their
+// slots.
 __device__ void mark_column(
     const Rules& rules, const Table& table, const Level& level, const Inside& inside, i64 j, i64 f,
     i64 others, double needed
@@ -81,8 +83,8 @@ __device__ void mark_column(
     }
 }
 
-// Grid: nodes; block: one warp. As choose_boundary of choose.cu; list the candidate bins of the
-// leading columns.
+// Grid: nodes; block: one warp. Like choose_boundary of choose.cu; also list the candidate bins of
+// the leading columns.
 extern "C" __global__ void __launch_bounds__(32, 1) mark_leading(
     Rules rules, Table table, Level level, Boundaries boundaries, Inside inside
 ) {
@@ -95,8 +97,8 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_leading(
     mark_column(rules, table, level, inside, j, leading, 0, needed);
 }
 
-// Grid: nodes x columns; block: one warp. List those of all others; cuts in the leading
-// columns count.
+// Grid: nodes x columns; block: one warp. List the candidate bins of all other columns; cuts in the
+// leading columns count.
 extern "C" __global__ void __launch_bounds__(32, 1) mark_others(
     Rules rules, Table table, Level level, const double* bounds, Visits visits, const i64* cuts,
     const i32* lead, Inside inside
@@ -133,8 +135,8 @@ extern "C" __global__ void __launch_bounds__(256) gather_inside(
     });
 }
 
-// Block: one warp; blocks take the listed bins in turn. The best cut inside each. A lane has a
-// piece of the rows; `lefts` has room for 32 x channels a block.
+// Block: one warp; blocks process the listed bins in turn. The best cut inside each. A lane has a
+// piece of the rows; `lefts` is of size 32 x channels per block.
 extern "C" __global__ void __launch_bounds__(32, 1) scan_inside(
     Rules rules, Table table, Level level, Monotonic monotonic, Rows rows, i64 others,
     Inside inside, const Bits* keys, const i32* items, i64* lefts

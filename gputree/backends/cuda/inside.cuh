@@ -1,6 +1,6 @@
-// Bins that cuts may lie inside of, and the scan of their sorted rows.
+// Candidate bins, and the scan of their sorted rows.
 
-// Whether the best cut may lie inside a bin of n rows, with `before` it, missing values right.
+// True if the best cut may be inside a bin of n rows that follows `before`, missing values right.
 __device__ __forceinline__ bool is_candidate(
     const Rules& rules, BeforeBin before, const Cell* absent, i64 n, const i64* total, double needed
 ) {
@@ -15,7 +15,8 @@ __device__ __forceinline__ bool is_candidate(
     return false;
 }
 
-// The sum of `own` over the threads of a block before, behind `all`, to which the block's is added.
+// The sum of `own` over the threads of a block before, plus `all`, to which the block's sum is
+// added.
 __device__ __forceinline__ i64 sum_before(i64 own, i64& all) {
     __shared__ i64 sums[32];  // of warps
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
@@ -31,9 +32,10 @@ __device__ __forceinline__ i64 sum_before(i64 own, i64& all) {
     return before;
 }
 
-// A block: mark the bins of column f of node j that may hold the best cut. place[] becomes the first
-// place of a bin among those of the column, -1 where it is no candidate, as the bin of missing
-// values never is. take() tells how many places its rows take, 0 of others. Returns all of them.
+// A block: mark the bins of column f of node j that may contain the best cut. place[] becomes the
+// first place of a bin among those of the column, -1 where it is no candidate, as the bin of
+// missing values never is. take() returns the number of places that its rows need, 0 for others.
+// Returns the number of all places.
 __device__ __forceinline__ i64 mark_bins(
     const Rules& rules, const Table& table, const Level& level, i64 j, i64 f, double needed,
     i32* place, const auto& take
@@ -60,7 +62,7 @@ __device__ __forceinline__ i64 mark_bins(
 
 #define MOST_SORTED 1024  // rows that a warp sorts in shared memory; not measured
 
-// A warp: n slots by their keys; where they are put, there is room for the next power of two.
+// A warp: sort n slots by their keys into memory whose size is the next power of two.
 __device__ void sort_slots(
     const Bits* from_keys, const i32* from_items, i64 n, Bits* keys, i32* items
 ) {
@@ -105,8 +107,8 @@ __device__ void sum_slots(
     }
 }
 
-// The better of `cut` and the best cut between the sorted slots first .. last, where `left`
-// lies before them; `left` moves along.
+// The better of `cut` and the best cut between the sorted slots first .. last, where `left` are the
+// statistics before them; `left` is updated.
 __device__ Cut scan_slots(
     const Rules& rules, const Constraint& constraint, const Rows& rows, const Bits* keys,
     const i32* items, i64 first, i64 last, auto left, const i64* total, Cut found, Cut cut
@@ -131,7 +133,7 @@ __device__ Cut scan_slots(
 }
 
 // One lane: the best cut between the sorted slots first .. last of a bin, missing values right and
-// left; `left` lies before them, and is used up.
+// left; `left` are the statistics before them, and is used up.
 __device__ Cut scan_piece(
     const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
     const Rows& rows, const Bits* keys, const i32* items, i64 at, i32 bin, i64 first, i64 last,
@@ -158,7 +160,8 @@ __device__ Cut scan_piece(
     return cut;
 }
 
-// A warp: the same, a piece of the slots a lane, in every lane; `left` is scratch of the lane.
+// A warp: the same, one piece of the slots per lane, result in every lane; `left` is scratch of the
+// lane.
 __device__ Cut scan_sorted(
     const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
     const Rows& rows, const Bits* keys, const i32* items, i64 at, i32 bin, i64 first, i64 last,

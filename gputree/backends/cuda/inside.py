@@ -1,8 +1,8 @@
-"""Cuts inside bins of few rows: sizes stay on the device, and the host does not wait for any.
+"""Cuts inside bins of few rows: sizes stay on the device, so the host never waits for them.
 
 Where bins are expected to have more rows than a warp sorts, `gputree.backends.cuda.refine` searches
-instead. Where some have all the same, or there are more candidate pairs than are efficient without
-sub-bins, the device reports it at the level's end, and it searches again.
+instead. If some bins have more nevertheless, or there are more candidate pairs than are efficient
+without sub-bins, the device reports it at the end of the level, which is then searched again.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gputree.backends.cuda.workspace import Shaped, bytes_of
 # A cut on the device, as int64: see cut.cuh.
 CUT_WORDS = 5
 
-# Rows of a bin that a warp sorts, at most: see inside.cuh.
+# Maximum number of rows of a bin that a warp sorts: see inside.cuh.
 MOST_SORTED = 1024
 
 NOTHING_FOUND = FOUND.pack(None, None, None)
 
 
 class Inside(NamedTuple):
-    """Memory for what lies inside candidate bins of a level."""
+    """Device memory for the search inside candidate bins of a level."""
 
     keys: Any  # (slots,)
     items: Any  # (slots,) int32
@@ -38,7 +38,7 @@ class Inside(NamedTuple):
 
 
 def has_small_bins(grower: Grower, level: Level) -> bool:
-    """Whether a warp sorts an average bin of the largest node, in the column with most bins."""
+    """Return True if a warp can sort an average bin of the largest node in its widest column."""
     return level.largest <= MOST_SORTED * grower.table.divisible
 
 
@@ -76,7 +76,7 @@ def _allocate(grower: Grower, level: Level) -> Inside:
 
 
 def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
-    """Memory inside the bins of m nodes that have so many rows together."""
+    """Arrays for the search inside bins of m nodes that have `rows` rows together."""
     table, channels = grower.table, grower.task.channels
     cells, pairs, slots = grower.cells, m * table.columns, _slots(grower, rows)
     bins = _leading_bins(grower, m, rows) + min(m * cells, slots // 2)
@@ -90,13 +90,13 @@ def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
 
 
 def scanning_blocks(grower: Grower, bins: int) -> int:
-    """Warps that scan so many bins; each has memory for the statistics of its lanes."""
+    """Number of warps that scan `bins`; each has memory for the statistics of its lanes."""
     most = grower.memory.gathered_bytes // 4 // (8 * LANES * grower.task.channels)
     return max(min(tuning.TUNING.candidate_blocks, most, bins), 1)
 
 
 def _leading_bins(grower: Grower, m: int, rows: int) -> int:
-    """Candidate bins of the leading columns, at most: each has two rows, or more."""
+    """Maximum number of candidate bins of the leading columns: each has two rows or more."""
     widest = int(np.diff(grower.table.host.offset).max())
     return min(m * widest, _slots(grower, rows) // 2)
 
@@ -110,7 +110,7 @@ def _slots(grower: Grower, rows: int) -> int:
 
 
 def _scan(grower: Grower, level: Level, inside: Inside, others: int) -> None:
-    """The best cut inside each candidate bin of the leading columns, or of all others."""
+    """Find the best cut inside each candidate bin of the leading columns, or of all others."""
     kernels, table = grower.kernels, grower.table
     kernels(
         "inside", "gather_inside", (level.chunks.number,), table.values, table.packed,

@@ -33,7 +33,7 @@ from gputree._optional import require
 from gputree.backends.cuda.structs import Packed
 from gputree.criteria.kinds import OF_TARGETS, Criterion
 
-# Of a block, unless a launch says otherwise, and of a warp.
+# Threads of a block, unless a launch says otherwise.
 THREADS = 256
 LANES = 32
 
@@ -62,7 +62,7 @@ _LISTS = (
     "lists/categorical.cuh",
 )
 
-# Those behind types.cuh, which every module has.
+# Headers after types.cuh, which every module has.
 HEADERS = {
     "encode": ("values.cuh", "draw.cuh"),
     "histogram": ("table.cuh", "atomics.cuh", "add_row.cuh"),
@@ -80,23 +80,23 @@ HEADERS = {
     "lists/partition": ("table.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
 }
 
-# Modules whose kernels see values, codes and entries alone.
+# Modules whose kernels depend only on values, codes and entries.
 PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
 
-# Modules that are compiled apart for tables with categorical columns.
+# Modules that are compiled separately for tables with categorical columns.
 WITH_CATEGORIES = frozenset({"finish"})
 
-# And for tasks with monotonic constraints.
+# Modules that are compiled separately for tasks with monotonic constraints.
 WITH_MONOTONIC = frozenset({"score", "inside", "refine", "sub_bins", "finish"})
 
 
 def macro(criterion: type) -> str:
-    """What selects a criterion's formulas: ``SQUARED_ERROR`` for `SquaredError`."""
+    """Macro that selects the formulas of a criterion: ``SQUARED_ERROR`` for `SquaredError`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", criterion.__name__).upper()
 
 
 class Variant(NamedTuple):
-    """What kernels are compiled for."""
+    """Properties of a task and its table that kernels are compiled for."""
 
     criterion: type | None
     weighted: bool
@@ -121,8 +121,8 @@ class Variant(NamedTuple):
 
 
 def cupy() -> Any:
-    """The module CuPy, or an error that names the extra to install."""
-    module = sys.modules.get("cupy")  # a launch asks several times, and an import takes 5 us
+    """Import CuPy; if that fails, raise an error that names the extra to install."""
+    module = sys.modules.get("cupy")  # a launch needs it several times, and an import takes 5 us
     if module is None or getattr(module.__spec__, "_initializing", False):
         return require("cupy", "device='cuda'")
     return module
@@ -165,7 +165,7 @@ class Kernels:
         threads: int = THREADS,
         shared: int = 0,
     ) -> None:
-        """Launch on the current device; arrays are C-contiguous and lie there."""
+        """Launch on the current device, where the arrays are, C-contiguous."""
         if min(grid) == 0:
             return
         variant = self.variant
@@ -185,7 +185,7 @@ class Kernels:
 
 
 def _checked(kernel: str, argument: Any) -> Any:
-    """An argument as the driver takes it: a null pointer for None."""
+    """Convert an argument for the driver: None to a null pointer."""
     if type(argument) in (Packed, int, float):
         return argument
     if argument is None:

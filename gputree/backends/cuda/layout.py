@@ -1,4 +1,4 @@
-"""What the launchers share: a table, its rows and its entries on the device."""
+"""A table, its rows and its entries on the device, as launchers share them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Table(NamedTuple):
     def of(
         cls, bits: np.dtype, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
     ) -> Table:
-        """A table of codes, and of values of such bits, or None."""
+        """Pack codes and values; `values` are the bits of floats, or None."""
         flags = (to_device(own, np.uint8) for own in (host.missing, single, host.by_code))
         rest = map(to_device, (host.categories, host.greatest, host.least))
         columns = (to_device(host.offset), *flags, *rest)
@@ -57,7 +57,7 @@ class Table(NamedTuple):
         return cls._make([bits, values, codes, *columns, host, packed, divisible, scales, None])
 
     def with_codes(self, codes: Any) -> Table:
-        """The same columns with other codes."""
+        """Return the same columns with other codes."""
         return self._replace(codes=codes, packed=_pack_table(codes, self[3:10]))
 
     @property
@@ -70,11 +70,11 @@ class Table(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Columns that `values` has."""
+        """Number of columns that `values` has."""
         return self.columns if self.stored is None else self.stored.columns.size
 
     def places(self, columns: Int64s) -> Int64s:
-        """Where these columns are among those of `values`."""
+        """Places of the given columns among those of `values`."""
         return columns if self.stored is None else np.searchsorted(self.stored.columns, columns)
 
 
@@ -86,11 +86,11 @@ class StoredColumns(NamedTuple):
     """The columns whose values are on the device."""
 
     columns: Int64s  # ascending, on the host
-    place: Any  # (d,) int32: where each is among them
+    place: Any  # (d,) int32: place of each column among them
 
 
 class HostTable(NamedTuple):
-    """What the host keeps of a table."""
+    """Arrays of a table that the host keeps."""
 
     offset: Int64s
     missing: NDArray[np.bool_]
@@ -101,7 +101,7 @@ class HostTable(NamedTuple):
 
     @classmethod
     def of(cls, table: Any) -> HostTable:
-        """Of a table of the CPU backend."""
+        """Copy the fields from a table of the CPU backend."""
         return cls(*(getattr(table, name) for name in cls._fields))
 
     @property
@@ -111,10 +111,10 @@ class HostTable(NamedTuple):
         return many
 
     def scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Half of the least value of each bin of a histogram, and the inverse of half its width.
+        """Half the minimum of each bin of a histogram, and the inverse of half its width.
 
-        Between the values that its edges were found from: others are in its first sub-bin or its
-        last.
+        A bin extends between the minimum and maximum it was fitted to: other values are in its
+        first or last sub-bin.
         """
         exists = np.arange(self.least.shape[1]) < np.diff(self.offset)[:, None]
         low = 0.5 * self.least[exists]
@@ -147,7 +147,7 @@ class Rows(NamedTuple):
 
 
 class Grower(NamedTuple):
-    """What every launcher needs."""
+    """Arguments that every launcher needs."""
 
     kernels: Kernels
     task: Task
@@ -165,7 +165,7 @@ class Grower(NamedTuple):
 
     @classmethod
     def over(cls, task: Task, table: Table, rows: Rows, entries: Any, memory: Memory) -> Grower:
-        """Of a task on a table, whose rows have these statistics."""
+        """Return the grower of a task on a table whose rows have the given statistics."""
         xp, monotonic = cupy(), task.limits.monotonic
         return cls(
             kernels=Kernels(
@@ -197,7 +197,7 @@ class Grower(NamedTuple):
 
     @property
     def cell_bytes(self) -> int:
-        """Of the statistics of a bin."""
+        """Bytes of the statistics of a bin."""
         return self.task.channels * self.cell_dtype.itemsize
 
     @property
@@ -207,12 +207,12 @@ class Grower(NamedTuple):
 
     @property
     def most_gathered_pairs(self) -> int:
-        """(row, column) pairs that are gathered and sorted at once, at most."""
+        """Maximum number of (row, column) pairs that are gathered and sorted at once."""
         return min(tuning.TUNING.gathered_pairs, self.memory.gathered_pairs)
 
     @property
     def most_nodes(self) -> int:
-        """Nodes whose splits are searched at once, at most."""
+        """Maximum number of nodes whose splits are searched at once."""
         limits = self.task.limits
         of_depth = 1 << min(max(limits.max_depth - 1, 0), 62)
         of_rows = max(self.entries.size // max(limits.min_samples_split, 2), 1)
@@ -220,12 +220,12 @@ class Grower(NamedTuple):
         return min(of_depth, of_rows, of_memory)
 
     def most_pieces(self, rows: int) -> int:
-        """Pieces of so many rows that these nodes are cut into, at most."""
+        """Maximum number of pieces of `rows` rows that these nodes are divided into."""
         return self.entries.size // rows + self.most_nodes
 
 
 def categorical_places(host: HostTable) -> Any:
-    """Where each column is in `HostTable.categorical`, else -1, as (d,) int32 on the device.
+    """Place of each column in `HostTable.categorical`, else -1, as (d,) int32 on the device.
 
     None where no column is categorical.
     """
@@ -237,7 +237,7 @@ def categorical_places(host: HostTable) -> Any:
 
 
 def pack_rules(task: Task, columns: int) -> Packed:
-    """What trees are grown by, for kernels."""
+    """Pack the rules by which trees are grown, for kernels."""
     criterion, limits = task.criterion, task.limits
     scale = getattr(criterion, "square_unit", getattr(criterion, "scale", 0.0))
     return RULES.pack(
@@ -254,14 +254,14 @@ def pack_rules(task: Task, columns: int) -> Packed:
 
 
 def pack_bounds(grower: Grower, bounds: Sequence[Any] | None) -> Packed:
-    """Monotonic constraints, for kernels; the bounds of nodes' means are on host or device."""
+    """Pack monotonic constraints for kernels; bounds of nodes' means are on host or device."""
     if bounds is None:
         return MONOTONIC.pack(None, None, None)
     return MONOTONIC.pack(grower.signs, *map(to_device, bounds))
 
 
 def pack_search(task: Task) -> Packed:
-    """What decides between searches for subsets, for kernels."""
+    """Pack the rules that choose between searches of subsets, for kernels."""
     if task.search is None:
         return SEARCH.pack(0, 0.0, 0, 0, 0, 0)
     return SEARCH.pack(*task.search, MOST_MOVED, MOST_CELLS)
@@ -275,12 +275,12 @@ class Chunks(NamedTuple):
 
     @classmethod
     def of(cls, begin: Int64s, end: Int64s, rows: int = 0) -> Chunks:
-        """Pieces of nodes ``begin[j] .. end[j]``, in order; `rows` each, or as tuned."""
+        """Return the pieces of nodes ``begin[j] .. end[j]``, in order; `rows` each, or as tuned."""
         return cls.over(*send(*cut(begin, end, rows)))
 
     @classmethod
     def over(cls, owner: Any, first: Any, last: Any) -> Chunks:
-        """Pieces as `cut` lists them, on the device."""
+        """Copy pieces, as `cut` lists them, to the device."""
         return cls(int(owner.size), CHUNKS.pack(owner, first, last))
 
 
@@ -289,21 +289,21 @@ def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int6
     return chunks(begin, end, rows or tuning.TUNING.chunk_rows)
 
 
-# What is counted while a level's splits are searched, as int64: see record.cuh.
+# Counters of the search of a level's splits, int64: see record.cuh.
 TALLY_WORDS = 12
 
 
 class Plan(NamedTuple):
-    """What the host sends of nodes that are to be split, in one copy."""
+    """Arrays that the host sends, in one copy, for nodes that are to be split."""
 
     chunks: Chunks
     parts: Parts
     tally: Any  # (TALLY_WORDS,) int64: zero
     keys: Any
-    low: Any  # (m,) int64: where one target for all rows may lie, anywhere yet; see `widest`
+    low: Any  # (m,) int64: interval of a target that all rows may have; see `widest`
     high: Any
-    others: list[Any]  # what else is sent
-    slots: Any  # of histograms; None where node j has the number j
+    others: list[Any]  # further arrays that are sent
+    slots: Any  # of histograms; None where node j has histogram j
 
     @classmethod
     def of(
@@ -315,7 +315,7 @@ class Plan(NamedTuple):
         keys: NDArray[np.uint64],
         others: tuple[Int64s, ...] = (),
     ) -> Plan:
-        """Nodes ``begin[j] .. end[j]``; `others` have an item for each categorical column there."""
+        """Plan m nodes; `others` have an item for each node and categorical column."""
         order = own_slots(slots)
         own = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
         arrays = (*cut(begin, end), *Parts.listed(begin, end), *own, *others)
@@ -327,7 +327,7 @@ class Plan(NamedTuple):
 
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:
-        """What is sent of a level, at most."""
+        """Maximum bytes sent for a level."""
         own, m = tuning.TUNING, grower.most_nodes
         pairs = m * np.count_nonzero(grower.table.host.categories)
         chunks, parts = (grower.most_pieces(rows) for rows in (own.chunk_rows, own.partition_rows))
@@ -336,7 +336,7 @@ class Plan(NamedTuple):
 
 
 def widest(m: int) -> tuple[Int64s, Int64s]:
-    """The interval of targets of each of m nodes, as yet unknown: see order_of of warp.cuh."""
+    """Unrestricted interval of targets of each of m nodes: see order_of of warp.cuh."""
     kind = np.iinfo(np.int64)
     return np.full(m, kind.min), np.full(m, kind.max)
 
@@ -350,28 +350,28 @@ class Parts(NamedTuple):
 
     @staticmethod
     def listed(begin: Int64s, end: Int64s) -> tuple[Int64s, ...]:
-        """What is sent."""
+        """Arrays to send, in the order of `over`."""
         pieces = cut(begin, end, tuning.TUNING.partition_rows)
         return (*pieces, begin, np.searchsorted(pieces[0], np.arange(begin.size)))
 
     @classmethod
     def over(cls, owner: Any, first: Any, last: Any, begin: Any, chunk: Any) -> Parts:
-        """What `listed` says, on the device."""
+        """Arrange arrays on the device, in the order of `listed`."""
         return cls(Chunks.over(owner, first, last), begin, chunk)
 
 
 def own_slots(slots: Int64s) -> Int64s | None:
-    """Numbers of the nodes' histograms; None where node j has the number j."""
+    """Histogram numbers of the nodes; None where node j has histogram j."""
     return None if np.array_equal(slots, np.arange(slots.size)) else slots
 
 
 def offsets(sizes: Int64s) -> Int64s:
-    """Where each of consecutive pieces begins, and the end."""
+    """Offsets of consecutive pieces, and the end."""
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def batches(sizes: Int64s, most: int) -> list[int]:
-    """Bounds of batches of at most `most` in total, or of one."""
+    """Bounds of batches of at most `most` in total, or of one item."""
     ends = np.cumsum(sizes)
     bounds = [0]
     while bounds[-1] < sizes.size:
@@ -382,7 +382,7 @@ def batches(sizes: Int64s, most: int) -> list[int]:
 
 
 def to_device(values: Any, dtype: Any = None) -> Any:
-    """A C-contiguous copy on the device, or the array itself if it is one."""
+    """Copy to the device as a C-contiguous array, or return the array itself if it is one."""
     xp = cupy()
     if isinstance(values, xp.ndarray):
         return xp.ascontiguousarray(values.astype(dtype or values.dtype, copy=False))
@@ -390,7 +390,7 @@ def to_device(values: Any, dtype: Any = None) -> Any:
 
 
 def sort_segments(segments: Any, keys: Any) -> Any:
-    """The order that sorts by (segment, key), stably; segments are below 2**32."""
+    """Return the order that sorts by (segment, key), stably; segments are below 2**32."""
     xp = cupy()
     if keys.dtype == np.uint32:
         return xp.argsort((segments.astype(np.uint64) << np.uint64(32)) | keys)

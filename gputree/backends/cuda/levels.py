@@ -22,7 +22,7 @@ class Level(NamedTuple):
     visits: tuple[Any, ...]  # the fields of Visits in cut.cuh
     cuts: Any  # (m, CUT_WORDS) int64
     lead: Any  # (m,) int32
-    results: Any  # int64: what the host reads, see `Results`
+    results: Any  # int64: the host reads it, see `Results`
     lefts: Any  # of the parts that are partitioned, int64
     sides: Sides | None
     packed: Packed  # its histograms, for kernels
@@ -44,7 +44,7 @@ class Level(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What the host reads of m nodes, in one copy, as int64."""
+    """Results of m nodes that the host reads in one copy, int64."""
 
     tally: Any  # (TALLY_WORDS,)
     records: Any  # (m, RECORD_WORDS): the splits
@@ -61,11 +61,12 @@ class Results(NamedTuple):
 class Candidates(NamedTuple):
     """Sub-bins of bins that may contain the best cut, and the slots of their rows."""
 
-    # (3, m x d + 1) int64: in the columns before, slots, candidates, and those no warp sorts.
+    # (3, m x d + 1) int64: slots, candidates, and those too large for a warp, in the columns
+    # before.
     starts: Any
-    grid: Packed  # for kernels: the sub-bins that rows are in
-    counted: Packed  # what is known of them
-    free_bytes: int  # that rows may be gathered in
+    grid: Packed  # for kernels: sub-bins that have rows
+    counted: Packed  # their statistics
+    free_bytes: int  # for gathering rows
 
 
 class Batch(NamedTuple):
@@ -76,5 +77,5 @@ class Batch(NamedTuple):
     rows: int
     candidates: int
     sorts: bool  # each is sorted by the warp that scans it
-    row_start: Any  # (m x d + 1,) int64: counted from the batch's first
-    first: Any  # the same of candidates
+    row_start: Any  # (m x d + 1,) int64: relative to the batch's first
+    first: Any  # the same for candidates

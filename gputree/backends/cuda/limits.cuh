@@ -1,4 +1,4 @@
-// Number of rows behind the statistics of so many channels.
+// Number of rows behind statistics of `channels` channels.
 __device__ i64 rows_in(const Criterion& criterion, const auto& statistics, i64 channels) {
     return WEIGHTED ? i64(statistics[channels - 1]) : weight_in(criterion, statistics);
 }
@@ -7,21 +7,21 @@ __device__ i64 rows_in(const Criterion& criterion, const auto& statistics, i64 c
 struct Limits {
     i64 min_samples_leaf, min_weight_leaf;
 
-    // Whether both sides of a cut are large enough: n of `whole` rows, `weight` of `all_weight`.
+    // True if both sides of a cut are large enough: n of `whole` rows, `weight` of `all_weight`.
     __device__ bool admit(i64 n, i64 whole, i64 weight, i64 all_weight) const {
         const i64 least = min_samples_leaf > 1 ? min_samples_leaf : 1;
         if (n < least || whole - n < least) return false;
         return weight >= min_weight_leaf && all_weight - weight >= min_weight_leaf;
     }
 
-    // The same of sides of which the smaller has `fewer` rows, one at least. Each form spills
+    // The same for sides of which the smaller has `fewer` rows, at least one. Each form spills
     // registers where the other does not.
     __device__ bool admit_sides(i64 fewer, i64 weight, i64 others) const {
         return fewer >= min_samples_leaf && weight >= min_weight_leaf && others >= min_weight_leaf;
     }
 };
 
-// What a task grows trees by.
+// Rules by which a task grows trees.
 struct Rules {
     Criterion criterion;
     Limits limits;
@@ -32,20 +32,20 @@ struct Rules {
     i64 rounded;  // weight x target had to be rounded to units
     i64 random_ties;
 
-    // Whether a node of so many rows may be split.
+    // True if a node of `rows` rows may be split.
     __device__ bool may_split(i64 rows, i64 depth) const {
         const i64 least = min_samples_split > 2 ? min_samples_split : 2;
         return depth < max_depth && rows >= least && rows >= 2 * limits.min_samples_leaf;
     }
 };
 
-// Which way the means of nodes may go with a column, and their bounds:
-// gputree/backends/cpu/monotonic.py. Compiled for tasks that constrain some: MONOTONIC is 1.
+// Monotonic constraints: the direction of means with a column, and their bounds:
+// gputree/backends/cpu/monotonic.py. Compiled for tasks that have constraints: MONOTONIC is 1.
 #ifndef MONOTONIC
 #define MONOTONIC 0
 #endif
 
-// The share of class 1, or the mean target in units, of statistics or of their sums.
+// The probability of class 1, or the mean target in units, from statistics or their sums.
 __device__ __forceinline__ double mean_of(i64 sum, i64 weight) {
     return double(sum) / double(weight);
 }
@@ -54,7 +54,7 @@ struct Constraint {  // of cuts of one column in one node
     i32 sign;
     double lower, upper;
 
-    // Whether the means of both sides are in order, and within the bounds.
+    // True if the means of both sides are in order, and within the bounds.
     __device__ bool admits(
         const Criterion& criterion, const State& state, const auto& left, const auto& total
     ) const {
@@ -93,7 +93,7 @@ __device__ bool admissible(
     const Rules& rules, const Constraint& constraint, const auto& left, const auto& total
 ) {
     const Criterion& criterion = rules.criterion;
-    const bool weighs = rules.limits.min_weight_leaf > 0;  // else weights are not added up
+    const bool weighs = rules.limits.min_weight_leaf > 0;  // else weights are not summed
     const bool admitted = rules.limits.admit(
         rows_in(criterion, left, rules.channels), rows_in(criterion, total, rules.channels),
         weighs ? weight_in(criterion, left) : 0, weighs ? weight_in(criterion, total) : 0
@@ -105,7 +105,7 @@ __device__ bool admissible(
 #endif
 }
 
-// Score of an admissible cut that has `left` behind it, or -infinity.
+// Score of an admissible cut with the statistics `left` before it, or -infinity.
 __device__ double score_of(
     const Rules& rules, const Constraint& constraint, const auto& left, const auto& total
 ) {
@@ -113,7 +113,7 @@ __device__ double score_of(
     return score(rules.criterion, begin(rules.criterion, left, total), left, total);
 }
 
-// Whether an admissible cut can lie inside a bin of n rows that follows `before`.
+// True if an admissible cut can be inside a bin of n rows that follows `before`.
 __device__ bool cut_inside(const Rules& rules, const auto& before, i64 n, const auto& total) {
     if (n < 2) return false;
     const i64 least = rules.limits.min_samples_leaf;

@@ -1,4 +1,4 @@
-"""What `device="cuda"` needs of a machine, and which device, driver and kernels are there."""
+"""Requirements of `device="cuda"`, and the identity of device, driver and kernels."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from gputree._optional import (
 )
 from gputree.errors import DeviceError, MissingPackageError
 
-# Kernels match values within a warp (`__match_any_sync`), which older devices cannot.
+# Kernels match values within a warp (`__match_any_sync`), which older devices do not support.
 LEAST_OF_KERNELS = (7, 0)
 
-# Compiles wherever kernels do.
+# Compiles if any kernel does.
 EMPTY = 'extern "C" __global__ void empty() {}'
 
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
@@ -36,7 +36,7 @@ INSTEAD = "Use device='cpu' or 'auto'."
 
 
 class Requirement(NamedTuple):
-    """Something that `device="cuda"` needs: what was found, or an error that says what is not."""
+    """Something that `device="cuda"` needs: the version found, or an error that explains it."""
 
     name: str
     found: str
@@ -44,7 +44,7 @@ class Requirement(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What decides how trees grow on a device: a check of one holds for no other."""
+    """Everything that affects how trees grow on a device; a check is valid for one identity."""
 
     gputree: str
     kernels: str  # digest of the sources
@@ -75,24 +75,24 @@ def requirements(*, compiles: bool = True) -> list[Requirement]:
 
 
 def missing(*, compiles: bool = True) -> Exception | None:
-    """Why no CUDA device can be used, or None: the first of `requirements` that is not met.
+    """Return the error of the first of `requirements` that is not met, or None.
 
-    An ImportError names the extra that brings what is not installed; a RuntimeError says
-    what is wrong with driver or device.
+    An ImportError names the extra that installs the missing package; a RuntimeError explains the
+    problem with driver or device.
     """
-    if "cupy" not in sys.modules and not has_driver():  # nor is it worth a second to load it
+    if "cupy" not in sys.modules and not has_driver():  # else, CuPy is not worth a second to load
         return _driver(None).problem
     needs = requirements(compiles=compiles)
     return next((need.problem for need in needs if need.problem is not None), None)
 
 
 def has_driver() -> bool:
-    """Whether an NVIDIA driver is installed: without one, there is no device to speak of."""
+    """Return True if an NVIDIA driver is installed: without one, there is no device."""
     return driver_version() is not None
 
 
 def _release(xp: Any) -> Version | None:
-    """As `driver_version`, from CuPy."""
+    """Like `driver_version`, from CuPy."""
     version = xp.cuda.runtime.driverGetVersion()
     return (version // 1000, version % 1000 // 10) if version else None
 
@@ -112,7 +112,7 @@ def _driver(release: Version | None) -> Requirement:
 
 
 def _with_own_version(release: str) -> str:
-    """The driver by its own version, where Linux has it, with the CUDA release it runs."""
+    """Driver with its version, where Linux reports it, and the CUDA release it supports."""
     try:  # "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul ..."
         text = DRIVER_FILE.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -135,7 +135,7 @@ def _nvrtc(xp: Any) -> Requirement:
 
 
 def _extra_of(xp: Any) -> str:
-    """The extra that goes with the CuPy installed, if that compiles for the device."""
+    """Extra that belongs to the CuPy installed, if that compiles for the device."""
     release, capability = xp.cuda.runtime.runtimeGetVersion() // 1000, device_capability()
     if release in CUDA_EXTRAS and (capability is None or capability >= LEAST_CAPABILITY[release]):
         return CUDA_EXTRAS[release]
@@ -143,7 +143,7 @@ def _extra_of(xp: Any) -> str:
 
 
 def _why_nothing_compiles(xp: Any, device: int) -> Exception | None:
-    """What an empty kernel fails for, such as CUDA's headers, which CuPy looks for; or None."""
+    """Return an error if an empty kernel does not compile, for lack of headers or otherwise."""
     try:
         _compile_empty(xp, device)
     except Exception as error:  # of the compiler, of CuPy, of the system
@@ -160,7 +160,7 @@ def _why_nothing_compiles(xp: Any, device: int) -> Exception | None:
 
 @cache
 def _compile_empty(xp: Any, device: int) -> None:
-    """Compile an empty kernel and load it on the current device; known once it has succeeded."""
+    """Compile an empty kernel and load it on the current device; cached once it has succeeded."""
     xp.RawModule(code=EMPTY).compile()
 
 
@@ -175,13 +175,13 @@ def _device(xp: Any) -> Requirement:
 
 
 def _why_too_old(xp: Any, found: str, capability: Version) -> Exception | None:
-    """Why kernels do not compile for a device, or None."""
+    """Return an error if kernels do not compile for a device, or None."""
     if capability < LEAST_OF_KERNELS:
         least = "{}.{}".format(*LEAST_OF_KERNELS)
         return DeviceError(f"{NEEDS} compute capability {least} or newer, got {found}. {INSTEAD}")
     try:
         compiled = min(xp.cuda.nvrtc.getSupportedArchs())
-    except (RuntimeError, ImportError, OSError):  # NVRTC is missing, which is told
+    except (RuntimeError, ImportError, OSError):  # without NVRTC, see `_nvrtc`
         return None
     if capability >= divmod(compiled, 10):
         return None
@@ -193,7 +193,7 @@ def _why_too_old(xp: Any, found: str, capability: Version) -> Exception | None:
 
 
 def _why_none_answers(xp: Any) -> str | None:
-    """Why there is no device, or None. Without a fitting driver CuPy raises, not counts."""
+    """Return the reason why there is no device, or None. Without a fitting driver CuPy raises."""
     runtime = xp.cuda.runtime
     try:
         return None if runtime.getDeviceCount() > 0 else "no device responds"
@@ -210,18 +210,18 @@ def _why_none_answers(xp: Any) -> str | None:
 
 # --------------------------------------------------------------------------- identity
 def device(number: int) -> Any:
-    """CuPy's device of this number, to be entered by `with`."""
+    """Return CuPy's device of this number, to be entered by `with`."""
     return require("cupy", "device='cuda'").cuda.Device(number)
 
 
 def current_device() -> int:
-    """The number of the current device."""
+    """Return the number of the current device."""
     number: int = require("cupy", "device='cuda'").cuda.Device().id
     return number
 
 
 def identity() -> Identity:
-    """The current CUDA device, of which nothing is `missing`, and what grows trees on it."""
+    """Return the identity of the current CUDA device, for which nothing is `missing`."""
     xp: Any = require("cupy", "device='cuda'")
     return _identity(xp, xp.cuda.Device().id)
 
@@ -246,7 +246,7 @@ def _identity(xp: Any, device: int) -> Identity:
 
 @cache
 def kernel_digest() -> str:
-    """Digest of the sources of the kernels and of what launches them."""
+    """Digest of the sources of the kernels and of their launchers."""
     digest = hashlib.sha256()
     for name, source in sorted(_sources(files(__package__), "")):
         digest.update(f"{name}\0{len(source)}\0".encode() + source)
@@ -268,6 +268,6 @@ def _name_and_capability(xp: Any) -> tuple[str, Version]:
 
 @cache
 def _properties(xp: Any, device: int) -> dict[str, Any]:
-    """What the runtime reports of a device, which takes too long for each fit."""
+    """Properties of a device, cached: the runtime is too slow for each fit."""
     properties: dict[str, Any] = xp.cuda.runtime.getDeviceProperties(device)
     return properties

@@ -1,4 +1,4 @@
-"""How device memory is divided before a tree is grown."""
+"""Division of device memory before a tree is grown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.lists import ListTask
 
-# A level has its histograms, those of its parents, sums over bins and marks of bins: bytes for each
-# byte of its histograms, at most.
+# Maximum bytes of a level for each byte of its histograms: those, the ones of its parents, sums
+# over bins and marks of bins.
 LEVEL_SHARE = 6
 
 # Bytes for each (row, column) pair that is gathered and sorted to be refined, and in subtrees.
@@ -22,7 +22,7 @@ ENTRY_BYTES = 4 + 4
 
 
 class Memory(NamedTuple):
-    """What a growth may use."""
+    """Limits of a growth."""
 
     keeps_values: bool  # the values of a host table fit in addition to the codes
     histogram_bytes: int  # of one level
@@ -31,12 +31,12 @@ class Memory(NamedTuple):
 
     @property
     def gathered_bytes(self) -> int:
-        """Of the pairs that are refined at once."""
+        """Bytes of the pairs that are refined at once."""
         return self.gathered_pairs * GATHERED_BYTES
 
 
 def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: int = 0) -> Memory:
-    """Share out the budget `task.max_device_memory`, or a fraction of the free memory.
+    """Divide the limit `task.max_device_memory`, or a fraction of the free memory.
 
     A row has `stride` bytes of codes. The table has `value_bytes` of values on the host, and
     already uses `used_bytes` on the device.
@@ -44,7 +44,7 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: 
     Raises
     ------
     MemoryError
-        The codes and targets alone do not fit.
+        The codes and targets do not fit.
     """
     own, budget = tuning.TUNING, budget_of(task, used_bytes)
     given = task.max_device_memory is not None
@@ -67,7 +67,7 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: 
 
 
 def budget_of(task: Task | ListTask, used_bytes: int) -> int:
-    """Bytes that a task may use, including so many that its table already uses."""
+    """Bytes that a task may use, including `used_bytes`, which its table already uses."""
     if task.max_device_memory is not None:
         return task.max_device_memory
     xp = cupy()

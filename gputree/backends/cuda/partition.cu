@@ -5,13 +5,13 @@
 //   chunks    entries of nodes that are opened from the copy to their places, in the order they
 //             had, behind those of the chunks before
 
-// Whether a category goes left: one that is not listed does not.
+// True if a category goes left: one that is not listed does not.
 __device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 own) {
     const i64 first = first_behind(0, count, [&](i64 i) { return code[i] >= own; });
     return first < count && code[first] == own && is_left[first];
 }
 
-// Which categories go left; see Sides of categories.py.
+// Sides of categories; see Sides of categories.py.
 struct Sides {
     i64 nodes;
     const i32* place;
@@ -26,9 +26,9 @@ struct Sides {
 __device__ __forceinline__ i32 with_side(i32 row, bool left) { return left ? ~row : row; }
 
 // Grid: chunks of entries. A copy of each, with its side, goes to `sided`. The record of a node
-// gets its middle, and the greatest key in the bin before a cut between bins, the least in the bin
-// after; these not where `by_code`. A row has values of `width` columns: column f at place[f], or,
-// of all columns (null), at f.
+// gets its middle, and the maximum key in the bin before a cut between bins and the minimum in the
+// bin after; no keys where `by_code`. A row has values of `width` columns: column f at place[f],
+// or, of all columns (null), at f.
 extern "C" __global__ void __launch_bounds__(256) mark_sides(
     const Bits* values, i64 width, const i32* place, Table table, const i32* entries,
     Chunks chunks, i64* records, const __grid_constant__ Sides sides, i32* sided,
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
     if (look && high < MISSING_KEY) atomicMin(&record.high, u64(high));
 }
 
-// Whether the entries of node j move: of those `opened`, or (null) of all that have a split.
+// True if the entries of node j move: of nodes `opened`, or (null) of all that have a split.
 __device__ __forceinline__ bool is_opened(const u8* opened, const i64* records, i64 j) {
     return opened ? opened[j] != 0 : ((const Record*)records)[j].column >= 0;
 }
@@ -135,8 +135,8 @@ extern "C" __global__ void __launch_bounds__(256) place_entries(
     }
 }
 
-// Grid: chunks of entries. For each of them the node, above the category of its row in the column
-// feature[j]; all ones where it is missing. Those of node j begin at start[j].
+// Grid: chunks of entries. For each entry the node, and in the lower half the category of its row
+// in the column feature[j]; all ones where it is missing. Entries of node j begin at start[j].
 extern "C" __global__ void __launch_bounds__(256) list_codes(
     const Bits* values, Table table, const i32* entries, Chunks chunks, const i64* begin,
     const i64* start, const i32* feature, const u8* by_code, u64* keys

@@ -1,7 +1,7 @@
 """Stable partition of entries, and sums of row statistics over nodes.
 
-Sides are marked as soon as splits are chosen, so that the host reads both in one copy. Entries
-are copied along with their sides, and move once it is known which nodes are split.
+Sides are marked as soon as splits are chosen, so that the host reads both in one copy. Entries are
+copied with their sides, and move once it is known which nodes are split.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_SIDES = (0, None, None, None, None, None, None)
 
 
 class Marked(NamedTuple):
-    """Nodes whose entries have their sides, and what moves entries later."""
+    """Nodes whose entries have their sides, and the arrays with which entries move later."""
 
     begin: Int64s
     splits: Splits
@@ -54,7 +54,7 @@ def mark(grower: Grower, parts: Parts, records: Any, categories: Sides | None, l
 def read(
     grower: Grower, begin: Int64s, parts: Parts, records: Any, found: Int64s, lefts: Any
 ) -> Marked:
-    """What was marked by `records`, which the host has `found`; no categories."""
+    """Read the nodes marked by `records`, which the host has as `found`; without categories."""
     column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold, *rest = found.T.copy()
     middle, *keys = rest
     splits = Splits(
@@ -75,7 +75,7 @@ def read(
 
 
 def _write(splits: Splits, begin: Int64s) -> Int64s:
-    """Records of splits, without what partition adds."""
+    """Make records of splits, without the fields that partition adds."""
     records = np.zeros((splits.feature.size, RECORD_WORDS), np.int64)
     columns: tuple[NDArray[Any], ...] = splits[:-1]
     for field, values in enumerate(columns):
@@ -121,7 +121,7 @@ def _mark_given(
     splits: Splits,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Marked:
-    """Mark the sides of entries by splits of the host."""
+    """Mark the sides of entries by splits from the host."""
     records, *listed = send(_write(splits, begin), *Parts.listed(begin, end))
     parts, sides = Parts.over(*listed), sides_of(grower, splits)
     lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
@@ -159,7 +159,7 @@ def node_statistics(grower: Grower, begin: Int64s, end: Int64s) -> Int64s:
     width = grower.task.statistics
     workspace, pieces = grower.workspace, cut(begin, end)
     shape = (begin.size, width), np.int64
-    if workspace.nbytes:  # of levels
+    if workspace.nbytes:  # memory of levels
         sent = workspace.counted.send(pieces, lambda: bytes_of(*3 * ((pieces[0].size, np.int64),)))
         (out,) = workspace.scores.allocate([shape], lambda: bytes_of(shape))
     else:

@@ -40,7 +40,7 @@ class CudaLists:
         self.table = Table(Kernels(None, False, 32), task, categorical, terms, ledger)
 
     def root(self) -> CudaLevel:
-        """All rows in one node; the sorted columns become its lists."""
+        """Return the level of the root: the sorted columns become its lists."""
         task, (d, n), weight = self.task, self.codes.order.shape, self.task.weight
         weights = np.zeros((1, task.n_classes), np.int64)
         np.add.at(weights[0], task.target, 1 if weight is None else weight)

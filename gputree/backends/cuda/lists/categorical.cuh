@@ -3,8 +3,8 @@ struct Branches {
     i64 gain, split, heavy, parts;
 };
 
-// What the branches that end in a warp's span add; `left` holds the class weights of the
-// branch that goes on from before.
+// Sums over the branches that end in a warp's span; `left` has the class weights of the branch that
+// begins before it.
 __device__ Branches add_branches(
     const Task& task, const Segment& segment, Span span, i64* left
 ) {

@@ -1,4 +1,4 @@
-"""What the launchers of list kernels share."""
+"""Structures that the launchers of list kernels share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gputree.backends.cuda.lists.memory import Ledger
 from gputree.backends.cuda.structs import COLUMNS, Packed
 from gputree.backends.lists import ListTask
 
-# Warps that process a long list together, at most: see lists/tiles.cuh.
+# Maximum number of warps that process a long list together: see lists/tiles.cuh.
 MOST_WARPS = 16
 
 
 class Table(NamedTuple):
-    """What all levels of one table share."""
+    """Data that all levels of one table share."""
 
     kernels: Kernels
     task: ListTask
@@ -29,27 +29,27 @@ class Table(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Parts of rows, by node; `weight` is None where every weight is one unit."""
+    """Entries, ordered by node; `weight` is None where every weight is one unit."""
 
     target: Any  # (E,) int32
     weight: Any  # (E,) int64 or None
 
 
 class Lists(NamedTuple):
-    """Entries by code and their codes, shape (d, E)."""
+    """Attribute lists: entries in the order of their codes, and the codes, shape (d, E)."""
 
     item: Any  # int32
     code: Any  # uint32
 
     def pack(self, categorical: Any, first: int = 0, last: int | None = None) -> Packed:
-        """Those of columns ``first .. last``, for kernels."""
+        """Pack the lists of columns ``first .. last`` for kernels."""
         own = [array[first:last] for array in self]
         return COLUMNS.pack(categorical[first:last], *own[0].shape, *own)
 
 
 @dataclass
 class Level:
-    """m nodes with their entries and lists; what is small is on the host."""
+    """m nodes with their entries and lists; small arrays are on the host."""
 
     table: Table
     entries: Entries
@@ -57,11 +57,11 @@ class Level:
     begin: Int64s  # (m,)
     end: Int64s  # (m,)
     weights: Int64s  # (m, n_classes)
-    resting: NDArray[np.bool_]  # (d, m) lists that are not kept up
+    resting: NDArray[np.bool_]  # (d, m) lists that are no longer updated
 
 
 class Share(NamedTuple):
-    """Nodes, or tests, whose blocks have one size."""
+    """Nodes, or tests, processed by blocks of the same size."""
 
     chosen: NDArray[np.int64]
     warps: int
@@ -72,12 +72,12 @@ class Share(NamedTuple):
 
 
 def by_length(is_long: NDArray[np.bool_]) -> list[Share]:
-    """A block of many warps for a long list, a warp for a short one."""
+    """Group nodes by length of list: blocks of many warps for long ones, a warp for short ones."""
     shares = [Share(np.flatnonzero(is_long), MOST_WARPS), Share(np.flatnonzero(~is_long), 1)]
     return [share for share in shares if share.chosen.size]
 
 
 def in_turns(d: int, most: int) -> list[tuple[int, int]]:
-    """First and last of the columns that are processed at once: `most` of d, or one."""
+    """First and last columns of groups that are processed at once: `most` of d, or one."""
     width = min(max(most, 1), max(d, 1))
     return [(first, min(first + width, d)) for first in range(0, d, width)]

@@ -1,6 +1,6 @@
-"""What attribute lists take of a device's memory, within a budget.
+"""Device memory of attribute lists, within a limit.
 
-It has a level of E entries and the next one together. Where the next one is made in groups of
+A level of E entries and the next one are in memory together. If the next one is made in groups of
 nodes, levels wait: one of E entries, one of E / 2, and so on, two tables of entries in all.
 """
 
@@ -13,31 +13,31 @@ from gputree.backends.cuda.memory import budget_of
 from gputree.backends.lists import ListTask
 from gputree.dtypes import MOST_ROWS
 
-# Of an entry in the list of a column, and its code.
+# Bytes of an entry in the list of a column, and of its code.
 LIST_ENTRY_BYTES = 4 + 4
 
-# Of an entry while it is moved: its route, and its place if it is a fraction.
+# Bytes of an entry while it is moved: its route, and its place if it is a fraction.
 ROUTE_BYTES = 8 + 4
 
-# Of a cursor of a list that is partitioned.
+# Bytes of a cursor of a list that is partitioned.
 CURSOR_BYTES = 4
 
-# Of the table's rows: what levels are grown in, in addition to those that wait, at least. Smaller
-# levels would be many.
+# Divisor of the table's rows: the minimum size of the level that is grown, in addition to those
+# that wait. Smaller levels would be many.
 LEAST_SHARE = 8
 
-# Rows of a table for each part of a level that memory is set aside for.
+# Rows of a table for each part of a level that memory is reserved for.
 PART_ROWS = 4
 
 # Words of a part in addition to its class weights.
 PART_WORDS = 6
 
-# Bytes between allocations, which lists of pieces of nodes are aligned by.
+# Bytes between allocations: lists of pieces of nodes are aligned to them.
 ALIGNED = 512
 
 
 class Ledger:
-    """Bytes of device memory of one growth: a `budget`, `used` by levels and what all share."""
+    """Bytes of device memory of one growth: a `budget`, and `used` by levels and shared arrays."""
 
     def __init__(self, task: ListTask) -> None:
         self.is_given = task.max_device_memory is not None
@@ -46,17 +46,17 @@ class Ledger:
 
     @property
     def left(self) -> int:
-        """Bytes that are not used."""
+        """Bytes that are unused."""
         return self.budget - self.used
 
     @property
     def bound(self) -> str:
-        """The budget in words."""
+        """Memory limit in words."""
         what = "max_device_memory allows" if self.is_given else "the free device memory is"
         return f"{what} {self.budget:,}"
 
     def require(self, nbytes: int, what: str) -> None:
-        """Raise MemoryError unless so many bytes more fit the budget."""
+        """Raise MemoryError unless `nbytes` more are within the limit."""
         if nbytes > self.left:
             raise MemoryError(
                 f"{what} needs {self.used + nbytes:,} bytes of device memory together with the "
@@ -64,7 +64,7 @@ class Ledger:
             )
 
     def require_table(self, task: ListTask, d: int, n: int) -> None:
-        """Raise MemoryError where a table of n rows and d columns has no room to grow in."""
+        """Raise MemoryError if a table of n rows and d columns cannot be grown within the limit."""
         needed = self.used + least_bytes(task, d, n)
         if needed > self.budget:
             raise MemoryError(
@@ -74,15 +74,15 @@ class Ledger:
 
 
 def least_bytes(task: ListTask, d: int, n: int) -> int:
-    """What levels of n rows and d columns take at least."""
+    """Minimum bytes of the levels of a table of n rows and d columns."""
     return (2 * n + -(-n // LEAST_SHARE)) * _entry_bytes(task, d) + n * _work_bytes(task)
 
 
 def most_entries(task: ListTask, d: int, n: int, room: int) -> int:
-    """Entries of a level at most, so that growth takes no more than `room`.
+    """Maximum number of entries of a level with which growth uses at most `room` bytes.
 
-    Levels that wait, and the one that is made below them, add up to two tables and a level of so
-    many entries, or to three such levels where these are larger than the table.
+    Levels that wait, and the one that is made below them, add up to two tables and such a level, or
+    to three such levels where these are larger than the table.
     """
     entry, work = _entry_bytes(task, d), _work_bytes(task)
     few = (room - n * work) // entry - 2 * n
@@ -90,23 +90,23 @@ def most_entries(task: ListTask, d: int, n: int, room: int) -> int:
 
 
 def _entry_bytes(task: ListTask, d: int) -> int:
-    """Of an entry of a level: in d lists, and its own."""
+    """Bytes per entry: one item and code in each of d lists, plus target and weight."""
     return LIST_ENTRY_BYTES * d + 4 + (0 if task.weight is None else 8)
 
 
 def _work_bytes(task: ListTask) -> int:
-    """Of an entry while a level is scored, assigned and moved."""
+    """Bytes per entry while a level is scored, assigned and moved."""
     return ROUTE_BYTES + 8 * (task.n_classes + PART_WORDS) // PART_ROWS
 
 
 # ------------------------------------------------------------------ of each step
 def score_bytes(n_classes: int, d: int, m: int) -> tuple[int, int]:
-    """What is sent of m nodes, whatever is scored, and candidates of each column."""
+    """Bytes sent for m nodes, and bytes of the candidates of each column."""
     return m * (8 * (3 + n_classes) + d), 6 * 8 * m
 
 
 def assign_bytes(n_classes: int, m: int, n_parts: int, n_entries: int) -> int:
-    """Tests of m nodes, and their parts."""
+    """Bytes of the tests of m nodes, and of their parts."""
     pieces = m + n_entries // tuning.TUNING.lists_chunk_places + 1
     return (
         8 * n_parts * (n_classes + PART_WORDS)
@@ -117,12 +117,12 @@ def assign_bytes(n_classes: int, m: int, n_parts: int, n_entries: int) -> int:
 
 
 def level_bytes(task: ListTask, d: int, n_entries: int) -> int:
-    """Entries of a level and their lists."""
+    """Bytes of the entries of a level and their lists."""
     return n_entries * _entry_bytes(task, d)
 
 
 def move_bytes(d: int, m: int, n_parts: int, n_entries: int, fractions: int) -> int:
-    """Where entries and their fractions go, opened parts, and what is sent of moves."""
+    """Bytes of the routes of entries and fractions, and of the arrays sent to move them."""
     return 8 * n_entries + 4 * max(fractions, 1) + 2 * 8 * n_parts + m * (4 * 8 + d) + 3 * 8
 
 

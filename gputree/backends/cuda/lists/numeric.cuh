@@ -1,8 +1,8 @@
 // Cuts of a numeric column.
 //
-// A cut between two values of one and the same class takes no part (Fayyad and Irani 1992)
-// unless it is the first or the last that is admissible. So a cut is decided on where the
-// value after it ends, or by the block where that is in another warp's span:
+// A cut between two values of the same class is not considered (Fayyad and Irani 1992) unless it is
+// the first or the last that is admissible. So a cut is decided on where the value after it ends,
+// or by the block where that is in another warp's span:
 //
 //   values    | 3  3 | 5 | 7  7  7 |      the cut behind 5 is open until the end of 7: it is
 //   classes   | 0  1 | 1 | 1  1  1 |      out, since the class has not turned since 5 began
@@ -42,7 +42,7 @@ __device__ Cut warp_last(Cut cut) {
     return cut;
 }
 
-// Least units on either side of a cut; more than there are where too few entries are known.
+// Minimum units on either side of a cut; more than `total` where too few entries are known.
 __device__ i64 least_side(const Task& task, i64 total, i64 count) {
     const BranchLimits& limits = task.limits;
     double least = limits.cut_share * double(total);
@@ -52,7 +52,7 @@ __device__ i64 least_side(const Task& task, i64 total, i64 count) {
     return units > 1 ? units : 1;
 }
 
-// Terms of the classes on both sides, less those of the node.
+// Terms of the classes on both sides, minus those of the node.
 __device__ i64 terms_left_of(const Task& task, const i64* known, const i64* left) {
     i64 terms = 0;
     for (i64 k = lane_of(); k < task.n_classes; k += 32) {
@@ -63,14 +63,14 @@ __device__ i64 terms_left_of(const Task& task, const i64* known, const i64* left
     return warp_sum(terms);
 }
 
-// Place where something last was, of those in the tile up to this lane, else `before`.
+// Last place in the tile, up to this lane, with a bit in `lanes`; else `before`.
 __device__ __forceinline__ i64 last_upto(u32 lanes, i64 i0, i64 before) {
     lanes &= (2u << lane_of()) - 1u;
     return lanes ? i0 + 31 - __clz(int(lanes)) : before;
 }
 
 struct Halves {  // of a numeric column
-    i64 total, least;  // known weight, and the least on either side of a cut
+    i64 total, least;  // known weight, and the minimum on either side of a cut
     const i64* known;
     i64* left;
 };
@@ -99,7 +99,7 @@ struct Ends {  // of the values in a tile
     i64 begin, turn;  // of the value at this lane; where the class turned last
 };
 
-// Take the cuts of a tile up: each is decided on where the next value ends.
+// Process the cuts of a tile: each is decided on where the next value ends.
 __device__ void take_cuts(const Ends& ends, i64 i0, Walk& walk) {
     if (ends.is_cut) walk.last = ends.cut;
     const u32 cuts = __ballot_sync(ALL_LANES, ends.is_cut);
@@ -117,7 +117,7 @@ __device__ void take_cuts(const Ends& ends, i64 i0, Walk& walk) {
     walk.open = from_lane(own, 31 - __clz(int(ending)));
 }
 
-// The cuts in a warp's span; `turned`: where the class turned last before it.
+// The cuts in a warp's span; `turned`: last place before it where the class changed.
 __device__ Walk walk_cuts(
     const Task& task, const Segment& segment, Span span, const Halves& sides, i64 turned
 ) {
@@ -154,7 +154,7 @@ __device__ Walk walk_cuts(
     return walk;
 }
 
-// The walks of all warps as one.
+// Join the walks of all warps.
 __device__ Cut join(const Walk* walks, int warps, i64& tries) {
     Cut cut = NO_CUT, last = NO_CUT;
     Open open = {NO_CUT, 0};

@@ -1,10 +1,10 @@
-// Entries and lists of a level become those of the next.
+// Stable partition of the entries and lists of a level into those of the next.
 //
 //   list of the tested column   | a d | b e | c |      parts lie side by side in it, and
 //   entries of the next level   | a d c | b e c |      entries are numbered in its order; c is
 //                                                      missing: a fraction goes to every part
 //
-// Numbers of entries, and the order of those of one code, change nothing that is ever summed.
+// Neither the numbers of entries nor the order of entries of the same code affect any sum.
 
 struct Tests {  // of nodes of a level
     i64 number;
@@ -13,7 +13,7 @@ struct Tests {  // of nodes of a level
     const i32* feature;
     const u32* cut;
     const i64* part;  // (number + 1): the first of its parts
-    i64* missing;  // entries without a part of their own
+    i64* missing;  // entries that are in no part
     i64* whole;    // known weight
 };
 
@@ -28,12 +28,12 @@ struct Parts {  // of tests
 };
 
 struct Routes {  // from a level to the next
-    const i64* begin;   // of every part: its first entry, -1 where it is not opened
-    const i64* part;    // those that are opened, in order
+    const i64* begin;   // of every part: its first entry, -1 where it does not become a node
+    const i64* part;    // parts that become nodes, in order
     const i64* opened;  // (tests + 1): the first of them
     const i64* room;    // (tests + 1): the first place of a test in `spread`
     i64* route;         // of entries: see `move_entries`
-    i32* spread;        // where fractions go, -1 where there is none
+    i32* spread;        // places of fractions, -1 where there is none
 };
 
 struct NewEntries {
@@ -46,7 +46,7 @@ __device__ i64 part_of(const i64* last, i64 start, i64 stop, i64 i) {
     return first_behind(start, stop - 1, [&](i64 part) { return last[part] > i; });
 }
 
-// The share part / whole of a weight, in units.
+// The fraction part / whole of a weight, in units.
 __device__ __forceinline__ i64 fraction(i64 weight, i64 part, i64 whole) {
     return i64(rint(double(weight) * (double(part) / double(whole))));
 }
@@ -85,8 +85,8 @@ __device__ void find_branches(
     }
 }
 
-// Grid: the tests test[]; block: 1 to MOST_WARPS warps. Where the parts lie in the list of the
-// tested column, their codes, and how many values are missing.
+// Grid: the tests test[]; block: 1 to MOST_WARPS warps. Find the places of the parts in the list of
+// the tested column, their codes, and the number of missing values.
 extern "C" __global__ void __launch_bounds__(512) find_parts(
     const i64* test, const __grid_constant__ Columns columns, i64 missing_is_category, Tests tests,
     Parts parts
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(512) find_parts(
     }
 }
 
-// Grid: pieces of the tests owner[]. Sum up the class weights (P, K) of known values.
+// Grid: pieces of the tests owner[]. Sum the class weights (P, K) of known values.
 extern "C" __global__ void __launch_bounds__(256) sum_parts(
     Chunks pieces, Columns columns, Entries entries, i64 n_classes, Tests tests, Parts parts
 ) {
@@ -165,10 +165,10 @@ extern "C" __global__ void __launch_bounds__(32) add_fractions(
     if (lane_of() == 0) parts.rows[p] += number;
 }
 
-// Grid: pieces of the tests owner[]. Entries of known values go to the places of their part,
-// in the order of the list. The route becomes part of the test << 32 | place, -1 where the part
-// is not opened, and for missing values -2 - the row of their places in `spread`: one in each
-// part that is opened.
+// Grid: pieces of the tests owner[]. Entries of known values go to the places of their part, in the
+// order of the list. The route becomes part of the test << 32 | place, -1 where the part does not
+// become a node, and for missing values -2 - the row of their places in `spread`: one in each part
+// that becomes a node.
 extern "C" __global__ void __launch_bounds__(256) move_entries(
     Chunks pieces, Columns columns, Entries entries, Tests tests, Parts parts, Routes routes,
     NewEntries to
@@ -196,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(256) move_entries(
     }
 }
 
-// Grid: parts that are opened; block: one warp. Fractions of missing values lie behind the
+// Grid: parts that become nodes; block: one warp. Fractions of missing values are placed behind the
 // part's known ones; their places go to `spread`, -1 where there is none.
 extern "C" __global__ void __launch_bounds__(32) place_fractions(
     Columns columns, Entries entries, Tests tests, Parts parts,
@@ -229,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(32) place_fractions(
 struct OwnRoutes {  // of the entries of a test
     const i64* route;
     const i32* spread;
-    const i64* opened;  // its parts that are opened
+    const i64* opened;  // its parts that become nodes
     i64 n_opened, first;  // the first of all its parts
 };
 
@@ -250,8 +250,8 @@ struct Cursors {
     i32* next;         // (columns, number)
 };
 
-// Entries of a span in their order, each to the next place of its part; those in fractions to
-// a place in every part that is opened. Cursors are advanced either way.
+// Move the entries of a span, in order, each to the next place of its part; those in fractions to a
+// place in every part that becomes a node. Cursors are advanced either way.
 template <bool MOVE>
 __device__ void walk(
     const List& list, const OwnRoutes& routes, Span span, i32* cursor, const NewList& to
@@ -293,9 +293,9 @@ __device__ void walk(
     }
 }
 
-// Grid: pairs of the tests test[] and columns, in turn; block: 1 to MOST_WARPS warps, each
-// with a span of the list and a cursor a part, in shared memory where they fit. skip[f][j]:
-// lists that are not read again. 2 blocks a multiprocessor: for more, registers would spill.
+// Grid: pairs of the tests test[] and columns, in turn; block: 1 to MOST_WARPS warps, each with a
+// span of the list and a cursor a part, in shared memory where they fit. skip[f][j]: lists that are
+// not read again. 2 blocks a multiprocessor: for more, registers would spill.
 extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
     const i64* test, i64 n_tests, Columns columns, Tests tests, const u8* skip, Routes routes,
     Cursors cursors, NewLists next

@@ -1,4 +1,4 @@
-"""Entries are assigned to the parts of tests, and become the entries and lists of a level."""
+"""Assign entries to the parts of tests, and make the entries and lists of the next level."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Assigned(NamedTuple):
     tests: Tests
     parts: Parts
     sizes: Int64s  # entries of the tested nodes
-    missing: Int64s  # of them without a part of their own
+    missing: Int64s  # entries of them that are in no part
     device: OnDevice
 
     @property
     def is_long(self) -> NDArray[np.bool_]:
-        """Nodes of whose lists many warps partition each.
+        """True for nodes whose lists are partitioned by many warps each.
 
         A long list of many parts would need more cursors than it has entries.
         """
@@ -53,7 +53,7 @@ class Assigned(NamedTuple):
 
     @property
     def cursor_begin(self) -> Int64s:
-        """Where the cursors of each node begin in one column, and the end."""
+        """Offsets of the cursors of each node in one column, and the end."""
         return offsets(np.diff(self.tests.part) * np.where(self.is_long, MOST_WARPS, 1))
 
 
@@ -101,7 +101,7 @@ def assign(level: Level, tests: Tests) -> Assigned:
 
 
 def _sum_up(level: Level, columns: Packed, device: OnDevice, n_parts: int) -> None:
-    """Class weights and entries of the parts, fractions included."""
+    """Sum class weights and entries of the parts, fractions included."""
     kernels, task, entries = level.table.kernels, level.table.task, ENTRIES.pack(*level.entries)
     n_classes, (tests, parts, chunks) = task.n_classes, device
     kernels(
@@ -117,7 +117,7 @@ def _sum_up(level: Level, columns: Packed, device: OnDevice, n_parts: int) -> No
 
 
 def move_entries(level: Level, assigned: Assigned, parts: Int64s) -> tuple[Packed, Entries]:
-    """Where the entries of a level go, and those of the next, which consists of `parts`."""
+    """Move the entries of a level: returns routes, and the entries of the level of `parts`."""
     xp, kernels, (tests, own_parts, chunks) = cupy(), level.table.kernels, assigned.device
     room, size = _fractions(assigned, parts), int(assigned.parts.rows[parts].sum())
     weight = None if level.entries.weight is None else xp.empty(size, dtype=np.int64)
@@ -132,7 +132,7 @@ def move_entries(level: Level, assigned: Assigned, parts: Int64s) -> tuple[Packe
 
 
 def _pack_routes(assigned: Assigned, parts: Int64s, room: Int64s, n_entries: int) -> Packed:
-    """From a level of so many entries to that of `parts`, with `room` for fractions."""
+    """Pack routes from a level of `n_entries` to that of `parts`, with `room` for fractions."""
     xp, part, sizes = cupy(), assigned.tests.part, assigned.parts.rows[parts]
     begin = np.full(int(part[-1]), -1)
     begin[parts] = np.cumsum(sizes) - sizes
@@ -144,7 +144,7 @@ def _pack_routes(assigned: Assigned, parts: Int64s, room: Int64s, n_entries: int
 
 
 def _fractions(assigned: Assigned, parts: Int64s) -> Int64s:
-    """Where the fractions begin that the parts of each test get, and the end."""
+    """Offsets of the fractions that the parts of each test get, and the end."""
     opened = np.diff(np.searchsorted(parts, assigned.tests.part))
     return offsets(assigned.missing * opened)
 
@@ -155,7 +155,7 @@ def cursor_room(level: Level, assigned: Assigned, parts: Int64s) -> int:
     Raises
     ------
     MemoryError
-        There are not as many as one column needs.
+        The minimum, cursors for one column, does not fit the memory limit.
     """
     (d, n_entries), ledger = level.lists.item.shape, level.table.ledger
     size = int(assigned.parts.rows[parts].sum())
@@ -175,9 +175,9 @@ def move_lists(
     size: int,
     room: int,
 ) -> Lists:
-    """The lists of the next level, of `size` entries; those to `skip` (d, m) hold anything.
+    """Lists of the next level, of `size` entries; those to `skip` (d, m) are undefined.
 
-    Columns take turns where the cursors of all exceed `room`.
+    Columns are processed in groups if the cursors of all exceed `room` bytes.
     """
     xp, d, table, begin = cupy(), skip.shape[0], level.table, assigned.cursor_begin
     n_cursors = int(begin[-1])

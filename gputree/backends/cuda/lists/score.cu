@@ -4,15 +4,15 @@
 //   classes    | counted   | counted   | counted   |      walks, each knows the class weights
 //   left       | 0         | 0         | 0 + 1     |      left of its span
 //
-// A place changes the terms of its own class alone. All sums are of integers: they have no
-// order, and which warp adds what does not show.
+// A place changes only the terms of its class. All sums are of integers: neither their order nor
+// the assignment to warps has any effect.
 
 struct LevelNodes {
     i64 number;
     const i64* begin;  // their entries
     const i64* end;
     const i64* weights;  // (number, classes)
-    const u8* resting;   // (columns, number): lists that are not kept up
+    const u8* resting;   // (columns, number): lists that are no longer updated
 };
 
 // Grid: pairs of the nodes node[] and columns, in turn; block: 1 to MOST_WARPS warps. A block

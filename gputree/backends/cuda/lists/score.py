@@ -16,7 +16,7 @@ from gputree.backends.lists import Candidates
 
 
 def score(level: Level) -> Candidates:
-    """See `gputree.backends.lists.Level.score`; columns are scored in turns that fit the budget."""
+    """See `gputree.backends.lists.Level.score`; columns are scored in groups within the limit."""
     table, (d, m), ledger = level.table, level.resting.shape, level.table.ledger
     sent_bytes, column_bytes = score_bytes(table.task.n_classes, d, m)
     ledger.require(sent_bytes + column_bytes, f"Scoring a level of {m:,} nodes")
@@ -39,7 +39,7 @@ def score(level: Level) -> Candidates:
 
 
 def _pack_task(level: Level) -> Packed:
-    """What entries are scored by, for kernels."""
+    """Pack the rules by which entries are scored, for kernels."""
     task, terms, own = level.table.task, level.table.terms, level.table.task.information
     return LIST_TASK.pack(
         (own.unit, own.scale, own.shift, own.row_bits, terms, terms.size),
@@ -53,9 +53,9 @@ def _pack_task(level: Level) -> Packed:
 def _score_columns(
     table: Table, packed: tuple[Packed, Packed, Packed], share: Share, room: int, out: Any
 ) -> None:
-    """Score columns in nodes of one share, given task, columns and all nodes.
+    """Score columns in the nodes of one share, given task, columns and all nodes.
 
-    Class weights that exceed shared memory are in at most `room` bytes.
+    Class weights that exceed shared memory use at most `room` bytes.
     """
     sizes, (_, d, _) = tuning.TUNING, out.shape
     block_bytes = (share.warps + 1) * table.task.n_classes * 8

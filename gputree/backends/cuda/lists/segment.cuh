@@ -1,4 +1,4 @@
-// What is scored: a column in a node, and the class weights that a block works in.
+// A column in a node, and the class weights that a block scores it with.
 struct BranchLimits {
     double least, cut_share, most, slack, unit;
 };
@@ -24,10 +24,10 @@ struct Segment {  // of a list: a node's; missing values lie at known .. end
 struct Vectors {  // of class weights, of a block
     i64* known;
     i64* left;  // one a warp: left of its place in the list, or in its branch
-    i64* turned;  // one number a warp: where its class last turned
+    i64* turned;  // one number a warp: last place where its class changed
 };
 
-// Take the missing values out of `known`.
+// Subtract the missing values from `known`.
 __device__ void take_missing(const Task& task, const Segment& segment, i64* known) {
     for (i64 i0 = segment.known + (threadIdx.x & ~31u); i0 < segment.end; i0 += blockDim.x) {
         const Place place = place_at(segment.list, task.entries, i0 + lane_of(), segment.end);
@@ -38,7 +38,7 @@ __device__ void take_missing(const Task& task, const Segment& segment, i64* know
     __syncthreads();
 }
 
-// The first place of the code at last - 1, or `first` where it begins before.
+// The first place of the code at last - 1, or `first` if it begins before.
 __device__ i64 code_begin(const u32* code, i64 first, i64 last) {
     const u32 own = code[last - 1];
     return first_behind(first, last - 1, [&](i64 i) { return code[i] == own; });
@@ -49,14 +49,14 @@ __device__ i64 class_before(const Task& task, const Segment& segment, i64 i) {
     return i > segment.begin ? task.entries.target[segment.list.item[i - 1]] : -1;
 }
 
-// Whether the class is not that of the place before; `previous` is the class before the tile.
+// True if the class differs from the place before; `previous` is the class before the tile.
 __device__ bool turns_at(const Place& place, i64 previous) {
     const i64 before = __shfl_up_sync(ALL_LANES, place.k, 1);
     return place.valid && place.k != (lane_of() == 0 ? previous : before);
 }
 
-// Class weights of a warp's span; of its last branch alone in a categorical column. Returns the
-// last place in it whose class is not that of the place before, or its first.
+// Class weights of a warp's span; only of its last branch in a categorical column. Returns the last
+// place in it whose class differs from that of the place before, or its first.
 __device__ i64 count_span(const Task& task, const Segment& segment, Span span, i64* left) {
     if (span.first == span.last) return segment.begin;
     if (segment.categorical) span.first = code_begin(segment.list.code, span.first, span.last);
@@ -74,7 +74,8 @@ __device__ i64 count_span(const Task& task, const Segment& segment, Span span, i
     return turned;
 }
 
-// Counts of spans become class weights left of each; of its first branch in a categorical column.
+// Turn counts of spans into class weights left of each; of its first branch in a categorical
+// column.
 __device__ void carry_over(const Task& task, const Segment& segment, int warps, i64* left) {
     const u32* code = segment.list.code;
     for (i64 k = threadIdx.x; k < task.n_classes; k += blockDim.x) {

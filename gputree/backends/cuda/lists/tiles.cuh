@@ -20,7 +20,7 @@ struct Columns {  // of a table, with the lists of the entries of a level
 
 struct Entries {
     const i32* target;
-    const i64* weight;  // null where every entry weighs one unit
+    const i64* weight;  // null where every entry has a weight of one unit
 };
 
 struct Place {  // of a list
@@ -49,7 +49,7 @@ struct Span {
     i64 first, last;
 };
 
-// The tiles of first .. last that one of the block's warps takes; later spans may be empty.
+// The tiles of first .. last that one of the block's warps processes; later spans may be empty.
 __device__ inline Span span_of(i64 first, i64 last, int warp, int warps) {
     const i64 tiles = (last - first + 31) / 32;
     const i64 size = (tiles + warps - 1) / warps * 32;
@@ -62,7 +62,7 @@ __device__ __forceinline__ int lane_of() { return threadIdx.x & 31; }
 
 __device__ __forceinline__ bool is_last(u32 lanes) { return lanes >> lane_of() == 1; }
 
-// Sum over those of `lanes` up to this one; they name each other.
+// Sum over the lanes of `lanes` up to this one; each of them passes the same `lanes`.
 __device__ inline i64 sum_upto(u32 lanes, i64 value) {
     const int lane = lane_of();
     const u32 below = lanes & ((1u << lane) - 1u);
@@ -78,7 +78,7 @@ __device__ inline i64 sum_upto(u32 lanes, i64 value) {
     return value;
 }
 
-// The same for weights, which are mostly all one unit.
+// The same for weights, most of which are one unit.
 __device__ inline i64 weight_upto(const Entries& entries, u32 lanes, i64 weight) {
     if (entries.weight) return sum_upto(lanes, weight);
     return __popc(lanes & ((2u << lane_of()) - 1u));
